@@ -1,0 +1,66 @@
+"""The command line: one module a subcommand; each parses, calls one library function and prints."""
+
+import errno
+import os
+import sys
+
+import click
+
+from xmlgp import __version__
+from xmlgp.errors import XmlgpError
+
+__all__ = ["main"]
+
+#: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. Imported when used, so that
+#: `xmlgp --help` does not wait for SciPy.
+COMMANDS = {
+    "fetch": "Download a data set of the catalogue.",
+    "evaluate": "Compare scores with the true labels.",
+}
+
+
+class _Commands(click.Group):
+    """Imports a subcommand when it is called and turns every user's error into one sentence."""
+
+    def list_commands(self, context):
+        return list(COMMANDS)
+
+    def get_command(self, context, name):
+        if name not in COMMANDS:
+            return None
+        module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
+        return getattr(module, name)
+
+    def format_commands(self, context, formatter):
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def invoke(self, context):
+        try:
+            return super().invoke(context)
+        except XmlgpError as error:
+            raise click.ClickException(str(error)) from error
+        except BrokenPipeError:
+            # The reader of a pipe (`| head`) has seen enough. Python would complain again when it flushes
+            # standard output at exit, so that goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            context.exit(128 + 13)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
+            where = f"{error.filename}: " if error.filename else ""
+            raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", prog_name="xmlgp")
+def main():
+    """Scalable Bayesian models for extreme multi-label data.
+
+    \b
+    A first session:
+      xmlgp fetch bibtex
+      xmlgp train data/bibtex models/bibtex
+      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+      xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
+    """

@@ -1,0 +1,1 @@
+"""Data sets: the repository's text format, the binary cache, the catalogue, fetching, the embedded toy set."""

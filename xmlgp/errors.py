@@ -1,0 +1,57 @@
+"""What can go wrong by a user's doing, one class for each kind.
+
+The text of each error is one sentence that says what is wrong and where; the command line prints it and
+exits with status 1, a Python user catches `XmlgpError`.
+"""
+
+__all__ = [
+    "CatalogueError",
+    "DataFormatError",
+    "FetchError",
+    "ModelFolderError",
+    "ScoresFormatError",
+    "SettingsError",
+    "XmlgpError",
+]
+
+
+class XmlgpError(Exception):
+    """A failure that a user can cause or mend; its text is one sentence."""
+
+
+class DataFormatError(XmlgpError):
+    """A data file breaks the repository's text format.
+
+    Parameters
+    ----------
+    path : str
+        The file as the user named it (`-` for standard input).
+    line : int
+        The line, counted from 1.
+    reason : str
+        What is wrong there.
+    """
+
+    def __init__(self, path, line, reason):
+        super().__init__(f"{path}:{line}: {reason}")
+        self.path, self.line, self.reason = str(path), line, reason
+
+
+class ScoresFormatError(DataFormatError):
+    """A scores file breaks its format."""
+
+
+class CatalogueError(XmlgpError):
+    """datasets.yaml is malformed or lacks what was asked of it."""
+
+
+class FetchError(XmlgpError):
+    """A data set could not be fetched whole."""
+
+
+class ModelFolderError(XmlgpError):
+    """A model folder is missing, incomplete, damaged or of another version."""
+
+
+class SettingsError(XmlgpError):
+    """Settings that do not fit each other or the data."""

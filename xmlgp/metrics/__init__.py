@@ -1,0 +1,1 @@
+"""The measures: precision, nDCG and their propensity-scored forms."""

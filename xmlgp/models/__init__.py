@@ -1,0 +1,1 @@
+"""The model folder: one versioned format that every subcommand reads or writes."""

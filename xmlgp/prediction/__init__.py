@@ -1,0 +1,1 @@
+"""Scoring new points with a trained model, and the scores file."""

@@ -1,0 +1,1 @@
+"""What is computed once before training: feature weighting, the subspace basis, the k-means start."""

@@ -1,0 +1,62 @@
+"""Progress of long work: the library reports to a `Progress`, the command line shows it on a terminal.
+
+Library functions take `progress=silent`; they know neither terminals nor options.
+"""
+
+import contextlib
+import sys
+
+from tqdm import tqdm
+
+__all__ = ["silent", "terminal_progress"]
+
+
+class _SilentBar:
+    """Takes reports and shows nothing."""
+
+    def update(self, count=1, **facts):
+        """Take note of `count` units done."""
+
+
+@contextlib.contextmanager
+def silent(label, total=None, unit="it"):
+    """Report to nobody; the default of every library function."""
+    yield _SilentBar()
+
+
+class _TerminalBar:
+    """A tqdm bar whose postfix shows the latest facts."""
+
+    def __init__(self, bar):
+        self._bar = bar
+
+    def update(self, count=1, **facts):
+        """Advance by `count` units and show `facts`, such as the bound, at the end of the line."""
+        if facts:
+            self._bar.set_postfix(facts, refresh=False)
+        self._bar.update(count)
+
+
+def terminal_progress(quiet=False):
+    """Return a `Progress` that draws on standard error when that is a terminal.
+
+    Parameters
+    ----------
+    quiet : bool
+        Show nothing even on a terminal.
+
+    Returns
+    -------
+    callable
+        `progress(label, total=None, unit="it")`, a context manager whose value has
+        `update(count=1, **facts)`.
+    """
+    if quiet or not sys.stderr.isatty():
+        return silent
+
+    @contextlib.contextmanager
+    def show(label, total=None, unit="it"):
+        with tqdm(total=total, desc=label, unit=unit, unit_scale=unit == "B", file=sys.stderr, leave=False) as bar:
+            yield _TerminalBar(bar)
+
+    return show
