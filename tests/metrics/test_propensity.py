@@ -1,0 +1,42 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.propensity import propensities
+
+
+def labels_with_counts(n_points, counts):
+    return csr_array(np.arange(n_points)[:, None] < np.array(counts)[None, :])
+
+
+def test_hand_worked_example():
+    # N = 20, A = 0.5, B = 0.25: C = (log 20 − 1) · 1.25^0.5.
+    c = (math.log(20) - 1) * math.sqrt(1.25)
+    found = propensities(labels_with_counts(20, [0, 2, 20]), a=0.5, b=0.25)
+    assert found == pytest.approx([1 / (1 + c / 0.5), 1 / (1 + c / 1.5), 1 / (1 + c / 4.5)])
+
+
+def test_defaults_are_the_repositorys():
+    labels = labels_with_counts(50, [1, 7])
+    assert propensities(labels) == pytest.approx(propensities(labels, a=0.55, b=1.5))
+
+
+def test_frequent_labels_are_likelier_to_be_noticed():
+    found = propensities(labels_with_counts(100, [0, 1, 10, 100]))
+    assert np.all(np.diff(found) > 0)
+    assert np.all((found > 0) & (found < 1))
+
+
+@pytest.mark.parametrize("n_points", [0, 1, 2])
+def test_too_few_training_points_are_refused(n_points):
+    with pytest.raises(SettingsError, match=f"for {n_points} training points"):
+        propensities(labels_with_counts(n_points, [0, 1]))
+
+
+@pytest.mark.parametrize(("a", "b"), [(1e6, 1.5), (0.55, -1.5), (math.nan, 1.5), (0.55, math.nan)])
+def test_senseless_parameters_are_refused(a, b):
+    with pytest.raises(SettingsError, match="no propensities between 0 and 1"):
+        propensities(labels_with_counts(10, [0, 1]), a, b)

@@ -1,0 +1,165 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.metrics import ndcg_score
+
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.ranking import evaluate_ranking, true_entries
+
+
+def sparse(rows, n_labels, dtype=float):
+    """A csr_array of rows given as {label: value} or as a list of true labels, in the order given."""
+    rows = [row if isinstance(row, dict) else dict.fromkeys(row, True) for row in rows]
+    indptr = np.cumsum([0] + [len(row) for row in rows])
+    values = [value for row in rows for value in row.values()]
+    indices = np.array([label for row in rows for label in row], dtype=np.int32)
+    return csr_array((np.array(values, dtype=dtype), indices, indptr), shape=(len(rows), n_labels))
+
+
+def reference(scores, truth, ks, propensities):
+    """SPEC.md read literally, one point and one rank at a time."""
+    pairs = [(row, set(true)) for row, true in zip(scores, truth, strict=True) if true]
+    rankings = [sorted(row, key=lambda label: (-row[label], label)) for row, _ in pairs]
+    weights = [1 / p for p in propensities]
+    result = {}
+    for k in ks:
+        p, ndcg = [], []
+        psp = psdcg = best_psp = best_psdcg = 0.0
+        for ranking, (_, true) in zip(rankings, pairs, strict=True):
+            hits = [label in true for label in ranking[:k]]
+            p.append(sum(hits) / k)
+            dcg = sum(hit / math.log2(rank + 1) for rank, hit in enumerate(hits, start=1))
+            ndcg.append(dcg / sum(1 / math.log2(rank + 1) for rank in range(1, min(k, len(true)) + 1)))
+            for rank, label in enumerate(ranking[:k], start=1):
+                if label in true:
+                    psp += weights[label]
+                    psdcg += weights[label] / math.log2(rank + 1)
+            for rank, weight in enumerate(sorted((weights[label] for label in true), reverse=True)[:k], start=1):
+                best_psp += weight
+                best_psdcg += weight / math.log2(rank + 1)
+        result[f"P@{k}"] = 100 * sum(p) / len(p)
+        result[f"nDCG@{k}"] = 100 * sum(ndcg) / len(ndcg)
+        result[f"PSP@{k}"] = 100 * psp / best_psp
+        result[f"PSnDCG@{k}"] = 100 * psdcg / best_psdcg
+    return result
+
+
+def test_hand_worked_example():
+    # Four labels with propensities 1, 1/2, 1/2, 1/4, so weights 1, 2, 2, 4.
+    #   point 0: true {0, 3}, ranked 0 1 3: a hit, a miss, a hit.
+    #   point 1: true {1},    ranked 2 1:   a miss, a hit, nothing.
+    #   point 2: no true label, left out.
+    scores = sparse([{0: 0.9, 1: 0.8, 3: 0.7}, {2: 0.5, 1: 0.4}, {0: 1.0}], 4)
+    truth = sparse([[0, 3], [1], []], 4, bool)
+    found = evaluate_ranking(scores, truth, ks=(1, 3), propensities=[1, 1 / 2, 1 / 2, 1 / 4])
+    second, third = 1 / math.log2(3), 1 / 2
+    assert found == pytest.approx(
+        {
+            "P@1": 100 * (1 + 0) / 2,
+            "P@3": 100 * (2 / 3 + 1 / 3) / 2,
+            "nDCG@1": 100 * (1 + 0) / 2,
+            "nDCG@3": 100 * ((1 + third) / (1 + second) + second / 1) / 2,
+            # The best first label of point 0 is 3 with weight 4, of point 1 label 1 with weight 2.
+            "PSP@1": 100 * (1 + 0) / (4 + 2),
+            "PSP@3": 100 * ((1 + 4) + 2) / ((4 + 1) + 2),
+            "PSnDCG@1": 100 * (1 + 0) / (4 + 2),
+            "PSnDCG@3": 100 * (1 + 4 * third + 2 * second) / (4 + 1 * second + 2),
+        }
+    )
+
+
+def test_measures_come_in_the_order_of_the_table():
+    found = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(1, 2), propensities=[0.5, 0.5])
+    assert list(found) == ["P@1", "P@2", "nDCG@1", "nDCG@2", "PSP@1", "PSP@2", "PSnDCG@1", "PSnDCG@2"]
+    assert all(type(value) is float for value in found.values())
+
+
+def test_without_propensities_their_measures_are_left_out():
+    found = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(1,))
+    assert found == {"P@1": 100.0, "nDCG@1": 100.0}
+
+
+@st.composite
+def problems(draw):
+    n_points, n_labels = draw(st.integers(1, 6)), draw(st.integers(1, 7))
+    label = st.integers(0, n_labels - 1)
+    # Few distinct values, so that ties and scores of 0 are common.
+    score = st.sampled_from([-1.5, 0.0, 0.25, 0.5, 2.0])
+    scores = draw(st.lists(st.dictionaries(label, score), min_size=n_points, max_size=n_points))
+    truth = draw(st.lists(st.sets(label), min_size=n_points, max_size=n_points).filter(any))
+    propensities = draw(st.lists(st.floats(0.05, 1.0), min_size=n_labels, max_size=n_labels))
+    ks = draw(st.lists(st.integers(1, n_labels + 2), min_size=1, max_size=3, unique=True))
+    return scores, truth, ks, propensities
+
+
+@settings(max_examples=300)
+@given(problems())
+def test_agrees_with_the_definitions_read_literally(problem):
+    scores, truth, ks, propensities = problem
+    n_labels = len(propensities)
+    found = evaluate_ranking(sparse(scores, n_labels), sparse(truth, n_labels, bool), ks, propensities)
+    assert found == pytest.approx(reference(scores, truth, ks, propensities))
+
+
+@given(problems())
+def test_best_ranking_scores_100_by_propensity(problem):
+    _, truth, ks, propensities = problem
+    best = [{label: 1 / propensities[label] for label in true} for true in truth]
+    n_labels = len(propensities)
+    found = evaluate_ranking(sparse(best, n_labels), sparse(truth, n_labels, bool), ks, propensities)
+    assert [found[f"{name}@{k}"] for name in ("nDCG", "PSP", "PSnDCG") for k in ks] == pytest.approx(
+        [100] * 3 * len(ks)
+    )
+
+
+def test_ndcg_agrees_with_scikit_learn():
+    rng = np.random.default_rng(0)
+    # scikit-learn too divides by the best DCG at k, which for binary relevance stops at the number of true labels.
+    truth = rng.random((50, 12)) < 0.2
+    scores = rng.random((50, 12))
+    found = evaluate_ranking(csr_array(scores), csr_array(truth))
+    labelled = truth.any(axis=1)
+    assert not labelled.all()
+    for k in (1, 3, 5):
+        assert found[f"nDCG@{k}"] == pytest.approx(100 * ndcg_score(truth[labelled], scores[labelled], k=k))
+
+
+def test_equal_scores_rank_by_label_in_whatever_order_they_stand():
+    truth = sparse([[1]], 4, bool)
+    for order in ([3, 1, 2], [1, 2, 3], [2, 3, 1]):
+        assert evaluate_ranking(sparse([dict.fromkeys(order, 0.5)], 4), truth, ks=(1,))["P@1"] == 100
+    assert evaluate_ranking(sparse([dict.fromkeys([1, 0], 0.5)], 4), truth, ks=(1,))["P@1"] == 0
+
+
+def test_leaves_its_arguments_alone():
+    scores, truth = sparse([{2: 0.1, 0: 0.9}], 3), sparse([[2, 0]], 3, bool)
+    evaluate_ranking(scores, truth, propensities=[0.5] * 3)
+    assert scores.indices.tolist() == truth.indices.tolist() == [2, 0]
+
+
+def test_huge_k_and_huge_label_space_cost_nothing():
+    last = 2**31 - 2
+    found = evaluate_ranking(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), ks=(2,))
+    assert found["P@2"] == 100
+    found = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(10**12,), propensities=[1, 1])
+    assert found[f"nDCG@{10**12}"] == 100
+
+
+def test_disagreeing_shapes_are_refused():
+    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels of 1 points and 3 labels"):
+        evaluate_ranking(sparse([{}, {}], 3), sparse([[0]], 3, bool))
+
+
+def test_nothing_true_is_refused():
+    with pytest.raises(SettingsError, match="no point has a true label"):
+        evaluate_ranking(sparse([{0: 1.0}], 3), sparse([[]], 3, bool))
+
+
+def test_true_entries_are_positions_in_the_order_given():
+    predicted = sparse([{4: 0.0, 1: 0.5, 3: 0.1}, {0: 1.0}, {2: 0.2}], 5)
+    truth = sparse([[3, 4], [1], [2]], 5, bool)
+    assert sorted(true_entries(predicted, truth)) == [0, 2, 4]

@@ -1,0 +1,143 @@
+"""Measures of a ranking: P@k, nDCG@k and their propensity-scored forms, as the Extreme Classification Repository does.
+
+Every measure is a sum over hits, the true labels among a point's first k, so the work and the memory are those of
+the pairs predicted and the positives, never of an N×K array.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from xmlgp.errors import SettingsError
+
+__all__ = ["evaluate_ranking", "true_entries"]
+
+
+class _Hits(NamedTuple):
+    """True labels among the first predicted: their points, labels and ranks, counted from 0."""
+
+    points: np.ndarray
+    labels: np.ndarray
+    ranks: np.ndarray
+
+
+def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
+    """Measure how well scores rank the true labels.
+
+    With the labels of a point in descending order of score, hit_l = 1 where the l-th is true, n true labels a point
+    and propensities p, the mean over the points that have a label of
+
+    - P@k = 1/k Σ_{l≤k} hit_l,
+    - nDCG@k = Σ_{l≤k} hit_l / log2(l + 1) divided by Σ_{l≤min(k,n)} 1 / log2(l + 1),
+
+    and, summed over the points and divided by the same sum of the best possible ranking,
+
+    - PSP@k of Σ_{l≤k} hit_l / p_l,
+    - PSnDCG@k of Σ_{l≤k} hit_l / (p_l log2(l + 1)).
+
+    A point with fewer than k scores simply misses. Equal scores rank by label, the lower first, in whatever order they
+    are given.
+
+    Parameters
+    ----------
+    scores : csr_array of float, N×K
+        The scores of the labels predicted; a label not stored is not predicted, a score of 0 that is stored is.
+    labels : csr_array of bool, N×K
+        The true labels.
+    ks : sequence of int
+        The numbers of labels to look at.
+    propensities : array of float, K, optional
+        The chance of each label to be noticed where it is true, see `xmlgp.metrics.propensity`. Without them the
+        propensity-scored measures are left out.
+
+    Returns
+    -------
+    dict of str to float
+        `P@1`, `P@3`, … in percent, measure by measure.
+
+    Raises
+    ------
+    SettingsError
+        Where the shapes disagree or no point has a label.
+
+    Notes
+    -----
+    The conventions are those of the repository's own scripts (`precision_k`, `nDCG_k`, `precision_wt_k`, `nDCG_wt_k`;
+    http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
+    number of labels before they sum, and then differ at points with fewer than k labels.
+    """
+    if scores.shape != labels.shape:
+        raise SettingsError(f"the scores are of {_shape(scores)}, the true labels of {_shape(labels)}")
+    labels_of_point = labels.sum(axis=1)
+    n_labelled = np.count_nonzero(labels_of_point)
+    if not n_labelled:
+        raise SettingsError("no point has a true label, so there is nothing to measure")
+
+    deepest = max(ks)
+    hits = _find_hits(scores, labels, deepest)
+    # The discounts end where no ranking can go on, so that a huge k costs nothing.
+    discounts = 1 / np.log2(np.arange(min(deepest, labels.shape[1])) + 2)
+    ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
+    measures = {f"P@{k}": np.count_nonzero(hits.ranks < k) / k / n_labelled for k in ks}
+    for k in ks:
+        gains = discounts[hits.ranks] / ideal_dcg[np.minimum(labels_of_point[hits.points], k)]
+        measures[f"nDCG@{k}"] = gains[hits.ranks < k].sum() / n_labelled
+
+    if propensities is not None:
+        weights = 1 / np.asarray(propensities, dtype=np.float64)
+        ideal_scores = csr_array((weights[labels.indices], labels.indices, labels.indptr), labels.shape)
+        ideal = _find_hits(ideal_scores, labels, deepest)
+        for name, by_rank in ("PSP", np.ones_like(discounts)), ("PSnDCG", discounts):
+            gains, ideal_gains = (weights[found.labels] * by_rank[found.ranks] for found in (hits, ideal))
+            for k in ks:
+                measures[f"{name}@{k}"] = gains[hits.ranks < k].sum() / ideal_gains[ideal.ranks < k].sum()
+    return {name: 100 * float(value) for name, value in measures.items()}
+
+
+def true_entries(predicted, labels):
+    """Tell which of the stored entries of a sparse array are true labels.
+
+    Parameters
+    ----------
+    predicted : csr_array, N×K
+        At most one entry for each point and label, in any order.
+    labels : csr_array of bool, N×K
+        The true labels.
+
+    Returns
+    -------
+    array of int
+        Positions in `predicted.data`, ordered by point.
+    """
+    # An elementwise product keeps exactly the common entries. Positions count from 1, as a zero would be dropped.
+    positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
+    return (_canonical(positions) * _canonical(labels).astype(positions.dtype)).data - 1
+
+
+def _find_hits(scores, labels, k):
+    """Rank the scores of each point and keep the true labels among the first `k`."""
+    scores = _canonical(scores)
+    # Labels ascend within a point from here on, so a stable sort leaves the lower label first among equal scores.
+    lengths = np.diff(scores.indptr)
+    points = np.repeat(np.arange(len(lengths)), lengths)
+    order = np.lexsort((-1.0 * scores.data, points))
+    ranks = np.arange(len(order)) - np.repeat(scores.indptr[:-1], lengths)
+
+    first = ranks < k
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, k))])
+    points, top_labels, ranks = points[first], scores.indices[order[first]], ranks[first]
+    hit = true_entries(csr_array((ranks, top_labels, indptr), scores.shape), labels)
+    return _Hits(points[hit], top_labels[hit], ranks[hit])
+
+
+def _canonical(matrix):
+    """Order the labels of each point; SciPy's products of anything else need memory for K labels."""
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _shape(matrix):
+    return f"{matrix.shape[0]} points and {matrix.shape[1]} labels"
