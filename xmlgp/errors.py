@@ -9,6 +9,7 @@ __all__ = [
     "DataFormatError",
     "FetchError",
     "ModelFolderError",
+    "NumericalError",
     "ScoresFormatError",
     "SettingsError",
     "XmlgpError",
@@ -51,6 +52,10 @@ class FetchError(XmlgpError):
 
 class ModelFolderError(XmlgpError):
     """A model folder is missing, incomplete, damaged or of another version."""
+
+
+class NumericalError(XmlgpError):
+    """The numbers left the range in which the model is defined."""
 
 
 class SettingsError(XmlgpError):

@@ -1,0 +1,97 @@
+"""The stochastic bound of MLGPF and its gradient: the components in order, downwards and upwards."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.gp import factors
+from xmlgp.gp.expectations import DEFAULT_NODES
+from xmlgp.gp.factors import Pairs
+from xmlgp.gp.products import Points
+
+__all__ = ["Batch", "Bound"]
+
+
+class Batch(NamedTuple):
+    """A minibatch.
+
+    Attributes
+    ----------
+    points : Points
+        Coordinates and residuals of the points.
+    labels : csr_array, B×K
+        Their positives.
+    pairs : Pairs or None
+        Positives and sampled negatives; None for all negatives.
+    scale : float
+        N / |B|.
+    """
+
+    points: Points
+    labels: sp.csr_array
+    pairs: Pairs | None
+    scale: float
+
+
+class Bound:
+    """A lower bound on log p(Y): F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)].
+
+    Source: [S] (20) and (23), [L] (11).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    posterior : SharedDiagonal, Diagonal or Cholesky
+    fixed : collection of str
+        Names of parameters that are not optimised.
+    nodes : int
+        Quadrature nodes.
+    """
+
+    def __init__(self, kernel, posterior, fixed=(), nodes=DEFAULT_NODES):
+        self.kernel = kernel
+        self.posterior = posterior
+        self.fixed = frozenset(fixed)
+        self.nodes = nodes
+
+    def value_and_gradients(self, parameters, batch, value_needed=True):
+        """Return the unbiased estimate of the bound and its gradients by parameter name.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P) and `bias` (b, K).
+        batch : Batch
+        value_needed : bool
+            Without the value, None is returned in its place and the step is cheaper.
+
+        Returns
+        -------
+        value : float or None
+        gradients : dict of str to ndarray
+            Of every parameter not fixed.
+
+        Raises
+        ------
+        NumericalError
+            Where a covariance matrix cannot be factorised.
+        """
+        covariances, kernel_tape = self.kernel.forward(parameters, batch.points)
+        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances)
+        loadings, bias = parameters["loadings"], parameters["bias"]
+        if batch.pairs is None:
+            likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed)
+        else:
+            likelihood = factors.sampled_labels(moments, loadings, bias, batch.pairs, self.nodes, value_needed)
+        data, d_moments, gradients = likelihood
+
+        scale = batch.scale
+        gradients = {name: scale * gradient for name, gradient in gradients.items()}
+        d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
+        d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
+        d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
+        gradients |= d_posterior | d_kernel
+        gradients = {name: np.asarray(g) for name, g in gradients.items() if name not in self.fixed}
+        value = None if data is None else scale * data - float(kl)
+        return value, gradients

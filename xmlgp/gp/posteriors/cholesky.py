@@ -1,0 +1,125 @@
+"""The full posterior of [L] section 4.1: a mean and a Cholesky factor for each latent function."""
+
+import numpy as np
+
+from xmlgp.gp.linalg import factorise
+from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, initial_mean
+from xmlgp.gp.products import Products
+
+__all__ = ["JITTER", "Cholesky"]
+
+#: Added to the diagonal of K_Z, as a multiple of its mean, so that its inverse exists in single precision.
+JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
+
+
+class Cholesky:
+    """q(u_p) = N(m_p, L_p L_pᵀ) with a lower triangular L_p for each p.
+
+    With Q = K_BZ K_Z⁻¹: mean Q m_p; variance k(x_i, x_i) − (Q K_ZB)_ii + Σ_j (Q L_p)_ij²;
+    KL_p = ½ [m_pᵀ K_Z⁻¹ m_p + tr(K_Z⁻¹ L_p L_pᵀ) + log|K_Z| − log|L_p L_pᵀ| − M].
+
+    Parameters in the flat mapping: `posterior.mean`, m, M×P; `posterior.factor`, P×M×M, the lower triangles
+    of L_p with the logarithms of their diagonals. Source: [L] (9), (10), (13).
+    """
+
+    name = "cholesky"
+
+    def initial(self, inducing_count, factor_count, diagonal, random, dtype):
+        """Return parameters to start from: L_p = √diagonal I, see `SharedDiagonal.initial`."""
+        factor = np.zeros((factor_count, inducing_count, inducing_count), dtype)
+        factor[:, range(inducing_count), range(inducing_count)] = 0.5 * np.log(diagonal)
+        return {
+            "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
+            "posterior.factor": factor,
+        }
+
+    def forward(self, parameters, covariances):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
+        mean = parameters["posterior.mean"]
+        factors = _lower(parameters["posterior.factor"])
+        prior = _factorised_prior(covariances.inducing)
+        projected = covariances.cross @ prior.inverse
+        inducing_count, factor_count = mean.shape
+        unexplained = covariances.points - np.einsum("bm,bm->b", projected, covariances.cross)
+        variance = np.empty((len(unexplained), factor_count), mean.dtype)
+        whitened_mean = prior.inverse @ mean
+        kl = 0.5 * (np.vdot(mean, whitened_mean) + factor_count * (prior.log_determinant - inducing_count))
+        half_projections, whitened_factors = [], []
+        for p, factor in enumerate(factors):
+            half = projected @ factor
+            variance[:, p] = unexplained + np.einsum("bm,bm->b", half, half)
+            whitened = prior.inverse @ factor
+            kl += 0.5 * np.vdot(factor, whitened) - np.log(np.diagonal(factor)).sum()
+            half_projections.append(half)
+            whitened_factors.append(whitened)
+        moments = Moments(projected @ mean, variance)
+        tape = (mean, factors, covariances, prior.inverse, projected, half_projections, whitened_mean, whitened_factors)
+        return moments, kl, tape
+
+    def backward(self, tape, d_moments, d_kl):
+        """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
+        mean, factors, covariances, inverse, projected, half_projections, whitened_mean, whitened_factors = tape
+        d_points = d_moments.variance.sum(axis=1)
+        d_cross = -d_points[:, None] * projected
+        d_projected = d_moments.mean @ mean.T - d_points[:, None] * covariances.cross
+        d_factors = np.empty_like(factors)
+        # K_Z⁻¹ (Σ_p m_p m_pᵀ + L_p L_pᵀ) K_Z⁻¹, for the derivative of the KL divergences by K_Z.
+        second_moment = whitened_mean @ whitened_mean.T
+        for p, (factor, half, whitened) in enumerate(zip(factors, half_projections, whitened_factors, strict=True)):
+            d_half = 2 * d_moments.variance[:, p, None] * half
+            d_projected += d_half @ factor.T
+            d_factors[p] = projected.T @ d_half + d_kl * whitened
+            second_moment += whitened @ whitened.T
+        # The diagonals are logarithms: d log L = L dL, and the KL divergence holds −log L itself.
+        index = range(len(inverse))
+        d_factors[:, index, index] = d_factors[:, index, index] * factors[:, index, index] - d_kl
+        d_projected_prior = d_projected @ inverse
+        d_cross += d_projected_prior
+        d_inducing = -projected.T @ d_projected_prior
+        d_inducing += 0.5 * d_kl * (len(factors) * inverse - second_moment)
+        # Its jitter is a multiple of the mean diagonal of K_Z.
+        d_inducing[np.diag_indices_from(d_inducing)] += _jitter(inverse) * np.trace(d_inducing) / len(inverse)
+        gradients = {
+            "posterior.mean": projected.T @ d_moments.mean + d_kl * whitened_mean,
+            "posterior.factor": np.tril(d_factors),
+        }
+        return Products(d_cross, d_inducing, d_points), gradients
+
+    def equal_to_diagonal(self, parameters, covariance):
+        """Return the parameters whose q(u_p) equals that of the diagonal posterior.
+
+        Parameters
+        ----------
+        parameters : mapping
+            `posterior.mean` and `posterior.log_diagonal` of `Diagonal` or `SharedDiagonal`.
+        covariance : ndarray, M×M
+            K_Z.
+        """
+        mean = parameters["posterior.mean"]
+        log_diagonals = np.broadcast_to(parameters["posterior.log_diagonal"], mean.T.shape)
+        factors = np.empty((mean.shape[1], *covariance.shape), mean.dtype)
+        for factor, log_diagonal in zip(factors, log_diagonals, strict=True):
+            diagonal = np.exp(log_diagonal) + DIAGONAL_FLOOR
+            total = factorise(covariance + np.diag(diagonal), "K_Z + Σ")
+            posterior = covariance - covariance @ total.inverse @ covariance
+            factor[:] = factorise((posterior + posterior.T) / 2, "the covariance of q(u)").factor
+            np.fill_diagonal(factor, np.log(np.diagonal(factor)))
+        return {"posterior.mean": covariance @ mean, "posterior.factor": factors}
+
+
+def _jitter(matrix):
+    return matrix.dtype.type(JITTER[matrix.dtype])
+
+
+def _factorised_prior(covariance):
+    total = covariance.copy()
+    total[np.diag_indices_from(total)] += _jitter(covariance) * np.trace(covariance) / len(covariance)
+    return factorise(total, "K_Z")
+
+
+def _lower(raw):
+    factors = np.tril(raw)
+    index = range(raw.shape[1])
+    factors[:, index, index] = np.exp(raw[:, index, index])
+    return factors

@@ -1,0 +1,73 @@
+"""The posterior of [S] section 2.3: two vectors of M parameters for each latent function."""
+
+import numpy as np
+
+from xmlgp.gp.linalg import factorise
+from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, initial_mean
+from xmlgp.gp.products import Products
+
+__all__ = ["Diagonal"]
+
+
+class Diagonal:
+    """q(u_p) = N(K_Z μ_p, (K_Z⁻¹ + Σ_p⁻¹)⁻¹) with a diagonal Σ_p for each p.
+
+    With C_p = K_Z + Σ_p: m_i = k(x_i, Z) μ_p; s_i = k(x_i, x_i) − k(x_i, Z) C_p⁻¹ k(Z, x_i);
+    KL_p = ½ μ_pᵀ K_Z μ_p − ½ (M − Σ_j σ_pj (C_p⁻¹)_jj) + ½ log|C_p| − ½ log|Σ_p|.
+
+    Parameters in the flat mapping: `posterior.mean`, μ, M×P; `posterior.log_diagonal`, the logarithm of the
+    diagonals of Σ_p less `DIAGONAL_FLOOR`, P×M. Source: [S] (8), (10), (18), (19), (22).
+    """
+
+    name = "diagonal"
+
+    def initial(self, inducing_count, factor_count, diagonal, random, dtype):
+        """Return parameters to start from, as `SharedDiagonal.initial` does."""
+        return {
+            "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
+            "posterior.log_diagonal": np.full((factor_count, inducing_count), np.log(diagonal), dtype),
+        }
+
+    def forward(self, parameters, covariances):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
+        mean = parameters["posterior.mean"]
+        floorless = np.exp(parameters["posterior.log_diagonal"])
+        diagonals = floorless + floorless.dtype.type(DIAGONAL_FLOOR)
+        prior_mean = covariances.inducing @ mean
+        kl = 0.5 * np.vdot(mean, prior_mean)
+        variance = np.empty((len(covariances.points), len(diagonals)), mean.dtype)
+        inverses, projections = [], []
+        for p, diagonal in enumerate(diagonals):
+            total = covariances.inducing.copy()
+            total[np.diag_indices_from(total)] += diagonal
+            total = factorise(total, f"K_Z + Σ of latent function {p}")
+            projected = covariances.cross @ total.inverse
+            variance[:, p] = covariances.points - np.einsum("bm,bm->b", projected, covariances.cross)
+            trace = np.vdot(diagonal, np.diagonal(total.inverse))
+            kl += 0.5 * (trace - len(diagonal) + total.log_determinant - np.log(diagonal).sum())
+            inverses.append(total.inverse)
+            projections.append(projected)
+        moments = Moments(covariances.cross @ mean, variance)
+        return moments, kl, (mean, floorless, diagonals, covariances, inverses, projections, prior_mean)
+
+    def backward(self, tape, d_moments, d_kl):
+        """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
+        mean, floorless, diagonals, covariances, inverses, projections, prior_mean = tape
+        d_cross = d_moments.mean @ mean.T
+        d_inducing = (0.5 * d_kl * mean) @ mean.T
+        d_diagonals = np.empty_like(diagonals)
+        for p, (diagonal, inverse, projected) in enumerate(zip(diagonals, inverses, projections, strict=True)):
+            weighted = d_moments.variance[:, p, None] * projected
+            d_cross -= 2 * weighted
+            # By C_p: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergence ½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹).
+            d_total = projected.T @ weighted
+            scaled = inverse * np.sqrt(diagonal)
+            d_total += 0.5 * d_kl * (inverse - scaled @ scaled.T)
+            d_diagonals[p] = np.diagonal(d_total) + 0.5 * d_kl * (np.diagonal(inverse) - 1 / diagonal)
+            d_inducing += d_total
+        gradients = {
+            "posterior.mean": covariances.cross.T @ d_moments.mean + d_kl * prior_mean,
+            "posterior.log_diagonal": d_diagonals * floorless,
+        }
+        return Products(d_cross, d_inducing, d_moments.variance.sum(axis=1)), gradients

@@ -1,0 +1,22 @@
+"""What every posterior returns: the marginal moments of the latent functions at the points of a minibatch."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Moments"]
+
+
+class Moments(NamedTuple):
+    """Moments of q(h_p(x_i)), or the gradients by them.
+
+    Attributes
+    ----------
+    mean : ndarray, B×P
+        m_ip.
+    variance : ndarray, B×P or B×1
+        s_ip; one column where all latent functions share it.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray

@@ -1,0 +1,85 @@
+"""The diagonal posterior with one Σ for all latent functions: one Cholesky factorisation a step."""
+
+import numpy as np
+
+from xmlgp.gp.linalg import factorise
+from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.products import Products
+
+__all__ = ["DIAGONAL_FLOOR", "SharedDiagonal"]
+
+#: Least value of the diagonal of Σ, for numerical stability ([S] section 2.3).
+DIAGONAL_FLOOR = 1e-6
+
+
+class SharedDiagonal:
+    """q(u_p) = N(K_Z μ_p, (K_Z⁻¹ + Σ⁻¹)⁻¹) with a diagonal Σ that all p share.
+
+    With C = K_Z + Σ: m_i = k(x_i, Z) μ_p; s_i = k(x_i, x_i) − k(x_i, Z) C⁻¹ k(Z, x_i);
+    KL_p = ½ μ_pᵀ K_Z μ_p − ½ (M − Σ_j σ_j (C⁻¹)_jj) + ½ log|C| − ½ log|Σ|.
+
+    Parameters in the flat mapping: `posterior.mean`, μ, M×P; `posterior.log_diagonal`, the logarithm of the
+    diagonal of Σ less `DIAGONAL_FLOOR`, M. Source: [S] (8), (10), (22), with Σ shared.
+    """
+
+    name = "shared-diagonal"
+
+    def initial(self, inducing_count, factor_count, diagonal, random, dtype):
+        """Return parameters to start from.
+
+        Parameters
+        ----------
+        inducing_count, factor_count : int
+            M and P.
+        diagonal : float
+            Start of every diagonal element of Σ.
+        random : numpy.random.Generator
+            Of μ.
+        dtype : dtype
+            Of the arrays.
+        """
+        return {
+            "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
+            "posterior.log_diagonal": np.full(inducing_count, np.log(diagonal), dtype),
+        }
+
+    def forward(self, parameters, covariances):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
+        mean = parameters["posterior.mean"]
+        floorless = np.exp(parameters["posterior.log_diagonal"])
+        diagonal = floorless + floorless.dtype.type(DIAGONAL_FLOOR)
+        total = covariances.inducing.copy()
+        total[np.diag_indices_from(total)] += diagonal
+        total = factorise(total, "K_Z + Σ")
+        projected = covariances.cross @ total.inverse
+        variance = covariances.points - np.einsum("bm,bm->b", projected, covariances.cross)
+        prior_mean = covariances.inducing @ mean
+        inverse_diagonal = np.diagonal(total.inverse)
+        factor_count = mean.shape[1]
+        kl = 0.5 * np.vdot(mean, prior_mean) + 0.5 * factor_count * (
+            np.vdot(diagonal, inverse_diagonal) - len(diagonal) + total.log_determinant - np.log(diagonal).sum()
+        )
+        moments = Moments(covariances.cross @ mean, variance[:, None])
+        return moments, kl, (mean, floorless, diagonal, covariances, total.inverse, projected, prior_mean)
+
+    def backward(self, tape, d_moments, d_kl):
+        """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
+        mean, floorless, diagonal, covariances, inverse, projected, prior_mean = tape
+        d_variance = d_moments.variance[:, 0]
+        d_cross = d_moments.mean @ mean.T
+        d_cross -= (2 * d_variance)[:, None] * projected
+        d_mean = covariances.cross.T @ d_moments.mean + d_kl * prior_mean
+        # By C: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergences ½ P (C⁻¹ − C⁻¹ Σ C⁻¹).
+        half = 0.5 * d_kl * mean.shape[1]
+        scaled = inverse * np.sqrt(diagonal)
+        d_total = projected.T @ (d_variance[:, None] * projected)
+        d_total += half * (inverse - scaled @ scaled.T)
+        d_diagonal = np.diagonal(d_total) + half * (np.diagonal(inverse) - 1 / diagonal)
+        d_inducing = d_total + (0.5 * d_kl * mean) @ mean.T
+        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * floorless}
+        return Products(d_cross, d_inducing, d_variance), gradients
+
+
+def initial_mean(inducing_count, factor_count, random, dtype):
+    """Return a small random start for means, M×P: at zero the loadings would have no gradient."""
+    return random.normal(0, 0.01, (inducing_count, factor_count)).astype(dtype)
