@@ -1,0 +1,163 @@
+"""The repository's text format read by whole-array operations, some megabytes at a time.
+
+Every byte that is no digit ends a (possibly empty) run of digits. The kinds of two neighbouring such bytes, and
+whether there are digits between them, say what the digits are: one table holds the whole grammar. Digits are
+decoded eight at a time: eight characters loaded as one 64-bit word are added up in pairs, then pairs of pairs.
+"""
+
+import numpy as np
+
+from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.line_parser import FLOAT32_OVERFLOW
+
+__all__ = ["parse_block"]
+
+#: Characters that play the same part, under the one that stands for them below; all others are alien.
+ALIKE = {"\n": "\n", " ": " \t\r", ",": ",", ":": ":", ".": ".", "-": "-", "e": "eE+"}
+KIND_OF = {character: kind for kind, character in enumerate(ALIKE)}
+NEWLINE, COLON, POINT, MINUS = (KIND_OF[character] for character in "\n:.-")
+ALIEN = len(ALIKE)
+
+#: What a run of digits is, told from the characters around it. PART: a piece of a value that goes on.
+ILLEGAL, NOTHING, LABEL, FEATURE, PART, VALUE = range(6)
+
+#: (character before, characters after, what no digits between them mean, what digits mean). Everything else is
+#: illegal. The grammar is lax about exponents and plus signs, for Python reads the values that have them.
+GRAMMAR = [
+    ("\n", "\n ", NOTHING, LABEL),
+    ("\n,", ",", ILLEGAL, LABEL),
+    (",", "\n ", ILLEGAL, LABEL),
+    (" ", "\n ", NOTHING, ILLEGAL),
+    (" ", ":", ILLEGAL, FEATURE),
+    (":", "-", PART, ILLEGAL),
+    (":-", ".e", PART, PART),
+    (":-e", "\n ", ILLEGAL, VALUE),
+    (".", "\n ", VALUE, VALUE),
+    (".", "e", PART, PART),
+    ("e", "-.e", PART, PART),
+]
+
+
+def _tables():
+    """Return the kind of every byte, and the meaning by kind before, kind after and presence of digits."""
+    kinds = np.full(256, ALIEN, np.uint8)
+    for character, alike in ALIKE.items():
+        kinds[list(alike.encode())] = KIND_OF[character]
+    meanings = np.full((8, 8, 2), ILLEGAL, np.uint8)
+    for befores, afters, *by_presence in GRAMMAR:
+        for before in befores:
+            for after in afters:
+                meanings[KIND_OF[before], KIND_OF[after]] = by_presence
+    return kinds, meanings.ravel()
+
+
+KIND, MEANING = _tables()
+
+#: Goes before the text, so that the eight characters up to any place can be loaded.
+PADDING = b"\n" * 8
+#: A word holds 8 digits; longer runs take a second one.
+WORD_DIGITS, DECODED_DIGITS = 8, 16
+#: Integers of 15 digits and powers of ten up to 10**22 are exact as doubles, hence the quotient of two is the double
+#: nearest to the decimal (Clinger, How to read floating point numbers accurately, 1990).
+EXACT_DIGITS = 15
+POWERS = 10 ** np.arange(EXACT_DIGITS + 1, dtype=np.uint64)
+
+
+def parse_block(text, D, K):
+    """Read the points of some lines, if they are plain.
+
+    Parameters
+    ----------
+    text : bytes
+        Whole lines, each ended by a newline.
+    D, K : int
+        The number of features and labels that the file's header announces.
+
+    Returns
+    -------
+    Dataset or None
+        What `line_parser.parse_lines` returns; None if anything is wrong, or too unusual to be read here.
+    """
+    if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
+        return None
+    buffer = np.frombuffer(PADDING + text, np.uint8)
+    ends = np.flatnonzero(buffer - np.uint8(ord("0")) > 9)[len(PADDING) - 1 :]
+    kinds = KIND.take(buffer.take(ends))
+    before, after = kinds[:-1], kinds[1:]
+    digits = np.diff(ends) - 1
+    ends = ends[1:]
+    meanings = MEANING.take(before << 4 | after << 1 | (digits > 0))
+    if not meanings.all():  # ILLEGAL is 0
+        return None
+
+    numbers = _decode(buffer, ends, digits)
+    label_at, feature_at, value_at = (np.flatnonzero(meanings == role) for role in (LABEL, FEATURE, VALUE))
+    for places, bound in (label_at, K), (feature_at, D):
+        if len(places) and (digits.take(places).max() > DECODED_DIGITS or numbers.take(places).max() >= bound):
+            return None
+    try:
+        values = _values(text, ends, digits, numbers, before, feature_at, value_at)
+    except ValueError:
+        return None
+    lines = np.flatnonzero(after == NEWLINE)
+    labels = _by_line(None, numbers, label_at, lines, K)
+    features = _by_line(values, numbers, feature_at, lines, D)
+    if not (labels.has_canonical_format and features.has_canonical_format):  # duplicates
+        return None
+    features.eliminate_zeros()
+    return Dataset(features, labels)
+
+
+def _decode(buffer, ends, digits):
+    """Return the runs of digits ending before `ends` as integers; of runs over 16 digits the last 16."""
+    words = np.ndarray(len(buffer) - 7, "<u8", buffer, strides=1)  # at every place, aligned or not
+    numbers = _eight_digits(words.take(ends - WORD_DIGITS), digits)
+    long = np.flatnonzero(digits > WORD_DIGITS)
+    if len(long):
+        upper = words.take(ends[long] - 2 * WORD_DIGITS)
+        numbers[long] += POWERS[WORD_DIGITS] * _eight_digits(upper, digits[long] - WORD_DIGITS)
+    return numbers
+
+
+def _eight_digits(words, digits):
+    """Return the integers written in the last `digits` characters of 8-character words."""
+    unused = (8 * (WORD_DIGITS - np.minimum(digits, WORD_DIGITS))).astype(np.uint64)
+    words = words >> unused
+    words <<= unused
+    words &= np.uint64(0x0F0F0F0F0F0F0F0F)  # the value of each digit; 0 for the unused characters
+    for width, mask in (8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF):
+        # The lower neighbour is the more significant one, by a factor of 10, 100, 10000.
+        words *= np.uint64(1 + (10 ** (width // 8) << width))
+        words >>= np.uint64(width)
+        words &= np.uint64(mask)
+    return words
+
+
+def _values(text, ends, digits, numbers, before, feature_at, value_at):
+    """Return the values of the features, whose last runs of digits are `value_at`; ValueError if one is none."""
+    with_point = before.take(value_at) == POINT
+    negative = before.take(value_at - with_point) == MINUS
+    decimals = digits.take(value_at) * with_point
+    whole_at = value_at - with_point
+    plain = value_at - feature_at == 1 + with_point + negative
+    plain &= digits.take(whole_at) + decimals <= EXACT_DIGITS
+    scale = POWERS.take(decimals, mode="clip")
+    values = (numbers.take(whole_at) * with_point * scale + numbers.take(value_at)) / scale
+    values[negative] *= -1
+    odd = np.flatnonzero(~plain)
+    if len(odd):
+        starts = ends.take(feature_at[odd]) + 1 - len(PADDING)
+        stops = ends.take(value_at[odd]) - len(PADDING)
+        # Of tokens made of these characters only, float() takes those that the format allows.
+        values[odd] = [float(text[start:stop]) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        if np.abs(values[odd]).max() >= FLOAT32_OVERFLOW:
+            raise ValueError("too large for a float32")
+    return values.astype(np.float32)
+
+
+def _by_line(data, numbers, places, lines, columns):
+    """Return the sparse array of the indices at `places`, its rows the lines, sorted."""
+    indptr = np.concatenate(([0], np.searchsorted(places, lines)))
+    matrix = as_csr(data, numbers.take(places).astype(np.int32), indptr, columns)
+    matrix.sort_indices()
+    return matrix

@@ -1,0 +1,230 @@
+"""Binary copies of data files in the user's cache folder, mapped into memory when used.
+
+A copy lies in `$XDG_CACHE_HOME/xmlgp/text/DIGEST-vVERSION/` (`$XMLGP_CACHE_DIR` in place of the first two), where
+DIGEST is the SHA-256 of the file's bytes: it cannot be stale. It consists of `.npy` files and a JSON file of their
+digests. What is found there is not trusted: a copy that is not in every respect as it should be is discarded.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.errors import XmlgpError
+
+__all__ = ["load_or_store"]
+
+#: To be raised when the meaning of the files changes.
+FORMAT_VERSION = 1
+#: The files of a copy, all one-dimensional, in the terms of a csr_array; labels are True wherever stored.
+ARRAYS = {
+    "feature_data": "<f4",
+    "feature_indices": "<i4",
+    "feature_indptr": "<i8",
+    "label_indices": "<i4",
+    "label_indptr": "<i8",
+}
+DIGESTS = "sha256.json"
+
+TEMPORARY_PREFIX = ".temporary-"
+DAY = 24 * 60 * 60
+#: Copies unused for so long are removed.
+UNUSED_SECONDS = 60 * DAY
+#: No conversion takes so long: one that is older was interrupted.
+CONVERSION_SECONDS = DAY
+
+
+def load_or_store(path, read):
+    """Return a data set from its copy in the cache, which is made if it is not there.
+
+    Parameters
+    ----------
+    path : str
+        The text file.
+    read : callable
+        Opens the file; returns its header (N, D, K) and an iterator of the data sets that make it up, which is used
+        only if there is no good copy.
+
+    Returns
+    -------
+    Dataset or None
+        None if the copy made does not stand up to being read again.
+
+    Raises
+    ------
+    OSError
+        If the cache folder cannot be written.
+    XmlgpError
+        If the file changed meanwhile, or whatever `read` raises.
+    """
+    digest = _digest(path)
+    entry = _root() / "text" / f"{digest}-v{FORMAT_VERSION}"
+    header, blocks = read()
+    dataset = _load(entry, header)
+    if dataset is None:
+        with _replacing(entry) as folder:
+            _store(folder, blocks)
+            if _digest(path) != digest:
+                raise XmlgpError(f"{path} was changed while it was being read")
+        dataset = _load(entry, header)
+    return dataset
+
+
+def _root():
+    """Return the folder of everything this package caches."""
+    if override := os.environ.get("XMLGP_CACHE_DIR"):
+        return Path(override)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # to be ignored, says the XDG Base Directory Specification
+        base = os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):
+        raise OSError("the user has no home folder")
+    return Path(base) / "xmlgp"
+
+
+def _digest(path):
+    """Return the SHA-256 of a file's bytes in hexadecimal."""
+    sha256 = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while piece := stream.read(1 << 20):
+            sha256.update(piece)
+    return sha256.hexdigest()
+
+
+def _load(entry, header):
+    """Return the data set in the folder `entry`; if it is damaged, remove it and return None."""
+    if not entry.is_dir():
+        return None
+    # Whatever may be the matter with the files, the text is there to be read again.
+    try:
+        dataset = _open(entry, header)
+    except Exception:
+        shutil.rmtree(entry, ignore_errors=True)
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(entry)
+    return dataset
+
+
+def _open(entry, header):
+    """Return the data set in the folder `entry`; raise an exception of any kind if anything is wrong."""
+    digests = json.loads((entry / DIGESTS).read_text())
+    arrays = {}
+    for name, dtype in ARRAYS.items():
+        array = np.load(entry / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+        if array.dtype != dtype or array.ndim != 1 or hashlib.sha256(array).hexdigest() != digests[name]:
+            raise ValueError(f"{name} is damaged")
+        arrays[name] = np.asarray(array)
+    data = arrays["feature_data"]
+    if not (np.isfinite([data.min(initial=0), data.max(initial=0)]).all() and np.count_nonzero(data) == len(data)):
+        raise ValueError("feature_data has illegal values")
+    features = _checked_csr(data, arrays["feature_indices"], arrays["feature_indptr"], header.N, header.D)
+    labels = _checked_csr(None, arrays["label_indices"], arrays["label_indptr"], header.N, header.K)
+    return Dataset(features, labels)
+
+
+def _checked_csr(data, indices, indptr, rows, columns):
+    """Return the sparse array, having made sure that SciPy may work on it."""
+    if len(indptr) != rows + 1 or indptr[-1] != len(indices):
+        raise ValueError("arrays of wrong lengths")
+    matrix = as_csr(data, indices, indptr, columns)
+    matrix.check_format(full_check=True)
+    if not matrix.has_canonical_format:
+        raise ValueError("indices out of order")
+    return matrix
+
+
+def _store(folder, blocks):
+    """Write the files of a copy, block by block."""
+    with contextlib.ExitStack() as stack:
+        files = {
+            name: stack.enter_context(_GrowingArray(folder / f"{name}.npy", dtype)) for name, dtype in ARRAYS.items()
+        }
+        for kind in "feature", "label":
+            files[f"{kind}_indptr"].append(np.zeros(1))
+        for block in blocks:
+            files["feature_data"].append(block.features.data)
+            for kind, matrix in ("feature", block.features), ("label", block.labels):
+                stored = files[f"{kind}_indices"].length
+                files[f"{kind}_indices"].append(matrix.indices)
+                files[f"{kind}_indptr"].append(matrix.indptr[1:].astype(np.int64) + stored)
+    with open(folder / DIGESTS, "w") as stream:
+        json.dump({name: file.sha256.hexdigest() for name, file in files.items()}, stream, indent=1)
+        _sync(stream)
+
+
+class _GrowingArray:
+    """Writes a one-dimensional `.npy` file piece by piece, in constant memory.
+
+    Parameters
+    ----------
+    path : Path
+    dtype : str
+    """
+
+    def __init__(self, path, dtype):
+        self.length, self.sha256 = 0, hashlib.sha256()
+        self._path, self._dtype = path, dtype
+
+    def __enter__(self):
+        self._stream = open(self._path, "wb")
+        self._write_header()
+        return self
+
+    def append(self, piece):
+        """Add the elements of an array."""
+        piece = np.ascontiguousarray(piece, self._dtype)
+        self._stream.write(piece)
+        self.sha256.update(piece)
+        self.length += len(piece)
+
+    def __exit__(self, failure, *details):
+        with self._stream:
+            if failure is None:
+                self._stream.seek(0)
+                self._write_header()
+                _sync(self._stream)
+
+    def _write_header(self):
+        """Write the header, of which NumPy keeps the length the same for all lengths of the array."""
+        facts = {"descr": self._dtype, "fortran_order": False, "shape": (self.length,)}
+        np.lib.format.write_array_header_1_0(self._stream, facts)
+
+
+def _sync(stream):
+    """Have what was written reach the disk."""
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def _replacing(entry):
+    """Give a temporary folder that becomes `entry` if all goes well; tidy the folder they are in."""
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    _remove_unused(entry.parent)
+    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=entry.parent))
+    try:
+        yield folder
+        try:
+            folder.rename(entry)
+        except OSError:
+            if not entry.is_dir():  # otherwise another process made the same copy meanwhile
+                raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_unused(folder):
+    """Remove copies nobody used for long, and the remains of interrupted conversions."""
+    for entry in folder.iterdir():
+        limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat().st_mtime > limit:
+                shutil.rmtree(entry)

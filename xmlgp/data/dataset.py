@@ -1,0 +1,106 @@
+"""A multi-label data set in memory: sparse features and sparse labels of the same points."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+__all__ = ["Dataset", "as_csr", "stack"]
+
+#: Above this many stored elements SciPy needs 64-bit indices.
+INT32_MAX = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """N points with D features and K labels.
+
+    Parameters
+    ----------
+    features : scipy.sparse.csr_array, shape (N, D), float32
+        X. Column indices are sorted within a row, without duplicates; no element is a stored zero.
+    labels : scipy.sparse.csr_array, shape (N, K), bool
+        Y, the positives. Sorted and without duplicates as well.
+
+    Notes
+    -----
+    The arrays may be read-only views of files mapped into memory: do not change them in place.
+    """
+
+    features: csr_array
+    labels: csr_array
+
+    def __post_init__(self):
+        if self.features.shape[0] != self.labels.shape[0]:
+            raise ValueError(f"features of {self.features.shape[0]} points but labels of {self.labels.shape[0]}")
+
+    @property
+    def N(self):
+        """Number of points."""
+        return self.features.shape[0]
+
+    @property
+    def D(self):
+        """Number of features."""
+        return self.features.shape[1]
+
+    @property
+    def K(self):
+        """Number of labels."""
+        return self.labels.shape[1]
+
+    def rows(self, selection):
+        """Return the data set of some of the points.
+
+        Parameters
+        ----------
+        selection : slice or array_like of int or bool
+            As in NumPy indexing of N rows.
+
+        Returns
+        -------
+        Dataset
+            The selected points, in the order selected.
+        """
+        return Dataset(self.features[selection], self.labels[selection])
+
+
+def as_csr(data, indices, indptr, columns):
+    """Wrap arrays as a sparse array without copying or inspecting them.
+
+    Parameters
+    ----------
+    data : ndarray, shape (nnz,), or None
+        The stored elements; None stands for True everywhere.
+    indices : ndarray, shape (nnz,)
+        Column indices.
+    indptr : ndarray, shape (N + 1,)
+        Where each row starts.
+    columns : int
+        Number of columns.
+
+    Returns
+    -------
+    csr_array, shape (N, columns)
+        With int32 indices unless nnz needs 64 bits, in which case SciPy widens `indices` too.
+    """
+    if len(indices) <= INT32_MAX:
+        indices, indptr = (array.astype(np.int32, copy=False) for array in (indices, indptr))
+    if data is None:
+        data = np.ones(len(indices), dtype=bool)
+    return csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+
+
+def stack(datasets):
+    """Return the points of one or more data sets, one after the other, as one.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+        With the same D and K.
+
+    Returns
+    -------
+    Dataset
+    """
+    return Dataset(vstack([part.features for part in datasets]), vstack([part.labels for part in datasets]))
