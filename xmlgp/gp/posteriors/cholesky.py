@@ -34,26 +34,35 @@ class Cholesky:
             "posterior.factor": factor,
         }
 
-    def forward(self, parameters, covariances):
-        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
-        mean = parameters["posterior.mean"]
-        factors = _lower(parameters["posterior.factor"])
-        prior = _factorised_prior(covariances.inducing)
-        projected = covariances.cross @ prior.inverse
-        inducing_count, factor_count = mean.shape
-        unexplained = covariances.points - np.einsum("bm,bm->b", projected, covariances.cross)
-        variance = np.empty((len(unexplained), factor_count), mean.dtype)
-        whitened_mean = prior.inverse @ mean
-        kl = 0.5 * (np.vdot(mean, whitened_mean) + factor_count * (prior.log_determinant - inducing_count))
-        half_projections, whitened_factors = [], []
+    def prepare(self, parameters, covariance):
+        """Return what the moments at any points need of the parameters and K_Z, M×M."""
+        return parameters["posterior.mean"], _lower(parameters["posterior.factor"]), _factorised_prior(covariance)
+
+    def moments(self, prepared, cross, points):
+        """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B; Q; and each Q L_p."""
+        mean, factors, prior = prepared
+        projected = cross @ prior.inverse
+        unexplained = points - np.einsum("bm,bm->b", projected, cross)
+        variance = np.empty((len(points), len(factors)), mean.dtype)
+        half_projections = []
         for p, factor in enumerate(factors):
             half = projected @ factor
             variance[:, p] = unexplained + np.einsum("bm,bm->b", half, half)
+            half_projections.append(half)
+        return Moments(projected @ mean, variance), (projected, half_projections)
+
+    def forward(self, parameters, covariances):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
+        prepared = mean, factors, prior = self.prepare(parameters, covariances.inducing)
+        moments, (projected, half_projections) = self.moments(prepared, covariances.cross, covariances.points)
+        inducing_count, factor_count = mean.shape
+        whitened_mean = prior.inverse @ mean
+        kl = 0.5 * (np.vdot(mean, whitened_mean) + factor_count * (prior.log_determinant - inducing_count))
+        whitened_factors = []
+        for factor in factors:
             whitened = prior.inverse @ factor
             kl += 0.5 * np.vdot(factor, whitened) - np.log(np.diagonal(factor)).sum()
-            half_projections.append(half)
             whitened_factors.append(whitened)
-        moments = Moments(projected @ mean, variance)
         tape = (mean, factors, covariances, prior.inverse, projected, half_projections, whitened_mean, whitened_factors)
         return moments, kl, tape
 

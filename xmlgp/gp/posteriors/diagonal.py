@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, initial_mean
+from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, floored_diagonal, inflated, initial_mean
 from xmlgp.gp.products import Products
 
 __all__ = ["Diagonal"]
@@ -29,31 +28,38 @@ class Diagonal:
             "posterior.log_diagonal": np.full((factor_count, inducing_count), np.log(diagonal), dtype),
         }
 
+    def prepare(self, parameters, covariance):
+        """Return what the moments at any points need of the parameters and K_Z, M×M."""
+        diagonals = floored_diagonal(parameters)
+        totals = [inflated(covariance, row, f"K_Z + Σ of latent function {p}") for p, row in enumerate(diagonals)]
+        return parameters["posterior.mean"], diagonals, totals
+
+    def moments(self, prepared, cross, points):
+        """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and each K_BZ C_p⁻¹."""
+        mean, diagonals, totals = prepared
+        variance = np.empty((len(points), len(diagonals)), mean.dtype)
+        projections = []
+        for p, total in enumerate(totals):
+            projected = cross @ total.inverse
+            variance[:, p] = points - np.einsum("bm,bm->b", projected, cross)
+            projections.append(projected)
+        return Moments(cross @ mean, variance), projections
+
     def forward(self, parameters, covariances):
         """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
-        mean = parameters["posterior.mean"]
-        floorless = np.exp(parameters["posterior.log_diagonal"])
-        diagonals = floorless + floorless.dtype.type(DIAGONAL_FLOOR)
+        prepared = mean, diagonals, totals = self.prepare(parameters, covariances.inducing)
+        moments, projections = self.moments(prepared, covariances.cross, covariances.points)
         prior_mean = covariances.inducing @ mean
         kl = 0.5 * np.vdot(mean, prior_mean)
-        variance = np.empty((len(covariances.points), len(diagonals)), mean.dtype)
-        inverses, projections = [], []
-        for p, diagonal in enumerate(diagonals):
-            total = covariances.inducing.copy()
-            total[np.diag_indices_from(total)] += diagonal
-            total = factorise(total, f"K_Z + Σ of latent function {p}")
-            projected = covariances.cross @ total.inverse
-            variance[:, p] = covariances.points - np.einsum("bm,bm->b", projected, covariances.cross)
+        for diagonal, total in zip(diagonals, totals, strict=True):
             trace = np.vdot(diagonal, np.diagonal(total.inverse))
             kl += 0.5 * (trace - len(diagonal) + total.log_determinant - np.log(diagonal).sum())
-            inverses.append(total.inverse)
-            projections.append(projected)
-        moments = Moments(covariances.cross @ mean, variance)
-        return moments, kl, (mean, floorless, diagonals, covariances, inverses, projections, prior_mean)
+        inverses = [total.inverse for total in totals]
+        return moments, kl, (mean, diagonals, covariances, inverses, projections, prior_mean)
 
     def backward(self, tape, d_moments, d_kl):
         """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
-        mean, floorless, diagonals, covariances, inverses, projections, prior_mean = tape
+        mean, diagonals, covariances, inverses, projections, prior_mean = tape
         d_cross = d_moments.mean @ mean.T
         d_inducing = (0.5 * d_kl * mean) @ mean.T
         d_diagonals = np.empty_like(diagonals)
@@ -68,6 +74,6 @@ class Diagonal:
             d_inducing += d_total
         gradients = {
             "posterior.mean": covariances.cross.T @ d_moments.mean + d_kl * prior_mean,
-            "posterior.log_diagonal": d_diagonals * floorless,
+            "posterior.log_diagonal": d_diagonals * (diagonals - DIAGONAL_FLOOR),
         }
         return Products(d_cross, d_inducing, d_moments.variance.sum(axis=1)), gradients

@@ -43,28 +43,32 @@ class SharedDiagonal:
             "posterior.log_diagonal": np.full(inducing_count, np.log(diagonal), dtype),
         }
 
+    def prepare(self, parameters, covariance):
+        """Return what the moments at any points need of the parameters and K_Z, M×M."""
+        diagonal = floored_diagonal(parameters)
+        return parameters["posterior.mean"], diagonal, inflated(covariance, diagonal, "K_Z + Σ")
+
+    def moments(self, prepared, cross, points):
+        """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and K_BZ C⁻¹."""
+        mean, _, total = prepared
+        projected = cross @ total.inverse
+        variance = points - np.einsum("bm,bm->b", projected, cross)
+        return Moments(cross @ mean, variance[:, None]), projected
+
     def forward(self, parameters, covariances):
         """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
-        mean = parameters["posterior.mean"]
-        floorless = np.exp(parameters["posterior.log_diagonal"])
-        diagonal = floorless + floorless.dtype.type(DIAGONAL_FLOOR)
-        total = covariances.inducing.copy()
-        total[np.diag_indices_from(total)] += diagonal
-        total = factorise(total, "K_Z + Σ")
-        projected = covariances.cross @ total.inverse
-        variance = covariances.points - np.einsum("bm,bm->b", projected, covariances.cross)
+        prepared = mean, diagonal, total = self.prepare(parameters, covariances.inducing)
+        moments, projected = self.moments(prepared, covariances.cross, covariances.points)
         prior_mean = covariances.inducing @ mean
-        inverse_diagonal = np.diagonal(total.inverse)
-        factor_count = mean.shape[1]
-        kl = 0.5 * np.vdot(mean, prior_mean) + 0.5 * factor_count * (
-            np.vdot(diagonal, inverse_diagonal) - len(diagonal) + total.log_determinant - np.log(diagonal).sum()
+        trace = np.vdot(diagonal, np.diagonal(total.inverse))
+        kl = 0.5 * np.vdot(mean, prior_mean) + 0.5 * mean.shape[1] * (
+            trace - len(diagonal) + total.log_determinant - np.log(diagonal).sum()
         )
-        moments = Moments(covariances.cross @ mean, variance[:, None])
-        return moments, kl, (mean, floorless, diagonal, covariances, total.inverse, projected, prior_mean)
+        return moments, kl, (mean, diagonal, covariances, total.inverse, projected, prior_mean)
 
     def backward(self, tape, d_moments, d_kl):
         """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
-        mean, floorless, diagonal, covariances, inverse, projected, prior_mean = tape
+        mean, diagonal, covariances, inverse, projected, prior_mean = tape
         d_variance = d_moments.variance[:, 0]
         d_cross = d_moments.mean @ mean.T
         d_cross -= (2 * d_variance)[:, None] * projected
@@ -76,10 +80,24 @@ class SharedDiagonal:
         d_total += half * (inverse - scaled @ scaled.T)
         d_diagonal = np.diagonal(d_total) + half * (np.diagonal(inverse) - 1 / diagonal)
         d_inducing = d_total + (0.5 * d_kl * mean) @ mean.T
-        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * floorless}
+        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * (diagonal - DIAGONAL_FLOOR)}
         return Products(d_cross, d_inducing, d_variance), gradients
 
 
 def initial_mean(inducing_count, factor_count, random, dtype):
     """Return a small random start for means, M×P: at zero the loadings would have no gradient."""
     return random.normal(0, 0.01, (inducing_count, factor_count)).astype(dtype)
+
+
+def floored_diagonal(parameters):
+    """Return the diagonal of Σ (M) or of each Σ_p (P×M): exp of the parameter, and `DIAGONAL_FLOOR`."""
+    diagonal = np.exp(parameters["posterior.log_diagonal"])
+    diagonal += DIAGONAL_FLOOR
+    return diagonal
+
+
+def inflated(covariance, diagonal, name):
+    """Return C = K_Z + Σ, factorised; `name` is for the message where that fails."""
+    total = covariance.copy()
+    total[np.diag_indices_from(total)] += diagonal
+    return factorise(total, name)

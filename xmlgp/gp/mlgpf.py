@@ -1,0 +1,74 @@
+"""The whole model: which kernel and posterior its settings name, its parameters, its predictive moments."""
+
+import numpy as np
+
+from xmlgp.gp.bound import Bound
+from xmlgp.gp.factors import utility_moments
+from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.gp.products import Points
+
+__all__ = ["MLGPF"]
+
+
+class MLGPF:
+    """The multi-label Gaussian-process factor model ([S] section 3, [L] section 3).
+
+    Parameters
+    ----------
+    settings : Settings
+    """
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.kernel = Kernel(settings.kernel.split("+"), settings.ard)
+        self.posterior = POSTERIORS[settings.posterior]
+        self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), settings.nodes)
+
+    def initial(self, inducing, labels, random):
+        """Return parameters to start from.
+
+        b starts at the log odds of each label's frequency, Φ ~ N(0, 1/P), means of q(u_p) small.
+
+        Parameters
+        ----------
+        inducing : ndarray, M×R or M×D
+            Start of A or Z.
+        labels : csr_array, N×K
+            Y.
+        random : numpy.random.Generator
+        """
+        settings, dtype = self.settings, np.dtype(self.settings.dtype)
+        point_count, label_count = labels.shape
+        if "se" in settings.kernel:
+            # Centroids of unit rows are short, so all points are equally far from all of them: SE would stall.
+            norms = np.linalg.norm(inducing, axis=1, keepdims=True)
+            inducing = inducing / np.where(norms > 0, norms, 1)
+        parameters = {"inducing": np.ascontiguousarray(inducing, dtype)}
+        parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
+        parameters |= self.posterior.initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+        # Half a count on either side keeps labels that never or always occur finite.
+        counts = np.bincount(labels.indices, minlength=label_count) + 0.5
+        parameters["loadings"] = random.normal(0, settings.factors**-0.5, (label_count, settings.factors)).astype(dtype)
+        parameters["bias"] = np.log(counts / (point_count + 1 - counts)).astype(dtype)
+        return parameters
+
+    def predictive(self, parameters):
+        """Return a function from `Points` to the mean and variance of q(f_ik), both B×K ([S] A.3).
+
+        What does not depend on the points is computed once.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        """
+        nowhere = np.empty((0, parameters["inducing"].shape[1]), parameters["inducing"].dtype)
+        prior, _ = self.kernel.forward(parameters, Points(nowhere, nowhere[:, 0]))
+        prepared = self.posterior.prepare(parameters, prior.inducing)
+
+        def utilities(points):
+            covariances, _ = self.kernel.forward(parameters, points)
+            moments, _ = self.posterior.moments(prepared, covariances.cross, covariances.points)
+            return utility_moments(moments, parameters["loadings"], parameters["bias"])
+
+        return utilities

@@ -1,0 +1,240 @@
+"""The model folder: `model.json` and memory-mappable arrays, the one format of all subcommands.
+
+`model.json` describes the model and names the file of each array; it is replaced as the last act of every
+write, so a reader sees the earlier model or the new one, never a mixture. Array files are never changed once
+written. The format is described for other readers in docs/model-folder.md.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from xmlgp import __version__
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.settings import Settings
+
+__all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
+
+#: Raised when an older xmlgp could not read what is written.
+FORMAT_VERSION = 1
+
+#: How far a model has come, in order.
+STAGES = ("preprocessed", "trained")
+
+DESCRIPTION = "model.json"
+
+#: Largest description that is read: real ones have some kilobytes.
+DESCRIPTION_LIMIT = 64 << 20
+
+
+def fingerprint(dataset):
+    """Return the SHA-256 of a data set's content, whatever file it came from.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    """
+    digest = hashlib.sha256(repr((dataset.N, dataset.D, dataset.K)).encode())
+    for matrix in (dataset.features, dataset.labels):
+        for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
+            digest.update(np.ascontiguousarray(array, dtype).data)
+    digest.update(np.ascontiguousarray(dataset.features.data, "<f4").data)
+    return digest.hexdigest()
+
+
+class ModelFolder:
+    """A model on disk.
+
+    Attributes
+    ----------
+    path : Path
+    description : dict
+        The content of model.json.
+    settings : Settings
+    stage : str
+        One of `STAGES`.
+
+    Raises
+    ------
+    ModelFolderError
+        On opening a folder that holds no model, a damaged one, or one of a later format.
+    """
+
+    def __init__(self, path):
+        self.path = Path(path)
+        self.description = _read_description(self.path)
+        self.stage = self.description["stage"]
+        try:
+            self.settings = Settings.from_mapping(self.description["settings"], self.path / DESCRIPTION)
+        except SettingsError as error:
+            raise ModelFolderError(str(error)) from None
+
+    @staticmethod
+    def exists(path):
+        """Say whether the folder holds a model of any version, whole or damaged."""
+        return (Path(path) / DESCRIPTION).exists()
+
+    def array(self, name):
+        """Return an array, memory-mapped and read-only, or None where the model has none of that name.
+
+        Raises
+        ------
+        ModelFolderError
+            Where its file is missing, damaged or not as described.
+        """
+        entry = self.description["arrays"].get(name)
+        if entry is None:
+            return None
+        file = self.path / entry["file"]
+        try:
+            array = np.load(file, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError, SyntaxError) as error:
+            raise ModelFolderError(f"{file}: the array {name} cannot be read: {error}") from error
+        if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
+            raise ModelFolderError(f"{file}: the array {name} is not the one that {DESCRIPTION} describes")
+        return array
+
+    def arrays(self, prefix):
+        """Return all arrays whose names start with a prefix, as a mapping without it."""
+        names = [name for name in self.description["arrays"] if name.startswith(prefix)]
+        return {name.removeprefix(prefix): self.array(name) for name in names}
+
+    @classmethod
+    def write(cls, path, *, settings, stage, data, arrays, keep=None, **facts):
+        """Write a model and return it opened.
+
+        Parameters
+        ----------
+        path : path
+            Folder; made where missing. An earlier model in it is replaced.
+        settings : Settings
+        stage : str
+            One of `STAGES`.
+        data : mapping
+            Facts of the training data: N, D, K, fingerprint.
+        arrays : mapping of str to ndarray
+        keep : ModelFolder, optional
+            Earlier state of this folder whose arrays are kept beside the new ones.
+        **facts
+            Further entries of the description, such as the training history.
+        """
+        path = Path(path)
+        folder = path / "arrays"
+        made = [p for p in (folder, *folder.parents) if not p.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        entries = dict(keep.description["arrays"]) if keep else {}
+        written = []
+        try:
+            for name, array in arrays.items():
+                file = _write_array(folder, name, array)
+                written.append(file)
+                entry = {"file": f"arrays/{file.name}", "dtype": array.dtype.str, "shape": list(array.shape)}
+                entries[name] = entry
+            description = {
+                "format": "xmlgp model folder",
+                "format_version": FORMAT_VERSION,
+                "written_by": f"xmlgp {__version__}",
+                "model": "mlgpf",
+                "stage": stage,
+                "data": dict(data),
+                "settings": {spec: getattr(settings, spec) for spec in settings.__dataclass_fields__},
+                **facts,
+                "arrays": entries,
+            }
+            _replace(path / DESCRIPTION, json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n")
+        except BaseException:
+            for file in written:
+                file.unlink(missing_ok=True)
+            for directory in made:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
+            raise
+        used = {entry["file"] for entry in entries.values()}
+        for file in folder.iterdir():
+            # What the earlier model alone needed; a reader that still maps it keeps its own hold.
+            if f"arrays/{file.name}" not in used:
+                file.unlink(missing_ok=True)
+        return cls(path)
+
+
+def _read_description(path):
+    file = path / DESCRIPTION
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read(DESCRIPTION_LIMIT + 1)
+        description = json.loads(content) if len(content) <= DESCRIPTION_LIMIT else None
+    except FileNotFoundError:
+        raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
+    except (ValueError, RecursionError):
+        description = None
+    if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
+        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
+    version = description.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{file}: written in format {version} by {description.get('written_by')}; "
+            f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
+        )
+    _check_description(file, description)
+    return description
+
+
+def _check_description(file, description):
+    def is_entry(entry):
+        return (
+            isinstance(entry, dict)
+            and isinstance(entry.get("file"), str)
+            # Only files directly in arrays/: a stranger's folder must not name any other.
+            and entry["file"] == f"arrays/{Path(entry['file']).name}"
+            and not (file.parent / entry["file"]).is_symlink()
+            and isinstance(entry.get("dtype"), str)
+            and isinstance(entry.get("shape"), list)
+        )
+
+    data, arrays = description.get("data"), description.get("arrays")
+    whole = (
+        description.get("stage") in STAGES
+        and isinstance(description.get("settings"), dict)
+        and isinstance(data, dict)
+        and all(isinstance(data.get(name), int) for name in "NDK")
+        and isinstance(data.get("fingerprint"), str)
+        and isinstance(arrays, dict)
+        and all(map(is_entry, arrays.values()))
+    )
+    if not whole:
+        raise ModelFolderError(f"{file}: the description of the model is damaged")
+
+
+def _write_array(folder, name, array):
+    # A name of its own for every write: files of an earlier model stay as they are.
+    handle, file = tempfile.mkstemp(prefix=f"{name}.", suffix=".npy", dir=folder)
+    try:
+        with open(handle, "wb") as stream:
+            np.save(stream, np.ascontiguousarray(array) if array.ndim else array, allow_pickle=False)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        os.unlink(file)
+        raise
+    os.chmod(file, 0o644)
+    return Path(file)
+
+
+def _replace(file, content):
+    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    try:
+        with open(handle, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, file)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

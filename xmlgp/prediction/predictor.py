@@ -1,0 +1,143 @@
+"""Scoring points with a trained model: utilities or probabilities of the top labels, in bounded memory."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.gp import expectations
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.products import Points
+from xmlgp.preprocess.pipeline import Preprocessed
+
+__all__ = ["OUTPUTS", "Predictor", "TopLabels", "top_labels"]
+
+OUTPUTS = ("utility", "probability")
+
+#: Bytes that the largest arrays of one chunk of points may take together.
+CHUNK_BYTES = 256 << 20
+
+
+class TopLabels(NamedTuple):
+    """The labels of highest score of each of some points, best first.
+
+    Attributes
+    ----------
+    labels : ndarray of int, B×k
+    scores : ndarray, B×k
+    std : ndarray, B×k, or None
+        Predictive standard deviation of the utility or the probability.
+    """
+
+    labels: np.ndarray
+    scores: np.ndarray
+    std: np.ndarray | None
+
+
+class Predictor:
+    """A trained model, ready to score.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        At stage "trained".
+
+    Raises
+    ------
+    ModelFolderError
+        Where the model was preprocessed but not trained yet.
+    """
+
+    def __init__(self, folder):
+        if folder.stage != "trained":
+            raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
+        self.feature_count, self.label_count = (folder.description["data"][name] for name in "DK")
+        settings = folder.settings
+        self._dtype = np.dtype(settings.dtype)
+        self._preprocessed = Preprocessed(
+            folder.array("preprocess.idf"), settings.weighting != "none", folder.array("preprocess.basis"), None
+        )
+        self._parameters = folder.arrays("parameters.")
+        self._utilities = MLGPF(settings).predictive(self._parameters)
+        self._nodes = settings.nodes
+
+    def utilities(self, features):
+        """Return mean and variance of q(f_ik) for all labels, both N×K, without regard to memory.
+
+        Parameters
+        ----------
+        features : csr_array, N×D
+            As read, without weighting.
+        """
+        coordinates = self._preprocessed.coordinates(features, self._dtype, dense_limit=0)
+        return self._utilities(Points(*coordinates.rows(slice(None))))
+
+    def score(self, features, output="utility", with_std=False):
+        """Return scores of all labels, N×K, and their standard deviations or None.
+
+        The utility is its mean f̄ = Φ m + b; the probability is E σ(f) under q(f), and its standard
+        deviation that of σ(f) ([S] A.3).
+
+        Parameters
+        ----------
+        features : csr_array, N×D
+        output : str
+            One of `OUTPUTS`.
+        with_std : bool
+        """
+        mean, variance = self.utilities(features)
+        if output == "utility":
+            return mean, np.sqrt(np.maximum(variance, 0)) if with_std else None
+        probability, half_spread = expectations.logistic_gradients(mean, variance, self._nodes)
+        if not with_std:
+            return probability, None
+        # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
+        return probability, np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
+
+    def top(self, features, k, output="utility", with_std=False):
+        """Yield the top labels of points (`TopLabels`), a chunk of points at a time.
+
+        Parameters
+        ----------
+        features : csr_array, N×D
+        k : int or None
+            Labels a point; None for all.
+        output : str
+            One of `OUTPUTS`.
+        with_std : bool
+
+        Raises
+        ------
+        SettingsError
+            Where the points have another number of features than the model.
+        """
+        if features.shape[1] != self.feature_count:
+            raise SettingsError(
+                f"the points have {features.shape[1]} features, but the model was trained on {self.feature_count}"
+            )
+        width = max(self.label_count, *self._parameters["inducing"].shape) * self._dtype.itemsize
+        chunk = max(1, CHUNK_BYTES // (6 * width))
+        for start in range(0, features.shape[0], chunk):
+            scores, std = self.score(features[start : start + chunk], output, with_std)
+            yield top_labels(scores, std, min(k or self.label_count, self.label_count))
+
+
+def top_labels(scores, std, k):
+    """Return the k labels of highest score of each point (`TopLabels`); of equal ones the lower label first.
+
+    Parameters
+    ----------
+    scores : ndarray, B×K
+    std : ndarray, B×K, or None
+    k : int
+        At most K.
+    """
+    if k < scores.shape[1]:
+        labels = np.argpartition(scores, -k, axis=1)[:, -k:]
+        labels.sort(axis=1)
+    else:
+        labels = np.broadcast_to(np.arange(k), (len(scores), k))
+    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
+    labels = np.take_along_axis(labels, order, axis=1)
+    picked = (None if values is None else np.take_along_axis(values, labels, axis=1) for values in (scores, std))
+    return TopLabels(labels, *picked)

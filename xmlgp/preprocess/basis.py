@@ -1,0 +1,41 @@
+"""The fixed basis X̃ of the subspace: the right singular vectors of X of largest singular value."""
+
+import numpy as np
+from scipy.linalg import eigh
+from sklearn.utils.extmath import randomized_svd
+
+__all__ = ["truncated_svd_basis"]
+
+#: Features up to which XᵀX is formed and its eigenvectors are computed exactly.
+GRAM_LIMIT = 3000
+
+#: Power iterations of the randomised method beyond it.
+POWER_ITERATIONS = 2
+
+
+def truncated_svd_basis(features, size, seed):
+    """Return the top right singular vectors of X as the rows of X̃ ([S] section 2.2).
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X, weighted.
+    size : int
+        R; at most min(N, D) vectors are returned.
+    seed : int
+        Of the randomised method.
+
+    Returns
+    -------
+    ndarray, R×D
+        float32, orthonormal rows, in descending order of singular value.
+    """
+    size = min(size, *features.shape)
+    if features.shape[1] <= GRAM_LIMIT:
+        gram = (features.T @ features).toarray().astype(np.float64)
+        last = len(gram) - 1
+        _, vectors = eigh(gram, subset_by_index=(last - size + 1, last), overwrite_a=True)
+        basis = vectors[:, ::-1].T
+    else:
+        _, _, basis = randomized_svd(features, size, n_iter=POWER_ITERATIONS, random_state=seed)
+    return np.ascontiguousarray(basis, dtype=np.float32)

@@ -1,0 +1,72 @@
+"""Preprocessing from features to the arrays that training starts from."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.errors import SettingsError
+from xmlgp.preprocess.basis import truncated_svd_basis
+from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inducing import start_inducing
+from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.progress import silent
+
+__all__ = ["Preprocessed", "preprocess"]
+
+
+class Preprocessed(NamedTuple):
+    """What preprocessing computes.
+
+    Attributes
+    ----------
+    idf : ndarray, D, or None
+        Feature weights.
+    unit : bool
+        Whether rows are scaled to unit length.
+    basis : ndarray, R×D, or None
+        X̃; None for free inducing inputs.
+    inducing : ndarray, M×R or M×D
+        The start of A or Z.
+    """
+
+    idf: np.ndarray | None
+    unit: bool
+    basis: np.ndarray | None
+    inducing: np.ndarray
+
+    def coordinates(self, features, dtype, **options):
+        """Return the `Coordinates` of raw features, N×D."""
+        return Coordinates(weigh(features, self.idf, self.unit), self.basis, dtype, **options)
+
+
+def preprocess(features, settings, progress=silent):
+    """Return the feature weights, the basis and the start of the inducing inputs.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X as read.
+    settings : Settings
+    progress : callable
+        See `xmlgp.progress`.
+
+    Raises
+    ------
+    SettingsError
+        Where there is no feature to learn from.
+    """
+    if not features.nnz:
+        raise SettingsError("there is nothing to learn from: no training point has a feature")
+    with progress("preprocess", total=3, unit="stage") as bar:
+        idf = inverse_document_frequency(features) if settings.weighting == "idf" else None
+        unit = settings.weighting != "none"
+        weighted = weigh(features, idf, unit)
+        bar.update(stage="truncated SVD")
+        basis = None
+        if settings.inducing == "subspace":
+            basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed)
+        bar.update(stage="inducing inputs")
+        coordinates = Coordinates(weighted, basis, np.float32).all()
+        inducing = start_inducing(coordinates, settings.inducing_count, settings.inducing_start, settings.seed)
+        bar.update()
+    return Preprocessed(idf, unit, basis, inducing)

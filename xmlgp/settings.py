@@ -1,0 +1,156 @@
+"""Every setting of a model: names, defaults and what is allowed, in one place.
+
+The command line has one option for each field and takes its help from here; recipes of datasets.yaml are
+mappings of these names; the model folder stores them.
+"""
+
+import dataclasses
+from dataclasses import dataclass, field
+
+from xmlgp.errors import SettingsError
+
+__all__ = ["PREPROCESS_FIELDS", "Settings", "describe", "fields"]
+
+
+def _setting(default, help_text, *, choices=None, minimum=None, above=None, optional=False, preprocess=False):
+    limits = {"choices": choices, "minimum": minimum, "above": above, "optional": optional}
+    return field(default=default, metadata={"help": help_text, "preprocess": preprocess, **limits})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of an MLGPF model; each field's metadata holds its help text and limits.
+
+    Raises
+    ------
+    SettingsError
+        For a value outside its limits, with the name and what is allowed.
+    """
+
+    weighting: str = _setting(
+        "idf",
+        "Feature weighting: idf (times log((1+N)/(1+n_d))+1, rows scaled to unit length), unit (rows scaled to "
+        "unit length) or none.",
+        choices=("idf", "unit", "none"),
+        preprocess=True,
+    )
+    inducing: str = _setting(
+        "free",
+        "Inducing inputs: subspace (Z = A X̃ in a truncated SVD basis X̃) or free (Z itself).",
+        choices=("subspace", "free"),
+        preprocess=True,
+    )
+    basis_size: int = _setting(
+        1000, "R, basis vectors of the subspace; at most min(N, D) are used.", minimum=1, preprocess=True
+    )
+    inducing_count: int = _setting(500, "M, inducing inputs; at most N are used.", minimum=1, preprocess=True)
+    inducing_start: str = _setting(
+        "kmeans",
+        "Inducing inputs start from k-means centroids (kmeans) or random training points (rows).",
+        choices=("kmeans", "rows"),
+        preprocess=True,
+    )
+    inducing_fixed: bool = _setting(False, "Keep the inducing inputs at their start instead of optimising them.")
+    kernel: str = _setting("linear", "Covariance function.", choices=("linear", "se", "se+linear"))
+    ard: bool = _setting(True, "Automatic relevance determination: one weight a basis dimension or feature.")
+    lengthscale: float = _setting(0.5, "Start of the lengthscale ℓ of an se kernel.", above=0)
+    posterior: str = _setting(
+        "shared-diagonal",
+        "Family of q(u_p).",
+        choices=("shared-diagonal", "diagonal", "cholesky"),
+    )
+    diagonal: float = _setting(10.0, "Start of the diagonal of Σ of q(u_p).", above=0)
+    factors: int = _setting(100, "P, latent functions.", minimum=1)
+    nodes: int = _setting(10, "Gauss–Hermite quadrature nodes.", minimum=1)
+    negatives: int | None = _setting(
+        None, "Sampled negative labels a point in each step; all when not given.", minimum=1, optional=True
+    )
+    optimiser: str = _setting("adam", "Optimiser.", choices=("adam", "adadelta"))
+    learning_rate: float = _setting(0.02, "Learning rate.", above=0)
+    schedule: str = _setting(
+        "linear",
+        "Learning rate over time: constant, or linear (constant for half of the steps, then falling to zero).",
+        choices=("constant", "linear"),
+    )
+    epochs: int = _setting(40, "Passes over the data.", minimum=1)
+    batch_size: int = _setting(500, "Points a minibatch.", minimum=1)
+    batch_size_first: int | None = _setting(
+        None, "Points a minibatch of the first epoch, growing to the batch size by the last.", minimum=1, optional=True
+    )
+    dtype: str = _setting("float32", "Precision of training.", choices=("float32", "float64"))
+    seed: int = _setting(0, "Seed of everything random.", minimum=0, preprocess=True)
+
+    def __post_init__(self):
+        for spec in fields():
+            _check(spec, getattr(self, spec.name))
+
+    @classmethod
+    def from_mapping(cls, mapping, where):
+        """Return settings from a mapping of names to values, defaults for the rest.
+
+        Parameters
+        ----------
+        mapping : mapping of str to object
+        where : str
+            Where the mapping comes from, for messages.
+
+        Raises
+        ------
+        SettingsError
+            For an unknown name or a value that is not allowed.
+        """
+        known = {spec.name for spec in fields()}
+        unknown = sorted(set(mapping) - known)
+        if unknown:
+            raise SettingsError(f"{where}: {unknown[0]} is not a setting; there are {', '.join(sorted(known))}")
+        try:
+            return cls(**mapping)
+        except SettingsError as error:
+            raise SettingsError(f"{where}: {error}") from None
+
+    def preprocess_part(self):
+        """Return the settings that preprocessing depends on, as a mapping."""
+        return {name: getattr(self, name) for name in PREPROCESS_FIELDS}
+
+
+def fields():
+    """Return the dataclass fields of `Settings`, in order."""
+    return dataclasses.fields(Settings)
+
+
+PREPROCESS_FIELDS = tuple(spec.name for spec in fields() if spec.metadata["preprocess"])
+
+
+def describe(spec):
+    """Return the limits of a field in words, for messages and help: "an integer of at least 1"."""
+    meta = spec.metadata
+    if meta["choices"]:
+        return "one of " + ", ".join(meta["choices"])
+    words = {bool: "true or false", int: "an integer", float: "a number"}[_kind(spec)]
+    if meta["minimum"] is not None:
+        words += f" of at least {meta['minimum']}"
+    if meta["above"] is not None:
+        words += f" above {meta['above']}"
+    return words
+
+
+def _kind(spec):
+    return spec.type.__args__[0] if spec.metadata["optional"] else spec.type
+
+
+def _check(spec, value):
+    meta, kind = spec.metadata, _kind(spec)
+    if value is None and meta["optional"]:
+        return
+    # Python counts True as an integer and JSON writes 1.0 as 1.
+    fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if isinstance(value, bool) and kind is not bool:
+        fits = False
+    if fits and meta["choices"]:
+        fits = value in meta["choices"]
+    if fits and meta["minimum"] is not None:
+        fits = value >= meta["minimum"]
+    if fits and meta["above"] is not None:
+        fits = meta["above"] < value < float("inf")
+    if not fits:
+        raise SettingsError(f"{spec.name} is {value!r}, but must be {describe(spec)}")

@@ -1,0 +1,75 @@
+"""The loop that turns a bound into a model."""
+
+import time
+
+import numpy as np
+
+from xmlgp.errors import NumericalError
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.progress import silent
+from xmlgp.threads import one_pool
+from xmlgp.training.minibatches import epoch_rows, make_batch
+from xmlgp.training.optimisers import OPTIMISERS
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch
+
+__all__ = ["BOUND_EVERY", "train"]
+
+#: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
+BOUND_EVERY = 10
+
+
+def train(coordinates, labels, inducing, settings, progress=silent):
+    """Maximise the bound of MLGPF and return its parameters.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Of the N training points.
+    labels : csr_array, N×K
+        Y.
+    inducing : ndarray, M×R or M×D
+        Start of A or Z.
+    settings : Settings
+    progress : callable
+        See `xmlgp.progress`.
+
+    Returns
+    -------
+    parameters : dict of str to ndarray
+    history : list of dict
+        For each epoch: `epoch`, `bound` (mean of its estimates) and `seconds` since the start.
+
+    Raises
+    ------
+    NumericalError
+        Where the bound stops being a number.
+    """
+    random = np.random.default_rng(settings.seed)
+    model = MLGPF(settings)
+    parameters = model.initial(inducing, labels, random)
+    optimiser = OPTIMISERS[settings.optimiser](
+        {name: value for name, value in parameters.items() if name not in model.bound.fixed}
+    )
+    schedule = SCHEDULES[settings.schedule]
+    first = settings.batch_size_first or settings.batch_size
+    count = labels.shape[0]
+    sizes = [batch_size_of_epoch(e, settings.epochs, first, settings.batch_size) for e in range(settings.epochs)]
+    total = sum(-(-count // size) for size in sizes)
+    history, step, start = [], 0, time.perf_counter()
+    with one_pool(), progress("train", total=total, unit="step") as bar:
+        for epoch, size in enumerate(sizes):
+            estimates = []
+            for rows in epoch_rows(count, size, random):
+                batch = make_batch(coordinates, labels, rows, settings.negatives, random)
+                value_needed = step % BOUND_EVERY == 0 or not estimates
+                value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed)
+                if value_needed:
+                    if not np.isfinite(value):
+                        raise NumericalError(f"the bound is {value} at step {step + 1}; try a lower --learning-rate")
+                    estimates.append(value)
+                optimiser.step(parameters, gradients, settings.learning_rate * schedule(step / total))
+                step += 1
+                bar.update(epoch=f"{epoch + 1}/{settings.epochs}", bound=f"{estimates[-1]:.5g}")
+            seconds = round(time.perf_counter() - start, 3)
+            history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": seconds})
+    return parameters, history
