@@ -1,0 +1,159 @@
+"""Textbook formulas on dense arrays, written without xmlgp, and random problems: what the tests of gp compare with."""
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import settings
+from scipy.special import log_expit, roots_hermitenorm
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+
+from xmlgp.gp.factors import Pairs
+from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.gp.products import Points
+
+__all__ = [
+    "KERNELS",
+    "STEADY",
+    "complete_pairs",
+    "conditional",
+    "gaussian_kl",
+    "inducing_posterior",
+    "log_evidence",
+    "log_likelihood",
+    "pairs_of",
+    "random_labels",
+    "random_parameters",
+    "restrict",
+    "scikit_covariances",
+    "scikit_kernel",
+]
+
+KERNELS = [("linear",), ("se",), ("se", "linear")]
+
+#: The same examples in every run: tolerances are judged once, not by chance.
+STEADY = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+
+#: Added to diag Σ ([S] section 2.3).
+FLOOR = 1e-6
+
+
+def scikit_kernel(term, parameters):
+    """The kernel of a term and what multiplies the coordinates of its points, both from scikit-learn's side.
+
+    The anisotropic RBF carries ARD in its lengthscales. DotProduct has none, so its points are scaled.
+    """
+    variance = ConstantKernel(np.exp(parameters[f"kernel.{term}.log_variance"]))
+    relevance = np.exp(parameters.get(f"kernel.{term}.log_relevance", np.zeros(parameters["inducing"].shape[1])))
+    if term == "linear":
+        return variance * DotProduct(0.0, "fixed"), np.sqrt(relevance)
+    return variance * RBF(np.exp(parameters["kernel.se.log_lengthscale"]) / np.sqrt(relevance)), 1.0
+
+
+def scikit_covariances(terms, parameters, points, inducing):
+    """K_BZ, K_Z and the whole K_B of points in the space of the inducing inputs."""
+    total = [0, 0, 0]
+    for term in terms:
+        kernel, scale = scikit_kernel(term, parameters)
+        pairs = [(points, inducing), (inducing, inducing), (points, points)]
+        total = [known + kernel(left * scale, right * scale) for known, (left, right) in zip(total, pairs, strict=True)]
+    return total
+
+
+def inducing_posterior(name, parameters, covariance, p):
+    """Mean and covariance of q(u_p) as the papers define them, with explicit inverses."""
+    mean = parameters["posterior.mean"][:, p]
+    if name == "cholesky":
+        factor = np.tril(parameters["posterior.factor"][p], -1)
+        factor += np.diag(np.exp(np.diagonal(parameters["posterior.factor"][p])))
+        return mean, factor @ factor.T
+    log_diagonal = parameters["posterior.log_diagonal"]
+    diagonal = np.exp(log_diagonal if log_diagonal.ndim == 1 else log_diagonal[p]) + FLOOR
+    return covariance @ mean, np.linalg.inv(np.linalg.inv(covariance) + np.diag(1 / diagonal))
+
+
+def conditional(cross, inducing, points, mean, covariance):
+    """Mean and covariance of q(h) = ∫ p(h | u) q(u) du: the conditional prior under q(u) = N(mean, covariance)."""
+    weights = np.linalg.solve(inducing, cross.T).T
+    return weights @ mean, points - weights @ cross.T + weights @ covariance @ weights.T
+
+
+def gaussian_kl(mean, covariance, prior):
+    """KL[N(mean, covariance) ‖ N(0, prior)]."""
+    trace = np.trace(np.linalg.solve(prior, covariance))
+    mahalanobis = mean @ np.linalg.solve(prior, mean)
+    log_ratio = np.linalg.slogdet(prior)[1] - np.linalg.slogdet(covariance)[1]
+    return 0.5 * (trace + mahalanobis - len(mean) + log_ratio)
+
+
+def log_likelihood(mean, variance, loadings, bias, positives, weights=None):
+    """Σ_ik w_ik E log σ(y_ik f_ik), a term at a time, under h_ip ~ N(mean_ip, variance_ip), independently."""
+    z, w = roots_hermitenorm(80)
+    w = w / w.sum()
+    variance = np.broadcast_to(variance, mean.shape)
+    total = 0.0
+    for i, k in np.ndindex(len(mean), len(bias)):
+        utility = sum(loadings[k, p] * mean[i, p] for p in range(mean.shape[1])) + bias[k]
+        spread = sum(loadings[k, p] ** 2 * variance[i, p] for p in range(mean.shape[1]))
+        sign = 1 if positives[i, k] else -1
+        term = w @ log_expit(sign * (utility + np.sqrt(spread) * z))
+        total += term if weights is None else weights[i, k] * term
+    return total
+
+
+def log_evidence(prior, loadings, bias, positives, nodes):
+    """log p(Y) by a tensor grid of quadrature nodes over h, N·P dimensions, through the Cholesky factor of K_X."""
+    points, factors = len(prior), loadings.shape[1]
+    z, w = roots_hermitenorm(nodes)
+    grid = np.stack([axis.ravel() for axis in np.meshgrid(*[z] * (points * factors))])
+    log_weights = sum(np.meshgrid(*[np.log(w / w.sum())] * (points * factors))).ravel()
+    latent = np.linalg.cholesky(prior) @ grid.reshape(factors, points, -1)
+    utilities = np.einsum("kp,pis->iks", loadings, latent) + bias[:, None]
+    signs = np.where(positives, 1, -1)[:, :, None]
+    return np.logaddexp.reduce(log_weights + log_expit(signs * utilities).sum(axis=(0, 1)))
+
+
+def random_parameters(random, terms, ard, posterior, inducing, factors, labels, dtype=np.float64, noise=0.3):
+    """A kernel and parameters about the place where training starts."""
+    kernel = Kernel(terms, ard)
+    count, dimension = inducing.shape
+    parameters = kernel.initial(dimension, 1.0, np.float64)
+    parameters |= POSTERIORS[posterior].initial(count, factors, 0.5, random, np.float64)
+    parameters = {name: value + noise * random.normal(size=value.shape) for name, value in parameters.items()}
+    if posterior == "cholesky":
+        parameters["posterior.factor"] = np.tril(parameters["posterior.factor"])
+    parameters |= {
+        "inducing": inducing,
+        "loadings": random.normal(size=(labels, factors)) / np.sqrt(factors),
+        "bias": random.normal(-1, 1, labels),
+    }
+    return kernel, {name: np.array(value, dtype) for name, value in parameters.items()}
+
+
+def random_labels(random, points, labels, density=0.3):
+    """Positives as a csr_array."""
+    return sp.csr_array(random.random((points, labels)) < density)
+
+
+def pairs_of(positives, negatives):
+    """Pairs of all positives and of the given negatives, a list for each point.
+
+    Negatives stand before positives, for no order is promised.
+    """
+    indptr, columns, positive, weight = [0], [], [], []
+    for present, chosen in zip(positives, negatives, strict=True):
+        absent = int((~present).sum())
+        columns += [*chosen, *np.flatnonzero(present)]
+        positive += [False] * len(chosen) + [True] * int(present.sum())
+        weight += [absent / max(len(chosen), 1)] * len(chosen) + [1.0] * int(present.sum())
+        indptr.append(len(columns))
+    return Pairs(np.array(indptr), np.array(columns, int), np.array(positive, bool), np.array(weight))
+
+
+def complete_pairs(positives):
+    """Pairs with all negatives as the sample."""
+    return pairs_of(positives, [np.flatnonzero(~present) for present in positives])
+
+
+def restrict(points, rows):
+    """The points of the given rows."""
+    return Points(*(values[list(rows)] for values in points))

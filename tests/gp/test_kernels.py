@@ -1,0 +1,123 @@
+"""Kernels against scikit-learn's on explicit points, inside the subspace of the inducing inputs and outside."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.gp.reference import KERNELS, scikit_covariances, scikit_kernel
+from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.products import Points, Products
+
+B, M, D, R = 6, 5, 9, 4
+EVERY_KERNEL = pytest.mark.parametrize("terms", KERNELS, ids="+".join)
+WITH_AND_WITHOUT_ARD = pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"])
+SEEDS = pytest.mark.parametrize("seed", range(4))
+
+
+def hyperparameters(random, terms, ard, dimension):
+    kernel = Kernel(terms, ard)
+    start = kernel.initial(dimension, 1.0, np.float64)
+    return kernel, {name: np.array(value + random.normal(0, 0.5, value.shape)) for name, value in start.items()}
+
+
+def rows(random, count, dimension):
+    return random.normal(size=(count, dimension)) * (random.random((count, dimension)) < 0.6)
+
+
+def assert_equal_covariances(covariances, expected):
+    cross, inducing, points = expected
+    np.testing.assert_allclose(covariances.cross, cross, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.inducing, inducing, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.points, np.diagonal(points), rtol=1e-10, atol=1e-13)
+
+
+@EVERY_KERNEL
+@WITH_AND_WITHOUT_ARD
+@SEEDS
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, seed, storage):
+    random = np.random.default_rng(seed)
+    kernel, parameters = hyperparameters(random, terms, ard, D)
+    points, parameters["inducing"] = rows(random, B, D), random.normal(size=(M, D))
+    covariances, _ = kernel.forward(parameters, Points(storage(points), np.zeros(B)))
+    assert_equal_covariances(covariances, scikit_covariances(terms, parameters, points, parameters["inducing"]))
+
+
+@EVERY_KERNEL
+@WITH_AND_WITHOUT_ARD
+@SEEDS
+@pytest.mark.parametrize("place", ["inside", "outside"])
+def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, place):
+    random = np.random.default_rng(seed)
+    kernel, parameters = hyperparameters(random, terms, ard, R)
+    whole, _ = np.linalg.qr(random.normal(size=(D, D)))
+    basis, rest = whole.T[:R], whole.T[R:]
+    points = rows(random, B, D)
+    if place == "inside":
+        points = points @ basis.T @ basis
+    parameters["inducing"] = random.normal(size=(M, R))
+    coordinates = points @ basis.T
+    residual = (points**2).sum(axis=1) - (coordinates**2).sum(axis=1)
+    covariances, _ = kernel.forward(parameters, Points(coordinates, residual))
+
+    # Rotated so that the basis comes first, ARD is one relevance for each axis, and one for each axis left out.
+    dense = dict(parameters)
+    for term in terms if ard else ():
+        relevance = parameters[f"kernel.{term}.log_relevance"]
+        dense[f"kernel.{term}.log_relevance"] = np.concatenate([relevance, np.zeros(D - R)])
+    dense["inducing"] = parameters["inducing"] @ basis @ whole
+    assert np.abs(points @ rest.T).max() > 0.1 or place == "inside"
+    assert_equal_covariances(covariances, scikit_covariances(terms, dense, points @ whole, dense["inducing"]))
+
+
+@EVERY_KERNEL
+@WITH_AND_WITHOUT_ARD
+@SEEDS
+def test_gradients_of_hyperparameters_agree_with_scikit_learn(terms, ard, seed):
+    random = np.random.default_rng(seed)
+    kernel, parameters = hyperparameters(random, terms, ard, R)
+    parameters["inducing"] = random.normal(size=(M, R))
+    covariances, tape = kernel.forward(parameters, Points(np.ones((1, R)), np.zeros(1)))
+    d_inducing = random.normal(size=(M, M))
+    gradients = kernel.backward(tape, Products(np.zeros_like(covariances.cross), d_inducing.copy(), np.zeros(1)))
+    for term in terms:
+        scikit, scale = scikit_kernel(term, parameters)
+        _, jacobian = scikit(parameters["inducing"] * scale, eval_gradient=True)
+        by_variance, *by_lengthscales = np.einsum("mn,mnt->t", d_inducing, jacobian)
+        np.testing.assert_allclose(gradients[f"kernel.{term}.log_variance"], by_variance, rtol=1e-9)
+        if term == "se":
+            np.testing.assert_allclose(gradients["kernel.se.log_lengthscale"], sum(by_lengthscales), rtol=1e-9)
+        if term == "se" and ard:
+            # The lengthscale of an axis is ℓ / √relevance.
+            expected = -0.5 * np.array(by_lengthscales)
+            np.testing.assert_allclose(gradients["kernel.se.log_relevance"], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_coincident_points_have_the_variance_and_no_more(dtype):
+    # Squared distances of equal points are differences of large numbers: rounding must not lift k over σ².
+    random = np.random.default_rng(0)
+    inducing = (10 + random.normal(size=(40, 30))).astype(dtype)
+    kernel = Kernel(("se",), ard=False)
+    parameters = {"inducing": inducing, **kernel.initial(30, 0.5, dtype)}
+    covariances, _ = kernel.forward(parameters, Points(inducing, np.zeros(40, dtype)))
+    assert covariances.cross.max() <= 1
+    assert covariances.inducing.max() <= 1
+    np.testing.assert_array_equal(np.diagonal(covariances.inducing), 1)
+    np.testing.assert_array_equal(covariances.points, 1)
+
+
+@EVERY_KERNEL
+@WITH_AND_WITHOUT_ARD
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_start_has_unit_variance_and_the_lengthscale_asked_for(terms, ard, dtype):
+    kernel = Kernel(terms, ard)
+    start = kernel.initial(R, 0.25, dtype)
+    assert list(start) == kernel.parameter_names()
+    assert {value.dtype for value in start.values()} == {np.dtype(dtype)}
+    unit = np.eye(R, dtype=dtype)
+    covariances, _ = kernel.forward(start | {"inducing": unit[:1]}, Points(unit, np.zeros(R, dtype)))
+    np.testing.assert_allclose(covariances.points, 1, rtol=1e-6)
+    # Unit vectors stand √2 apart.
+    apart = np.exp(-(0.25**-2)) / len(terms) if "se" in terms else 0
+    np.testing.assert_allclose(covariances.cross[1:, 0], apart, rtol=1e-5, atol=1e-12)

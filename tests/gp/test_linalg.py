@@ -1,0 +1,56 @@
+"""Factorisation against NumPy, and how much jitter is spent on matrices that need it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.gp.reference import STEADY
+from xmlgp.errors import NumericalError
+from xmlgp.gp.linalg import JITTERS, factorise
+
+
+def with_eigenvalues(values, seed=0):
+    """A symmetric matrix with eigenvalues in these proportions, its mean diagonal one."""
+    basis, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(values), len(values))))
+    matrix = (basis * values) @ basis.T
+    return (matrix + matrix.T) / (2 * np.mean(values))
+
+
+@STEADY
+@given(st.integers(1, 30), st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3), st.sampled_from([np.float32, np.float64]))
+def test_agrees_with_numpy(size, seed, scale, dtype):
+    random = np.random.default_rng(seed)
+    matrix = (scale * with_eigenvalues(random.uniform(0.05, 1, size), seed)).astype(dtype)
+    tolerance = 200 * np.finfo(dtype).eps
+    result = factorise(matrix.copy(), "C")
+    assert result.factor.dtype == result.inverse.dtype == dtype
+    np.testing.assert_array_equal(result.factor, np.tril(result.factor))
+    np.testing.assert_array_equal(result.inverse, result.inverse.T)
+    np.testing.assert_allclose(result.factor @ result.factor.T, matrix, rtol=tolerance, atol=tolerance * scale)
+    exact = matrix.astype(np.float64)
+    inverse = np.linalg.inv(exact)
+    np.testing.assert_allclose(result.inverse, inverse, rtol=tolerance, atol=tolerance * np.abs(inverse).max())
+    np.testing.assert_allclose(result.log_determinant, np.linalg.slogdet(exact)[1], atol=size * tolerance)
+
+
+def test_determinants_out_of_range_have_a_logarithm():
+    result = factorise(1e-30 * np.eye(200), "C")
+    np.testing.assert_allclose(result.log_determinant, -6000 * np.log(10), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("least", "jitter"), [(1e-9, 0.0), (-3e-7, JITTERS[1]), (-3e-5, JITTERS[2]), (-3e-3, JITTERS[3])]
+)
+def test_least_jitter_that_helps_is_added(least, jitter):
+    values = np.linspace(0.5, 1.5, 12)
+    values[0] = least
+    matrix = with_eigenvalues(values)
+    factor = factorise(matrix.copy(), "C").factor
+    np.testing.assert_allclose(factor @ factor.T - matrix, jitter * np.eye(12), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("matrix", [with_eigenvalues(np.r_[-0.05, np.ones(9)]), -np.eye(3), np.zeros((2, 2))])
+def test_hopeless_matrices_are_named(matrix):
+    with pytest.raises(NumericalError, match=r"^the prior of q is not positive definite"):
+        factorise(matrix.copy(), "the prior of q")

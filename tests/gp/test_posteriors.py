@@ -1,0 +1,193 @@
+"""Posteriors against dense multivariate normals: conditionals with explicit inverses, the textbook KL divergence."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+from tests.gp.reference import (
+    KERNELS,
+    STEADY,
+    conditional,
+    gaussian_kl,
+    inducing_posterior,
+    random_labels,
+    random_parameters,
+)
+from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.posteriors import POSTERIORS, Moments
+from xmlgp.gp.products import Points, Products
+
+EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
+SHAPES = {
+    "batch": st.integers(1, 6),
+    "inducing": st.integers(1, 7),
+    "factors": st.integers(1, 4),
+    "seed": st.integers(0, 2**32 - 1),
+}
+
+
+def problem(name, batch, inducing, factors, seed):
+    """Parameters and a joint prior covariance of inducing inputs and points that comes from no kernel."""
+    random = np.random.default_rng(seed)
+    root = random.normal(size=(inducing + batch, inducing + batch + 3)) / np.sqrt(inducing + batch)
+    joint = root @ root.T + 0.05 * np.eye(inducing + batch)
+    parameters = POSTERIORS[name].initial(inducing, factors, 0.5, random, np.float64)
+    parameters = {key: value + 0.5 * random.normal(size=value.shape) for key, value in parameters.items()}
+    cross, prior, points = joint[inducing:, :inducing], joint[:inducing, :inducing], joint[inducing:, inducing:]
+    return parameters, prior.copy(), cross.copy(), points
+
+
+def forward(name, parameters, prior, cross, points):
+    covariances = Products(cross, prior, np.diagonal(points).copy())
+    moments, kl, _ = POSTERIORS[name].forward(parameters, covariances)
+    return moments, kl
+
+
+@EVERY_POSTERIOR
+def test_moments_and_divergence_agree_with_dense_formulas(name):
+    # The full posterior adds jitter of 1e-8 to K_Z, whose condition number is about a hundred here.
+    tolerance = 1e-5 if name == "cholesky" else 1e-9
+
+    @STEADY
+    @given(**SHAPES)
+    def check(batch, inducing, factors, seed):
+        parameters, prior, cross, points = problem(name, batch, inducing, factors, seed)
+        moments, kl = forward(name, parameters, prior, cross, points)
+        assert moments.mean.shape == (batch, factors)
+        assert moments.variance.shape == (batch, 1 if name == "shared-diagonal" else factors)
+        variance = np.broadcast_to(moments.variance, (batch, factors))
+        expected_kl = 0
+        for p in range(factors):
+            posterior = inducing_posterior(name, parameters, prior, p)
+            mean, covariance = conditional(cross, prior, points, *posterior)
+            np.testing.assert_allclose(moments.mean[:, p], mean, rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(variance[:, p], np.diagonal(covariance), rtol=tolerance, atol=tolerance)
+            expected_kl += gaussian_kl(*posterior, prior)
+        assert kl == pytest.approx(expected_kl, rel=tolerance, abs=tolerance)
+
+    check()
+
+
+@EVERY_POSTERIOR
+def test_divergence_agrees_with_sampled_log_densities(name):
+    factors, draws = 2, 20_000
+    parameters, prior, cross, points = problem(name, 1, 4, factors, seed=3)
+    _, kl = forward(name, parameters, prior, cross, points)
+    ratios = 0
+    for p in range(factors):
+        q = multivariate_normal(*inducing_posterior(name, parameters, prior, p), seed=p)
+        samples = q.rvs(draws)
+        ratios += q.logpdf(samples) - multivariate_normal(np.zeros(4), prior).logpdf(samples)
+    assert abs(ratios.mean() - kl) <= 5 * ratios.std() / np.sqrt(draws)
+
+
+@EVERY_POSTERIOR
+def test_points_at_the_inducing_inputs_have_the_moments_of_q(name):
+    parameters, prior, _, _ = problem(name, 1, 5, 2, seed=4)
+    moments, _ = forward(name, parameters, prior, prior.copy(), prior)
+    for p in range(2):
+        mean, covariance = inducing_posterior(name, parameters, prior, p)
+        np.testing.assert_allclose(moments.mean[:, p], mean, rtol=1e-6, atol=1e-7)
+        variance = np.broadcast_to(moments.variance, (5, 2))[:, p]
+        np.testing.assert_allclose(variance, np.diagonal(covariance), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["shared-diagonal", "diagonal"])
+def test_wide_diagonals_return_to_the_prior(name):
+    parameters, prior, cross, points = problem(name, 4, 5, 2, seed=5)
+    parameters["posterior.mean"][:] = 0
+    parameters["posterior.log_diagonal"][:] = np.log(1e9)
+    moments, kl = forward(name, parameters, prior, cross, points)
+    assert kl == pytest.approx(0, abs=1e-7)
+    variance = np.broadcast_to(moments.variance, (4, 2))
+    np.testing.assert_allclose(variance, np.diagonal(points)[:, None].repeat(2, axis=1), rtol=1e-7)
+
+
+def test_full_posterior_at_the_prior_has_no_divergence():
+    parameters, prior, cross, points = problem("cholesky", 4, 5, 2, seed=6)
+    factor = np.linalg.cholesky(prior)
+    np.fill_diagonal(factor, np.log(np.diagonal(factor)))
+    parameters = {"posterior.mean": np.zeros((5, 2)), "posterior.factor": np.stack([factor, factor])}
+    moments, kl = forward("cholesky", parameters, prior, cross, points)
+    assert kl == pytest.approx(0, abs=1e-5)
+    np.testing.assert_allclose(moments.variance, np.diagonal(points)[:, None].repeat(2, axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
+def test_full_posterior_can_equal_the_diagonal_ones(source):
+    @STEADY
+    @given(**SHAPES)
+    def check(batch, inducing, factors, seed):
+        parameters, prior, cross, points = problem(source, batch, inducing, factors, seed)
+        expected, expected_kl = forward(source, parameters, prior, cross, points)
+        full = POSTERIORS["cholesky"].equal_to_diagonal(parameters, prior)
+        moments, kl = forward("cholesky", full, prior, cross, points)
+        np.testing.assert_allclose(moments.mean, expected.mean, rtol=1e-5, atol=1e-5)
+        variance = np.broadcast_to(expected.variance, (batch, factors))
+        np.testing.assert_allclose(moments.variance, variance, rtol=1e-5, atol=1e-5)
+        assert kl == pytest.approx(expected_kl, rel=1e-5, abs=1e-5)
+
+    check()
+
+
+@pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
+@pytest.mark.parametrize("terms", KERNELS, ids="+".join)
+def test_whole_bound_is_that_of_the_equal_full_posterior(source, terms):
+    random = np.random.default_rng(7)
+    batch, inducing, dimension, labels = 6, 4, 8, 5
+    kernel, parameters = random_parameters(
+        random, terms, True, source, random.normal(size=(inducing, dimension)), factors=3, labels=labels
+    )
+    points = Points(random.normal(size=(batch, dimension)), random.random(batch))
+    minibatch = Batch(points, random_labels(random, batch, labels), None, scale=2.5)
+    expected, expected_gradients = Bound(kernel, POSTERIORS[source]).value_and_gradients(parameters, minibatch)
+    covariances, _ = kernel.forward(parameters, points)
+    full = parameters | POSTERIORS["cholesky"].equal_to_diagonal(parameters, covariances.inducing)
+    value, gradients = Bound(kernel, POSTERIORS["cholesky"]).value_and_gradients(full, minibatch)
+    assert value == pytest.approx(expected, rel=1e-6)
+    # Of the likelihood alone; the other gradients hold different things fixed.
+    for name in ("loadings", "bias"):
+        np.testing.assert_allclose(gradients[name], expected_gradients[name], rtol=1e-5, atol=1e-5)
+
+
+@STEADY
+@given(**SHAPES)
+def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, factors, seed):
+    shared, prior, cross, points = problem("shared-diagonal", batch, inducing, factors, seed)
+    rows = shared | {"posterior.log_diagonal": np.tile(shared["posterior.log_diagonal"], (factors, 1))}
+    covariances = Products(cross, prior, np.diagonal(points).copy())
+    random = np.random.default_rng(seed)
+    d_moments = Moments(random.normal(size=(batch, factors)), random.normal(size=(batch, factors)))
+    moments, kl, tape = POSTERIORS["diagonal"].forward(rows, covariances)
+    shared_moments, shared_kl, shared_tape = POSTERIORS["shared-diagonal"].forward(shared, covariances)
+    tolerance = {"rtol": 1e-9, "atol": 1e-9}
+    np.testing.assert_allclose(shared_moments.mean, moments.mean, **tolerance)
+    np.testing.assert_allclose(np.tile(shared_moments.variance, factors), moments.variance, **tolerance)
+    np.testing.assert_allclose(shared_kl, kl, **tolerance)
+
+    d_shared = Moments(d_moments.mean, d_moments.variance.sum(axis=1, keepdims=True))
+    d_covariances, gradients = POSTERIORS["diagonal"].backward(tape, d_moments, d_kl=-1)
+    d_covariances_shared, gradients_shared = POSTERIORS["shared-diagonal"].backward(shared_tape, d_shared, d_kl=-1)
+    for gradient, gradient_shared in zip(d_covariances, d_covariances_shared, strict=True):
+        np.testing.assert_allclose(gradient_shared, gradient, **tolerance)
+    np.testing.assert_allclose(gradients_shared["posterior.mean"], gradients["posterior.mean"], **tolerance)
+    summed = gradients["posterior.log_diagonal"].sum(axis=0)
+    np.testing.assert_allclose(gradients_shared["posterior.log_diagonal"], summed, **tolerance)
+
+
+@EVERY_POSTERIOR
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_start_is_a_draw_with_the_diagonal_asked_for(name, dtype):
+    start, again = (POSTERIORS[name].initial(6, 3, 0.25, np.random.default_rng(0), dtype) for _ in range(2))
+    assert {value.dtype for value in start.values()} == {np.dtype(dtype)}
+    for key, value in start.items():
+        np.testing.assert_array_equal(value, again[key])
+    assert start["posterior.mean"].shape == (6, 3)
+    assert start["posterior.mean"].any(axis=0).all()
+    if name == "cholesky":
+        _, covariance = inducing_posterior(name, start, np.eye(6), 2)
+        np.testing.assert_allclose(covariance, 0.25 * np.eye(6), rtol=1e-6)
+    else:
+        np.testing.assert_allclose(np.exp(start["posterior.log_diagonal"]), 0.25, rtol=1e-6)
