@@ -1,0 +1,151 @@
+"""The bound against what it bounds, log p(Y) by brute force on tiny problems, and against its dense definition."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from tests.gp.reference import (
+    KERNELS,
+    STEADY,
+    conditional,
+    gaussian_kl,
+    inducing_posterior,
+    log_evidence,
+    log_likelihood,
+    random_labels,
+    random_parameters,
+    scikit_covariances,
+)
+from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.gp.products import Points
+
+EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
+
+#: Points, latent functions and quadrature nodes an axis of log p(Y), whose grid has N·P axes.
+SIZES = pytest.mark.parametrize(("points", "factors", "grid"), [(3, 1, 32), (2, 2, 16)], ids=["P=1", "P=2"])
+
+LABELS, DIMENSION, NODES = 2, 2, 40
+HYPERPARAMETERS = ("kernel.se.log_variance", "kernel.se.log_lengthscale")
+
+
+def problem(name, points, factors, inducing, seed, noise=1.0):
+    """A whole data set as one minibatch, and parameters far from any optimum.
+
+    Data, kernel, Φ and b depend on the seed alone, not on the posterior. Z = X where `inducing` is None.
+    """
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(points, DIMENSION))
+    batch = Batch(Points(rows, np.zeros(points)), random_labels(random, points, LABELS, 0.5), None, scale=1.0)
+    start = rows.copy() if inducing is None else random.normal(size=(inducing, DIMENSION))
+    model = {"loadings": random.normal(0, 0.7, (LABELS, factors)), "bias": random.normal(size=LABELS)}
+    model |= {key: np.array(random.uniform(-0.7, 0.7)) for key in HYPERPARAMETERS}
+    kernel, parameters = random_parameters(random, ("se",), False, name, start, factors, LABELS, noise=noise)
+    return kernel, parameters | model, batch
+
+
+def evidence_of(parameters, batch, grid):
+    rows = batch.points.coordinates
+    prior = scikit_covariances(("se",), parameters, rows, rows)[2]
+    return log_evidence(prior, parameters["loadings"], parameters["bias"], batch.labels.toarray(), grid)
+
+
+def maximised(bound, parameters, batch):
+    """The parameters that are not fixed brought to their optimum by L-BFGS on the manual gradients."""
+    names = sorted(parameters.keys() - bound.fixed)
+    shapes = [parameters[name].shape for name in names]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+
+    def unpacked(vector):
+        arrays = [part.reshape(shape) for part, shape in zip(np.split(vector, ends[:-1]), shapes, strict=True)]
+        return parameters | dict(zip(names, arrays, strict=True))
+
+    def objective(vector):
+        value, gradients = bound.value_and_gradients(unpacked(vector), batch)
+        return -value, -np.concatenate([gradients[name].ravel() for name in names])
+
+    start = np.concatenate([parameters[name].ravel() for name in names])
+    options = {"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7}
+    return unpacked(minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x)
+
+
+def value_of(bound, parameters, batch):
+    return bound.value_and_gradients(parameters, batch)[0]
+
+
+@SIZES
+def test_the_reference_has_converged(points, factors, grid):
+    _, parameters, batch = problem("diagonal", points, factors, None, seed=0)
+    value = evidence_of(parameters, batch, grid)
+    assert value == pytest.approx(evidence_of(parameters, batch, grid - 4), abs=1e-5)
+    # p(Y) sums to one over all Y.
+    total = -np.inf
+    for code in range(2 ** (points * LABELS)):
+        bits = np.array([code >> bit & 1 for bit in range(points * LABELS)]).reshape(points, LABELS)
+        signed = batch._replace(labels=type(batch.labels)(bits))
+        total = np.logaddexp(total, evidence_of(parameters, signed, 10))
+    assert total == pytest.approx(0, abs=1e-10)
+
+
+@EVERY_POSTERIOR
+@SIZES
+def test_bound_is_below_the_evidence(name, points, factors, grid):
+    @STEADY
+    @given(st.integers(0, 2**32 - 1), st.none() | st.integers(1, 4), st.floats(0, 1.5))
+    def check(seed, inducing, noise):
+        kernel, parameters, batch = problem(name, points, factors, inducing, seed, noise)
+        bound = Bound(kernel, POSTERIORS[name], nodes=NODES)
+        assert value_of(bound, parameters, batch) <= evidence_of(parameters, batch, grid) + 1e-5
+
+    check()
+
+
+@SIZES
+@pytest.mark.parametrize("seed", range(3))
+def test_optimal_bounds_are_near_the_evidence_and_in_order(points, factors, grid, seed):
+    optimum = {}
+    for name in POSTERIORS:
+        kernel, parameters, batch = problem(name, points, factors, None, seed)
+        fixed = {"inducing", "loadings", "bias", *HYPERPARAMETERS}
+        bound = Bound(kernel, POSTERIORS[name], fixed, NODES)
+        optimum[name] = value_of(bound, maximised(bound, parameters, batch), batch)
+    evidence = evidence_of(parameters, batch, grid)
+    assert all(value <= evidence + 1e-5 for value in optimum.values())
+    # What is left of the distance is that q is normal and, for P > 1, that its latent functions are independent.
+    assert optimum["diagonal"] >= evidence - 0.03
+    assert optimum["shared-diagonal"] <= optimum["diagonal"] + 1e-6
+    if factors == 1:
+        assert optimum["shared-diagonal"] == pytest.approx(optimum["diagonal"], abs=1e-9)
+    # With Z = X the optimal covariance is (K⁻¹ + Λ⁻¹)⁻¹, Λ diagonal: the full posterior gains nothing.
+    assert optimum["cholesky"] == pytest.approx(optimum["diagonal"], abs=1e-5)
+
+
+@EVERY_POSTERIOR
+@pytest.mark.parametrize("terms", KERNELS, ids="+".join)
+@pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"])
+@pytest.mark.parametrize("dimension", [5, 9], ids=["whole", "subspace"])
+def test_bound_agrees_with_its_dense_definition(name, terms, ard, dimension):
+    # In the subspace the coordinates leave 4 of 9 dimensions out, which have the relevance one.
+    random = np.random.default_rng(8)
+    points, inducing, coordinates, factors, labels, scale = 5, 4, 5, 3, 4, 2.5
+    rows = 0.7 * random.normal(size=(points, dimension))
+    start = random.normal(size=(inducing, coordinates))
+    kernel, parameters = random_parameters(random, terms, ard, name, start, factors, labels)
+    positives = random_labels(random, points, labels)
+    residual = (rows[:, coordinates:] ** 2).sum(axis=1)
+    batch = Batch(Points(rows[:, :coordinates].copy(), residual), positives, None, scale)
+    value = value_of(Bound(kernel, POSTERIORS[name], nodes=80), parameters, batch)
+
+    padding = dimension - coordinates
+    dense = {key: np.pad(value, (0, padding)) if "relevance" in key else value for key, value in parameters.items()}
+    dense["inducing"] = np.pad(start, [(0, 0), (0, padding)])
+    cross, prior, own = scikit_covariances(terms, dense, rows, dense["inducing"])
+    posteriors = [inducing_posterior(name, parameters, prior, p) for p in range(factors)]
+    latent = [conditional(cross, prior, own, *posterior) for posterior in posteriors]
+    mean = np.stack([mean for mean, _ in latent], axis=1)
+    variance = np.stack([np.diagonal(covariance) for _, covariance in latent], axis=1)
+    expected = scale * log_likelihood(mean, variance, parameters["loadings"], parameters["bias"], positives.toarray())
+    expected -= sum(gaussian_kl(*posterior, prior) for posterior in posteriors)
+    assert value == pytest.approx(expected, rel=1e-5 if name == "cholesky" else 1e-8)

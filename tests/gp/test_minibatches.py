@@ -1,0 +1,59 @@
+"""The stochastic bound is unbiased: its mean over every minibatch and every sample of negatives is the bound."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.gp.reference import pairs_of, random_labels, random_parameters
+from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.gp.products import Points
+
+N, K, P, M, D = 4, 5, 2, 3, 4
+
+
+def samples(positives, count):
+    """Every choice of so many negatives for each of some points, or of all where there are fewer."""
+    absent = [np.flatnonzero(~present) for present in positives]
+    return itertools.product(*(itertools.combinations(labels, min(count, len(labels))) for labels in absent))
+
+
+def mean_over_minibatches(bound, parameters, whole, size, negatives):
+    """Mean of the estimates of value and gradients, all minibatches of this size being equally likely."""
+    minibatches = []
+    for rows in map(list, itertools.combinations(range(N), size)):
+        points, labels = Points(*(values[rows] for values in whole.points)), whole.labels[rows]
+        positives = labels.toarray()
+        choices = [None] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
+        batches = [Batch(points, labels, pairs, N / size) for pairs in choices]
+        # Points differ in the number of samples that there are: each minibatch has a mean of its own.
+        minibatches.append(mean([bound.value_and_gradients(parameters, batch) for batch in batches]))
+    return mean(minibatches)
+
+
+def mean(estimates):
+    values, gradients = zip(*estimates, strict=True)
+    return np.mean(values), {name: np.mean([each[name] for each in gradients], axis=0) for name in gradients[0]}
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize(("size", "negatives"), [(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives):
+    random = np.random.default_rng(9)
+    kernel, parameters = random_parameters(
+        random, ("se", "linear"), True, posterior, random.normal(size=(M, D)), factors=P, labels=K
+    )
+    labels = random_labels(random, N, K, density=0.4)
+    # Points with no negative to sample, with fewer than are asked for, and with no positive.
+    positives = labels.toarray()
+    positives[0], positives[1], positives[2] = True, [True, True, True, True, False], False
+    whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
+    bound = Bound(kernel, POSTERIORS[posterior])
+    value, gradients = bound.value_and_gradients(parameters, whole)
+    mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)
+    assert mean_value == pytest.approx(value, rel=1e-11)
+    assert mean_gradients.keys() == gradients.keys()
+    for name, gradient in gradients.items():
+        atol = 1e-11 * np.abs(gradient).max()
+        np.testing.assert_allclose(mean_gradients[name], gradient, rtol=1e-10, atol=atol, err_msg=name)

@@ -1,0 +1,87 @@
+"""Single precision: close to double precision at sizes of use, and never widened on the way."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
+from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.posteriors import POSTERIORS, Moments, cholesky
+from xmlgp.gp.products import Points, Products
+
+B, M, D, P, K = 60, 50, 80, 7, 40
+
+EVERY_COMBINATION = [
+    pytest.mark.parametrize("terms", KERNELS, ids="+".join),
+    pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"]),
+    pytest.mark.parametrize("posterior", POSTERIORS),
+    pytest.mark.parametrize("sampled", [False, True], ids=["dense-all", "sparse-sampled"]),
+]
+
+
+def every_combination(function):
+    for mark in EVERY_COMBINATION:
+        function = mark(function)
+    return function
+
+
+def problem(terms, ard, posterior, sampled, dtype):
+    """The same problem in either precision: rows of about unit norm, M < D."""
+    random = np.random.default_rng(10)
+    kernel, parameters = random_parameters(
+        random, terms, ard, posterior, random.normal(size=(M, D)) / np.sqrt(D), P, K, dtype, noise=0.1
+    )
+    rows = random.normal(size=(B, D)) * (random.random((B, D)) < 0.3) / np.sqrt(0.3 * D)
+    labels = random_labels(random, B, K, 0.1)
+    positives = labels.toarray()
+    pairs = pairs_of(positives, [random.choice(np.flatnonzero(~row), 5, replace=False) for row in positives])
+    pairs = pairs._replace(weight=pairs.weight.astype(dtype))
+    rows, residual = rows.astype(dtype), (0.1 * random.random(B)).astype(dtype)
+    points = Points(sp.csr_array(rows) if sampled else rows, residual)
+    return kernel, parameters, Batch(points, labels, pairs if sampled else None, scale=3.5)
+
+
+def wide(item, path=""):
+    """Paths to all that is of double precision in nested tuples, lists, mappings and objects."""
+    if isinstance(item, np.ndarray | np.generic | sp.sparray):
+        return [path] if item.dtype == np.float64 else []
+    if isinstance(item, dict):
+        return [found for key, value in item.items() for found in wide(value, f"{path}.{key}")]
+    if isinstance(item, tuple | list):
+        return [found for index, value in enumerate(item) for found in wide(value, f"{path}[{index}]")]
+    return wide(vars(item), path) if hasattr(item, "__dict__") else []
+
+
+@every_combination
+def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, monkeypatch):
+    # The two precisions would otherwise have different jitter, and so different bounds.
+    single = np.dtype(np.float32)
+    if posterior == "cholesky":
+        monkeypatch.setitem(cholesky.JITTER, np.dtype(np.float64), cholesky.JITTER[single])
+    results = []
+    for dtype in (np.float64, np.float32):
+        kernel, parameters, batch = problem(terms, ard, posterior, sampled, dtype)
+        results.append(Bound(kernel, POSTERIORS[posterior]).value_and_gradients(parameters, batch))
+    (value, gradients), (single_value, single_gradients) = results
+    assert single_value == pytest.approx(value, rel=2e-6)
+    for name, gradient in gradients.items():
+        assert single_gradients[name].dtype == single
+        error = np.linalg.norm(single_gradients[name] - gradient)
+        assert error <= 2e-5 * np.linalg.norm(gradient), name
+
+
+@every_combination
+def test_single_precision_is_never_widened(terms, ard, posterior, sampled):
+    kernel, parameters, batch = problem(terms, ard, posterior, sampled, np.float32)
+    chosen = POSTERIORS[posterior]
+    covariances, kernel_tape = kernel.forward(parameters, batch.points)
+    moments, kl, posterior_tape = chosen.forward(parameters, covariances)
+    d_covariances, d_posterior = chosen.backward(posterior_tape, Moments(*moments), d_kl=-1)
+    d_kernel = kernel.backward(kernel_tape, Products(*d_covariances))
+    _, gradients = Bound(kernel, chosen).value_and_gradients(parameters, batch)
+    everything = {
+        "covariances": covariances, "kernel_tape": kernel_tape, "moments": moments, "kl": kl,
+        "posterior_tape": posterior_tape, "d_covariances": d_covariances, "d_posterior": d_posterior,
+        "d_kernel": d_kernel, "gradients": gradients,
+    }  # fmt: skip
+    assert wide(everything) == []
