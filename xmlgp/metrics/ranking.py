@@ -74,15 +74,17 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     if not n_labelled:
         raise SettingsError("no point has a true label, so there is nothing to measure")
 
-    deepest = max(ks)
+    # There is nothing beyond the longest ranking, so a huge k costs nothing.
+    longest = max(np.diff(scores.indptr).max(), labels_of_point.max())
+    depth_of = {k: min(k, int(longest)) for k in ks}
+    deepest = max(depth_of.values())
     hits = _find_hits(scores, labels, deepest)
-    # The discounts end where no ranking can go on, so that a huge k costs nothing.
-    discounts = 1 / np.log2(np.arange(min(deepest, labels.shape[1])) + 2)
+    discounts = 1 / np.log2(np.arange(deepest) + 2)
     ideal_dcg = np.concatenate([[np.nan], np.cumsum(discounts)])
-    measures = {f"P@{k}": np.count_nonzero(hits.ranks < k) / k / n_labelled for k in ks}
-    for k in ks:
-        gains = discounts[hits.ranks] / ideal_dcg[np.minimum(labels_of_point[hits.points], k)]
-        measures[f"nDCG@{k}"] = gains[hits.ranks < k].sum() / n_labelled
+    measures = {f"P@{k}": np.count_nonzero(hits.ranks < depth) / k / n_labelled for k, depth in depth_of.items()}
+    for k, depth in depth_of.items():
+        gains = discounts[hits.ranks] / ideal_dcg[np.minimum(labels_of_point[hits.points], depth)]
+        measures[f"nDCG@{k}"] = gains[hits.ranks < depth].sum() / n_labelled
 
     if propensities is not None:
         weights = 1 / np.asarray(propensities, dtype=np.float64)
@@ -90,8 +92,8 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
         ideal = _find_hits(ideal_scores, labels, deepest)
         for name, by_rank in ("PSP", np.ones_like(discounts)), ("PSnDCG", discounts):
             gains, ideal_gains = (weights[found.labels] * by_rank[found.ranks] for found in (hits, ideal))
-            for k in ks:
-                measures[f"{name}@{k}"] = gains[hits.ranks < k].sum() / ideal_gains[ideal.ranks < k].sum()
+            for k, depth in depth_of.items():
+                measures[f"{name}@{k}"] = gains[hits.ranks < depth].sum() / ideal_gains[ideal.ranks < depth].sum()
     return {name: 100 * float(value) for name, value in measures.items()}
 
 

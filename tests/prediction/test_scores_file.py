@@ -1,0 +1,245 @@
+import gzip
+import io
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from xmlgp.data.lines import BLOCK_BYTES
+from xmlgp.errors import DataFormatError, NumericalError, ScoresFormatError
+from xmlgp.prediction import scores_file
+from xmlgp.prediction.scores_file import Scores, read_scores, write_scores
+
+
+def scores_of(rows, K, with_std=False):
+    """Scores of rows given as lists of (label, score) or (label, score, std)."""
+    indptr = np.cumsum([0] + [len(row) for row in rows])
+    columns = list(zip(*(pair for row in rows for pair in row), strict=True)) or [[], [], []]
+    std = np.array(columns[2], dtype=float) if with_std else None
+    return Scores(indptr, np.array(columns[0], dtype=np.int32), np.array(columns[1], dtype=float), K, std)
+
+
+def rows_of(scores):
+    columns = [scores.labels, scores.scores] + ([] if scores.std is None else [scores.std])
+    pairs = list(zip(*(column.tolist() for column in columns), strict=True))
+    return [pairs[start:stop] for start, stop in zip(scores.indptr, scores.indptr[1:], strict=False)]
+
+
+def written(blocks, N, K):
+    stream = io.BytesIO()
+    write_scores(stream, N, K, blocks)
+    return stream.getvalue()
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content):
+        path = tmp_path / "a.scores"
+        path.write_bytes(content)
+        return read_scores(path)
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory):
+    return tmp_path_factory.mktemp("scratch") / "a.scores"
+
+
+def test_example_of_the_format():
+    top = Scores.from_top(np.array([[3, 0], [1, 2]]), np.array([[0.25, -1.5], [1e-9, 1 / 3]]), K=4)
+    assert written([top], 2, 4) == b"2 4\n3:0.25 0:-1.5\n2:0.3333333 1:1e-09\n"
+
+
+def test_example_with_standard_deviations(read):
+    top = Scores.from_top(np.array([[3, 0]]), np.array([[1.0, 2.0]]), K=4, std=np.array([[0.5, 0.125]]))
+    content = written([top], 1, 4)
+    assert content == b"1 4\n0:2:0.125 3:1:0.5\n"
+    assert rows_of(read(content)) == [[(0, 2.0, 0.125), (3, 1.0, 0.5)]]
+
+
+@st.composite
+def problems(draw):
+    K = draw(st.integers(1, 12))
+    with_std = draw(st.booleans())
+    finite = st.floats(allow_nan=False, allow_infinity=False, width=32)
+    pair = st.tuples(st.integers(0, K - 1), finite, *([finite] if with_std else []))
+    rows = draw(st.lists(st.lists(pair, unique_by=lambda pair: pair[0]), max_size=8))
+    return rows, K, with_std, draw(st.lists(st.integers(0, len(rows)), max_size=3))
+
+
+def rounded(rows):
+    return [[(label, *(float(f"{number:.7g}") for number in rest)) for label, *rest in row] for row in rows]
+
+
+def best_first(rows):
+    return [sorted(row, key=lambda pair: (-pair[1], pair[0])) for row in rows]
+
+
+@settings(max_examples=200)
+@given(problems())
+def test_round_trip(scratch, problem):
+    rows, K, with_std, cuts = problem
+    scores = scores_of(rows, K, with_std)
+    bounds = [0, *sorted(cuts), scores.N]
+    blocks = [scores.rows(start, stop) for start, stop in zip(bounds, bounds[1:], strict=False)]
+    scratch.write_bytes(written(blocks, scores.N, K))
+    found = read_scores(scratch)
+    assert len(rows) == found.N
+    assert found.K == K
+    assert (found.labels.dtype, found.scores.dtype) == (np.int32, np.float64)
+    assert (found.std is not None) == (with_std and any(rows))
+    assert rows_of(found) == rounded(best_first(rows))
+
+
+def test_round_trip_of_many_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(scores_file, "PAIRS_WRITTEN", 1000)
+    rng = np.random.default_rng(0)
+    N, K = 40_000, 50
+    lengths = rng.integers(0, 7, N)
+    rows = [[*zip(rng.permutation(K)[:n].tolist(), rng.random(n).tolist(), strict=True)] for n in lengths]
+    scores = scores_of(rows, K)
+    content = written([scores], N, K)
+    assert len(content) > BLOCK_BYTES
+    path = tmp_path / "a.scores.gz"
+    path.write_bytes(gzip.compress(content))
+    assert rows_of(read_scores(path)) == rounded(best_first(rows))
+
+
+def test_order_of_the_file_is_kept(read):
+    assert rows_of(read(b"2 9\n1:0.5 7:2 0:1\n\n")) == [[(1, 0.5), (7, 2.0), (0, 1.0)], []]
+
+
+def test_matrix_stores_scores_of_zero(read):
+    matrix = read(b"2 3\n2:0 1:-1\n\n").matrix
+    assert matrix.shape == (2, 3)
+    assert matrix.nnz == 2
+    assert matrix.toarray().tolist() == [[0, -1, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "line", [b"1:.5 2:1.", b" 1:+0.5   2:1 ", b"1:5e-1\t2:10E-1", b"01:0.50 0002:1e0", b"1:0.5 2:1\r"]
+)
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_other_ways_to_write_the_same(read, line, end):
+    assert rows_of(read(b"2 3\n\n" + line + end)) == [[], [(1, 0.5), (2, 1.0)]]
+
+
+def test_standard_deviations_may_start_late(read):
+    found = read(b"3 9\n\n\n4:0.5:0.1\n")
+    assert found.std.tolist() == [0.1]
+    # A first block without pairs leaves it open too.
+    n = BLOCK_BYTES + 5
+    found = read(b"%d 9\n" % (n + 1) + b"\n" * n + b"4:0.5:0.1\n")
+    assert (found.N, found.std.tolist()) == (n + 1, [0.1])
+
+
+MALFORMED = [
+    (b"", 1, "the file is empty"),
+    (b"\n", 1, "two nonnegative integers `N K`"),
+    (b"1 2 3\n", 1, "two nonnegative integers `N K`, not '1 2 3'"),
+    (b"1 -2\n", 1, "two nonnegative integers"),
+    (b"1" * 5000 + b" 2\n", 1, "two nonnegative integers"),
+    (b"\x1f\x8b\x08\n", 1, "two nonnegative integers"),
+    (b"0 2147483648\n", 1, "2147483648 labels are announced, more than the 2147483647 supported"),
+    (b"2 3\n1:0.5\n", 3, "the file ends after 1 points, its first line announces 2"),
+    (b"999999999999999999 2147483647\n1:0.5\n", 3, "the file ends after 1 points"),
+    (b"1 3\n1:0.5\n2:0.5\n", 3, "one point more than the 1"),
+    (b"1 3\n1:0.5\n\n", 3, "one point more than the 1"),
+    (b"2 3\n1:0.5\n3:0.5\n", 3, "label '3' is not below 3"),
+    (b"2 3\n1:0.5\n" + b"9" * 5000 + b":0.5\n", 3, "is not below 3"),
+    (b"2 3\n1:0.5\n2:0.5 1:1 2:0\n", 3, "label 2 occurs twice"),
+    (b"2 3\n1:0.5\n" + b"2:0.5 " + b"0" * 5000 + b"2:1\n", 3, "label 2 occurs twice"),
+    (b"2 3\n1:0.5\n2:nan\n", 3, "label 2 has 'nan' in place of a finite decimal number"),
+    (b"2 3\n1:0.5\n2:-inf\n", 3, "label 2 has '-inf'"),
+    (b"2 3\n1:0.5\n2:1e999\n", 3, "label 2 has '1e999'"),
+    (b"2 3\n1:0.5\n2:1_0\n", 3, "label 2 has '1_0'"),
+    (b"2 3\n1:0.5\n2:1e\n", 3, "label 2 has '1e'"),
+    (b"2 3\n1:0.5\n2:\n", 3, "label 2 has ''"),
+    (b"2 3\n1:0.5\n:1\n", 3, "a label is missing"),
+    (b"2 3\n1:0.5\n+2:1\n", 3, "'+2' is not a label"),
+    (b"2 3\n1:0.5\n-0:1\n", 3, "'-0' is not a label"),
+    (b"2 3\n1:0.5\n1e0:1\n", 3, "'1e0' is not a label"),
+    (b"2 3\n1:0.5\n2: 1:1\n", 3, "label 2 has ''"),
+    (b"2 3\n1:0.5\n2 :1\n", 3, "'2' is not a label:score pair"),
+    (b"2 3\n1:0.5\n2\n", 3, "'2' is not a label:score pair"),
+    (b"2 3\n1:0.5\n1:2:0.1\n", 3, "'1:2:0.1' is not a label:score pair"),
+    (b"2 3\n1:0.5:1\n2:0.5\n", 3, "'2:0.5' is not label:score:std, as the first pair of the file is"),
+    (b"2 3\n1:0.5:1\n2:0.5:nan\n", 3, "label 2 has 'nan'"),
+    (b"2 3\n1:2:3:4\n\n", 2, "'1:2:3:4' is not a label:score pair"),
+    (b"2 3\n1:0.5\n1:0.5\x00\n", 3, "byte 0x00 at column 6 is not text"),
+    (b"2 3\n1:0.5\n1:0.5\xc3\xa9\n", 3, "byte 0xc3 at column 6 is not text"),
+    (b"2 3\n1:0.5\n1:0.5\x0b2:1\n", 3, "byte 0x0b at column 6 is not text"),
+    (b"2 3\n1:0.5\n1:0.5\r2:1\n", 3, "byte 0x0d at column 6 is not text"),
+    (b"2 3\n1:0.5\n1:0.5\r\r\n", 3, "byte 0x0d at column 6 is not text"),
+]
+
+
+@pytest.mark.parametrize(("content", "line", "reason"), MALFORMED)
+def test_what_is_malformed_is_named_with_its_line(read, tmp_path, content, line, reason):
+    with pytest.raises(ScoresFormatError) as caught:
+        read(content)
+    assert (caught.value.path, caught.value.line) == (str(tmp_path / "a.scores"), line)
+    assert reason in caught.value.reason
+    assert len(str(caught.value)) < 300
+
+
+def test_line_is_right_beyond_the_first_block(read):
+    lines = [b"1:0.123456 2:0.5"] * 200_000
+    lines[150_000] = b"1:0.123456 1:0.5"
+    with pytest.raises(ScoresFormatError, match=":150002: label 1 occurs twice"):
+        read(b"200000 3\n" + b"\n".join(lines))
+
+
+def test_truncated_gzip_is_named(tmp_path):
+    path = tmp_path / "a.scores.gz"
+    path.write_bytes(gzip.compress(b"2 3\n1:0.5\n2:0.5\n")[:-9])
+    with pytest.raises(DataFormatError, match="gzip data are truncated"):
+        read_scores(path)
+
+
+PIECES = b"1:0.5|2:-3e2|0:1:2|:|:1|2|2:| |\t|\n|\r\n|\r|\x0b|e|9:1|_|-".split(b"|")
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map(b"".join))
+@example(b"2: :1")
+@example(b"2 :1")
+@example(b"- 2:1")
+@example(b"1 2:3:4")
+def test_whatever_the_text_it_is_read_or_explained(scratch, text):
+    lines = text.split(b"\n")
+    scratch.write_bytes(b"%d 3\n" % len(lines) + text + b"\n")
+    try:
+        found = read_scores(scratch)
+    except ScoresFormatError as error:
+        explained = error
+    else:
+        explained = None
+    if explained:
+        assert 2 <= explained.line <= len(lines) + 1
+    else:
+        pairs = [[pair.split(b":") for pair in line.split()] for line in lines]
+        assert rows_of(found) == [[tuple(map(float, pair)) for pair in row] for row in pairs]
+
+
+def test_reads_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(b"1 3\n2:0.5\n"))))
+    assert rows_of(read_scores("-")) == [[(2, 0.5)]]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", [1, 2])
+def test_infinite_scores_are_not_written(wrong, column):
+    fine, pair = [(0, 0.5, 0.5)], [4, 0.5, 0.5]
+    pair[column] = wrong
+    blocks = [scores_of([fine], 5, True), scores_of([fine, [], [*fine, pair]], 5, True)]
+    with pytest.raises(NumericalError, match="score of label 4 for point 3 is not finite"):
+        written(blocks, 4, 5)
+
+
+def test_wrong_number_of_points_is_not_written():
+    with pytest.raises(ValueError, match="scores of 1 points for a file of 2"):
+        written([scores_of([[(0, 0.5)]], 5)], 2, 5)

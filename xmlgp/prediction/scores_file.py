@@ -1,0 +1,303 @@
+"""The scores file: scores of some or all labels for each point, in the sparse text format of the repository.
+
+The first line is `N K`, the number of points and of labels. N lines follow, `label:score label:score ...` with the
+highest score first, or, where standard deviations are known, `label:score:std ...` throughout. Pairs are separated by
+spaces or tabs; the line of a point without scores is empty. Numbers are decimals as in a data file
+(`xmlgp.data.line_parser`), read as doubles.
+"""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from xmlgp.data.dataset import as_csr
+from xmlgp.data.line_parser import DECIMAL, NOT_TEXT, quoted
+from xmlgp.data.lines import LineReader
+from xmlgp.data.repository_format import HEADER_BYTES, INDEX_BOUND
+from xmlgp.data.streams import open_input
+from xmlgp.errors import NumericalError, ScoresFormatError
+from xmlgp.progress import silent
+
+__all__ = ["Scores", "read_scores", "write_scores"]
+
+#: Pairs formatted at a time, so that neither the text nor its template grows large.
+PAIRS_WRITTEN = 1 << 16
+#: Seven digits are what a float32 holds.
+NUMBER = "%.7g"
+
+#: What numbers consist of.
+NUMERALS = b"0123456789+-.eE"
+#: Blanks become one kind; what only Python takes for a blank becomes alien.
+BLANKS = bytes.maketrans(b"\t\n\r\v\f", b"  ???")
+COLONS = bytes.maketrans(b":", b" ")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of some of the K labels for each of N points.
+
+    Parameters
+    ----------
+    indptr : ndarray of int, shape (N + 1,)
+        Where each point starts in the other arrays.
+    labels : ndarray of int32, shape (n,)
+        The labels scored, each at most once a point.
+    scores : ndarray of float, shape (n,)
+        Their scores.
+    K : int
+        The number of labels there are.
+    std : ndarray of float, shape (n,), optional
+        The standard deviations of the scores.
+    """
+
+    indptr: np.ndarray
+    labels: np.ndarray
+    scores: np.ndarray
+    K: int
+    std: np.ndarray | None = None
+
+    @classmethod
+    def from_top(cls, labels, scores, K, std=None):
+        """Return the scores of as many labels for each point.
+
+        Parameters
+        ----------
+        labels, scores : ndarray, shape (N, k)
+            The labels scored and their scores.
+        K : int
+            The number of labels there are.
+        std : ndarray, shape (N, k), optional
+            The standard deviations of the scores.
+
+        Returns
+        -------
+        Scores
+        """
+        indptr = np.arange(len(labels) + 1, dtype=np.int64) * labels.shape[1]
+        return cls(indptr, np.ravel(labels), np.ravel(scores), K, None if std is None else np.ravel(std))
+
+    @property
+    def N(self):
+        """Number of points."""
+        return len(self.indptr) - 1
+
+    @property
+    def matrix(self):
+        """The scores as a csr_array, shape (N, K); a score of 0 is stored like any other."""
+        return as_csr(self.scores, self.labels, self.indptr, self.K)
+
+    def rows(self, start, stop):
+        """Return the scores of the points from `start` to before `stop`."""
+        indptr = self.indptr[start : stop + 1]
+        return self._select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
+
+    def descending(self):
+        """Return the same with the highest score of each point first; equal scores by label, the lower first."""
+        points = np.repeat(np.arange(self.N), np.diff(self.indptr))
+        return self._select(self.indptr, np.lexsort((self.labels, -self.scores, points)))
+
+    def _select(self, indptr, pairs):
+        std = None if self.std is None else self.std[pairs]
+        return Scores(indptr, self.labels[pairs], self.scores[pairs], self.K, std)
+
+
+def write_scores(stream, N, K, blocks):
+    """Write a scores file, as the scores come.
+
+    Parameters
+    ----------
+    stream : binary file
+        See `xmlgp.data.streams.open_output`.
+    N, K : int
+        The number of points and labels.
+    blocks : iterable of Scores
+        The points in order, some at a time; all of them with standard deviations or none. The labels of a point may
+        come in any order.
+
+    Raises
+    ------
+    NumericalError
+        If a score is not finite.
+    """
+    stream.write(b"%d %d\n" % (N, K))
+    written = 0
+    for block in blocks:
+        _refuse_infinite(block, written)
+        # Points that start within the same stretch of pairs are written together.
+        stretches = np.flatnonzero(np.diff(block.indptr[:-1] // PAIRS_WRITTEN)) + 1
+        bounds = [0, *stretches.tolist(), block.N]
+        for start, stop in zip(bounds, bounds[1:], strict=False):
+            stream.write(_format(block.rows(start, stop).descending()))
+        written += block.N
+    if written != N:
+        raise ValueError(f"scores of {written} points for a file of {N}")
+
+
+def read_scores(path, progress=silent):
+    """Read a whole scores file.
+
+    Parameters
+    ----------
+    path : str or Path
+        A text file, a gzip file named `.gz`, or `-` for standard input.
+    progress : callable
+        See `xmlgp.progress`.
+
+    Returns
+    -------
+    Scores
+        In the order of the file, which need not be that of the scores; labels are int32, scores float64.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed, naming the line; a `ScoresFormatError` if not for damage beneath the text.
+    """
+    path = os.fspath(path)
+    with open_input(path) as stream:
+        reader = LineReader(stream, path)
+        N, K = _parse_header(reader.take(1), path)
+        blocks = [Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)]
+        with progress(f"reading {path}", total=N, unit=" points") as bar:
+            for block in _read_blocks(reader, N, K, path):
+                blocks.append(block)
+                bar.update(block.N)
+    return _stack(blocks)
+
+
+def _read_blocks(reader, N, K, path):
+    """Yield the scores of the N points that follow the first line, some at a time."""
+    columns = None
+    missing = N
+    while missing:
+        line = reader.line
+        text = reader.take(missing)
+        if not text:
+            reason = f"the file ends after {N - missing} points, its first line announces {N}"
+            raise ScoresFormatError(path, line, reason)
+        # The first pair of the file says whether there are standard deviations.
+        columns = columns or _count_columns(text)
+        block = _parse_block(text, K, columns or 2)
+        if block is None:
+            raise _first_error(text, K, columns or 2, path, line)
+        missing -= block.N
+        yield block
+    line = reader.line
+    if reader.take(1):
+        raise ScoresFormatError(path, line, f"one point more than the {N} that the first line announces")
+
+
+def _parse_header(text, path):
+    """Return N and K."""
+    if not text:
+        raise ScoresFormatError(path, 1, "the file is empty")
+    fields = text.split() if len(text) <= HEADER_BYTES else []
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        shown = quoted(text.rstrip(b"\r\n"))
+        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {shown}")
+    N, K = map(int, fields)
+    if K >= INDEX_BOUND:
+        raise ScoresFormatError(path, 1, f"{K} labels are announced, more than the {INDEX_BOUND - 1} supported")
+    return N, K
+
+
+def _count_columns(text):
+    """Return how many numbers the first pair has, 3 or else 2, or None if there is no pair."""
+    first = text.split(None, 1)[:1]
+    return (3 if first[0].count(b":") == 2 else 2) if first else None
+
+
+def _parse_block(text, K, columns):
+    """Return the scores in some whole lines, or None if anything is wrong with them."""
+    plain = text.replace(b"\r\n", b"\n").translate(BLANKS)
+    n_pairs = len(plain.split())
+    # A pair without its numerals is its colons. If there are as many tokens as they have room for, none is missing.
+    if plain.translate(None, NUMERALS).split() != [b":" * (columns - 1)] * n_pairs:
+        return None
+    tokens = plain.translate(COLONS).split()
+    if len(tokens) != columns * n_pairs:
+        return None
+    if tokens and not b"".join(tokens[::columns]).isdigit():
+        return None
+    try:
+        # Of tokens made of numerals, float() takes those that the format allows.
+        numbers = np.array(list(map(float, tokens))).reshape(-1, columns)
+    except ValueError:
+        return None
+    if not np.isfinite(numbers).all() or np.any(numbers[:, 0] >= K):
+        return None
+    labels = numbers[:, 0].astype(np.int32)
+    marks = np.frombuffer(text, np.uint8)
+    marks = marks[(marks == ord(":")) | (marks == ord("\n"))] == ord("\n")
+    colons_before = np.flatnonzero(marks) - np.arange(np.count_nonzero(marks))
+    indptr = np.concatenate([[0], colons_before // (columns - 1)])
+    places = np.sort(np.repeat(np.arange(len(indptr) - 1) * K, np.diff(indptr)) + labels)
+    if np.any(places[1:] == places[:-1]):
+        return None
+    return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
+
+
+def _first_error(text, K, columns, path, first_line):
+    """Return the error that names the first line that is malformed, and what is wrong there."""
+    for number, line in enumerate(text.split(b"\n"), first_line):
+        reason = _complaint(line.removesuffix(b"\r"), K, columns)
+        if reason:
+            return ScoresFormatError(path, number, reason)
+    raise AssertionError("what no line is wrong with was refused")
+
+
+def _complaint(line, K, columns):
+    """Return what is wrong with a line, or None."""
+    alien = NOT_TEXT.search(line)
+    if alien:
+        return f"byte 0x{alien[0][0]:02x} at column {alien.start() + 1} is not text"
+    form = "label:score:std, as the first pair of the file is" if columns == 3 else "a label:score pair"
+    seen = set()
+    for pair in line.split():
+        label, *numbers = pair.split(b":")
+        if len(numbers) != columns - 1:
+            return f"{quoted(pair)} is not {form}"
+        if not label.isdigit():
+            return f"{quoted(label)} is not a label: a nonnegative integer" if label else "a label is missing"
+        if float(label) >= K:
+            return f"label {quoted(label)} is not below {K}, the number of labels in the first line"
+        index = int(float(label))
+        if index in seen:
+            return f"label {index} occurs twice"
+        seen.add(index)
+        for number in numbers:
+            if not DECIMAL.fullmatch(number) or not np.isfinite(float(number)):
+                return f"label {index} has {quoted(number)} in place of a finite decimal number"
+    return None
+
+
+def _refuse_infinite(block, first_point):
+    """Raise an error if a score or standard deviation is infinite or no number."""
+    finite = np.isfinite(block.scores) & (True if block.std is None else np.isfinite(block.std))
+    if not finite.all():
+        place = np.argmin(finite)
+        point = first_point + np.searchsorted(block.indptr, place, side="right") - 1
+        raise NumericalError(f"the score of label {block.labels[place]} for point {point} is not finite")
+
+
+def _format(block):
+    """Return the lines of some points."""
+    columns = [block.labels, block.scores] if block.std is None else [block.labels, block.scores, block.std]
+    pair = ":".join(["%d"] + [NUMBER] * (len(columns) - 1))
+    lengths = np.diff(block.indptr)
+    template_of = {length: " ".join([pair] * length) + "\n" for length in np.unique(lengths).tolist()}
+    values = [None] * (len(columns) * len(block.labels))
+    for place, column in enumerate(columns):
+        values[place :: len(columns)] = column.tolist()
+    return ("".join(map(template_of.get, lengths.tolist())) % tuple(values)).encode()
+
+
+def _stack(blocks):
+    """Return the points of one or more scores, one after the other, as one."""
+    lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
+    # Before the first pair of a file it is not known whether there are standard deviations.
+    std = [block.std for block in blocks if block.std is not None]
+    return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)
