@@ -140,7 +140,8 @@ def _values(text, ends, digits, numbers, before, feature_at, value_at):
     decimals = digits.take(value_at) * with_point
     whole_at = value_at - with_point
     plain = value_at - feature_at == 1 + with_point + negative
-    plain &= digits.take(whole_at) + decimals <= EXACT_DIGITS
+    significant = digits.take(whole_at) + decimals
+    plain &= (significant > 0) & (significant <= EXACT_DIGITS)
     scale = POWERS.take(decimals, mode="clip")
     values = (numbers.take(whole_at) * with_point * scale + numbers.take(value_at)) / scale
     values[negative] *= -1
@@ -157,7 +158,7 @@ def _values(text, ends, digits, numbers, before, feature_at, value_at):
 
 def _by_line(data, numbers, places, lines, columns):
     """Return the sparse array of the indices at `places`, its rows the lines, sorted."""
-    indptr = np.concatenate(([0], np.searchsorted(places, lines)))
+    indptr = np.concatenate(([0], np.searchsorted(places, lines, side="right")))
     matrix = as_csr(data, numbers.take(places).astype(np.int32), indptr, columns)
     matrix.sort_indices()
     return matrix

@@ -44,7 +44,7 @@ class LineReader:
         Parameters
         ----------
         most : int
-            Lines to return if there are so many; fewer if they are over `BLOCK_BYTES` of text.
+            Lines to return if there are so many; fewer if their text would fill more than a block.
 
         Returns
         -------
@@ -68,8 +68,8 @@ class LineReader:
         return text
 
     def _is_full(self):
-        """Whether there is a block's worth of whole lines."""
-        return len(self._ends) > 0 and self._ends[-1] - self._start >= BLOCK_BYTES
+        """Whether most of a block is there: the rest of a line behind it may be long in coming."""
+        return len(self._ends) > 0 and self._ends[-1] - self._start >= BLOCK_BYTES // 2
 
     def _read(self):
         """Append what the stream has to _text."""

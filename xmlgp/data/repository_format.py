@@ -8,6 +8,7 @@ allocated by what the first line claims.
 
 import contextlib
 import os
+import re
 from functools import partial
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from xmlgp.progress import silent
 
 __all__ = ["Header", "read_blocks", "read_dataset", "write_dataset"]
 
+HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Three integers, with room for untidy blanks.
 HEADER_BYTES = 200
 #: Indices are stored as 32-bit integers.
@@ -163,11 +165,11 @@ def _parse_header(text, path):
     """Return the `Header` in the first line."""
     if not text:
         raise DataFormatError(path, 1, "the file is empty")
-    fields = text.split() if len(text) <= HEADER_BYTES else []
-    if len(fields) != 3 or not all(field.isdigit() for field in fields):
+    fields = HEADER.fullmatch(text) if len(text) <= HEADER_BYTES else None
+    if not fields:
         shown = quoted(text.rstrip(b"\r\n"))
         raise DataFormatError(path, 1, f"the first line must be three nonnegative integers `N D K`, not {shown}")
-    header = Header(*map(int, fields))
+    header = Header(*map(int, fields.groups()))
     for name, count in ("features", header.D), ("labels", header.K):
         if count >= INDEX_BOUND:
             raise DataFormatError(path, 1, f"{count} {name} are announced, more than the {INDEX_BOUND - 1} supported")
@@ -187,13 +189,12 @@ def _format_lines(block):
 
 
 def _shortest_decimals(values):
-    """Return the shortest text of each float32 that reads back the same."""
+    """Return for each float32 the text of the fewest digits that reads back the same."""
     distinct, places = np.unique(values, return_inverse=True)
-    texts = [text.removesuffix(".0") for text in distinct.astype(str).tolist()]
-    # NumPy's digits are the shortest for a reader that rounds once; ours rounds to a double in between, which
-    # makes a difference next to a tie. The digits of the double itself are always right.
-    with np.errstate(over="ignore"):
-        misread = np.flatnonzero(np.array(list(map(float, texts)), np.float64).astype(np.float32) != distinct)
-    for place in misread.tolist():
-        texts[place] = repr(float(distinct[place]))
+    # NumPy's digits are the fewest for a reader that rounds once; ours rounds to a double in between, which makes a
+    # difference next to a tie. The digits of the double itself are always right.
+    doubles = np.array([float(str(value)) for value in distinct])
+    misread = doubles.astype(np.float32) != distinct
+    doubles[misread] = distinct[misread]
+    texts = [repr(double).removesuffix(".0") for double in doubles.tolist()]
     return np.array(texts, dtype=object)[places].tolist()

@@ -52,6 +52,7 @@ def open_input(path):
             stream = _standard("stdin")
             if not hasattr(stream, "peek"):
                 stream = io.BufferedReader(stream)
+                stack.callback(stream.detach)
             # A slow pipe may have delivered one byte only; no text starts with that byte either.
             start = stream.peek(len(GZIP_MAGIC))[: len(GZIP_MAGIC)]
             compressed = bool(start) and GZIP_MAGIC.startswith(start)

@@ -1,0 +1,132 @@
+"""The fast parser agrees with the strict one, or defers to it."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from xmlgp.data.block_parser import parse_block
+from xmlgp.data.line_parser import parse_lines
+from xmlgp.errors import DataFormatError
+
+D, K = 50, 20
+
+
+def strictly(text, features=D, labels=K):
+    try:
+        return parse_lines(text, features, labels, "x", 1)
+    except DataFormatError:
+        return None
+
+
+def assert_same(left, right):
+    for ours, theirs in (left.features, right.features), (left.labels, right.labels):
+        assert ours.shape == theirs.shape
+        for name in "data", "indices", "indptr":
+            assert getattr(ours, name).dtype == getattr(theirs, name).dtype
+            assert getattr(ours, name).tobytes() == getattr(theirs, name).tobytes()
+
+
+digits = st.text("0123456789", max_size=20)
+decimal = st.builds(
+    "{}{}.{}{}".format, st.sampled_from(["", "", "-", "+"]), digits, digits, st.sampled_from(["", "", "e-7"])
+)
+value = st.one_of(
+    decimal,
+    digits,
+    st.floats(allow_nan=False).map(repr),
+    st.floats(width=32).map(lambda x: f"{x:.6f}"),
+    st.integers(-(10**17), 10**17).map(str),
+)
+index = st.one_of(st.integers(0, D + 1).map(str), st.just("00000000000000000007"), digits)
+pair = st.builds("{}:{}".format, index, value)
+label_list = st.lists(st.integers(0, K).map(str), max_size=4).map(",".join)
+line = st.builds(
+    lambda labels, pairs, end: " ".join([labels, *pairs]) + end,
+    label_list,
+    st.lists(pair, max_size=4),
+    st.sampled_from(["\n", "\n", " \n", "\r\n", "\t \n"]),
+)
+rough = st.text("0123456789,:.-+eE \t\r\n", max_size=40).map(lambda text: text + "\n")
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines=st.lists(st.one_of(line, line, line, rough), max_size=3))
+@example(lines=["1\n"])
+@example(lines=[" 1:.\n"])
+@example(lines=[" 1:-.\n"])
+@example(lines=[" 1:1e-5.3\n"])
+@example(lines=[" 1:9007199254740993\n"])
+@example(lines=[" 1:3.40282356779733661637539395458142568448e38\n"])
+def test_both_parsers_agree_or_the_fast_one_defers(lines):
+    text = "".join(lines).encode()
+    fast = parse_block(text, D, K)
+    if fast is not None:
+        slow = strictly(text)
+        assert slow is not None
+        assert_same(fast, slow)
+
+
+@settings(max_examples=200, deadline=None)
+@given(content=st.lists(st.sampled_from(b"019,:.-+eE \t\r\n\x00x\xb2"), max_size=12).map(bytes))
+def test_both_agree_on_arbitrary_bytes_as_well(content):
+    fast = parse_block(b" 1:2 3:" + content + b"\n", D, K)
+    if fast is not None:
+        assert_same(fast, strictly(b" 1:2 3:" + content + b"\n"))
+
+
+def plain_lines(form, count=300):
+    """Return lines as data files have them."""
+    random = np.random.default_rng(3)
+    rows = []
+    for _ in range(count):
+        labels = random.choice(K, random.integers(4), replace=False)
+        columns = random.choice(D, random.integers(9), replace=False)
+        pairs = (f" {column}:{form % random.normal()}" for column in columns)
+        rows.append(",".join(map(str, labels)) + "".join(pairs) + "\n")
+    return "".join(rows).encode()
+
+
+@pytest.mark.parametrize("form", ["%d", "%.1f", "%.6f", "%.8f", "%.12f", "%.17f", "%g", "%.9g", "%.17g", "%e", "%+.3f"])
+def test_ordinary_text_is_read_fast_and_right(form):
+    text = plain_lines(form)
+    fast = parse_block(text, D, K)
+    assert fast is not None
+    assert_same(fast, strictly(text))
+
+
+@pytest.mark.parametrize("length", range(1, 17))
+def test_integers_of_every_length(length):
+    number = "1234567890123456"[-length:]
+    for text in (
+        f" 7:{number}\n",
+        f"1 7:0.{number}\n",
+        f"1 7:{number}.5\n",
+        f"1 {number.zfill(16)[-2:].zfill(length)}:1\n",
+    ):
+        slow = strictly(text.encode(), 100)
+        assert_same(parse_block(text.encode(), 100, K), slow)
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b" \n", b"\r\n", b"\n\n3\n"])
+def test_no_points_and_points_of_nothing(text):
+    assert_same(parse_block(text, D, K), strictly(text))
+    assert text.count(b"\n") == parse_block(text, D, K).N
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"20\n",
+        b" 50:1\n",
+        b"1,1\n",
+        b" 1:1 1:2\n",
+        b" 99999999999999999999:1\n",
+        b" 1:1e39\n",
+        b" 1:1\r 2:1\n",
+        b"1\x002\n",
+    ],
+)
+def test_what_is_wrong_is_deferred(text):
+    assert parse_block(text, D, K) is None
+    assert strictly(text) is None

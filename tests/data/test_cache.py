@@ -1,0 +1,292 @@
+"""The binary cache: never stale, never trusted, never in the way."""
+
+import errno
+import json
+import os
+import random
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xmlgp.data import cache, repository_format
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.errors import XmlgpError
+
+TEXT = b"4 9 5\n0,3 1:1.5 4:0.5 8:-2.5\n 0:1\n4\n2,1 5:12.125 7:3\n"
+FEATURES = [[0, 1.5, 0, 0, 0.5, 0, 0, 0, -2.5], [1] + [0] * 8, [0] * 9, [0, 0, 0, 0, 0, 12.125, 0, 3, 0]]
+LABELS = [[1, 0, 0, 1, 0], [0] * 5, [0, 0, 0, 0, 1], [0, 1, 1, 0, 0]]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of the copies."""
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "text"
+
+
+@pytest.fixture
+def path(tmp_path, folder):
+    (tmp_path / "data.txt").write_bytes(TEXT)
+    return tmp_path / "data.txt"
+
+
+@pytest.fixture
+def no_parsing(monkeypatch):
+    """Return a function after which reading points from text fails the test."""
+
+    def fail(*arguments):
+        raise AssertionError("the text was read")
+
+    return lambda: monkeypatch.setattr(repository_format, "parse_block", fail)
+
+
+def assert_right(dataset):
+    assert dataset.features.toarray().tolist() == FEATURES
+    assert dataset.labels.toarray().tolist() == LABELS
+    assert dataset.features.dtype == np.float32
+    assert dataset.labels.dtype == bool
+    for matrix in dataset.features, dataset.labels:
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+        assert matrix.has_canonical_format
+
+
+def is_mapped(array):
+    while array is not None and not isinstance(array, np.memmap):
+        array = array.base
+    return array is not None
+
+
+def test_the_second_reading_maps_the_copy_and_reads_no_text(path, folder, no_parsing):
+    assert_right(read_dataset(path))
+    assert [entry.name for entry in folder.iterdir()] == [f"{sha256(TEXT).hexdigest()}-v{cache.FORMAT_VERSION}"]
+    no_parsing()
+    dataset = read_dataset(path)
+    assert_right(dataset)
+    for array in dataset.features.data, dataset.features.indices, dataset.labels.indices:
+        assert is_mapped(array)
+        assert not array.flags.writeable
+    assert_right(dataset.rows(slice(None)))
+
+
+def test_the_copy_belongs_to_the_content_not_to_the_name(path, tmp_path, no_parsing):
+    read_dataset(path)
+    path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
+    assert read_dataset(path).features[3, 5] == 13.125
+    (tmp_path / "other.txt").write_bytes(TEXT)
+    no_parsing()
+    assert_right(read_dataset(tmp_path / "other.txt"))
+
+
+def test_without_cache_nothing_is_kept(path, folder):
+    assert_right(read_dataset(path, cache=False))
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("text", [b"0 5 5\n", b"2 5 5\n\n \n", b"1 5 5\n3\n", b"1 5 5\n 3:1\n", b"0 0 0\n"])
+def test_empty_arrays_are_kept_as_well(path, text, no_parsing):
+    path.write_bytes(text)
+    first = read_dataset(path)
+    no_parsing()
+    second = read_dataset(path)
+    assert second.features.shape == first.features.shape == (first.N, 5 * (first.D > 0))
+    assert np.array_equal(second.features.toarray(), first.features.toarray())
+    assert np.array_equal(second.labels.toarray(), first.labels.toarray())
+
+
+def damaged_array(name, **change):
+    """Return a harm that replaces an array, and makes the digest match, as only ill will would."""
+
+    def harm(entry):
+        array = np.load(entry / f"{name}.npy")
+        np.save(entry / f"{name}.npy", change["to"](array), allow_pickle=True)
+        digests = json.loads((entry / "sha256.json").read_text())
+        stored = np.load(entry / f"{name}.npy", allow_pickle=True)
+        digests[name] = sha256(stored.tobytes()).hexdigest()
+        (entry / "sha256.json").write_text(json.dumps(digests))
+
+    return harm
+
+
+def replaced(name, content):
+    return lambda entry: (entry / name).write_bytes(content)
+
+
+def with_element(place, value):
+    def change(array):
+        array[place] = value
+        return array
+
+    return change
+
+
+HARMS = {
+    "an array missing": lambda entry: (entry / "label_indices.npy").unlink(),
+    "an array truncated": lambda entry: os.truncate(entry / "feature_data.npy", 130),
+    "an array without a header": lambda entry: os.truncate(entry / "feature_data.npy", 50),
+    "an empty array file": replaced("feature_data.npy", b""),
+    "not an array": replaced("feature_data.npy", b"not an array at all"),
+    "a zip archive": replaced("feature_data.npy", b"PK\x03\x04" + b"\0" * 100),
+    "a flipped bit of a value": lambda entry: flip(entry / "feature_data.npy", 131),
+    "an array of objects": damaged_array("feature_data", to=lambda array: array.astype(object)),
+    "doubles": damaged_array("feature_data", to=lambda array: array.astype(np.float64)),
+    "the other byte order": damaged_array("feature_data", to=lambda array: array.astype(">f4")),
+    "a two-dimensional array": damaged_array("feature_data", to=lambda array: array[None]),
+    "a value too few": damaged_array("feature_data", to=lambda array: array[:-1]),
+    "a value too many": damaged_array("feature_data", to=lambda array: np.append(array, np.float32(1))),
+    "NaN": damaged_array("feature_data", to=with_element(2, np.nan)),
+    "infinity": damaged_array("feature_data", to=with_element(2, -np.inf)),
+    "a zero": damaged_array("feature_data", to=with_element(2, 0)),
+    "a feature out of range": damaged_array("feature_indices", to=with_element(2, 9)),
+    "a negative feature": damaged_array("feature_indices", to=with_element(0, -1)),
+    "features out of order": damaged_array("feature_indices", to=with_element(1, 0)),
+    "a feature twice": damaged_array("feature_indices", to=with_element(1, 1)),
+    "a label out of range": damaged_array("label_indices", to=with_element(1, 5)),
+    "rows that overlap": damaged_array("feature_indptr", to=with_element(1, 5)),
+    "rows that start late": damaged_array("feature_indptr", to=with_element(0, 1)),
+    "rows that end late": damaged_array("feature_indptr", to=with_element(-1, 2**40)),
+    "a row too few": damaged_array("feature_indptr", to=lambda array: np.delete(array, 1)),
+    "a row too many": damaged_array("label_indptr", to=lambda array: np.append(array, array[-1])),
+    "no rows": damaged_array("label_indptr", to=lambda array: array[:0]),
+    "no digests": lambda entry: (entry / "sha256.json").unlink(),
+    "digests of another kind": replaced("sha256.json", b"[1, 2]"),
+    "digests that are no JSON": replaced("sha256.json", b"\xff{"),
+    "digests nested deeply": replaced("sha256.json", b"[" * 100_000),
+}
+
+
+def flip(file, place):
+    content = bytearray(file.read_bytes())
+    content[place] ^= 1
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_damaged_copy_is_made_anew(path, folder, harm, no_parsing):
+    read_dataset(path)
+    (entry,) = folder.iterdir()
+    before = {file.name: file.read_bytes() for file in entry.iterdir()}
+    HARMS[harm](entry)
+    assert before != {file.name: file.read_bytes() for file in entry.iterdir()}
+    assert_right(read_dataset(path))
+    assert before == {file.name: file.read_bytes() for file in entry.iterdir()}
+    no_parsing()
+    assert_right(read_dataset(path))
+
+
+def test_random_damage_never_shows(path, folder, monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda file: None)
+    chance = random.Random(7)
+    read_dataset(path)
+    (entry,) = folder.iterdir()
+    for _ in range(100):
+        file = chance.choice(sorted(entry.iterdir()))
+        flip(file, chance.randrange(file.stat().st_size))
+        assert_right(read_dataset(path))
+
+
+def test_a_folder_that_cannot_be_used_is_done_without(path, monkeypatch, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    for root in tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none"):
+        monkeypatch.setenv("XMLGP_CACHE_DIR", str(root))
+        assert_right(read_dataset(path))
+
+
+def test_a_full_disk_is_done_without_and_left_clean(path, folder, monkeypatch):
+    append = cache._GrowingArray.append
+
+    def until_full(array, piece):
+        if len(piece) and array.length:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(array, piece)
+
+    monkeypatch.setattr(cache._GrowingArray, "append", until_full)
+    assert_right(read_dataset(path))
+    assert not list(folder.iterdir())
+
+
+def test_a_malformed_file_leaves_nothing(path, folder):
+    path.write_bytes(TEXT[:-3])
+    with pytest.raises(XmlgpError):
+        read_dataset(path)
+    assert not list(folder.iterdir())
+
+
+def test_two_processes_may_convert_the_same_file(path, folder, monkeypatch):
+    store = cache._store
+
+    def overtaken(target, blocks):
+        monkeypatch.setattr(cache, "_store", store)
+        assert_right(read_dataset(path))
+        store(target, blocks)
+
+    monkeypatch.setattr(cache, "_store", overtaken)
+    assert_right(read_dataset(path))
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(path, folder, monkeypatch):
+    store = cache._store
+
+    def changing(target, blocks):
+        store(target, blocks)
+        path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
+
+    monkeypatch.setattr(cache, "_store", changing)
+    with pytest.raises(XmlgpError, match="changed while it was being read"):
+        read_dataset(path)
+    assert not list(folder.iterdir())
+
+
+def test_copies_unused_for_60_days_are_removed(path, folder):
+    ages = {"used": 59, "unused": 61, ".temporary-recent": 0.9, ".temporary-old": 1.1}
+    for name, days in ages.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / "file").write_bytes(b"")
+        os.utime(folder / name, (time.time() - days * cache.DAY,) * 2)
+    read_dataset(path)
+    names = {entry.name for entry in folder.iterdir()}
+    assert names & set(ages) == {"used", ".temporary-recent"}
+
+
+def test_use_makes_a_copy_young_again(path, folder):
+    read_dataset(path)
+    (entry,) = folder.iterdir()
+    os.utime(entry, (0, 0))
+    read_dataset(path)
+    assert time.time() - entry.stat().st_mtime < cache.DAY
+
+
+def test_the_folder_follows_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XMLGP_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache._root() == tmp_path / "home/.cache/xmlgp"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache._root() == tmp_path / "home/.cache/xmlgp"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache._root() == tmp_path / "xdg/xmlgp"
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "own"))
+    assert cache._root() == tmp_path / "own"
+
+
+def test_a_user_without_a_home_has_no_cache(path, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for name in "XMLGP_CACHE_DIR", "XDG_CACHE_HOME":
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert_right(read_dataset(path))
+    assert not list(tmp_path.glob("**/*.npy"))
+
+
+def test_named_pipes_are_not_cached(tmp_path, folder):
+    import threading
+
+    os.mkfifo(tmp_path / "pipe")
+    thread = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(TEXT,))
+    thread.start()
+    assert_right(read_dataset(tmp_path / "pipe"))
+    thread.join()
+    assert not folder.exists()

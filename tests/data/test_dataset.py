@@ -1,0 +1,50 @@
+"""The data set in memory."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from xmlgp.data.dataset import Dataset, as_csr, stack
+
+
+@pytest.fixture
+def dataset():
+    X = np.arange(12, dtype=np.float32).reshape(4, 3)
+    return Dataset(csr_array(X), csr_array(np.eye(4, 2, dtype=bool)))
+
+
+def test_sizes(dataset):
+    assert (dataset.N, dataset.D, dataset.K) == (4, 3, 2)
+
+
+def test_features_and_labels_must_be_of_the_same_points(dataset):
+    with pytest.raises(ValueError, match="4 points but labels of 3"):
+        Dataset(dataset.features, dataset.labels[:3])
+
+
+@pytest.mark.parametrize("selection", [slice(1, 3), [2, 0], np.array([True, False, False, True])])
+def test_rows_selects_points(dataset, selection):
+    part = dataset.rows(selection)
+    assert np.array_equal(part.features.toarray(), dataset.features.toarray()[selection])
+    assert np.array_equal(part.labels.toarray(), dataset.labels.toarray()[selection])
+    assert part.features.dtype == np.float32
+    assert part.labels.dtype == bool
+
+
+def test_stack_is_the_inverse_of_rows(dataset):
+    whole = stack([dataset.rows(slice(0, 1)), dataset.rows(slice(1, 1)), dataset.rows(slice(1, 4))])
+    assert np.array_equal(whole.features.toarray(), dataset.features.toarray())
+    assert np.array_equal(whole.labels.toarray(), dataset.labels.toarray())
+    assert isinstance(whole.features, csr_array)
+    assert whole.features.indices.dtype == np.int32
+    assert whole.labels.dtype == bool
+
+
+def test_as_csr_copies_nothing_large_and_fills_in_true():
+    data, indices = np.array([1, 2], np.float32), np.array([4, 0], np.int32)
+    matrix = as_csr(data, indices, np.array([0, 1, 2]), 5)
+    assert np.shares_memory(matrix.data, data)
+    assert np.shares_memory(matrix.indices, indices)
+    assert matrix.indptr.dtype == np.int32
+    assert matrix.toarray().tolist() == [[0, 0, 0, 0, 1], [2, 0, 0, 0, 0]]
+    assert as_csr(None, indices, np.array([0, 1, 2]), 5).toarray()[1].tolist() == [True, False, False, False, False]

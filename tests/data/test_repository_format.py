@@ -1,0 +1,531 @@
+"""Reading and writing the repository's text format, against scikit-learn and against a slow reader of its own."""
+
+import gzip
+import io
+import itertools
+import os
+import random
+import re
+import threading
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
+
+from xmlgp.data import lines
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
+from xmlgp.errors import DataFormatError, XmlgpError
+
+DATASETS = Path(__file__).parents[3] / "shared" / "datasets"
+
+SMALL = b"""6 9 5
+0,3 1:1.000000 4:0.5 8:-2.5e-3
+ 0:1 2:.25
+4
+
+2,1,0 7:3 5:12.125 6:+1
+1 3:0.333333 8:7
+"""
+
+
+def slow_read(content):
+    """Return N, D, K and a list of (labels, features) or raise ValueError: the format once more, on its own."""
+    text = content.decode("ascii")
+    if not text:
+        raise ValueError
+    rows = text.split("\n")
+    if rows[-1] == "":
+        rows.pop()
+    rows = [row[:-1] if row.endswith("\r") else row for row in rows]
+    if any(not (character == "\t" or " " <= character <= "~") for row in rows for character in row):
+        raise ValueError
+    head = re.split("[ \t]+", rows[0].strip(" \t"))
+    if len(head) != 3 or not all(re.fullmatch("[0-9]+", number) for number in head):
+        raise ValueError
+    N, D, K = map(int, head)
+    if len(rows) != N + 1 or D >= 2**31 or K >= 2**31:
+        raise ValueError
+    points = []
+    for row in rows[1:]:
+        first, *others = re.split("[ \t]", row)
+        labels = [natural(token) for token in first.split(",")] if first else []
+        pairs = [token.split(":") for token in others if token]
+        if any(len(pair) != 2 for pair in pairs):
+            raise ValueError
+        features = [(natural(index), number(value)) for index, value in pairs]
+        indices = [index for index, _ in features]
+        if len(set(labels)) != len(labels) or len(set(indices)) != len(indices):
+            raise ValueError
+        if max(labels, default=-1) >= K or max(indices, default=-1) >= D:
+            raise ValueError
+        points.append((set(labels), {index: value for index, value in features if value != 0}))
+    return N, D, K, points
+
+
+def natural(token):
+    if not re.fullmatch("[0-9]+", token):
+        raise ValueError
+    return int(token)
+
+
+def number(token):
+    if set(token) - set("0123456789.+-eE"):
+        raise ValueError
+    with np.errstate(over="ignore"):
+        value = np.float32(float(token))
+    if not np.isfinite(value):
+        raise ValueError
+    return value
+
+
+def points_of(dataset):
+    """Return the rows of a data set in the form of `slow_read`."""
+    X, Y = dataset.features, dataset.labels
+    assert X.dtype == np.float32
+    assert Y.dtype == bool
+    assert Y.data.all()
+    assert X.has_canonical_format
+    assert Y.has_canonical_format
+    return [
+        (
+            set(Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist()),
+            dict(zip(X.indices[a:b].tolist(), X.data[a:b], strict=True)),
+        )
+        for row, (a, b) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True))
+    ]
+
+
+def same_arrays(left, right):
+    return left.shape == right.shape and all(
+        getattr(left, name).dtype == getattr(right, name).dtype
+        and getattr(left, name).tobytes() == getattr(right, name).tobytes()
+        for name in ("data", "indices", "indptr")
+    )
+
+
+def same(left, right):
+    return same_arrays(left.features, right.features) and same_arrays(left.labels, right.labels)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes bytes into a file and returns its name."""
+
+    def write(content, name="data.txt"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("name", ["bibtex/train", "bibtex/test", "delicious/train", "delicious/test"])
+def test_real_data_are_read_as_scikit_learn_reads_them(name, tmp_path):
+    path = DATASETS / f"{name}.txt"
+    if not path.exists():
+        pytest.skip(f"the real data sets are not in {DATASETS}")
+    head, body = path.read_bytes().split(b"\n", 1)
+    N, D, K = map(int, head.split())
+    X, label_lists = load_svmlight_file(
+        io.BytesIO(body), n_features=D, dtype=np.float32, multilabel=True, zero_based=True
+    )
+
+    dataset = read_dataset(path, cache=False)
+
+    assert (dataset.N, dataset.D, dataset.K) == (N, D, K)
+    assert same_arrays(dataset.features, csr_array(X.astype(np.float32)))
+    assert [sorted(labels) for labels in label_lists] == [
+        dataset.labels.indices[a:b].tolist() for a, b in itertools.pairwise(dataset.labels.indptr)
+    ]
+    assert same(dataset, read_dataset(path))
+    copy = tmp_path / "copy.txt"
+    write_dataset(copy, dataset)
+    assert same(dataset, read_dataset(copy, cache=False))
+
+
+@st.composite
+def datasets(draw):
+    D, K = draw(st.integers(1, 40)), draw(st.integers(1, 40))
+    value = st.floats(width=32, allow_nan=False, allow_infinity=False).filter(bool)
+    point = st.tuples(st.sets(st.integers(0, K - 1)), st.dictionaries(st.integers(0, D - 1), value, max_size=8))
+    points = draw(st.lists(point, max_size=8))
+    X, Y = np.zeros((len(points), D), np.float32), np.zeros((len(points), K), bool)
+    for row, (labels, features) in enumerate(points):
+        Y[row, list(labels)] = True
+        X[row, list(features)] = list(features.values())
+    return Dataset(csr_array(X), csr_array(Y))
+
+
+@settings(max_examples=80, deadline=None)
+@given(dataset=datasets(), compressed=st.booleans())
+def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
+    path = tmp_path_factory.mktemp("round") / ("data.txt.gz" if compressed else "data.txt")
+    write_dataset(path, dataset)
+    assert same(dataset, read_dataset(path, cache=False))
+
+
+def test_values_are_written_in_their_shortest_form(tmp_path):
+    values = np.array([[1, 0.1, -2.5, 1e-5, 1 / 3, 16777216, 3.4028235e38, 1e-45]], np.float32)
+    write_dataset(tmp_path / "x", Dataset(csr_array(values), csr_array(np.ones((1, 1), bool))))
+    pairs = (tmp_path / "x").read_text().split()[4:]
+    expected = ["1", "0.1", "-2.5", "1e-05", "0.33333334", "16777216", "3.4028235e+38", "1e-45"]
+    assert [pair.split(":")[1] for pair in pairs] == expected
+
+
+def test_a_value_whose_shortest_decimal_is_misread_is_written_longer(tmp_path):
+    # 7.038531e-26 is nearest to this float32, but the double nearest to it rounds to the next.
+    value = np.float32(float.fromhex("0x1.5c87fap-84"))
+    assert np.float32(float(str(value))) != value
+    dataset = Dataset(csr_array(np.array([[value]])), csr_array(np.ones((1, 1), bool)))
+    write_dataset(tmp_path / "x", dataset)
+    assert same(dataset, read_dataset(tmp_path / "x", cache=False))
+
+
+def test_what_is_not_finite_is_not_written(tmp_path):
+    dataset = Dataset(csr_array(np.array([[np.nan]], np.float32)), csr_array(np.ones((1, 1), bool)))
+    with pytest.raises(XmlgpError, match="not finite"):
+        write_dataset(tmp_path / "x", dataset)
+    assert not list(tmp_path.iterdir())
+
+
+LEGAL = {
+    "no points": (b"0 5 5\n", []),
+    "header without newline": (b"0 5 5", []),
+    "neither labels nor features": (b"3 1 1\n\n \n\r\n", [(set(), {})] * 3),
+    "labels only": (b"1 9 9\n4,2,7\n", [({2, 4, 7}, {})]),
+    "features only": (b"1 9 9\n 4:2\n", [(set(), {4: 2})]),
+    "unsorted features": (b"1 9 9\n1 7:1 3:2\n", [({1}, {3: 2, 7: 1})]),
+    "trailing blanks": (b"2 9 9 \n1 7:1  \n1\t\n", [({1}, {7: 1}), ({1}, {})]),
+    "line ends of Windows": (b"2 9 9\r\n1 7:1\r\n1,2\r\n", [({1}, {7: 1}), ({1, 2}, {})]),
+    "no newline at the end": (b"1 9 9\n1 7:1", [({1}, {7: 1})]),
+    "a lone return at the end": (b"1 9 9\n1 7:1\r", [({1}, {7: 1})]),
+    "forms of one": (
+        b"1 9 1\n 0:1 1:1. 2:1.0 3:+1 4:01 5:1e0 6:10E-1 7:.1e+1\n",
+        [(set(), dict.fromkeys(range(8), 1))],
+    ),
+    "negative values": (b"1 9 1\n 0:-1 1:-1. 2:-.5 3:-1.5\n", [(set(), {0: -1, 1: -1, 2: -0.5, 3: -1.5})]),
+    "zeros are dropped": (b"1 9 1\n 0:0 1:0.00 2:-0 3:1e-99 4:1\n", [(set(), {4: 1})]),
+    "leading zeros": (b"1 9 9\n007 0000000000000000000003:1\n", [({7}, {3: 1})]),
+    "many digits": (
+        b"1 9 1\n 0:0.1000000000000000055511151231257827 1:123456789.123456789 2:00000000000000000000001\n",
+        [(set(), {0: 0.1, 1: 123456789.123456789, 2: 1})],
+    ),
+    "largest and smallest": (
+        b"1 9 1\n 0:340282346638528859811704183484516925440 1:3.4028235677973362e38 2:1e-45\n",
+        [(set(), {0: 3.4028235e38, 1: 3.4028235e38, 2: 1e-45})],
+    ),
+    "largest indices": (
+        b"1 2147483647 2147483647\n2147483646 2147483646:1\n",
+        [({2147483646}, {2147483646: 1})],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEGAL)
+@pytest.mark.parametrize("cache", [False, True])
+def test_legal_oddities(written, name, cache):
+    content, expected = LEGAL[name]
+    expected = [(labels, {i: np.float32(value) for i, value in features.items()}) for labels, features in expected]
+    assert points_of(read_dataset(written(content), cache=cache)) == expected
+    assert slow_read(content)[3] == expected
+
+
+MALFORMED = {
+    "empty file": (b"", 1, "empty"),
+    "two numbers": (b"1 2\n\n", 1, "N D K"),
+    "four numbers": (b"1 2 3 4\n\n", 1, "N D K"),
+    "negative header": (b"1 -2 3\n\n", 1, "N D K"),
+    "words": (b"points features labels\n", 1, "N D K"),
+    "decimal header": (b"1.0 2 3\n\n", 1, "N D K"),
+    "form feed in the header": (b"1\x0c2 3\n\n", 1, "N D K"),
+    "long header": (b"1 2 " + b"0" * 10**6 + b"3\n\n", 1, "N D K"),
+    "gzip without its name": (gzip.compress(b"0 1 1\n", mtime=0), 1, "N D K"),
+    "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 features"),
+    "too many labels": (b"1 2 2147483648\n\n", 1, "2147483648 labels"),
+    "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 points"),
+    "no rows": (b"3 9 9", 2, "ends after 0 points"),
+    "more rows": (b"1 9 9\n1 1:1\n1 1:1\n", 3, "more than the 1"),
+    "a blank line too many": (b"1 9 9\n1 1:1\n\n", 3, "more than the 1"),
+    "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9'"),
+    "feature out of range": (b"2 9 9\n1 1:1\n2 9:1\n", 3, "feature '9'"),
+    "feature far out of range": (b"1 9 9\n 18446744073709551617:1\n", 2, "feature '18446744073709551617'"),
+    "no labels announced": (b"1 9 0\n0\n", 2, "not below 0"),
+    "negative label": (b"1 9 9\n-1 1:1\n", 2, "'-1' is not a label"),
+    "negative feature": (b"1 9 9\n1 -1:1\n", 2, "'-1' is not a feature"),
+    "label in words": (b"1 9 9\ncat 1:1\n", 2, "'cat'"),
+    "decimal label": (b"1 9 9\n1.0 1:1\n", 2, "'1.0'"),
+    "gap in labels": (b"1 9 9\n1,,2 1:1\n", 2, "a label is missing"),
+    "labels start with a comma": (b"1 9 9\n,1 1:1\n", 2, "a label is missing"),
+    "labels end with a comma": (b"1 9 9\n1, 1:1\n", 2, "a label is missing"),
+    "labels in two places": (b"1 9 9\n1, 2 1:1\n", 2, "a label is missing"),
+    "feature without a value": (b"1 9 9\n1 2\n", 2, "'2' is not a feature:value pair"),
+    "no blank before the features": (b"1 9 9\n2:1\n", 2, "starts with a space"),
+    "feature missing": (b"1 9 9\n1 :1\n", 2, "a feature is missing"),
+    "value missing": (b"1 9 9\n1 1: 2:1\n", 2, "feature 1 has no value"),
+    "two values": (b"1 9 9\n1 1:1:1\n", 2, "'1:1'"),
+    "value in words": (b"1 9 9\n1 1:one\n", 2, "'one'"),
+    "two points": (b"1 9 9\n1 1:1.2.3\n", 2, "'1.2.3'"),
+    "a point alone": (b"1 9 9\n1 1:.\n", 2, "'.'"),
+    "a sign alone": (b"1 9 9\n1 1:-\n", 2, "'-'"),
+    "a sign and a point": (b"1 9 9\n1 1:-. 2:1\n", 2, "'-.'"),
+    "an exponent alone": (b"1 9 9\n1 1:e5\n", 2, "'e5'"),
+    "an exponent without digits": (b"1 9 9\n1 1:1e\n", 2, "'1e'"),
+    "a broken exponent": (b"1 9 9\n1 1:1e-5.5\n", 2, "'1e-5.5'"),
+    "two signs": (b"1 9 9\n1 1:--1\n", 2, "'--1'"),
+    "not a number": (b"1 9 9\n1 1:nan\n", 2, "'nan'"),
+    "infinity": (b"1 9 9\n1 1:-inf\n", 2, "'-inf'"),
+    "hexadecimal": (b"1 9 9\n1 1:0x1p3\n", 2, "'0x1p3'"),
+    "underscores": (b"1 9 9\n1 1:1_0\n", 2, "'1_0'"),
+    "overflow of float32": (b"1 9 9\n1 1:3.4028236e38\n", 2, "too large"),
+    "overflow of float32 by a digit": (b"1 9 9\n1 1:3.4028235677973366e38\n", 2, "too large"),
+    "overflow of double": (b"1 9 9\n1 1:-1e400\n", 2, "too large"),
+    "overflow without exponent": (b"1 9 9\n1 1:" + b"9" * 50 + b"\n", 2, "too large"),
+    "feature twice": (b"1 9 9\n1 3:1 1:1 3:2\n", 2, "feature 3 occurs twice"),
+    "feature twice, once zero": (b"1 9 9\n1 3:1 3:0\n", 2, "feature 3 occurs twice"),
+    "label twice": (b"1 9 9\n1,2,1 1:1\n", 2, "label 1 occurs twice"),
+    "cut at the end": (b"1 9 9\n1 1:1 2:", 2, "feature 2 has no value"),
+    "cut in a feature": (b"1 9 9\n1 1:1 2", 2, "'2' is not a feature:value pair"),
+    "zero byte": (b"1 9 9\n1 1:1\x00\n", 2, "byte 0x00 at column 6"),
+    "UTF-8": ("1 9 9\n1 1:１\n".encode(), 2, "byte 0xef at column 5"),
+    "a return within a line": (b"1 9 9\n1 1:1\r 2:1\n", 2, "byte 0x0d"),
+    "two returns": (b"1 9 9\n1 1:1\r\r\n", 2, "byte 0x0d"),
+    "a long token": (b"1 9 9\n1 1:" + b"x" * 10**6 + b"\n", 2, "xxx...'"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("cache", [False, True])
+def test_malformed_files_are_refused_with_the_line(written, name, cache, tmp_path):
+    content, line, reason = MALFORMED[name]
+    path = written(content)
+    with pytest.raises(DataFormatError) as caught:
+        read_dataset(path, cache=cache)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert reason in caught.value.reason
+    assert len(str(caught.value)) < 300
+    assert not list(tmp_path.glob("cache/text/*"))
+    with pytest.raises((ValueError, UnicodeDecodeError)):
+        slow_read(content)
+
+
+@pytest.mark.parametrize("rows", [None, 1, 7])
+@pytest.mark.parametrize("bad", [2, 3, 55, 100, 101])
+def test_the_line_is_right_wherever_blocks_end(written, monkeypatch, rows, bad):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
+    content = [b"100 9 9"] + [b"1,2 3:4 5:6"] * 100
+    content[bad - 1] = b"1,2 3:4 5:6:7"
+    with pytest.raises(DataFormatError) as caught:
+        list(read_blocks(written(b"\n".join(content)), rows)[1])
+    assert caught.value.line == bad
+
+
+def mutations(count):
+    """Yield variations of SMALL: bytes changed, inserted or cut out, lines swapped, the end cut off."""
+    chance = random.Random(20180917)
+    for _ in range(count):
+        content = bytearray(SMALL)
+        for _ in range(chance.choice([1, 1, 1, 2, 4])):
+            place = chance.randrange(len(content) + 1)
+            match chance.randrange(6):
+                case 0:
+                    content[place : place + 1] = bytes([chance.randrange(256)])
+                case 1:
+                    content[place : place + 1] = bytes([chance.choice(b"0123456789,:.-+eE \t\r\n")])
+                case 2:
+                    content[place:place] = bytes([chance.choice(b"0123456789,:.-+eE \t\r\n")])
+                case 3:
+                    del content[place : place + chance.choice([1, 1, 2, 9])]
+                case 4:
+                    rows = content.split(b"\n")
+                    a, b = chance.randrange(len(rows)), chance.randrange(len(rows))
+                    rows[a], rows[b] = rows[b], rows[a]
+                    content = bytearray(b"\n".join(rows))
+                case 5 if chance.random() < 0.3:
+                    del content[place:]
+        yield bytes(content)
+
+
+def test_mutated_files_are_read_as_the_slow_reader_reads_them_or_refused(written):
+    outcomes = {True: 0, False: 0}
+    for content in mutations(1000):
+        path = written(content)
+        try:
+            expected = slow_read(content)
+        except ValueError:
+            expected = None
+        try:
+            dataset = read_dataset(path, cache=False)
+            got = dataset.N, dataset.D, dataset.K, points_of(dataset)
+        except DataFormatError:
+            got = None
+        assert got == expected, content
+        outcomes[got is None] += 1
+    assert min(outcomes.values()) > 200
+
+
+def test_mutated_gzip_files_are_read_right_or_refused(written):
+    chance = random.Random(1)
+    packed = gzip.compress(SMALL, mtime=0)
+    expected = slow_read(SMALL)[3]
+    for _ in range(300):
+        content = bytearray(packed)
+        if chance.random() < 0.7:
+            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        else:
+            del content[chance.randrange(len(content)) :]
+        try:
+            assert points_of(read_dataset(written(bytes(content), "data.txt.gz"), cache=False)) == expected
+        except DataFormatError:
+            continue
+
+
+def test_a_truncated_gzip_file_is_reported_with_the_line_reached(written):
+    content = b"2000 9 9\n" + b"".join(b"%d 1:%d\n" % (i % 9, i) for i in range(2000))
+    path = written(gzip.compress(content, mtime=0)[:-100], "data.txt.gz")
+    with pytest.raises(DataFormatError, match="truncated") as caught:
+        read_dataset(path)
+    assert 1 <= caught.value.line <= 2001
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4, 6, 100])
+def test_blocks_have_the_rows_asked_for_and_know_their_line(written, rows):
+    header, blocks = read_blocks(written(SMALL), rows)
+    assert header == (6, 9, 5)
+    points, line = [], 2
+    for first_line, block in blocks:
+        assert first_line == line
+        assert min(rows, 6 - len(points)) == block.N
+        assert (block.D, block.K) == (9, 5)
+        points += points_of(block)
+        line += block.N
+    assert points == slow_read(SMALL)[3]
+
+
+def test_blocks_come_out_of_a_slow_pipe_as_soon_as_they_are_complete(monkeypatch):
+    source, sink = os.pipe()
+    with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
+        writer.write(b"5 9 9\n1 1:1\n2 2:")
+        header, blocks = read_blocks("-", rows=2)
+        assert header == (5, 9, 9)
+        writer.write(b"2\n3 3:3")
+        assert points_of(next(blocks)[1]) == [({1}, {1: 1}), ({2}, {2: 2})]
+        writer.write(b"\n4 4:4\n")
+        assert next(blocks)[0] == 4
+        # The last block must not wait for the end of the stream either.
+        writer.write(b"5 5:5\n")
+        assert points_of(next(blocks)[1]) == [({5}, {5: 5})]
+        writer.close()
+        assert list(blocks) == []
+
+
+def test_standard_input_may_be_gzip_and_is_not_cached(monkeypatch, tmp_path):
+    source, sink = os.pipe()
+    with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
+        packed = gzip.compress(SMALL)
+
+        def trickle():
+            for byte in packed:
+                writer.write(bytes([byte]))
+            writer.close()
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        dataset = read_dataset("-")
+        thread.join()
+    assert points_of(dataset) == slow_read(SMALL)[3]
+    assert not (tmp_path / "cache").exists()
+
+
+def test_errors_on_standard_input_are_named_by_its_dash(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1 9 9\n1 1:x\n")))
+    with pytest.raises(DataFormatError, match="^-:2: "):
+        read_dataset("-")
+
+
+def peak_memory(action):
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_nothing_is_allocated_by_the_header(written, cache):
+    path = written(b"1000000000 1000000000 1000000000\n5 7:1\n")
+
+    def read():
+        with pytest.raises(DataFormatError, match=":3: the file ends after 1 points"):
+            read_dataset(path, cache=cache)
+
+    assert peak_memory(read) < 20e6
+
+
+def test_a_file_is_cached_in_bounded_memory(written):
+    point = b"1,2,3 " + b" ".join(b"%d:0.%06d" % (i, i) for i in range(1, 1000)) + b"\n"
+    sizes = 1000, 3000
+    paths = [written(b"%d 1000 9\n" % N + point * N, f"{N}.txt") for N in sizes]
+    small, large = (peak_memory(lambda path=path: read_dataset(path)) for path in paths)
+    assert large < 1.1 * small
+    assert large < 3 * len(point) * sizes[1]
+
+
+def test_a_huge_line_is_a_clear_error(written):
+    path = written(b"1 9 9\n1 1:" + b"7" * (lines.LINE_BYTES + 10))
+    with pytest.raises(DataFormatError, match=":2: the line is longer than 64 MiB"):
+        read_dataset(path)
+
+
+def test_a_point_of_many_features_is_read(written):
+    values = np.arange(1, 500_001)
+    line = b"0 " + b" ".join(b"%d:%d" % (value, value) for value in values) + b"\n"
+    assert len(line) > lines.BLOCK_BYTES
+    dataset = read_dataset(written(b"2 600000 1\n" + line + b"\n"))
+    assert np.array_equal(dataset.features.indices, values)
+    assert np.array_equal(dataset.features.data, values)
+
+
+def test_missing_files_and_folders_are_errors_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_dataset(tmp_path / "none.txt")
+    with pytest.raises(IsADirectoryError):
+        read_dataset(tmp_path)
+
+
+def test_progress_is_told_of_every_point(written, tmp_path):
+    class Bar:
+        def __init__(self):
+            self.calls, self.count = [], 0
+
+        def __call__(self, label, total=None, unit="it"):
+            self.calls.append((label.split()[0], total))
+            return self
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            return None
+
+        def update(self, count=1, **facts):
+            self.count += count
+
+    bar = Bar()
+    dataset = read_dataset(written(SMALL), progress=bar)
+    write_dataset(tmp_path / "copy.txt", dataset, progress=bar)
+    assert bar.calls == [("reading", 6), ("writing", 6)]
+    assert bar.count == 12
