@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["PREPROCESS_FIELDS", "Settings", "describe", "fields"]
+__all__ = ["PREPROCESS_FIELDS", "Settings", "describe", "fields", "kind"]
 
 
-def _setting(default, help_text, *, choices=None, minimum=None, above=None, optional=False, preprocess=False):
-    limits = {"choices": choices, "minimum": minimum, "above": above, "optional": optional}
-    return field(default=default, metadata={"help": help_text, "preprocess": preprocess, **limits})
+def _setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
+    limits = {"choices": None, "minimum": None, "above": None} | limits
+    about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "optional": optional}
+    return field(default=default, metadata=about | limits)
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Settings:
 
     weighting: str = _setting(
         "idf",
-        "Feature weighting: idf (times log((1+N)/(1+n_d))+1, rows scaled to unit length), unit (rows scaled to "
-        "unit length) or none.",
+        "Feature weighting: idf (by inverse document frequency, then rows scaled to unit length), unit (rows scaled "
+        "to unit length) or none.",
         choices=("idf", "unit", "none"),
         preprocess=True,
     )
@@ -41,9 +42,9 @@ class Settings:
         preprocess=True,
     )
     basis_size: int = _setting(
-        1000, "R, basis vectors of the subspace; at most min(N, D) are used.", minimum=1, preprocess=True
+        1000, "Basis vectors of the subspace; at most min(N, D) are used.", symbol="R", minimum=1, preprocess=True
     )
-    inducing_count: int = _setting(500, "M, inducing inputs; at most N are used.", minimum=1, preprocess=True)
+    inducing_count: int = _setting(500, "Inducing inputs; at most N are used.", symbol="M", minimum=1, preprocess=True)
     inducing_start: str = _setting(
         "kmeans",
         "Inducing inputs start from k-means centroids (kmeans) or random training points (rows).",
@@ -60,7 +61,7 @@ class Settings:
         choices=("shared-diagonal", "diagonal", "cholesky"),
     )
     diagonal: float = _setting(10.0, "Start of the diagonal of Σ of q(u_p).", above=0)
-    factors: int = _setting(100, "P, latent functions.", minimum=1)
+    factors: int = _setting(100, "Latent functions.", symbol="P", minimum=1)
     nodes: int = _setting(10, "Gauss–Hermite quadrature nodes.", minimum=1)
     negatives: int | None = _setting(
         None, "Sampled negative labels a point in each step; all when not given.", minimum=1, optional=True
@@ -126,7 +127,7 @@ def describe(spec):
     meta = spec.metadata
     if meta["choices"]:
         return "one of " + ", ".join(meta["choices"])
-    words = {bool: "true or false", int: "an integer", float: "a number"}[_kind(spec)]
+    words = {bool: "true or false", int: "an integer", float: "a number"}[kind(spec)]
     if meta["minimum"] is not None:
         words += f" of at least {meta['minimum']}"
     if meta["above"] is not None:
@@ -134,17 +135,18 @@ def describe(spec):
     return words
 
 
-def _kind(spec):
+def kind(spec):
+    """Return the type of a field's values: str, int, float or bool."""
     return spec.type.__args__[0] if spec.metadata["optional"] else spec.type
 
 
 def _check(spec, value):
-    meta, kind = spec.metadata, _kind(spec)
+    meta, type_ = spec.metadata, kind(spec)
     if value is None and meta["optional"]:
         return
     # Python counts True as an integer and JSON writes 1.0 as 1.
-    fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
-    if isinstance(value, bool) and kind is not bool:
+    fits = isinstance(value, type_) or (type_ is float and isinstance(value, int))
+    if isinstance(value, bool) and type_ is not bool:
         fits = False
     if fits and meta["choices"]:
         fits = value in meta["choices"]

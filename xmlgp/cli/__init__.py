@@ -8,6 +8,7 @@ import click
 
 from xmlgp import __version__
 from xmlgp.errors import XmlgpError
+from xmlgp.threads import prefer_wide_kernels
 
 __all__ = ["main"]
 
@@ -15,7 +16,11 @@ __all__ = ["main"]
 #: `xmlgp --help` does not wait for SciPy.
 COMMANDS = {
     "fetch": "Download a data set of the catalogue.",
+    "preprocess": "Prepare a data set for training.",
+    "train": "Train a model.",
+    "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
+    "show": "Tell what a model folder holds.",
 }
 
 
@@ -28,6 +33,8 @@ class _Commands(click.Group):
     def get_command(self, context, name):
         if name not in COMMANDS:
             return None
+        # Before the first import of NumPy.
+        prefer_wide_kernels()
         module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
         return getattr(module, name)
 

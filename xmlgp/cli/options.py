@@ -1,18 +1,14 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
+import functools
+
 import click
 
-__all__ = ["cache_option", "quiet_option", "seed_option"]
+from xmlgp.settings import fields, kind
+
+__all__ = ["cache_option", "note", "quiet_option", "recipe_option", "settings_options"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
-
-seed_option = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of everything random; the same seed gives the same result on the same machine.",
-)
 
 cache_option = click.option(
     "--cache/--no-cache",
@@ -20,3 +16,56 @@ cache_option = click.option(
     show_default=True,
     help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
 )
+
+recipe_option = click.option(
+    "--recipe",
+    metavar="NAME",
+    help="Start from these settings of the catalogue, such as s-LINEAR; options given beside it win.  [default: default]",
+)
+
+
+def settings_options(preprocess_only=False):
+    """Add an option for every field of `Settings`; the command gets those given as `chosen`, a mapping.
+
+    Parameters
+    ----------
+    preprocess_only : bool
+        Only the settings that preprocessing depends on.
+    """
+    specs = [spec for spec in fields() if spec.metadata["preprocess"] or not preprocess_only]
+
+    def decorate(command):
+        @functools.wraps(command)
+        def wrapped(**values):
+            chosen = {spec.name: values.pop(spec.name) for spec in specs}
+            return command(chosen={name: value for name, value in chosen.items() if value is not None}, **values)
+
+        for spec in reversed(specs):
+            wrapped = _option(spec)(wrapped)
+        return wrapped
+
+    return decorate
+
+
+def _option(spec):
+    meta, flag = spec.metadata, "--" + spec.name.replace("_", "-")
+    symbol = [f"-{meta['symbol']}"] if meta["symbol"] else []
+    text = meta["help"]
+    if kind(spec) is bool:
+        default = flag.removeprefix("--") if spec.default else "no-" + flag.removeprefix("--")
+        return click.option(f"{flag}/--no-{flag[2:]}", spec.name, default=None, help=f"{text}  [default: {default}]")
+    if meta["choices"]:
+        type_ = click.Choice(meta["choices"])
+    elif kind(spec) is int:
+        type_ = click.IntRange(min=meta["minimum"])
+    else:
+        type_ = click.FloatRange(min=meta["above"], min_open=True)
+    if spec.default is not None:
+        text += f"  [default: {spec.default}]"
+    return click.option(*symbol, flag, spec.name, type=type_, help=text)
+
+
+def note(text, quiet):
+    """Tell the user something on standard error, unless quiet."""
+    if not quiet:
+        click.echo(text, err=True)

@@ -101,11 +101,14 @@ class ModelFolder:
 
     def arrays(self, prefix):
         """Return all arrays whose names start with a prefix, as a mapping without it."""
-        names = [name for name in self.description["arrays"] if name.startswith(prefix)]
-        return {name.removeprefix(prefix): self.array(name) for name in names}
+        return {name.removeprefix(prefix): self.array(name) for name in self.entries(prefix)}
+
+    def entries(self, prefix):
+        """Return the description's entries of all arrays whose names start with a prefix."""
+        return {name: entry for name, entry in self.description["arrays"].items() if name.startswith(prefix)}
 
     @classmethod
-    def write(cls, path, *, settings, stage, data, arrays, keep=None, **facts):
+    def write(cls, path, *, settings, stage, data, arrays, keep=(), **facts):
         """Write a model and return it opened.
 
         Parameters
@@ -118,8 +121,8 @@ class ModelFolder:
         data : mapping
             Facts of the training data: N, D, K, fingerprint.
         arrays : mapping of str to ndarray
-        keep : ModelFolder, optional
-            Earlier state of this folder whose arrays are kept beside the new ones.
+        keep : mapping
+            Entries of arrays that the folder already holds and that stay beside the new ones (`entries`).
         **facts
             Further entries of the description, such as the training history.
         """
@@ -127,7 +130,7 @@ class ModelFolder:
         folder = path / "arrays"
         made = [p for p in (folder, *folder.parents) if not p.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        entries = dict(keep.description["arrays"]) if keep else {}
+        entries = dict(keep)
         written = []
         try:
             for name, array in arrays.items():

@@ -1,37 +1,20 @@
 """Scoring points with a trained model: utilities or probabilities of the top labels, in bounded memory."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.gp import expectations
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.products import Points
+from xmlgp.prediction.scores_file import Scores
 from xmlgp.preprocess.pipeline import Preprocessed
 
-__all__ = ["OUTPUTS", "Predictor", "TopLabels", "top_labels"]
+__all__ = ["OUTPUTS", "Predictor", "top_labels"]
 
 OUTPUTS = ("utility", "probability")
 
 #: Bytes that the largest arrays of one chunk of points may take together.
 CHUNK_BYTES = 256 << 20
-
-
-class TopLabels(NamedTuple):
-    """The labels of highest score of each of some points, best first.
-
-    Attributes
-    ----------
-    labels : ndarray of int, B×k
-    scores : ndarray, B×k
-    std : ndarray, B×k, or None
-        Predictive standard deviation of the utility or the probability.
-    """
-
-    labels: np.ndarray
-    scores: np.ndarray
-    std: np.ndarray | None
 
 
 class Predictor:
@@ -60,6 +43,13 @@ class Predictor:
         self._parameters = folder.arrays("parameters.")
         self._utilities = MLGPF(settings).predictive(self._parameters)
         self._nodes = settings.nodes
+
+    def check(self, feature_count):
+        """Raise SettingsError for points with another number of features than the model."""
+        if feature_count != self.feature_count:
+            raise SettingsError(
+                f"the points have {feature_count} features, but the model was trained on {self.feature_count}"
+            )
 
     def utilities(self, features):
         """Return mean and variance of q(f_ik) for all labels, both N×K, without regard to memory.
@@ -95,7 +85,7 @@ class Predictor:
         return probability, np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
 
     def top(self, features, k, output="utility", with_std=False):
-        """Yield the top labels of points (`TopLabels`), a chunk of points at a time.
+        """Yield the top labels of points (`Scores`), a chunk of points at a time.
 
         Parameters
         ----------
@@ -111,10 +101,7 @@ class Predictor:
         SettingsError
             Where the points have another number of features than the model.
         """
-        if features.shape[1] != self.feature_count:
-            raise SettingsError(
-                f"the points have {features.shape[1]} features, but the model was trained on {self.feature_count}"
-            )
+        self.check(features.shape[1])
         width = max(self.label_count, *self._parameters["inducing"].shape) * self._dtype.itemsize
         chunk = max(1, CHUNK_BYTES // (6 * width))
         for start in range(0, features.shape[0], chunk):
@@ -123,7 +110,7 @@ class Predictor:
 
 
 def top_labels(scores, std, k):
-    """Return the k labels of highest score of each point (`TopLabels`); of equal ones the lower label first.
+    """Return the k labels of highest score of each point, best first (`Scores`).
 
     Parameters
     ----------
@@ -140,4 +127,5 @@ def top_labels(scores, std, k):
     order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
     labels = np.take_along_axis(labels, order, axis=1)
     picked = (None if values is None else np.take_along_axis(values, labels, axis=1) for values in (scores, std))
-    return TopLabels(labels, *picked)
+    picked_scores, picked_std = picked
+    return Scores.from_top(labels, picked_scores, scores.shape[1], picked_std)

@@ -1,0 +1,73 @@
+"""`xmlgp predict`: score points with a trained model."""
+
+import click
+
+from xmlgp.cli.options import note, quiet_option
+from xmlgp.data.locate import locate
+from xmlgp.data.repository_format import read_blocks
+from xmlgp.data.streams import open_output
+from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.scores_file import write_scores
+from xmlgp.progress import terminal_progress
+
+__all__ = ["predict"]
+
+
+class _LabelCount(click.ParamType):
+    """A positive whole number, or "all"."""
+
+    name = "k|all"
+
+    def convert(self, value, param, context):
+        """Return the number, or None for all."""
+        if value == "all":
+            return None
+        try:
+            k = int(value)
+        except ValueError:
+            k = 0
+        if k < 1:
+            self.fail(f"{value!r} is neither a positive whole number nor all.", param, context)
+        return k
+
+
+@click.command(short_help="Score points with a trained model.")
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path(allow_dash=True))
+@click.option("-k", "k", type=_LabelCount(), default="5", show_default=True, help="Labels a point, or all.")
+@click.option("-o", "--out", type=click.Path(allow_dash=True), default="-", show_default=True, help="The scores file.")
+@click.option(
+    "--output",
+    type=click.Choice(OUTPUTS),
+    default="utility",
+    show_default=True,
+    help="Scores: the mean utility, or the probability, which integrates over the posterior.",
+)
+@click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
+@quiet_option
+def predict(model, data, k, out, output, with_std, quiet):
+    """Write the labels of highest score of each point in DATA, by the model in the folder MODEL.
+
+    DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with test.txt; its
+    labels are not looked at. The scores file has the header `N K` and a line a point, `label:score ...`, best first.
+
+    \b
+    Examples:
+      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+      zcat new.txt.gz | xmlgp predict models/bibtex - --output probability --with-std | head
+    """
+    predictor = Predictor(ModelFolder(model))
+    header, blocks = read_blocks(locate(data, "test"))
+    if header.K not in (0, predictor.label_count):
+        note(f"{data} has {header.K} labels, but the model was trained on {predictor.label_count}", quiet)
+
+    def scored(bar):
+        for _, block in blocks:
+            for scores in predictor.top(block.features, k, output, with_std):
+                yield scores
+                bar.update(scores.N)
+
+    with terminal_progress(quiet)("predict", header.N, " points") as bar, open_output(out) as stream:
+        predictor.check(header.D)
+        write_scores(stream, header.N, predictor.label_count, scored(bar))

@@ -1,0 +1,38 @@
+"""`xmlgp preprocess`: prepare a data set for training."""
+
+import click
+
+from xmlgp.cli.options import cache_option, note, quiet_option, recipe_option, settings_options
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.locate import locate
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.models.build import preprocess_model
+from xmlgp.progress import terminal_progress
+from xmlgp.recipes import DEFAULT_RECIPE, resolve
+
+__all__ = ["preprocess"]
+
+
+@click.command(short_help="Prepare a data set for training.")
+@click.argument("data", type=click.Path(allow_dash=True))
+@click.argument("model", type=click.Path(file_okay=False))
+@recipe_option
+@settings_options(preprocess_only=True)
+@cache_option
+@quiet_option
+def preprocess(data, model, recipe, chosen, cache, quiet):
+    """Weigh the features of DATA, find the subspace and the start of the inducing inputs, into the folder MODEL.
+
+    DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with train.txt.
+    `xmlgp train` goes on from here with the recipe given here; it preprocesses by itself where that was not done.
+
+    \b
+    Example:
+      xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
+    """
+    progress = terminal_progress(quiet)
+    dataset = read_dataset(locate(data, "train"), cache, progress)
+    shape = (dataset.N, dataset.D, dataset.K)
+    settings, _ = resolve(load_catalogue(), recipe or DEFAULT_RECIPE, shape, chosen)
+    folder = preprocess_model(dataset, model, settings, progress)
+    note(f"{model}: {folder.stage}; `xmlgp train {data} {model}` goes on", quiet)

@@ -1,0 +1,48 @@
+"""Recipes: named settings of the catalogue, adapted to the data set that they are used on."""
+
+from xmlgp.errors import SettingsError
+from xmlgp.settings import Settings
+
+__all__ = ["DEFAULT_RECIPE", "resolve"]
+
+DEFAULT_RECIPE = "default"
+
+
+def resolve(catalogue, name, shape, chosen):
+    """Return the settings of a recipe on a data set and the catalogue's entry of that data set, if any.
+
+    Later ones win: the defaults of `Settings`; the recipe; what its paper states for the data set; what the
+    catalogue says of this recipe on this data set; what the user chose.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    name : str
+        The recipe.
+    shape : tuple of int
+        N, D, K of the training data, by which the catalogue knows a data set.
+    chosen : mapping
+        Settings that the user gave.
+
+    Returns
+    -------
+    Settings
+    Entry or None
+
+    Raises
+    ------
+    SettingsError
+        For an unknown recipe, or a setting that is not allowed.
+    """
+    recipe = catalogue.recipes.get(name)
+    if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
+        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, catalogue.recipes)))}")
+    entry = catalogue.find_by_shape(*shape)
+    specific = entry.recipes if entry else {}
+    layers = [recipe["settings"], specific.get(recipe.get("paper")), specific.get(name), chosen]
+    merged = {}
+    for layer in layers:
+        if layer is not None and not isinstance(layer, dict):
+            raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
+        merged |= layer or {}
+    return Settings.from_mapping(merged, f"recipe {name}"), entry
