@@ -154,6 +154,11 @@ def test_disagreeing_shapes_are_refused():
         evaluate_ranking(sparse([{}, {}], 3), sparse([[0]], 3, bool))
 
 
+def test_propensities_of_other_labels_are_refused():
+    with pytest.raises(SettingsError, match="propensities are of 2 labels, the scores of 3"):
+        evaluate_ranking(sparse([{}], 3), sparse([[0]], 3, bool), propensities=[0.5, 0.5])
+
+
 def test_nothing_true_is_refused():
     with pytest.raises(SettingsError, match="no point has a true label"):
         evaluate_ranking(sparse([{0: 1.0}], 3), sparse([[]], 3, bool))

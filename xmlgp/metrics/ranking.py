@@ -69,6 +69,8 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     """
     if scores.shape != labels.shape:
         raise SettingsError(f"the scores are of {_shape(scores)}, the true labels of {_shape(labels)}")
+    if propensities is not None and len(propensities) != labels.shape[1]:
+        raise SettingsError(f"the propensities are of {len(propensities)} labels, the scores of {labels.shape[1]}")
     labels_of_point = labels.sum(axis=1)
     n_labelled = np.count_nonzero(labels_of_point)
     if not n_labelled:
