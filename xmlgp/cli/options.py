@@ -20,7 +20,7 @@ cache_option = click.option(
 recipe_option = click.option(
     "--recipe",
     metavar="NAME",
-    help="Start from these settings of the catalogue, such as s-LINEAR; options given beside it win.  [default: default]",
+    help="Named settings of the catalogue, such as s-LINEAR; options given beside it win.  [default: default]",
 )
 
 
