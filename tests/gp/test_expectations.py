@@ -118,14 +118,16 @@ def test_variance_below_zero_counts_as_zero(dtype, variance):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_long_arrays_equal_their_pieces(dtype):
-    # A prime size over several chunks of any size up to 2^16, against pieces that share no boundary with them.
+    # Whatever power of two a chunk is, some sizes end at its boundary or one beside it; those of pieces never do.
     random = np.random.default_rng(0)
-    size, piece = 131_101, 9973
-    mean, variance = random.normal(0, 3, size).astype(dtype), random.random(size).astype(dtype)
+    longest, piece = 2**16 + 1, 997
+    mean, variance = random.normal(0, 3, longest).astype(dtype), random.random(longest).astype(dtype)
     for function in (softplus, logistic, lambda *arguments: logistic_gradients(*arguments)[1]):
-        pieces = [function(mean[i : i + piece], variance[i : i + piece]) for i in range(0, size, piece)]
-        whole, tolerance = function(mean, variance), 8 * np.finfo(dtype).eps
-        np.testing.assert_allclose(whole, np.concatenate(pieces), rtol=tolerance, atol=tolerance)
+        pieces = [function(mean[i : i + piece], variance[i : i + piece]) for i in range(0, longest, piece)]
+        expected, tolerance = np.concatenate(pieces), 8 * np.finfo(dtype).eps
+        for size in (2**power + offset for power in range(10, 17) for offset in (-1, 0, 1)):
+            values = function(mean[:size], variance[:size])
+            np.testing.assert_allclose(values, expected[:size], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("arrange", [np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a[::-1]])
