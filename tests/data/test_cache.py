@@ -1,6 +1,7 @@
 """The binary cache: never stale, never trusted, never in the way."""
 
 import errno
+import gzip
 import json
 import os
 import random
@@ -78,6 +79,14 @@ def test_the_copy_belongs_to_the_content_not_to_the_name(path, tmp_path, no_pars
     (tmp_path / "other.txt").write_bytes(TEXT)
     no_parsing()
     assert_right(read_dataset(tmp_path / "other.txt"))
+
+
+def test_compressed_files_are_cached_as_well(tmp_path, folder, no_parsing):
+    path = tmp_path / "data.txt.gz"
+    path.write_bytes(gzip.compress(TEXT))
+    assert_right(read_dataset(path))
+    no_parsing()
+    assert_right(read_dataset(path))
 
 
 def test_without_cache_nothing_is_kept(path, folder):

@@ -412,6 +412,11 @@ def test_blocks_have_the_rows_asked_for_and_know_their_line(written, rows):
     assert points == slow_read(SMALL)[3]
 
 
+def test_blocks_of_no_rows_make_no_sense(written):
+    with pytest.raises(ValueError, match="blocks of 0 rows"):
+        read_blocks(written(SMALL), 0)
+
+
 def test_blocks_come_out_of_a_slow_pipe_as_soon_as_they_are_complete(monkeypatch):
     source, sink = os.pipe()
     with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:

@@ -103,4 +103,6 @@ def stack(datasets):
     -------
     Dataset
     """
-    return Dataset(vstack([part.features for part in datasets]), vstack([part.labels for part in datasets]))
+    kinds = [part.features for part in datasets], [part.labels for part in datasets]
+    # SciPy 1.11 makes matrices of arrays and knows no arrays as the result.
+    return Dataset(*(csr_array(vstack(parts, format="csr")) for parts in kinds))

@@ -99,6 +99,8 @@ def read_blocks(path, rows=None):
     DataFormatError
         If the file is malformed, naming the line: here or by the iterator, when it comes to that line.
     """
+    if rows is not None and rows < 1:
+        raise ValueError(f"blocks of {rows} rows")
     steps = _read_steps(os.fspath(path), rows)
     return next(steps), steps
 

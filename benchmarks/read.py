@@ -1,0 +1,91 @@
+"""How fast data files are read, beside scikit-learn's `load_svmlight_file`.
+
+    python benchmarks/read.py [FILE ...] [--json RESULTS]
+
+Numbers are megabytes of text a second of processor time, which other work on the machine does not disturb.
+Without files, one like those of the large sets is generated: a hundred features a point, six decimals each.
+"""
+
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
+
+from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.repository_format import read_dataset, write_dataset
+
+#: About 50 MB, in the proportions of AmazonCat-13K.
+N, D, K, FEATURES, LABELS = 33_000, 200_000, 13_000, 100, 5
+
+ROUNDS = 3
+
+
+def generate(path):
+    """Write a file of weights as tf-idf gives them."""
+    random = np.random.default_rng(0)
+    features = random.random((N, FEATURES)).round(6).astype(np.float32)
+    columns = np.sort(random.integers(0, D // FEATURES, (N, FEATURES)) + np.arange(0, D, D // FEATURES))
+    labels = np.sort(random.integers(0, K // LABELS, (N, LABELS)) + np.arange(0, K, K // LABELS))
+    X = as_csr(features.ravel(), columns.ravel(), np.arange(N + 1) * FEATURES, D)
+    write_dataset(path, Dataset(X, as_csr(None, labels.ravel(), np.arange(N + 1) * LABELS, K)))
+
+
+def read_with_scikit_learn(path):
+    """Return X; the first line, which its format lacks, gives the number of features."""
+    with open(path, "rb") as stream:
+        features = int(stream.readline().split()[1])
+        return load_svmlight_file(stream, n_features=features, dtype=np.float32, multilabel=True, zero_based=True)[0]
+
+
+def seconds(action, rounds=ROUNDS):
+    """Return the least processor time of some rounds, and the result."""
+    times = []
+    for _ in range(rounds):
+        start = time.process_time()
+        result = action()
+        times.append(time.process_time() - start)
+    return min(times), result
+
+
+def measure(path):
+    """Return the megabytes a second of each way to read a file."""
+    megabytes = os.path.getsize(path) / 1e6
+    text, dataset = seconds(lambda: read_dataset(path, cache=False))
+    conversion, _ = seconds(lambda: read_dataset(path), rounds=1)
+    cached, _ = seconds(lambda: read_dataset(path))
+    peer, X = seconds(lambda: read_with_scikit_learn(path))
+    if (csr_array(X) != dataset.features).nnz:
+        raise SystemExit(f"{path}: scikit-learn reads something else")
+    times = {"text": text, "into cache": conversion, "from cache": cached, "scikit-learn": peer}
+    return {"file": "/".join(path.parts[-2:]), "MB": megabytes} | {
+        way: megabytes / spent for way, spent in times.items()
+    }
+
+
+@click.command(help="\b\n" + __doc__)
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--json", "results", type=click.Path(path_type=Path), help="Write the numbers here as well.")
+def main(files, results):
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XMLGP_CACHE_DIR"] = folder
+        if not files:
+            files = [Path(folder) / "generated" / "tf-idf.txt"]
+            files[0].parent.mkdir()
+            generate(files[0])
+        rows = [measure(path) for path in files]
+    click.echo(f"{'MB/s':<24}" + "".join(f"{name:>14}" for name in list(rows[0])[1:]))
+    for row in rows:
+        name, *numbers = row.values()
+        click.echo(f"{name[-24:]:<24}" + "".join(f"{number:14.1f}" for number in numbers))
+    if results:
+        results.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
