@@ -5,15 +5,25 @@ mappings of these names; the model folder stores them.
 """
 
 import dataclasses
+import sys
 from dataclasses import dataclass, field
 
 from xmlgp.errors import SettingsError
 
 __all__ = ["PREPROCESS_FIELDS", "Settings", "describe", "fields", "kind"]
 
+#: NumPy's Gauss–Hermite nodes are tested up to this degree; from some hundreds on they overflow.
+NODES_LIMIT = 100
+
+#: Seeds of scikit-learn, which k-means and the randomised SVD come from, have 32 bits.
+SEED_LIMIT = 2**32 - 1
+
+#: Any other integer counts something; a greater one is a slip and overflows somewhere.
+COUNT_LIMIT = 10**9
+
 
 def _setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
-    limits = {"choices": None, "minimum": None, "above": None} | limits
+    limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
     about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "optional": optional}
     return field(default=default, metadata=about | limits)
 
@@ -62,7 +72,7 @@ class Settings:
     )
     diagonal: float = _setting(10.0, "Start of the diagonal of Σ of q(u_p).", above=0)
     factors: int = _setting(100, "Latent functions.", symbol="P", minimum=1)
-    nodes: int = _setting(10, "Gauss–Hermite quadrature nodes.", minimum=1)
+    nodes: int = _setting(10, "Gauss–Hermite quadrature nodes.", minimum=1, maximum=NODES_LIMIT)
     negatives: int | None = _setting(
         None, "Sampled negative labels a point in each step; all when not given.", minimum=1, optional=True
     )
@@ -79,7 +89,7 @@ class Settings:
         None, "Points a minibatch of the first epoch, growing to the batch size by the last.", minimum=1, optional=True
     )
     dtype: str = _setting("float32", "Precision of training.", choices=("float32", "float64"))
-    seed: int = _setting(0, "Seed of everything random.", minimum=0, preprocess=True)
+    seed: int = _setting(0, "Seed of everything random.", minimum=0, maximum=SEED_LIMIT, preprocess=True)
 
     def __post_init__(self):
         for spec in fields():
@@ -101,7 +111,8 @@ class Settings:
             For an unknown name or a value that is not allowed.
         """
         known = {spec.name for spec in fields()}
-        unknown = sorted(set(mapping) - known)
+        # YAML and JSON have keys of many types, which cannot all be compared with each other.
+        unknown = sorted(map(str, set(mapping) - known))
         if unknown:
             raise SettingsError(f"{where}: {unknown[0]} is not a setting; there are {', '.join(sorted(known))}")
         try:
@@ -123,16 +134,15 @@ PREPROCESS_FIELDS = tuple(spec.name for spec in fields() if spec.metadata["prepr
 
 
 def describe(spec):
-    """Return the limits of a field in words, for messages and help: "an integer of at least 1"."""
+    """Return the limits of a field in words, for messages: "an integer from 1 to 100"."""
     meta = spec.metadata
     if meta["choices"]:
         return "one of " + ", ".join(meta["choices"])
-    words = {bool: "true or false", int: "an integer", float: "a number"}[kind(spec)]
-    if meta["minimum"] is not None:
-        words += f" of at least {meta['minimum']}"
-    if meta["above"] is not None:
-        words += f" above {meta['above']}"
-    return words
+    if kind(spec) is bool:
+        return "true or false"
+    if kind(spec) is int:
+        return f"an integer from {meta['minimum']} to {_greatest(meta)}"
+    return f"a finite number above {meta['above']}"
 
 
 def kind(spec):
@@ -151,8 +161,13 @@ def _check(spec, value):
     if fits and meta["choices"]:
         fits = value in meta["choices"]
     if fits and meta["minimum"] is not None:
-        fits = value >= meta["minimum"]
+        fits = meta["minimum"] <= value <= _greatest(meta)
     if fits and meta["above"] is not None:
-        fits = meta["above"] < value < float("inf")
+        # Infinity, no number, and integers beyond all floats fail alike.
+        fits = meta["above"] < value <= sys.float_info.max
     if not fits:
         raise SettingsError(f"{spec.name} is {value!r}, but must be {describe(spec)}")
+
+
+def _greatest(meta):
+    return meta["maximum"] or COUNT_LIMIT

@@ -57,7 +57,7 @@ def _option(spec):
     if meta["choices"]:
         type_ = click.Choice(meta["choices"])
     elif kind(spec) is int:
-        type_ = click.IntRange(min=meta["minimum"])
+        type_ = click.IntRange(meta["minimum"], meta["maximum"])
     else:
         type_ = click.FloatRange(min=meta["above"], min_open=True)
     if spec.default is not None:
