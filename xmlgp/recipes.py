@@ -34,15 +34,20 @@ def resolve(catalogue, name, shape, chosen):
     SettingsError
         For an unknown recipe, or a setting that is not allowed.
     """
-    recipe = catalogue.recipes.get(name)
+    # A catalogue without recipes still has the defaults.
+    recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
+    if name not in recipes:
+        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, recipes)))}")
+    recipe = recipes[name]
     if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
-        raise SettingsError(f"{name} is not a recipe; there are {', '.join(sorted(map(str, catalogue.recipes)))}")
+        raise SettingsError(f"{catalogue.path}: recipe {name} must have settings, a mapping of names to values")
     entry = catalogue.find_by_shape(*shape)
     specific = entry.recipes if entry else {}
-    layers = [recipe["settings"], specific.get(recipe.get("paper")), specific.get(name), chosen]
+    # Compared as text, for YAML may hold anything in place of a paper's letter.
+    paper = str(recipe.get("paper"))
     merged = {}
-    for layer in layers:
-        if layer is not None and not isinstance(layer, dict):
+    for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {}), chosen):
+        if not isinstance(layer, dict):
             raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
-        merged |= layer or {}
+        merged |= layer
     return Settings.from_mapping(merged, f"recipe {name}"), entry

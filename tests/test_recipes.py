@@ -1,0 +1,131 @@
+"""Recipes: whose word counts, and what is said of mistakes in the catalogue."""
+
+import copy
+
+import pytest
+
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.errors import SettingsError
+from xmlgp.recipes import DEFAULT_RECIPE, resolve
+from xmlgp.settings import Settings
+
+CATALOGUE = """
+datasets:
+  known:
+    title: a data set that papers report on
+    shape: {N: 50, N_test: 5, D: 20, K: 7}
+    propensity: {A: 0.55, B: 1.5}
+    max_mb: 1
+    files: {train: {}, test: {}}
+    recipes:
+      S: {basis_size: 11, epochs: 12}
+      special: {epochs: 13}
+recipes:
+  default:
+    settings: {factors: 21}
+  plain:
+    settings: {factors: 31, epochs: 32, seed: 33}
+  paper:
+    paper: S
+    settings: {factors: 41, epochs: 42, basis_size: 43}
+  special:
+    paper: S
+    settings: {factors: 51, epochs: 52, basis_size: 53}
+  papers:
+    paper: [S, L]
+    settings: {factors: 61}
+  misspelt: {settings: {factor: 3}}
+  excessive: {settings: {factors: 0}}
+  text: just text
+  hollow: {paper: S}
+  listed: {settings: [factors, 3]}
+"""
+KNOWN, UNKNOWN = (50, 20, 7), (51, 20, 7)
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    return written(tmp_path, CATALOGUE)
+
+
+def written(tmp_path, text):
+    file = tmp_path / "catalogue.yaml"
+    file.write_text(text)
+    return load_catalogue(file)
+
+
+def test_a_recipe_stands_on_the_defaults(catalogue):
+    settings, entry = resolve(catalogue, "plain", UNKNOWN, {})
+    assert settings == Settings(factors=31, epochs=32, seed=33)
+    assert entry is None
+
+
+def test_the_data_set_is_known_by_its_shape(catalogue):
+    settings, entry = resolve(catalogue, "plain", KNOWN, {})
+    assert settings == Settings(factors=31, epochs=32, seed=33)
+    assert entry.name == "known"
+
+
+def test_a_paper_speaks_for_its_recipes_on_a_data_set(catalogue):
+    assert resolve(catalogue, "paper", KNOWN, {})[0] == Settings(factors=41, epochs=12, basis_size=11)
+    assert resolve(catalogue, "paper", UNKNOWN, {})[0] == Settings(factors=41, epochs=42, basis_size=43)
+
+
+def test_a_recipe_on_a_data_set_wins_over_its_paper(catalogue):
+    assert resolve(catalogue, "special", KNOWN, {})[0] == Settings(factors=51, epochs=13, basis_size=11)
+
+
+def test_the_user_wins_over_all(catalogue):
+    chosen = {"epochs": 1, "factors": 2, "seed": 3}
+    assert resolve(catalogue, "special", KNOWN, chosen)[0] == Settings(**chosen, basis_size=11)
+
+
+def test_the_catalogue_stays_as_it_was(catalogue):
+    before = copy.deepcopy((catalogue.recipes, catalogue.entries["known"].recipes))
+    resolve(catalogue, "special", KNOWN, {"epochs": 1})
+    assert (catalogue.recipes, catalogue.entries["known"].recipes) == before
+
+
+def test_what_stands_in_place_of_a_paper_matters_to_no_data_set(catalogue):
+    assert resolve(catalogue, "papers", KNOWN, {})[0] == Settings(factors=61)
+
+
+def test_an_unknown_recipe_is_refused_with_those_there_are(catalogue):
+    with pytest.raises(SettingsError, match=r"^s-linear is not a recipe; there are default, excessive, .*, text$"):
+        resolve(catalogue, "s-linear", KNOWN, {})
+
+
+@pytest.mark.parametrize("name", ["text", "hollow", "listed"])
+def test_a_recipe_without_settings_is_refused(catalogue, name):
+    with pytest.raises(SettingsError) as caught:
+        resolve(catalogue, name, KNOWN, {})
+    assert str(caught.value).startswith(f"{catalogue.path}: recipe {name} must have settings")
+
+
+def test_settings_that_are_not_allowed_are_refused_with_the_recipe(catalogue):
+    with pytest.raises(SettingsError, match="^recipe misspelt: factor is not a setting"):
+        resolve(catalogue, "misspelt", KNOWN, {})
+    with pytest.raises(SettingsError, match="^recipe excessive: factors is 0"):
+        resolve(catalogue, "excessive", KNOWN, {})
+    assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == Settings(factors=3)
+
+
+def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
+    catalogue = written(tmp_path, CATALOGUE.replace("special: {epochs: 13}", "special: 13"))
+    with pytest.raises(SettingsError, match="recipes of known must map names of settings to values"):
+        resolve(catalogue, "special", KNOWN, {})
+    resolve(catalogue, "special", UNKNOWN, {})
+
+
+def test_the_default_recipe_needs_no_catalogue(tmp_path, catalogue):
+    assert resolve(catalogue, DEFAULT_RECIPE, UNKNOWN, {})[0] == Settings(factors=21)
+    assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == Settings()
+
+
+def test_every_recipe_of_the_project_is_sound_on_every_data_set(monkeypatch):
+    monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
+    catalogue = load_catalogue()
+    shapes = [(entry.shape.N, entry.shape.D, entry.shape.K) for entry in catalogue.entries.values()]
+    for name in {DEFAULT_RECIPE, *catalogue.recipes}:
+        for shape in [(1, 1, 1), *shapes]:
+            resolve(catalogue, name, shape, {})
