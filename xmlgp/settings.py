@@ -64,13 +64,13 @@ class Settings:
     inducing_fixed: bool = _setting(False, "Keep the inducing inputs at their start instead of optimising them.")
     kernel: str = _setting("linear", "Covariance function.", choices=("linear", "se", "se+linear"))
     ard: bool = _setting(True, "Automatic relevance determination: one weight a basis dimension or feature.")
-    lengthscale: float = _setting(0.5, "Start of the lengthscale ℓ of an se kernel.", above=0)
+    lengthscale: float = _setting(0.7, "Start of the lengthscale ℓ of an se kernel.", above=0)
     posterior: str = _setting(
         "shared-diagonal",
         "Family of q(u_p).",
         choices=("shared-diagonal", "diagonal", "cholesky"),
     )
-    diagonal: float = _setting(10.0, "Start of the diagonal of Σ of q(u_p).", above=0)
+    diagonal: float = _setting(1.0, "Start of the diagonal of Σ of q(u_p).", above=0)
     factors: int = _setting(100, "Latent functions.", symbol="P", minimum=1)
     nodes: int = _setting(10, "Gauss–Hermite quadrature nodes.", minimum=1, maximum=NODES_LIMIT)
     negatives: int | None = _setting(

@@ -74,3 +74,18 @@ def test_gradients_agree_with_central_differences(terms, ard, posterior, coordin
                 values.append(bound.value_and_gradients(moved, batch)[0])
             numeric[index] = (values[0] - values[1]) / (2 * step)
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_preconditioned_directions_lead_upwards(posterior):
+    kernel, parameters, points, labels = problem(("linear",), False, posterior)
+    bound = Bound(kernel, POSTERIORS[posterior])
+    batch = Batch(points, labels, None, scale=1.0)
+    value, gradients = bound.value_and_gradients(parameters, batch)
+    _, directions = bound.value_and_gradients(parameters, batch, preconditioned=True)
+    for name, gradient in gradients.items():
+        assert np.vdot(gradient, directions[name]) > 0, name
+    changed = [name for name in gradients if not np.array_equal(gradients[name], directions[name])]
+    assert changed == ["posterior.mean"]
+    moved = {name: value + 1e-4 * directions[name] for name, value in parameters.items()}
+    assert bound.value_and_gradients(moved, batch)[0] > value

@@ -55,7 +55,7 @@ class Bound:
         self.fixed = frozenset(fixed)
         self.nodes = nodes
 
-    def value_and_gradients(self, parameters, batch, value_needed=True):
+    def value_and_gradients(self, parameters, batch, value_needed=True, preconditioned=False):
         """Return the unbiased estimate of the bound and its gradients by parameter name.
 
         Parameters
@@ -65,6 +65,8 @@ class Bound:
         batch : Batch
         value_needed : bool
             Without the value, None is returned in its place and the step is cheaper.
+        preconditioned : bool
+            Return, in place of some gradients, directions of ascent that lead there in fewer steps.
 
         Returns
         -------
@@ -86,10 +88,12 @@ class Bound:
             likelihood = factors.sampled_labels(moments, loadings, bias, batch.pairs, self.nodes, value_needed)
         data, d_moments, gradients = likelihood
 
-        scale = batch.scale
+        scale = float(batch.scale)
         gradients = {name: scale * gradient for name, gradient in gradients.items()}
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
         d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
+        if preconditioned:
+            d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
         gradients |= d_posterior | d_kernel
         gradients = {name: np.asarray(g) for name, g in gradients.items() if name not in self.fixed}

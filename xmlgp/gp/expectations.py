@@ -1,6 +1,7 @@
 """Gaussian expectations of the logistic likelihood by Gauss–Hermite quadrature."""
 
 import numpy as np
+from scipy.special import expit
 
 __all__ = ["DEFAULT_NODES", "logistic", "logistic_gradients", "nodes_and_weights", "softplus"]
 
@@ -47,9 +48,12 @@ def softplus(mean, variance, count=DEFAULT_NODES):
 
 
 def logistic(mean, variance, count=DEFAULT_NODES):
-    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability."""
-    first, _ = _chunked(_gradients, mean, variance, count, outputs=2)
-    return first
+    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability.
+
+    Unlike `logistic_gradients` it keeps its relative precision, and stays positive, far out in the tails.
+    """
+    (value,) = _chunked(_logistic, mean, variance, count, outputs=1)
+    return value
 
 
 def logistic_gradients(mean, variance, count=DEFAULT_NODES):
@@ -96,6 +100,12 @@ def _softplus(mean, deviation, z, w, out):
         term += f
         term *= weight
         out += term
+
+
+def _logistic(mean, deviation, z, w, out):
+    out[:] = 0
+    for node, weight in zip(z, w, strict=True):
+        out += weight * expit(mean + node * deviation)
 
 
 def _gradients(mean, deviation, z, w, by_mean, by_variance):

@@ -57,6 +57,7 @@ def factorise(matrix, name):
         diagonal += matrix.dtype.type((jitter - added) * scale)
         added = jitter
         upper, failed = potrf(matrix.T, lower=0, clean=1)
-        if not failed:
+        # OpenBLAS factorises NaN without complaint.
+        if not failed and np.isfinite(np.diagonal(upper)).all():
             return Factorised(upper.T)
     raise NumericalError(f"{name} is not positive definite, even with {JITTERS[-1]:g} of its mean diagonal added")

@@ -5,7 +5,7 @@ import numpy as np
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.factors import utility_moments
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.gp.products import Points
 
 __all__ = ["MLGPF"]
@@ -47,6 +47,10 @@ class MLGPF:
         parameters = {"inducing": np.array(inducing, dtype, order="C")}
         parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
         parameters |= self.posterior.initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+        if isinstance(self.posterior, Cholesky):
+            # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
+            start = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+            parameters |= self.posterior.equal_to_diagonal(start, self._prior(parameters))
         # Half a count on either side keeps labels that never or always occur finite.
         counts = np.bincount(labels.indices, minlength=label_count) + 0.5
         parameters["loadings"] = random.normal(0, settings.factors**-0.5, (label_count, settings.factors)).astype(dtype)
@@ -62,9 +66,7 @@ class MLGPF:
         ----------
         parameters : mapping of str to ndarray
         """
-        nowhere = np.empty((0, parameters["inducing"].shape[1]), parameters["inducing"].dtype)
-        prior, _ = self.kernel.forward(parameters, Points(nowhere, nowhere[:, 0]))
-        prepared = self.posterior.prepare(parameters, prior.inducing)
+        prepared = self.posterior.prepare(parameters, self._prior(parameters))
 
         def utilities(points):
             covariances, _ = self.kernel.forward(parameters, points)
@@ -72,3 +74,8 @@ class MLGPF:
             return utility_moments(moments, parameters["loadings"], parameters["bias"])
 
         return utilities
+
+    def _prior(self, parameters):
+        nowhere = np.empty((0, parameters["inducing"].shape[1]), parameters["inducing"].dtype)
+        covariances, _ = self.kernel.forward(parameters, Points(nowhere, nowhere[:, 0]))
+        return covariances.inducing

@@ -78,9 +78,10 @@ class Predictor:
         mean, variance = self.utilities(features)
         if output == "utility":
             return mean, np.sqrt(np.maximum(variance, 0)) if with_std else None
-        probability, half_spread = expectations.logistic_gradients(mean, variance, self._nodes)
+        probability = expectations.logistic(mean, variance, self._nodes)
         if not with_std:
             return probability, None
+        _, half_spread = expectations.logistic_gradients(mean, variance, self._nodes)
         # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
         return probability, np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
 

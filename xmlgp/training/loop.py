@@ -62,7 +62,7 @@ def train(coordinates, labels, inducing, settings, progress=silent):
             for rows in epoch_rows(count, size, random):
                 batch = make_batch(coordinates, labels, rows, settings.negatives, random)
                 value_needed = step % BOUND_EVERY == 0 or not estimates
-                value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed)
+                value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed, preconditioned=True)
                 if value_needed:
                     if not np.isfinite(value):
                         raise NumericalError(f"the bound is {value} at step {step + 1}; try a lower --learning-rate")

@@ -95,6 +95,11 @@ class Cholesky:
         }
         return Products(d_cross, d_inducing, d_points), gradients
 
+    def precondition(self, tape, gradients):
+        """Replace the gradient of the means by K_Z times it: the natural gradient where q(u) is the prior."""
+        covariances = tape[2]
+        return gradients | {"posterior.mean": covariances.inducing @ gradients["posterior.mean"]}
+
     def equal_to_diagonal(self, parameters, covariance):
         """Return the parameters whose q(u_p) equals that of the diagonal posterior.
 
@@ -107,6 +112,7 @@ class Cholesky:
         """
         mean = parameters["posterior.mean"]
         log_diagonals = np.broadcast_to(parameters["posterior.log_diagonal"], mean.T.shape)
+        covariance = _jittered(covariance)
         factors = np.empty((mean.shape[1], *covariance.shape), mean.dtype)
         for factor, log_diagonal in zip(factors, log_diagonals, strict=True):
             diagonal = np.exp(log_diagonal) + DIAGONAL_FLOOR
@@ -121,10 +127,14 @@ def _jitter(matrix):
     return matrix.dtype.type(JITTER[matrix.dtype])
 
 
-def _factorised_prior(covariance):
+def _jittered(covariance):
     total = covariance.copy()
     total[np.diag_indices_from(total)] += _jitter(covariance) * np.trace(covariance) / len(covariance)
-    return factorise(total, "K_Z")
+    return total
+
+
+def _factorised_prior(covariance):
+    return factorise(_jittered(covariance), "K_Z")
 
 
 def _lower(raw):

@@ -77,3 +77,9 @@ class Diagonal:
             "posterior.log_diagonal": d_diagonals * (diagonals - DIAGONAL_FLOOR),
         }
         return Products(d_cross, d_inducing, d_moments.variance.sum(axis=1)), gradients
+
+    def precondition(self, tape, gradients):
+        """Replace the gradient of each μ_p by C_p⁻¹ times it, as `SharedDiagonal.precondition` does."""
+        inverses = tape[3]
+        columns = [inverse @ column for inverse, column in zip(inverses, gradients["posterior.mean"].T, strict=True)]
+        return gradients | {"posterior.mean": np.stack(columns, axis=1)}

@@ -83,6 +83,15 @@ class SharedDiagonal:
         gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * (diagonal - DIAGONAL_FLOOR)}
         return Products(d_cross, d_inducing, d_variance), gradients
 
+    def precondition(self, tape, gradients):
+        """Replace the gradient of μ by C⁻¹ times it: a direction that K_Z's largest eigenvalues do not rule.
+
+        The natural gradient is (K_Z⁻¹ − C⁻¹) times the gradient. C⁻¹ has the same effect on large eigenvalues, is
+        at hand, and exists where K_Z is singular.
+        """
+        inverse = tape[3]
+        return gradients | {"posterior.mean": inverse @ gradients["posterior.mean"]}
+
 
 def initial_mean(inducing_count, factor_count, random, dtype):
     """Return a small random start for means, M×P: at zero the loadings would have no gradient."""
