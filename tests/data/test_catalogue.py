@@ -1,0 +1,315 @@
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from xmlgp.data.catalogue import Propensity, catalogue_path, load_catalogue
+from xmlgp.data.sources import Archive, Copy, Embedded, Files
+from xmlgp.errors import CatalogueError
+
+PROJECT = Path(__file__).parents[2]
+PAPER_TABLES = PROJECT.parent / "shared" / "paper_tables.yaml"
+
+SMALL = {
+    "datasets": {
+        "small": {
+            "title": "A small set",
+            "papers": ["S"],
+            "aliases": ["tiny"],
+            "shape": {"N": 3, "N_test": 2, "D": 5, "K": 4},
+            "propensity": {"A": 0.55, "B": 1.5},
+            "max_mb": 0.5,
+            "files": {
+                "train": {"checksums": [{"git": "0" * 40, "note": "the one"}, {"sha256": "a" * 64}]},
+                "test": {},
+            },
+            "sources": [
+                {"https": "https://example.org/{file}"},
+                {"archive": "https://example.org/a.zip", "members": {"train": "a/b.txt", "test": "a/c.txt"}},
+                {"drive": "1a-B_c", "members": {"train": "a/b.txt", "test": "a/c.txt"}},
+                {"mirror": "../copy"},
+                {"embedded": "toy"},
+            ],
+            "note": "Nothing.",
+            "recipes": {"s-LINEAR": {"anything": [1, {"at": "all"}]}},
+        },
+        "pair": {
+            "title": "A binary set",
+            "format": "libsvm",
+            "shape": {"N": 3, "N_test": 0, "D": 5, "K": 1},
+            "max_mb": 1,
+            "files": {"train": {"name": "pair.svm"}},
+        },
+    },
+    "recipes": {"s-LINEAR": {"kernel": "linear"}},
+}
+
+
+@pytest.fixture
+def load(tmp_path):
+    def call(content):
+        path = tmp_path / "my.yaml"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
+        return load_catalogue(path)
+
+    return call
+
+
+def test_reads_everything(load):
+    catalogue = load(SMALL)
+    small, pair = catalogue.entries["small"], catalogue.entries["pair"]
+    assert (small.shape.N, small.shape.N_test, small.shape.D, small.shape.K) == (3, 2, 5, 4)
+    assert (small.papers, small.propensity, small.max_bytes) == (("S",), Propensity(0.55, 1.5), 500_000)
+    train, test = small.files
+    assert (train.role, train.name, train.points, test.role, test.name, test.points) == (
+        *("train", "train.txt", 3),
+        *("test", "test.txt", 2),
+    )
+    assert [(checksum.kind, checksum.note) for checksum in train.checksums] == [("git", "the one"), ("sha256", "")]
+    assert [type(source) for source in small.sources] == [Files, Archive, Archive, Copy, Embedded]
+    assert [source.origin for source in small.sources] == [
+        *("example.org", "example.org", "Google Drive", "../copy", "embedded"),
+    ]
+    assert small.sources[2].address == (
+        "https://drive.usercontent.google.com/download?id=1a-B_c&export=download&confirm=t"
+    )
+    assert [file.name for file in pair.files] == ["pair.svm"]
+    assert (pair.propensity, pair.sources, small.mirror_folder, pair.mirror_folder) == (None, (), "small", "binary")
+
+
+def test_recipes_pass_through_untouched(load):
+    catalogue = load(SMALL)
+    assert catalogue.recipes == SMALL["recipes"]
+    assert catalogue["small"].recipes == SMALL["datasets"]["small"]["recipes"]
+    assert catalogue["pair"].recipes == {}
+
+
+def test_names_and_aliases_in_any_case(load):
+    catalogue = load(SMALL)
+    assert catalogue["small"] is catalogue["Tiny"] is catalogue["SMALL"]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("smal", "near matches: small"), ("tinny", "near matches: tiny"), ("xyz", "`xmlgp fetch --list` prints")],
+)
+def test_unknown_names(load, name, hint):
+    with pytest.raises(CatalogueError, match=rf"my\.yaml: there is no data set '{name}'; {hint}"):
+        load(SMALL)[name]
+
+
+def test_finds_by_the_shape_of_the_training_data(load):
+    catalogue = load(SMALL)
+    assert catalogue.find_by_shape(3, 5, 4).name == "small"
+    assert catalogue.find_by_shape(3, 5, 1).name == "pair"
+    assert catalogue.find_by_shape(2, 5, 4) is None
+
+
+REMOVED = object()
+
+MISTAKES = [
+    ("datasets", REMOVED, "datasets is missing"),
+    ("datasets", [], "datasets: this must be a mapping of names to values, not []"),
+    ("recipes", "x", "recipes must be a mapping, not 'x'"),
+    ("reciepes", {}, "'reciepes' is not a key known here"),
+    ("datasets/Small", {}, "the name of a data set must be made of small letters"),
+    ("datasets/../up", {}, "datasets: '../up': the name of a data set must be made of small letters"),
+    ("datasets/other", None, "datasets: other: this must be a mapping of names to values, not None"),
+    ("datasets/small/title", REMOVED, "datasets: small: title is missing"),
+    ("datasets/small/title", 3, "title must be a text in one line, not 3"),
+    ("datasets/small/title", "a\nb", "title must be a text in one line"),
+    ("datasets/small/papers", "S", "papers must be a list of texts, not 'S'"),
+    ("datasets/small/papers", [True], "papers must be a list of texts, not [True]"),
+    ("datasets/small/aliases", ["Big"], "aliases must be a list of names in small letters"),
+    ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is a name of pair already"),
+    ("datasets/small/format", "matlab", "format must be repository or libsvm, not 'matlab'"),
+    ("datasets/small/shape/N", 0, "datasets: small: shape: N must be a whole number from 1 to 1000000000, not 0"),
+    ("datasets/small/shape/N", True, "shape: N must be a whole number from 1 to 1000000000, not True"),
+    ("datasets/small/shape/D", "5", "shape: D must be a whole number"),
+    ("datasets/small/shape/K", 4.0, "shape: K must be a whole number"),
+    ("datasets/small/shape/N_test", REMOVED, "shape: N_test is missing"),
+    ("datasets/small/shape/M", 1, "shape: 'M' is not a key known here"),
+    ("datasets/small/propensity", REMOVED, "datasets: small: propensity is missing"),
+    ("datasets/small/propensity/A", 0, "propensity: A must be a number above 0"),
+    ("datasets/small/propensity/B", float("nan"), "propensity: B must be a number above 0"),
+    ("datasets/small/max_mb", float("inf"), "max_mb must be a number above 0, at most 1000000000, not inf"),
+    ("datasets/small/max_mb", REMOVED, "max_mb is missing"),
+    ("datasets/pair/propensity", {"A": 1, "B": 1}, "datasets: pair: 'propensity' is not a key known here"),
+    ("datasets/small/files/test", REMOVED, "files: test is missing"),
+    ("datasets/pair/files/test", {}, "files: 'test' is not a key known here"),
+    ("datasets/small/files/test", {"name": "../test.txt"}, "test: name must be a plain file name, not '../test.txt'"),
+    ("datasets/small/files/test", {"name": "train.txt"}, "files: train and test must not have one name"),
+    ("datasets/small/files/test", {"checksums": {}}, "files: test: checksums must be a list, not {}"),
+    ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: exactly one of git, sha256"),
+    ("datasets/small/files/test", {"checksums": [{"git": "0" * 39}]}, "git must be 40 digits out of 0-9 and a-f"),
+    ("datasets/small/files/test", {"checksums": [{"git": "A" * 40}]}, "checksums 1: git must be 40 digits"),
+    ("datasets/small/files/test", {"checksums": [{"sha256": 7}]}, "checksums 1: sha256 must be 64 digits"),
+    ("datasets/small/sources", [{}], "datasets: small: sources 1: exactly one of https, archive, drive, mirror, emb"),
+    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "must be here, not 2"),
+    ("datasets/small/sources", [{"https": "http://example.org/{file}"}], "'http://example.org/{file}' is not a web"),
+    ("datasets/small/sources", [{"https": "https://example.org/"}], "sources 1: https must be an https:// address"),
+    ("datasets/small/sources", [{"archive": "https://"}], "'https://' is not a web address"),
+    ("datasets/small/sources", [{"drive": "a b"}], "drive must be the id of a file on Google Drive, not 'a b'"),
+    ("datasets/small/sources", [{"drive": "ab"}], "sources 1: members is missing"),
+    ("datasets/small/sources", [{"drive": "ab", "members": {"train": "x"}}], "sources 1: members: test is missing"),
+    (
+        "datasets/small/sources",
+        [{"drive": "ab", "members": {"train": "x", "test": "x"}}],
+        "small: sources 1: members: train and test must not be one member",
+    ),
+    ("datasets/small/sources", [{"mirror": "a\0b"}], "mirror must be a text in one line"),
+    ("datasets/small/sources", [{"embedded": "other"}], "embedded must be toy, not 'other'"),
+    ("datasets/small/sources", [{"mirror": "x", "hint": "y"}], "sources 1: 'hint' is not a key known here"),
+    ("datasets/small/recipes", [], "datasets: small: recipes must be a mapping, not []"),
+]
+
+
+def changed(content, path, value):
+    """Return a copy of `content` with another value at `path`."""
+    content = copy.deepcopy(content)
+    *parents, last = path.split("/") if ".." not in path else ["datasets", "../up"]
+    node = content
+    for key in parents:
+        node = node[key]
+    if value is REMOVED:
+        del node[last]
+    else:
+        node[last] = value
+    return content
+
+
+@pytest.mark.parametrize(("path", "value", "complaint"), MISTAKES)
+def test_a_mistake_is_told_with_its_place(load, path, value, complaint):
+    with pytest.raises(CatalogueError) as error:
+        load(changed(SMALL, path, value))
+    assert "my.yaml: " in str(error.value)
+    assert complaint in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "this must be a mapping of names to values, not None"),
+        ("datasets: [", "my.yaml:1: this is not the YAML expected: "),
+        ("datasets: {a: {}}\nx: {b: 1, b: 2}", "my.yaml:2: this is not the YAML expected: 'b' stands twice"),
+        ("datasets: {}\n3: x", "this must be a mapping of names to values"),
+        ("datasets: !!python/object:os.system {}", "could not determine a constructor"),
+        ("datasets: !!timestamp x", "this is not the YAML expected"),
+        ("datasets: !!bool x", "this is not the YAML expected"),
+        ("datasets: !!map [a]", "expected a mapping node"),
+        ("datasets: 2001-99-99", "this is not the YAML expected: month must be in 1..12"),
+        ("datasets: &a {b: *a}", "datasets: b: shape is missing"),
+        (f"datasets: {{a: {{shape: {{N: 0x{'f' * 5000}}}}}}}", "N must be a whole number from 1 to 1000000000, not "),
+        ("[" * 3000, "this is not the YAML expected"),
+        (b"\xff\xfe\xfd", "this is not the YAML expected"),
+        (b"datasets: \x00", "this is not the YAML expected"),
+    ],
+)
+def test_text_that_is_no_catalogue(load, text, complaint):
+    with pytest.raises(CatalogueError) as error:
+        load(text)
+    assert complaint in str(error.value)
+
+
+def test_a_missing_catalogue(tmp_path):
+    with pytest.raises(CatalogueError, match=r"none\.yaml: the catalogue cannot be read \(No such file or directory\)"):
+        load_catalogue(tmp_path / "none.yaml")
+
+
+def test_merge_keys_are_no_duplicates(load):
+    merged = "datasets: {}\nrecipes: {a: &a {x: 1, y: 2}, b: {<<: *a, x: 3}}"
+    assert load(merged).recipes["b"] == {"x": 3, "y": 2}
+
+
+# Any value that YAML can hold, and names like those in use.
+KEYS = st.sampled_from(["N", "D", "train", "name", "git", "https", "drive", "members", "x"]) | st.text(max_size=5)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates(),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(KEYS | st.integers(), children, max_size=3),
+    max_leaves=5,
+)
+
+
+def places(node, path=()):
+    """Return the path of every value within `node`."""
+    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return [path] * bool(path) + [place for key, child in children for place in places(child, (*path, key))]
+
+
+def complaint_of(load, content):
+    """Return what is wrong with a catalogue, if anything; any other error than a CatalogueError gets through."""
+    try:
+        load(content)
+    except CatalogueError as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.sampled_from(places(SMALL)), value=VALUES, key=KEYS, add=st.booleans())
+def test_mutated_catalogues_load_or_are_refused(load, place, value, key, add):
+    content = copy.deepcopy(SMALL)
+    node = content
+    for step in place[:-1]:
+        node = node[step]
+    if add and isinstance(node, dict):
+        node[key] = value
+    else:
+        node[place[-1]] = value
+    assert "\n" not in complaint_of(load, yaml.safe_dump(content, allow_unicode=True))
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at=st.integers(0, len(yaml.safe_dump(SMALL))), gone=st.integers(0, 20), new=st.binary(max_size=4))
+def test_mangled_text_loads_or_is_refused(load, at, gone, new):
+    text = yaml.safe_dump(SMALL).encode()
+    assert "\n" not in complaint_of(load, text[:at] + new + text[at + gone :])
+
+
+def test_the_projects_catalogue_covers_the_papers(monkeypatch):
+    monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
+    catalogue = load_catalogue()
+    by_paper = {
+        "S": {"bibtex", "delicious", "mediamill", "eurlex", "rcv1", "amazoncat"},
+        "L": {"bibtex", "delicious", "eurlex", "wiki10-31k", "amazoncat", "delicious-200k"},
+        "I": {"german", "svmguide1", "magic", "a8a", "skin_nonskin"},
+        "B": {"bibtex", "delicious", "eurlex"},
+    }
+    for paper, names in by_paper.items():
+        assert {entry.name for entry in catalogue.entries.values() if paper in entry.papers} == names
+    for alias in ("eurlex-4k", "rcv1-2k", "amazoncat-13k", "delicious-large", "wiki10", "Delicious-200K"):
+        assert catalogue[alias]
+    shapes = [(entry.shape.N, entry.shape.D, entry.shape.K) for entry in catalogue.entries.values()]
+    assert len(set(shapes)) == len(shapes), "two sets of one shape cannot be told apart"
+
+
+def test_the_projects_catalogue_has_the_sizes_of_the_papers():
+    if not PAPER_TABLES.exists():
+        pytest.skip(f"{PAPER_TABLES} is not there")
+    catalogue = load_catalogue(PROJECT / "datasets.yaml")
+    table = yaml.safe_load(PAPER_TABLES.read_text())["datasets"]
+    assert len(table) >= 6
+    for name, row in table.items():
+        shape = catalogue[name].shape
+        assert {key: getattr(shape, key) for key in ("N", "N_test", "D", "K")} == {key: row[key] for key in vars(shape)}
+
+
+def test_where_the_catalogue_is(monkeypatch, tmp_path):
+    monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
+    assert catalogue_path() == PROJECT / "datasets.yaml"
+    monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "mine.yaml"))
+    assert catalogue_path() == tmp_path / "mine.yaml"
+    installed = tmp_path / "site" / "xmlgp" / "data" / "catalogue.py"
+    monkeypatch.delenv("XMLGP_CATALOGUE")
+    monkeypatch.setattr("xmlgp.data.catalogue.__file__", str(installed))
+    assert catalogue_path() == tmp_path / "site" / "datasets.yaml"
+    installed.parent.mkdir(parents=True)
+    installed.with_name("datasets.yaml").touch()
+    assert catalogue_path() == installed.with_name("datasets.yaml")
