@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import normalize
+
+from xmlgp.data import toy
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.fetch import fetch
+from xmlgp.data.repository_format import read_dataset
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return toy.toy_dataset()
+
+
+def test_fetched_without_a_network_as_the_catalogue_says(tmp_path, drawn):
+    # The checksums in the catalogue are what makes it the same on every machine.
+    entry = load_catalogue()["toy"]
+    assert all(file.checksums for file in entry.files)
+    fetched = fetch(entry, tmp_path)
+    for path, expected in zip(fetched.paths, drawn, strict=True):
+        dataset = read_dataset(path, cache=False)
+        assert (dataset.features != expected.features).nnz == 0
+        assert (dataset.labels != expected.labels).nnz == 0
+
+
+def test_no_decision_hangs_on_rounding():
+    # Double precision gets utilities of size 100 right to about 1e-13.
+    *_, slack = toy._draw()
+    assert slack > 1e-10
+
+
+def test_bags_of_words_with_power_law_frequencies(drawn):
+    train, test = drawn
+    assert (train.N, test.N, train.D, train.K) == (1500, 700, 900, 100)
+    np.testing.assert_array_equal(train.features.sum(axis=1), 40)
+    words = np.sort(train.features.sum(axis=0))[::-1] / train.N
+    # 40 words a point, of which the r-th most frequent is one with probability 1 / (r + 3) / 5.7.
+    np.testing.assert_allclose(words[[0, 7, 97]], 40 / 5.7 / np.array([4, 11, 101]), rtol=0.25)
+
+
+def test_labels_with_power_law_frequencies(drawn):
+    train, test = drawn
+    frequencies = np.sort(train.labels.mean(axis=0))[::-1]
+    assert train.labels.sum() / train.N == pytest.approx(3, abs=0.15)
+    np.testing.assert_allclose(frequencies[[0, 5, 45]], 3 / 3.17 / np.array([5, 10, 50]), rtol=0.25)
+    assert train.labels.sum(axis=0).min() >= 5
+    np.testing.assert_allclose(test.labels.mean(axis=0), train.labels.mean(axis=0), atol=0.06)
+
+
+def test_what_can_be_learned_is_far_above_the_most_frequent_labels(drawn):
+    train, test = drawn
+    labels = train.labels.toarray()
+    truth = test.labels.toarray()[test.labels.sum(axis=1) > 0]
+    rows, new_rows = normalize(train.features), normalize(test.features)[test.labels.sum(axis=1) > 0]
+
+    def precision_at_1(scores):
+        return 100 * truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
+
+    one_vs_rest = [LogisticRegression(C=10, solver="liblinear").fit(rows, column) for column in labels.T]
+    learned = np.stack([model.decision_function(new_rows) for model in one_vs_rest], axis=1)
+    frequent = np.tile(labels.mean(axis=0), (len(truth), 1))
+    assert precision_at_1(learned) > precision_at_1(frequent) + 25
