@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
+from xmlgp.data.checked_yaml import Node, parse_yaml
 from xmlgp.data.download import check_web_address
 from xmlgp.data.sources import Archive, Copy, Embedded, Files, google_drive_address
 from xmlgp.errors import CatalogueError, FetchError
@@ -34,11 +33,6 @@ ROLES = ("train", "test")
 # Names become folders and files, so they hold nothing that could lead out of one.
 _FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _ENTRY_NAME = r"[a-z0-9][a-z0-9._+-]*"
-
-#: No number of the catalogue comes near; what is larger is a slip.
-_GREATEST = 1e9
-
-_REQUIRED = object()
 
 
 @dataclass(frozen=True)
@@ -208,124 +202,13 @@ def load_catalogue(path=None):
         If the file cannot be read or anything in it is wrong.
     """
     path = catalogue_path() if path is None else Path(path)
-    root = _Node(_parse(path), str(path))
+    root = Node(parse_yaml(path), str(path))
     datasets = root.node("datasets")
     recipes = root.mapping("recipes")
     root.finish()
     entries = {name: _read_entry(datasets.node(name), name) for name in list(datasets.rest)}
     _refuse_ambiguous_names(datasets, entries)
     return Catalogue(path, entries, recipes)
-
-
-class _Loader(yaml.SafeLoader):
-    """A SafeLoader that refuses a key given twice, where PyYAML would silently keep the last."""
-
-    def construct_mapping(self, node, deep=False):
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        names = [key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise yaml.MarkedYAMLError(problem=f"{_shown(twice.pop())} stands twice", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-def _parse(path):
-    try:
-        return yaml.load(path.read_bytes(), _Loader)
-    except OSError as error:
-        raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
-    except yaml.MarkedYAMLError as error:
-        line = (error.problem_mark or error.context_mark).line + 1
-        raise CatalogueError(f"{path}:{line}: this is not the YAML expected: {error.problem}") from error
-    except Exception as error:  # PyYAML lets through whatever int(), float(), re or datetime raise
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise CatalogueError(f"{path}: this is not the YAML expected: {reason:.200}") from error
-
-
-class _Node:
-    """One mapping of the file: hands out its values, checked, and knows where it stands to complain of them."""
-
-    def __init__(self, value, where):
-        self.where = where
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise self.error(f"this must be a mapping of names to values, not {_shown(value)}")
-        self.rest = dict(value)
-
-    def error(self, reason):
-        return CatalogueError(f"{self.where}: {reason}")
-
-    def take(self, key, what, fits, default=_REQUIRED):
-        """Remove and return the value of `key`; complain that it is not `what` unless `fits(value)`."""
-        if key not in self.rest:
-            if default is _REQUIRED:
-                raise self.error(f"{key} is missing")
-            return default
-        value = self.rest.pop(key)
-        if not fits(value):
-            raise self.error(f"{key} must be {what}, not {_shown(value)}")
-        return value
-
-    def text(self, key, what="a text in one line", pattern=r".*", default=_REQUIRED):
-        return self.take(key, what, lambda value: _is_text(value, pattern), default)
-
-    def texts(self, key, what="a list of texts", pattern=r".*"):
-        def fits(values):
-            return isinstance(values, list) and all(_is_text(value, pattern) for value in values)
-
-        return tuple(self.take(key, what, fits, []))
-
-    def address(self, key, what="an address that starts with https://", pattern=r".*"):
-        value = self.text(key, what, pattern)
-        try:
-            check_web_address(value, schemes=("https",))
-        except FetchError as error:
-            raise self.error(f"{key} must be {what}: {error}") from error
-        return value
-
-    def count(self, key, least):
-        what = f"a whole number from {least} to {_GREATEST:.0f}"
-        # type() and not isinstance(): true and false are whole numbers to Python.
-        return self.take(key, what, lambda value: type(value) is int and least <= value <= _GREATEST)
-
-    def positive(self, key):
-        what = f"a number above 0, at most {_GREATEST:.0f}"
-        return float(self.take(key, what, lambda value: type(value) in (int, float) and 0 < value <= _GREATEST))
-
-    def mapping(self, key):
-        return self.take(key, "a mapping", lambda value: isinstance(value, dict), {})
-
-    def node(self, key):
-        place = key if re.fullmatch(_FILE_NAME, key) else _shown(key)
-        return _Node(self.take(key, "", lambda value: True), f"{self.where}: {place}")
-
-    def nodes(self, key):
-        values = self.take(key, "a list", lambda value: isinstance(value, list), [])
-        return [_Node(value, f"{self.where}: {key} {i}") for i, value in enumerate(values, 1)]
-
-    def only_one_of(self, names):
-        """Return which of `names` is here."""
-        here = [name for name in names if name in self.rest]
-        if len(here) != 1:
-            raise self.error(f"exactly one of {', '.join(names)} must be here, not {len(here)}")
-        return here[0]
-
-    def finish(self):
-        """Complain of keys that nobody took."""
-        for key in self.rest:
-            raise self.error(f"{_shown(key)} is not a key known here")
-
-
-def _is_text(value, pattern):
-    # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
-    return isinstance(value, str) and value.isprintable() and re.fullmatch(pattern, value) is not None
-
-
-def _shown(value):
-    """Return the start of what stands in the file."""
-    try:
-        return f"{value!r:.60}"
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists within lists within lists
-        return f"this {type(value).__name__}"
 
 
 def _read_entry(node, name):
@@ -391,14 +274,15 @@ def _read_checksum(node):
 def _read_source(node, files):
     kind = node.only_one_of(["https", "archive", "drive", "mirror", "embedded"])
     if kind == "https":
-        source = Files(node.address(kind, "an https:// address with {file} for the file's name", r".*\{file\}.*"))
+        what = "an https:// address with {file} for the file's name"
+        source = Files(_read_address(node, kind, what, r".*\{file\}.*"))
     elif kind == "mirror":
         source = Copy(node.text(kind))
     elif kind == "embedded":
         source = Embedded(node.text(kind, "toy", "toy"))
     else:
         if kind == "archive":
-            address = node.address(kind)
+            address = _read_address(node, kind, "an https:// address", ".*")
         else:
             address = google_drive_address(node.text(kind, "the id of a file on Google Drive", "[A-Za-z0-9_-]+"))
         members = node.node("members")
@@ -408,6 +292,15 @@ def _read_source(node, files):
             raise members.error("train and test must not be one member")
     node.finish()
     return source
+
+
+def _read_address(node, key, what, pattern):
+    address = node.text(key, what, pattern)
+    try:
+        check_web_address(address, schemes=("https",))
+    except FetchError as error:
+        raise node.error(f"{key} must be {what}: {error}") from error
+    return address
 
 
 def _refuse_ambiguous_names(datasets, entries):

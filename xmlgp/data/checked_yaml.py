@@ -1,0 +1,149 @@
+"""Reading a YAML file that people edit: every complaint is one sentence that says where in the file it belongs."""
+
+import re
+
+import yaml
+
+from xmlgp.errors import CatalogueError
+
+__all__ = ["Node", "parse_yaml"]
+
+#: Numbers people write here are sizes; what is larger is a slip.
+GREATEST = 1e9
+
+#: Keys that a complaint can show as they are.
+PLAIN_KEY = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+
+_REQUIRED = object()
+
+
+def parse_yaml(path):
+    """Return what a YAML file holds.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    CatalogueError
+        If it cannot be read, is not YAML, holds other objects than plain ones, or a key twice.
+    """
+    try:
+        return yaml.load(path.read_bytes(), _Loader)
+    except OSError as error:
+        raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
+    except yaml.MarkedYAMLError as error:
+        line = (error.problem_mark or error.context_mark).line + 1
+        raise CatalogueError(f"{path}:{line}: this is not the YAML expected: {error.problem}") from error
+    except Exception as error:  # PyYAML lets through whatever int(), float(), re or datetime raise
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise CatalogueError(f"{path}: this is not the YAML expected: {reason:.200}") from error
+
+
+class _Loader(yaml.SafeLoader):
+    """A SafeLoader that refuses a key given twice, where PyYAML would silently keep the last."""
+
+    def construct_mapping(self, node, deep=False):
+        pairs = node.value if isinstance(node, yaml.MappingNode) else []
+        names = [key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise yaml.MarkedYAMLError(problem=f"{_shown(twice.pop())} stands twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+class Node:
+    """One mapping of a file: hands out its values, checked, and complains of what nobody took.
+
+    Parameters
+    ----------
+    value : object
+        What stands in the file.
+    where : str
+        The file, and the keys that lead here.
+    """
+
+    def __init__(self, value, where):
+        self.where = where
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise self.error(f"this must be a mapping of names to values, not {_shown(value)}")
+        self.rest = dict(value)
+
+    def error(self, reason):
+        """Return a CatalogueError about this mapping."""
+        return CatalogueError(f"{self.where}: {reason}")
+
+    def take(self, key, what, fits, default=_REQUIRED):
+        """Remove and return the value of `key`; complain that it is not `what` unless `fits(value)`."""
+        if key not in self.rest:
+            if default is _REQUIRED:
+                raise self.error(f"{key} is missing")
+            return default
+        value = self.rest.pop(key)
+        if not fits(value):
+            raise self.error(f"{key} must be {what}, not {_shown(value)}")
+        return value
+
+    def text(self, key, what="a text in one line", pattern=r".*", default=_REQUIRED):
+        """Take a text that matches `pattern` as a whole."""
+        return self.take(key, what, lambda value: _is_text(value, pattern), default)
+
+    def texts(self, key, what="a list of texts", pattern=r".*"):
+        """Take a list of texts, which may be absent."""
+
+        def fits(values):
+            return isinstance(values, list) and all(_is_text(value, pattern) for value in values)
+
+        return tuple(self.take(key, what, fits, []))
+
+    def count(self, key, least):
+        """Take a whole number."""
+        what = f"a whole number from {least} to {GREATEST:.0f}"
+        # type() and not isinstance(): true and false are whole numbers to Python.
+        return self.take(key, what, lambda value: type(value) is int and least <= value <= GREATEST)
+
+    def positive(self, key):
+        """Take a number above 0."""
+        what = f"a number above 0, at most {GREATEST:.0f}"
+        return float(self.take(key, what, lambda value: type(value) in (int, float) and 0 < value <= GREATEST))
+
+    def mapping(self, key):
+        """Take a mapping as it is, which may be absent."""
+        return self.take(key, "a mapping", lambda value: isinstance(value, dict), {})
+
+    def node(self, key):
+        """Take a mapping whose values are to be checked."""
+        place = key if re.fullmatch(PLAIN_KEY, key) else _shown(key)
+        return Node(self.take(key, "", lambda value: True), f"{self.where}: {place}")
+
+    def nodes(self, key):
+        """Take a list of mappings whose values are to be checked; it may be absent."""
+        values = self.take(key, "a list", lambda value: isinstance(value, list), [])
+        return [Node(value, f"{self.where}: {key} {i}") for i, value in enumerate(values, 1)]
+
+    def only_one_of(self, names):
+        """Return which of `names` is here, without taking it."""
+        here = [name for name in names if name in self.rest]
+        if len(here) != 1:
+            raise self.error(f"exactly one of {', '.join(names)} must be here, not {len(here)}")
+        return here[0]
+
+    def finish(self):
+        """Complain of keys that nobody took."""
+        for key in self.rest:
+            raise self.error(f"{_shown(key)} is not a key known here")
+
+
+def _is_text(value, pattern):
+    # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
+    return isinstance(value, str) and value.isprintable() and re.fullmatch(pattern, value) is not None
+
+
+def _shown(value):
+    """Return the start of what stands in the file."""
+    try:
+        return f"{value!r:.60}"
+    except (ValueError, RecursionError):  # a number of thousands of digits, or lists within lists within lists
+        return f"this {type(value).__name__}"
