@@ -1,0 +1,213 @@
+import gzip
+import json
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy.sparse import csr_array
+
+from xmlgp.cli import main
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.scores_file import Scores, write_scores
+
+# Three points of which the last has no label; by hand in tests/metrics/test_ranking.py.
+SCORES = "3 4\n0:0.9 1:0.8 3:0.7\n2:0.5 1:0.4\n0:1\n"
+DATA = "3 2 4\n0,3 0:1\n1 1:0.5\n 0:1\n"
+# Label frequencies 4, 2, 1, 0 of N = 5.
+TRAIN = "5 2 4\n0,1 0:1\n0,1 0:1\n0 1:1\n0,2 1:1\n 0:1\n"
+
+CATALOGUE = """
+datasets:
+  small:
+    title: a small one
+    shape: {N: 5, N_test: 3, D: 2, K: 4}
+    propensity: {A: 0.6, B: 2.6}
+    max_mb: 1
+    files: {train: {}, test: {}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "catalogue.yaml"))
+    contents = {"a.scores": SCORES, "test.txt": DATA, "train.txt": TRAIN, "catalogue.yaml": "datasets: {}\n"}
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+
+
+def run(*arguments, stdin=None):
+    return CliRunner().invoke(main, ["evaluate", *arguments], input=stdin)
+
+
+def weights(a, b):
+    """Inverse propensities of the labels of TRAIN."""
+    c = (math.log(5) - 1) * (b + 1) ** a
+    return [1 + c * (n + b) ** -a for n in (4, 2, 1, 0)]
+
+
+def psp_at_1(a, b):
+    # Point 0 ranks label 0 first, a hit, where 3 is worth most; point 1 misses label 1.
+    w = weights(a, b)
+    return 100 * w[0] / (w[3] + w[1])
+
+
+def test_table():
+    result = run("a.scores", "test.txt")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "            @1      @3      @5\nP        50.00   50.00   30.00\nnDCG     50.00   77.53   77.53\n"
+    )
+    assert result.stderr == "Without --train the propensity-scored measures are left out\n"
+
+
+def test_table_with_training_data():
+    result = run("a.scores", "test.txt", "--train", "train.txt", "-k", "1")
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["@1"],
+        ["P", "50.00"],
+        ["nDCG", "50.00"],
+        ["PSP", f"{psp_at_1(0.55, 1.5):.2f}"],
+        ["PSnDCG", f"{psp_at_1(0.55, 1.5):.2f}"],
+    ]
+    assert result.stderr == "Propensities have A=0.55 and B=1.5, the default\n"
+
+
+def test_json():
+    result = run("a.scores", "test.txt", "--train", "train.txt", "--json")
+    measures = json.loads(result.stdout)
+    assert list(measures) == [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in (1, 3, 5)]
+    assert measures["P@5"] == 30.0
+    assert measures["nDCG@3"] == pytest.approx(100 * (1.5 / (1 + 1 / math.log2(3)) + 1 / math.log2(3)) / 2)
+    assert measures["PSP@1"] == pytest.approx(psp_at_1(0.55, 1.5))
+
+
+def test_quiet_says_nothing_beside_the_result():
+    assert run("a.scores", "test.txt", "-q").stderr == ""
+    assert run("a.scores", "test.txt", "--train", "train.txt", "--quiet").stderr == ""
+
+
+def test_ks_are_sorted_and_taken_once():
+    assert list(json.loads(run("a.scores", "test.txt", "--json", "-k", "4,1,4").stdout)) == [
+        "P@1", "P@4", "nDCG@1", "nDCG@4",
+    ]  # fmt: skip
+
+
+def test_propensities_come_from_the_catalogue_where_the_shape_fits(tmp_path):
+    (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
+    result = run("a.scores", "test.txt", "--train", "train.txt", "--json")
+    assert json.loads(result.stdout)["PSP@1"] == pytest.approx(psp_at_1(0.6, 2.6))
+    assert result.stderr == "Propensities have A=0.6 and B=2.6, those of small in the catalogue\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "a", "b", "origin"),
+    [
+        (["--propensity-a", "0.5", "--propensity-b", "0.4"], 0.5, 0.4, "as asked for"),
+        (["--propensity-a", "0.5"], 0.5, 2.6, "in part those of small in the catalogue"),
+        (["--propensity-b", "0.4"], 0.6, 0.4, "in part those of small in the catalogue"),
+    ],
+)
+def test_propensities_asked_for_win(tmp_path, options, a, b, origin):
+    (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
+    result = run("a.scores", "test.txt", "--train", "train.txt", "--json", *options)
+    assert json.loads(result.stdout)["PSP@1"] == pytest.approx(psp_at_1(a, b))
+    assert result.stderr.strip().endswith(origin)
+
+
+def test_a_folder_stands_for_its_parts():
+    expected = run("a.scores", "test.txt", "--train", "train.txt").stdout
+    assert run("a.scores", ".", "--train", ".").stdout == expected != ""
+
+
+def test_gzipped_files(tmp_path):
+    for name, content in ("a.scores.gz", SCORES), ("test.txt.gz", DATA), ("train.txt.gz", TRAIN):
+        (tmp_path / name).write_bytes(gzip.compress(content.encode()))
+    expected = run("a.scores", "test.txt", "--train", "train.txt").stdout
+    assert run("a.scores.gz", "test.txt.gz", "--train", "train.txt.gz").stdout == expected != ""
+
+
+@pytest.mark.parametrize("arguments", [["-", "test.txt"], ["a.scores", "-"]])
+def test_standard_input(arguments):
+    expected = run("a.scores", "test.txt", "--json").stdout
+    stdin = SCORES if arguments[0] == "-" else DATA
+    assert run(*arguments, "--json", stdin=stdin).stdout == expected != ""
+
+
+def test_through_a_pipe():
+    command = [sys.executable, "-m", "xmlgp", "evaluate", "-", "test.txt", "--train", "train.txt", "--json"]
+    result = subprocess.run(command, input=SCORES, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["P@1"] == 50.0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-", "-"],
+        ["-", "test.txt", "--train", "-"],
+        ["a.scores", "test.txt", "-k", "0"],
+        ["a.scores", "test.txt", "-k", "1,x"],
+        ["a.scores", "test.txt", "-k", ""],
+        ["a.scores", "test.txt", "--propensity-a", "0.5"],
+        ["a.scores", "test.txt", "--train", "train.txt", "--propensity-b", "0"],
+        ["a.scores"],
+    ],
+)
+def test_wrong_usage(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Usage:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.scores", "2 4\n0:1\n0:1\n", "scores are of 2 points and 4 labels, the true labels of 3 points"),
+        ("a.scores", "3 5\n\n\n\n", "scores are of 3 points and 5 labels, the true labels of 3 points and 4"),
+        ("a.scores", "3 4\n0:1\n0:nan\n\n", "a.scores:3: label 0 has 'nan' in place of a finite decimal number"),
+        ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", "no point has a true label, so there is nothing to measure"),
+        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "the propensities are of 3 labels, the scores of 4"),
+        ("train.txt", "1 2 4\n0 0:1\n", "A=0.55 and B=1.5 give no propensities between 0 and 1 for 1 training points"),
+        ("catalogue.yaml", "[]", "catalogue.yaml"),
+    ],
+)
+def test_failures_are_one_sentence(tmp_path, name, content, sentence):
+    (tmp_path / name).write_text(content)
+    result = run("a.scores", "test.txt", "--train", "train.txt", "-q")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["no.scores", "test.txt"], ["a.scores", "no.txt"]])
+def test_missing_files_are_named(arguments):
+    result = run(*arguments, "-q")
+    assert result.exit_code == 1
+    assert "No such file" in result.stderr
+
+
+def test_help_ends_with_an_example():
+    usage = run("--help").stdout
+    # The options come last in what Click prints, the example at the end of the text before them.
+    example = usage.split("Options:")[0].split("Example:")[1]
+    assert "xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt" in example
+
+
+def test_file_of_random_scores_agrees_with_the_arrays():
+    rng = np.random.default_rng(0)
+    scores, truth = rng.random((60, 9)).astype(np.float32), rng.random((60, 9)) < 0.2
+    top = np.argsort(-scores, axis=1)[:, :5]
+    with open("b.scores", "wb") as stream:
+        write_scores(stream, 60, 9, [Scores.from_top(top, np.take_along_axis(scores, top, axis=1), 9)])
+    write_dataset("b.txt", Dataset(csr_array((60, 3), dtype=np.float32), csr_array(truth)))
+    found = json.loads(run("b.scores", "b.txt", "--json", "-q").stdout)
+    assert found == pytest.approx(evaluate_ranking(csr_array(scores), csr_array(truth)))

@@ -1,0 +1,98 @@
+"""`xmlgp evaluate`: compare scores with the true labels and print the measures."""
+
+import json
+
+import click
+
+from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.locate import locate
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.scores_file import read_scores
+from xmlgp.progress import terminal_progress
+
+__all__ = ["evaluate"]
+
+
+class _Ranks(click.ParamType):
+    """A list such as `1,3,5`."""
+
+    name = "k,k,..."
+
+    def convert(self, value, param, context):
+        """Return the numbers in ascending order, each once."""
+        if not isinstance(value, str):
+            return value
+        try:
+            ks = sorted({int(k) for k in value.split(",")})
+        except ValueError:
+            ks = [0]
+        if ks[0] < 1:
+            self.fail(f"{value!r} is not a list of positive whole numbers such as 1,3,5.", param, context)
+        return ks
+
+
+@click.command()
+@click.argument("scores", type=click.Path(allow_dash=True))
+@click.argument("data", type=click.Path(allow_dash=True))
+@click.option("--train", type=click.Path(allow_dash=True), help="Training data, for the propensity-scored measures.")
+@click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="The numbers of labels to look at.")
+@click.option("--propensity-a", type=click.FloatRange(min=0, min_open=True), help="A of the propensity model.")
+@click.option("--propensity-b", type=click.FloatRange(min=0, min_open=True), help="B of the propensity model.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@cache_option
+@quiet_option
+def evaluate(scores, data, train, ks, propensity_a, propensity_b, as_json, cache, quiet):
+    """Compare SCORES with the true labels in DATA.
+
+    Prints P@k and nDCG@k in percent, with --train also their propensity-scored forms PSP@k and PSnDCG@k, as the Extreme
+    Classification Repository computes them. Points without labels are left out; equal scores rank by label, the lower
+    first. DATA may be a folder with test.txt, TRAIN one with train.txt. Every file may be gzipped (.gz), and one be -
+    for standard input.
+
+    A and B of the propensity model default to those of the catalogue's data set of the shape of the training data, else
+    to 0.55 and 1.5.
+
+    \b
+    Example:
+      xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+      xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
+    """
+    if [scores, data, train].count("-") > 1:
+        raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
+    if not train and (propensity_a or propensity_b):
+        raise click.UsageError("--propensity-a and --propensity-b need --train.")
+    progress = terminal_progress(quiet)
+
+    predicted = read_scores(scores, progress).matrix
+    labels = read_dataset(locate(data, "test"), cache, progress).labels
+    if train:
+        training_data = read_dataset(locate(train, "train"), cache, progress)
+        a, b, origin = _propensity_model(training_data, propensity_a, propensity_b)
+        note(f"Propensities have A={a:g} and B={b:g}, {origin}", quiet)
+        measures = evaluate_ranking(predicted, labels, ks, propensities(training_data.labels, a, b))
+    else:
+        note("Without --train the propensity-scored measures are left out", quiet)
+        measures = evaluate_ranking(predicted, labels, ks)
+    click.echo(json.dumps(measures) if as_json else _table(measures, ks))
+
+
+def _propensity_model(training_data, a, b):
+    """Return A, B and where they come from: what was asked for, else the catalogue, else the default."""
+    if a and b:
+        return a, b, "as asked for"
+    entry = load_catalogue().find_by_shape(training_data.N, training_data.D, training_data.K)
+    known = entry and entry.propensity
+    default = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
+    origin = f"those of {entry.name} in the catalogue" if known else "the default"
+    return a or default[0], b or default[1], f"in part {origin}" if a or b else origin
+
+
+def _table(measures, ks):
+    """Lay out the measures, one a row."""
+    names = dict.fromkeys(name.split("@")[0] for name in measures)
+    rows = [["", *(f"@{k}" for k in ks)]] + [[name, *(f"{measures[f'{name}@{k}']:.2f}" for k in ks)] for name in names]
+    width = max(len("100.00"), *(len(cell) for cell in rows[0]))
+    return "\n".join(f"{name:<6}" + "".join(f"  {cell:>{width}}" for cell in cells) for name, *cells in rows)
