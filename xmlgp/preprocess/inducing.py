@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 __all__ = ["KMEANS_ITERATIONS", "start_inducing"]
 
@@ -37,7 +38,9 @@ def start_inducing(coordinates, count, method, seed):
         chosen = coordinates[np.sort(rows)]
         return (chosen.toarray() if sp.issparse(chosen) else chosen).astype(np.float32)
     kmeans = KMeans(count, init="random", n_init=1, max_iter=KMEANS_ITERATIONS, random_state=seed)
-    with warnings.catch_warnings():
+    # Each thread sums its part of a centroid. Two parts give one sum in either order, three already do not, and the
+    # same seed would start training elsewhere each time.
+    with threadpool_limits(2, user_api="openmp"), warnings.catch_warnings():
         # Fewer distinct points than clusters: duplicate centroids are legal inducing inputs.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return kmeans.fit(coordinates).cluster_centers_.astype(np.float32)

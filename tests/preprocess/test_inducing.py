@@ -1,0 +1,93 @@
+"""Where inducing inputs start."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from tests.problems import small_features
+from xmlgp.preprocess.inducing import start_inducing
+
+METHODS = pytest.mark.parametrize("method", ["kmeans", "rows"])
+FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features.toarray()], ids=["sparse", "dense"])
+
+
+@METHODS
+@FORMS
+@pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (40, 40), (41, 40), (1000, 40)])
+def test_shape(method, form, count, given):
+    features = small_features(40)
+    inducing = start_inducing(form(features), count, method, 0)
+    assert isinstance(inducing, np.ndarray)
+    assert inducing.shape == (given, 25)
+    assert inducing.dtype == np.float32
+    assert np.isfinite(inducing).all()
+
+
+@METHODS
+def test_sparse_and_dense_coordinates_agree(method):
+    features = small_features(200, density=0.3)
+    sparse, dense = (start_inducing(values, 9, method, 4) for values in (features, features.toarray()))
+    np.testing.assert_allclose(sparse, dense, atol=1e-5)
+
+
+@METHODS
+def test_as_many_as_points_are_the_points(method):
+    features = small_features(12, density=0.6).toarray()
+    inducing = start_inducing(features, 12, method, 0)
+    distances = np.linalg.norm(inducing[:, None] - features, axis=2)
+    assert sorted(distances.argmin(axis=1)) == list(range(12))
+    assert distances.min(axis=1).max() < 1e-5
+
+
+@FORMS
+def test_rows_are_different_training_points(form):
+    features = small_features(60, density=0.6)
+    inducing = start_inducing(form(features), 20, "rows", 1)
+    rows = [np.flatnonzero((features.toarray() == row).all(axis=1)).item() for row in inducing]
+    assert len(set(rows)) == 20
+
+
+def test_centroids_are_means_of_the_points_nearest_to_them_where_clusters_are_plain():
+    # Far enough apart that two iterations settle, wherever k-means starts among them.
+    random = np.random.default_rng(0)
+    places = np.array([[0, 0], [100, 0]], np.float32)
+    points = (places[np.arange(60) % 2] + random.normal(size=(60, 2))).astype(np.float32)
+    centroids = start_inducing(points, 2, "kmeans", 0)
+    nearest = np.linalg.norm(points[:, None] - centroids, axis=2).argmin(axis=1)
+    for m, centroid in enumerate(centroids):
+        np.testing.assert_allclose(centroid, points[nearest == m].mean(axis=0), atol=1e-3)
+
+
+def test_centroids_are_nearer_to_the_points_than_random_rows():
+    features = small_features(300, density=0.6).toarray()
+    kmeans, rows = (start_inducing(features, 10, method, 0) for method in ("kmeans", "rows"))
+    spread = [np.linalg.norm(features[:, None] - inducing, axis=2).min(axis=1) for inducing in (kmeans, rows)]
+    assert np.square(spread[0]).sum() < 0.8 * np.square(spread[1]).sum()
+
+
+@METHODS
+@FORMS
+def test_duplicate_points(method, form):
+    features = small_features(2, density=0.6)
+    inducing = start_inducing(form(sp.csr_array(sp.vstack([features] * 10))), 5, method, 0)
+    assert inducing.shape == (5, 25)
+    for row in inducing:
+        assert min(np.abs(features.toarray() - row).max(axis=1)) < 1e-5
+
+
+@METHODS
+def test_the_seed_decides(method):
+    features = small_features(100)
+    first, again, other = (start_inducing(features, 10, method, seed) for seed in (5, 5, 2**32 - 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_the_seed_decides_however_many_threads_there_are(monkeypatch):
+    # Enough points that each of six threads has a share.
+    points = np.random.default_rng(0).normal(size=(4000, 5)).astype(np.float32)
+    monkeypatch.setenv("OMP_NUM_THREADS", "6")
+    with threadpool_limits(6, user_api="openmp"):
+        runs = {start_inducing(points, 20, "kmeans", 0).tobytes() for _ in range(4)}
+    assert len(runs) == 1

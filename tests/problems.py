@@ -1,0 +1,23 @@
+"""Small data sets that the tests of several rooms train on."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.data.dataset import Dataset
+
+__all__ = ["small_dataset", "small_features"]
+
+
+def small_features(N=40, D=25, density=0.25, seed=0, scale=1.0):
+    """Nonnegative features, N×D, most of them absent, as a csr_array of float32."""
+    random = np.random.default_rng(seed)
+    present = random.random((N, D)) < density
+    return sp.csr_array((scale * present * random.gamma(2.0, size=(N, D))).astype(np.float32))
+
+
+def small_dataset(N=40, D=25, K=7, seed=0):
+    """Points whose labels can be told from their features; some without labels."""
+    random = np.random.default_rng(seed + 1)
+    features = small_features(N, D, seed=seed)
+    utilities = features @ random.normal(size=(D, K)) - 2 + 0.1 * random.normal(size=(N, K))
+    return Dataset(features, sp.csr_array(utilities > 0))
