@@ -31,11 +31,14 @@ def truncated_svd_basis(features, size, seed):
         float32, orthonormal rows, in descending order of singular value.
     """
     size = min(size, *features.shape)
+    # Scale does not change singular vectors, but its high powers, as they occur here, can leave single precision.
+    scaled = features.astype(np.float64) / (np.abs(features.data).max(initial=0) or 1)
     if features.shape[1] <= GRAM_LIMIT:
-        gram = (features.T @ features).toarray().astype(np.float64)
+        # Squares in single precision would hide what is below the 3000th part of the largest singular value.
+        gram = (scaled.T @ scaled).toarray()
         last = len(gram) - 1
         _, vectors = eigh(gram, subset_by_index=(last - size + 1, last), overwrite_a=True)
         basis = vectors[:, ::-1].T
     else:
-        _, _, basis = randomized_svd(features, size, n_iter=POWER_ITERATIONS, random_state=seed)
+        _, _, basis = randomized_svd(scaled.astype(np.float32), size, n_iter=POWER_ITERATIONS, random_state=seed)
     return np.ascontiguousarray(basis, dtype=np.float32)

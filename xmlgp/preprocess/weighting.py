@@ -37,13 +37,13 @@ def weigh(features, idf, unit):
     csr_array, N×D
         float32, sharing the index arrays of `features`.
     """
-    values = features.data.astype(np.float32)
+    # In double precision, where neither weights nor squares of single precision numbers overflow.
+    values = features.data.astype(np.float64)
     if idf is not None:
         values *= idf[features.indices]
     if unit:
         rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-        # In double precision, where no sum of squares of single precision numbers overflows.
-        norms = np.sqrt(np.bincount(rows, np.square(values, dtype=np.float64), features.shape[0]))
+        norms = np.sqrt(np.bincount(rows, np.square(values), features.shape[0]))
         norms[norms == 0] = 1
-        values = (values / norms[rows]).astype(np.float32)
-    return sp.csr_array((values, features.indices, features.indptr), shape=features.shape)
+        values /= norms[rows]
+    return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)

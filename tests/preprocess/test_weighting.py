@@ -1,0 +1,93 @@
+"""Feature weighting against scikit-learn's."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+
+from tests.problems import small_features
+from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+
+FLOAT32 = np.finfo(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_idf_is_that_of_scikit_learn(seed):
+    features = small_features(seed=seed, density=0.1)
+    expected = TfidfTransformer(smooth_idf=True).fit(features).idf_
+    np.testing.assert_allclose(inverse_document_frequency(features), expected, rtol=1e-6)
+
+
+def test_idf_of_features_that_all_or_no_points_have():
+    features = sp.csr_array(np.array([[1, 0, 2], [3, 0, 0], [1, 0, 0]], np.float32))
+    idf = inverse_document_frequency(features)
+    np.testing.assert_allclose(idf, [1, np.log(4) + 1, np.log(2) + 1], rtol=1e-6)
+    assert idf.dtype == np.float32
+
+
+def test_idf_and_unit_rows_are_those_of_scikit_learn():
+    features = small_features()
+    expected = TfidfTransformer(norm="l2", smooth_idf=True).fit_transform(features)
+    weighted = weigh(features, inverse_document_frequency(features), unit=True)
+    np.testing.assert_allclose(weighted.toarray(), expected.toarray(), rtol=1e-6)
+
+
+def test_new_points_are_weighed_by_the_frequencies_of_the_training_points():
+    train, new = small_features(seed=1), small_features(N=9, seed=2)
+    expected = TfidfTransformer().fit(train).transform(new)
+    weighted = weigh(new, inverse_document_frequency(train), unit=True)
+    np.testing.assert_allclose(weighted.toarray(), expected.toarray(), rtol=1e-6)
+
+
+def test_unit_rows_are_those_of_scikit_learn():
+    features = small_features()
+    weighted = weigh(features, None, unit=True)
+    np.testing.assert_allclose(weighted.toarray(), normalize(features).toarray(), rtol=1e-6)
+
+
+def test_no_weighting_leaves_values_alone():
+    features = small_features()
+    np.testing.assert_array_equal(weigh(features, None, unit=False).toarray(), features.toarray())
+
+
+def test_rows_of_zeros_stay():
+    features = small_features(density=0.5).multiply(np.arange(40)[:, None] % 3 > 0).tocsr().astype(np.float32)
+    features.eliminate_zeros()
+    weighted = weigh(features, inverse_document_frequency(features), unit=True)
+    norms = np.linalg.norm(weighted.toarray(), axis=1)
+    np.testing.assert_allclose(norms, np.arange(40) % 3 > 0, rtol=1e-6)
+    stored_zeros = sp.csr_array((np.zeros(2, np.float32), np.array([0, 2]), np.array([0, 2])), shape=(1, 3))
+    assert not weigh(stored_zeros, None, unit=True).toarray().any()
+
+
+def test_no_points_at_all():
+    nothing = sp.csr_array((0, 5), dtype=np.float32)
+    assert weigh(nothing, np.ones(5, np.float32), unit=True).shape == (0, 5)
+
+
+def test_the_features_are_not_changed_and_their_indices_shared():
+    features = small_features()
+    before = features.copy()
+    for values in (features.data, features.indices, features.indptr):
+        values.flags.writeable = False  # as when mapped from the cache
+    weighted = weigh(features, inverse_document_frequency(features), unit=True)
+    np.testing.assert_array_equal(features.toarray(), before.toarray())
+    assert np.shares_memory(weighted.indices, features.indices)
+    assert weighted.dtype == np.float32
+
+
+magnitudes = st.floats(float(FLOAT32.smallest_subnormal), float(FLOAT32.max), width=32)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(arrays(np.float32, (3, 4), elements=st.one_of(st.just(0.0), magnitudes, magnitudes.map(lambda x: -x))))
+def test_unit_rows_at_any_magnitude(values):
+    features = sp.csr_array(values)
+    weighted = weigh(features, inverse_document_frequency(features), unit=True).toarray()
+    assert np.isfinite(weighted).all()
+    np.testing.assert_allclose(np.linalg.norm(weighted.astype(float), axis=1), (values != 0).any(axis=1), rtol=1e-6)
+    np.testing.assert_array_equal(np.sign(weighted) * np.sign(values) >= 0, True)
