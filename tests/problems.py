@@ -1,11 +1,15 @@
-"""Small data sets that the tests of several rooms train on."""
+"""What the tests of several rooms share: small data sets, and how hypothesis looks for examples."""
 
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import settings
 
 from xmlgp.data.dataset import Dataset
 
-__all__ = ["small_dataset", "small_features"]
+__all__ = ["STEADY", "small_dataset", "small_features"]
+
+#: The same examples in every run, however slow the machine.
+STEADY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 
 def small_features(N=40, D=25, density=0.25, seed=0, scale=1.0):

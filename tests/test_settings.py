@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.problems import STEADY
 from xmlgp.errors import SettingsError
 from xmlgp.settings import PREPROCESS_FIELDS, Settings, describe, fields, kind
 
@@ -74,6 +75,7 @@ def test_the_limits_themselves_are_allowed(name, value):
     assert getattr(Settings(**{name: value}), name) == value
 
 
+@STEADY
 @given(st.sampled_from([spec.name for spec in fields() if kind(spec) is int]), st.integers())
 def test_integers_are_allowed_exactly_within_the_limits_described(name, value):
     low, high = (int(word) for word in describe(BY_NAME[name]).split()[3::2])

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from tests.problems import small_features
+from tests.problems import STEADY, small_features
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 
 FLOAT32 = np.finfo(np.float32)
@@ -83,7 +83,7 @@ def test_the_features_are_not_changed_and_their_indices_shared():
 magnitudes = st.floats(float(FLOAT32.smallest_subnormal), float(FLOAT32.max), width=32)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@STEADY
 @given(arrays(np.float32, (3, 4), elements=st.one_of(st.just(0.0), magnitudes, magnitudes.map(lambda x: -x))))
 def test_unit_rows_at_any_magnitude(values):
     features = sp.csr_array(values)

@@ -1,0 +1,201 @@
+"""Minibatches: which points, and which of their negatives."""
+
+import itertools
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from tests.problems import STEADY, small_dataset
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inducing import start_inducing
+from xmlgp.settings import Settings
+from xmlgp.training.minibatches import epoch_rows, make_batch, sample_negatives
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def labels_of(*points, K):
+    """A csr_array of the positives of each point."""
+    indptr = np.cumsum([0, *map(len, points)])
+    indices = np.array([label for point in points for label in sorted(point)], np.int32)
+    return sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=(len(points), K))
+
+
+def by_point(pairs):
+    """The positives and the sampled negatives of each point, and the weights of each kind."""
+    for start, stop in itertools.pairwise(pairs.indptr):
+        labels, positive, weight = (values[start:stop] for values in pairs[1:])
+        yield labels[positive], labels[~positive], weight[positive], weight[~positive]
+
+
+def check(pairs, labels, count):
+    """Hold pairs against all that is promised of them but chance."""
+    present = [set(row.tolist()) for row in np.split(labels.indices, labels.indptr[1:-1])]
+    assert len(pairs.indptr) == labels.shape[0] + 1
+    assert pairs.indptr[0] == 0
+    assert pairs.indptr[-1] == len(pairs.labels) == len(pairs.positive) == len(pairs.weight)
+    for known, (positives, negatives, weight, negative_weight) in zip(present, by_point(pairs), strict=True):
+        available = labels.shape[1] - len(known)
+        assert sorted(positives.tolist()) == sorted(known)
+        assert len(set(negatives.tolist())) == len(negatives) == min(count, available)
+        assert not known & set(negatives.tolist())
+        assert not len(negatives) or (negatives.min() >= 0 and negatives.max() < labels.shape[1])
+        assert (weight == 1).all()
+        np.testing.assert_allclose(negative_weight, available / max(len(negatives), 1), rtol=1e-6)
+
+
+@given(st.integers(1, 200), st.integers(1, 250), st.integers(0, 9))
+@STEADY
+def test_an_epoch_sees_every_point_once_in_pieces_of_almost_equal_size(count, batch_size, seed):
+    pieces = epoch_rows(count, batch_size, rng(seed))
+    assert sorted(np.concatenate(pieces)) == list(range(count))
+    sizes = {len(piece) for piece in pieces}
+    assert max(sizes) <= batch_size
+    assert max(sizes) - min(sizes) <= 1
+    assert len(pieces) == math.ceil(count / batch_size)
+
+
+def test_the_order_of_an_epoch_is_random():
+    first, again, other = (np.concatenate(epoch_rows(100, 7, rng(seed))) for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+    assert (first != np.arange(100)).any()
+
+
+@pytest.mark.parametrize("dense_limit", [0, 1 << 30])
+@pytest.mark.parametrize("negatives", [None, 3])
+def test_a_batch_is_of_its_rows(dense_limit, negatives):
+    dataset = small_dataset()
+    rows = np.array([7, 0, 39])
+    coordinates = Coordinates(dataset.features, None, np.float32, dense_limit)
+    batch = make_batch(coordinates, dataset.labels, rows, negatives, rng())
+    points = batch.points.coordinates
+    np.testing.assert_array_equal(points.toarray() if sp.issparse(points) else points, dataset.features.toarray()[rows])
+    assert batch.points.residual.shape == (3,)
+    np.testing.assert_array_equal(batch.labels.toarray(), dataset.labels.toarray()[rows])
+    assert batch.scale == 40 / 3
+    if negatives is None:
+        assert batch.pairs is None
+    else:
+        check(batch.pairs, dataset.labels[rows], 3)
+        assert batch.pairs.weight.dtype == np.float32
+
+
+POINTS = [[], [0], [0, 1, 2, 3, 4, 5], [5], [1, 2, 3, 4, 5], [2, 4]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 7, 1000, 10**9])
+@pytest.mark.parametrize("seed", range(5))
+def test_points_with_all_some_and_no_labels(count, seed):
+    labels = labels_of(*POINTS, K=6)
+    check(sample_negatives(labels, count, rng(seed), np.float64), labels, count)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_single_label(count):
+    labels = labels_of([], [0], K=1)
+    pairs = sample_negatives(labels, count, rng(), np.float32)
+    check(pairs, labels, count)
+    assert pairs.labels.tolist() == [0, 0]
+    assert pairs.positive.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("points", [[[]], [[], []], [[0, 1, 2]], [[0, 1, 2], []]])
+def test_batches_without_positives_or_without_negatives(points):
+    labels = labels_of(*points, K=3)
+    check(sample_negatives(labels, 2, rng(), np.float64), labels, 2)
+
+
+@STEADY
+@given(st.data())
+def test_any_labels(data):
+    K = data.draw(st.integers(1, 40))
+    points = data.draw(st.lists(st.sets(st.integers(0, K - 1)), min_size=1, max_size=8))
+    count = data.draw(st.integers(1, K + 2))
+    labels = labels_of(*points, K=K)
+    check(sample_negatives(labels, count, rng(data.draw(st.integers(0, 99))), np.float64), labels, count)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7])
+def test_every_set_of_negatives_is_equally_likely(count):
+    # Of 8 negatives: below 5 by rejection, from 5 on by a random order.
+    positives, draws = [1, 6, 7], 30_000
+    labels = labels_of(*[positives] * draws, K=11)
+    pairs = sample_negatives(labels, count, rng(), np.float32)
+    negatives = np.sort(pairs.labels[~pairs.positive].reshape(draws, count), axis=1)
+    _, found = np.unique(negatives, axis=0, return_counts=True)
+    sets = math.comb(8, count)
+    assert len(found) == sets
+    statistic = ((found - draws / sets) ** 2 / (draws / sets)).sum()
+    assert statistic < chi2.ppf(0.999, sets - 1)
+
+
+def test_negatives_are_equally_likely_whatever_the_other_points_have():
+    # One call for points that go both ways, and need different numbers of attempts.
+    draws = 20_000
+    labels = labels_of(*[[0], [1, 2, 3, 4, 5], []] * draws, K=9)
+    pairs = sample_negatives(labels, 4, rng(1), np.float32)
+    owner = np.repeat(np.arange(3 * draws), np.diff(pairs.indptr)) % 3
+    for kind, absent in enumerate([8, 4, 9]):
+        chosen = pairs.labels[(owner == kind) & ~pairs.positive]
+        found = np.bincount(chosen, minlength=9)
+        found = found[found > 0]
+        assert len(found) == absent
+        # Without replacement counts vary less than chi-square has it, which keeps this an upper bound.
+        statistic = ((found - 4 * draws / absent) ** 2 / (4 * draws / absent)).sum()
+        assert statistic < chi2.ppf(0.999, absent - 1)
+
+
+def test_the_seed_decides():
+    labels = labels_of(*POINTS, K=60)
+    first, again, other = (sample_negatives(labels, 9, rng(seed), np.float32).labels for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_cost_does_not_grow_with_the_number_of_labels():
+    K = 10**9
+    random = rng(3)
+    points = [random.integers(0, K, size).tolist() for size in (0, 1, 5, 80)] + [[0, K - 1]]
+    labels = labels_of(*points, K=K)
+    tracemalloc.start()
+    pairs = sample_negatives(labels, 100, rng(), np.float32)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    check(pairs, labels, 100)
+    assert peak < 1_000_000
+    assert pairs.labels[~pairs.positive].max() > 0.9 * K
+
+
+@pytest.mark.parametrize("posterior", ["shared-diagonal", "diagonal"])
+def test_sampled_negatives_give_the_bound_of_all_on_average(posterior):
+    dataset = small_dataset(N=20, K=9)
+    chosen = Settings(posterior=posterior, factors=3, dtype="float64", negatives=2)
+    coordinates = Coordinates(dataset.features, None, np.float64)
+    model = MLGPF(chosen)
+    parameters = model.initial(start_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
+    everything = np.arange(20)
+
+    def estimate(negatives, random=None):
+        batch = make_batch(coordinates, dataset.labels, everything, negatives, random)
+        value, gradients = model.bound.value_and_gradients(parameters, batch)
+        return np.concatenate([[value], *(np.ravel(gradients[name]) for name in sorted(gradients))])
+
+    expected = estimate(None)
+    random = rng(5)
+    draws = np.array([estimate(2, random) for _ in range(400)])
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert error[0] > 0
+    deviation = (draws.mean(axis=0) - expected) / np.maximum(error, 1e-9)
+    # Hundreds of gradients, in standard errors: none far out, and half of them within two thirds of one.
+    assert np.abs(deviation).max() < 5
+    assert np.median(np.abs(deviation[error > 1e-9])) < 1

@@ -1,0 +1,112 @@
+"""Adam and AdaDelta against their papers' algorithms, written out for one number at a time."""
+
+import math
+
+import numpy as np
+import pytest
+
+from xmlgp.training import optimisers
+from xmlgp.training.optimisers import CHUNK, OPTIMISERS, AdaDelta, Adam
+
+
+def adam(start, gradients, rates):
+    """Algorithm 1 of Kingma and Ba 2015, uphill."""
+    x, m, v = start, 0.0, 0.0
+    for t, (g, rate) in enumerate(zip(gradients, rates, strict=True), 1):
+        m = 0.9 * m + 0.1 * g
+        v = 0.999 * v + 0.001 * g * g
+        x += rate * (m / (1 - 0.9**t)) / (math.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    return x
+
+
+def adadelta(start, gradients, rates):
+    """Algorithm 1 of Zeiler 2012, uphill, its step multiplied by a rate."""
+    x, square, change = start, 0.0, 0.0
+    for g, rate in zip(gradients, rates, strict=True):
+        square = 0.95 * square + 0.05 * g * g
+        move = math.sqrt(change + 1e-6) / math.sqrt(square + 1e-6) * g
+        change = 0.95 * change + 0.05 * move * move
+        x += rate * move
+    return x
+
+
+PAPERS = pytest.mark.parametrize(("name", "paper"), [("adam", adam), ("adadelta", adadelta)])
+
+
+def gradients_and_rates(shape, steps=7):
+    """Gradients of very different sizes, zero now and then, and a rate for each step."""
+    random = np.random.default_rng(0)
+    gradients = random.normal(size=(steps, *shape)) * 10.0 ** random.uniform(-6, 3, shape)
+    gradients[random.random(gradients.shape) < 0.2] = 0
+    return gradients, random.uniform(0.001, 0.5, steps)
+
+
+def run(optimiser, value, gradients, rates):
+    for gradient, rate in zip(gradients, rates, strict=True):
+        optimiser.step({"x": value}, {"x": gradient}, rate)
+    return value
+
+
+@PAPERS
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 4), (2, 3, 2), (0,)])
+def test_against_the_paper(name, paper, shape):
+    gradients, rates = gradients_and_rates(shape)
+    start = np.random.default_rng(1).normal(size=shape)
+    value = run(OPTIMISERS[name]({"x": start}), np.array(start), gradients, rates)
+    expected = [paper(start[index], gradients[(slice(None), *index)], rates) for index in np.ndindex(shape)]
+    np.testing.assert_allclose(value.ravel(), expected, rtol=1e-10)
+
+
+@PAPERS
+@pytest.mark.parametrize("size", [1, 6, 7, 8, 13, 14, 15])
+def test_chunks_do_not_matter(monkeypatch, name, paper, size):
+    gradients, rates = gradients_and_rates((size,))
+    whole = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
+    monkeypatch.setattr(optimisers, "CHUNK", 7)
+    pieces = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
+    np.testing.assert_array_equal(pieces, whole)
+
+
+@PAPERS
+def test_the_last_chunk_is_not_forgotten(name, paper):
+    value = np.zeros((CHUNK + 1,), np.float32)
+    run(OPTIMISERS[name]({"x": value}), value, [np.ones_like(value)], [0.5])
+    np.testing.assert_allclose(value, paper(0.0, [1.0], [0.5]), rtol=1e-5)
+
+
+@PAPERS
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("gradient_dtype", [np.float32, np.float64])
+def test_arrays_are_changed_in_place_and_keep_their_precision(name, paper, dtype, gradient_dtype):
+    parameters = {"x": np.ones((3, 2), dtype), "scalar": np.array(2.0, dtype)}
+    arrays = dict(parameters)
+    optimiser = OPTIMISERS[name](parameters)
+    gradients = {"x": np.arange(6.0).reshape(2, 3).T.astype(gradient_dtype), "scalar": np.array(1.0, gradient_dtype)}
+    before = {key: gradient.copy() for key, gradient in gradients.items()}
+    optimiser.step(parameters, gradients, 0.1)
+    for key, array in arrays.items():
+        assert parameters[key] is array
+        assert array.dtype == dtype
+        np.testing.assert_array_equal(gradients[key], before[key])
+    assert arrays["scalar"] > 2
+    # A gradient in Fortran's order belongs to the same elements.
+    expected = [paper(1.0, [g], [0.1]) for g in before["x"].astype(float).ravel()]
+    np.testing.assert_allclose(parameters["x"].ravel(), expected, rtol=1e-6)
+
+
+@PAPERS
+def test_parameters_without_a_gradient_stay(name, paper):
+    parameters = {"moves": np.ones(2), "stays": np.ones(2)}
+    OPTIMISERS[name]({"moves": parameters["moves"]}).step(parameters, {"moves": np.ones(2)}, 0.1)
+    assert (parameters["moves"] > 1).all()
+    assert (parameters["stays"] == 1).all()
+
+
+@pytest.mark.parametrize(("optimiser", "rate", "steps"), [(Adam, 0.1, 300), (AdaDelta, 1.0, 4000)])
+def test_the_top_of_a_parabola_is_found(optimiser, rate, steps):
+    top = np.array([3.0, -1.0])
+    value = np.zeros(2)
+    climber = optimiser({"x": value})
+    for _ in range(steps):
+        climber.step({"x": value}, {"x": (top - value) * [1, 10]}, rate)
+    np.testing.assert_allclose(value, top, atol=0.02)

@@ -1,0 +1,52 @@
+"""Learning rates and batch sizes over training."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.problems import STEADY
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, linear
+
+
+def test_constant():
+    assert [constant(progress) for progress in (0, 0.5, 1)] == [1, 1, 1]
+
+
+def test_linear_stays_for_half_of_the_steps_and_falls_to_zero():
+    assert [linear(progress) for progress in (0, 0.2, 0.5)] == [1, 1, 1]
+    assert [linear(progress) for progress in (0.625, 0.75, 1)] == pytest.approx([0.75, 0.5, 0])
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values())
+def test_the_rate_never_rises_and_no_step_is_without_effect(schedule):
+    rates = [schedule(step / 50) for step in range(50)]
+    assert rates == sorted(rates, reverse=True)
+    assert rates[0] == 1
+    assert rates[-1] > 0
+
+
+counts = st.integers(1, 10**4)
+
+
+@STEADY
+@given(st.integers(2, 300), counts, counts)
+def test_batch_sizes_grow_from_the_first_to_the_last(epochs, first, extra):
+    last = first + extra
+    sizes = [batch_size_of_epoch(epoch, epochs, first, last) for epoch in range(epochs)]
+    assert all(type(size) is int for size in sizes)
+    assert (sizes[0], sizes[-1]) == (first, last)
+    assert sizes == sorted(sizes)
+
+
+@STEADY
+@given(st.integers(1, 300), counts)
+def test_batch_sizes_stay_where_first_and_last_are_one(epochs, size):
+    assert {batch_size_of_epoch(epoch, epochs, size, size) for epoch in range(epochs)} == {size}
+
+
+def test_growth_is_by_the_same_factor_each_epoch():
+    assert [batch_size_of_epoch(epoch, 4, 10, 80) for epoch in range(4)] == [10, 20, 40, 80]
+
+
+def test_a_single_epoch_has_the_last_size():
+    assert batch_size_of_epoch(0, 1, 10, 500) == 500
