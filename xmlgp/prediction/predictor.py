@@ -22,27 +22,45 @@ class Predictor:
 
     Parameters
     ----------
-    folder : ModelFolder
-        At stage "trained".
-
-    Raises
-    ------
-    ModelFolderError
-        Where the model was preprocessed but not trained yet.
+    settings : Settings
+    preprocessed : Preprocessed
+        Its start of the inducing inputs is not needed.
+    parameters : mapping of str to ndarray
+        As training returns them.
+    feature_count : int
+        D.
     """
 
-    def __init__(self, folder):
+    def __init__(self, settings, preprocessed, parameters, feature_count):
+        self.feature_count = feature_count
+        self.label_count = len(parameters["bias"])
+        self._dtype = np.dtype(settings.dtype)
+        self._preprocessed = preprocessed
+        self._parameters = parameters
+        self._utilities = MLGPF(settings).predictive(parameters)
+        self._nodes = settings.nodes
+
+    @classmethod
+    def open(cls, folder):
+        """Return the predictor of a model folder.
+
+        Parameters
+        ----------
+        folder : ModelFolder
+            At stage "trained".
+
+        Raises
+        ------
+        ModelFolderError
+            Where the model was preprocessed but not trained yet.
+        """
         if folder.stage != "trained":
             raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
-        self.feature_count, self.label_count = (folder.description["data"][name] for name in "DK")
         settings = folder.settings
-        self._dtype = np.dtype(settings.dtype)
-        self._preprocessed = Preprocessed(
+        preprocessed = Preprocessed(
             folder.array("preprocess.idf"), settings.weighting != "none", folder.array("preprocess.basis"), None
         )
-        self._parameters = folder.arrays("parameters.")
-        self._utilities = MLGPF(settings).predictive(self._parameters)
-        self._nodes = settings.nodes
+        return cls(settings, preprocessed, folder.arrays("parameters."), folder.description["data"]["D"])
 
     def check(self, feature_count):
         """Raise SettingsError for points with another number of features than the model."""

@@ -1,0 +1,220 @@
+"""What one training step costs, part by part, beside what its products would take at this machine's GEMM rate.
+
+    python benchmarks/step.py                          all cases on generated data of the real sets' shapes
+    python benchmarks/step.py --case bibtex --posterior diagonal --json step.json
+
+Time does not depend on the values, so data are drawn at random in the shape of the real sets and nothing needs to be
+there but xmlgp. `limit` is the number of floating-point operations of the products over the GEMM rate measured in the
+same run, with which the parts' times can be compared on any machine.
+"""
+
+from xmlgp.threads import prefer_wide_kernels
+
+prefer_wide_kernels()
+
+import argparse  # noqa: E402 -- NumPy must be imported after the choice of its kernels
+import contextlib  # noqa: E402
+import json  # noqa: E402
+import time  # noqa: E402
+from dataclasses import dataclass  # noqa: E402
+
+import numpy as np  # noqa: E402
+import scipy.sparse as sp  # noqa: E402
+
+from xmlgp.gp import factors, products  # noqa: E402
+from xmlgp.gp.mlgpf import MLGPF  # noqa: E402
+from xmlgp.gp.posteriors import shared_diagonal  # noqa: E402
+from xmlgp.preprocess.coordinates import Coordinates  # noqa: E402
+from xmlgp.settings import Settings  # noqa: E402
+from xmlgp.threads import one_pool  # noqa: E402
+from xmlgp.training import minibatches  # noqa: E402
+from xmlgp.training.optimisers import Adam  # noqa: E402
+
+
+@dataclass(frozen=True)
+class Case:
+    """A shape of data and the settings of a step on it; `R` None stands for free inducing inputs (R = D)."""
+
+    N: int
+    D: int
+    K: int
+    nonzeros: int
+    labels: float
+    P: int
+    R: int | None = None
+    ard: bool = False
+    M: int = 500
+    B: int = 500
+
+    @property
+    def Q(self):
+        return self.R or self.D
+
+
+BIBTEX = {"N": 4880, "D": 1836, "K": 159, "nonzeros": 69, "labels": 2.4}
+DELICIOUS = {"N": 12920, "D": 500, "K": 983, "nonzeros": 18, "labels": 19}
+EURLEX = {"N": 15539, "D": 5000, "K": 3993, "nonzeros": 236, "labels": 5.3}
+CASES = {
+    "bibtex s-LINEAR": Case(**BIBTEX, P=30, R=1000),
+    "bibtex ARD P=30": Case(**BIBTEX, P=30, ard=True),
+    "bibtex ARD P=159": Case(**BIBTEX, P=159, ard=True),
+    "delicious s-LINEAR": Case(**DELICIOUS, P=100, R=250),
+    "delicious ARD": Case(**DELICIOUS, P=100, ard=True),
+    "eurlex s-LINEAR": Case(**EURLEX, P=40, R=2500, B=800),
+    "eurlex ARD": Case(**EURLEX, P=40, ard=True, B=800),
+}
+
+
+def draw(case, random):
+    """Return coordinates and labels of a case's shape."""
+
+    def sparse(columns, per_row):
+        counts = random.poisson(per_row, case.N).clip(1, columns)
+        indices = np.concatenate([random.choice(columns, count, replace=False) for count in counts])
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return sp.csr_array((np.ones(len(indices), np.float32), indices, indptr), shape=(case.N, columns))
+
+    if case.R:
+        dense = random.normal(size=(case.N, case.R)).astype(np.float32)
+        dense /= np.linalg.norm(dense, axis=1, keepdims=True)
+        coordinates = Coordinates(sp.csr_array(dense), None, np.float32)
+    else:
+        features = sparse(case.D, case.nonzeros)
+        features.data /= np.sqrt(np.repeat(np.diff(features.indptr), np.diff(features.indptr)))
+        coordinates = Coordinates(features, None, np.float32)
+    return coordinates, sparse(case.K, case.labels).astype(bool)
+
+
+def operations(case, posterior):
+    """Return the floating-point operations of the products of a step, by part."""
+    B, M, Q, P, K = case.B, case.M, case.Q, case.P, case.K
+    copies = P if posterior == "diagonal" else 1
+    return {
+        # A syrk computes half of a symmetric product.
+        "kernel": 2 * B * M * Q + M * M * Q,
+        "factorisation": copies * M**3,
+        "moments": copies * 2 * B * M * M + 2 * B * M * P + 2 * M * M * P,
+        "factors": 3 * 2 * B * K * P * (1 if copies == 1 else 2),
+        "posterior gradients": copies * (M * M * B + M * M * M) + 3 * 2 * B * M * P + 2 * M * M * P,
+        "kernel gradients": 2 * B * M * Q + 2 * M * M * Q,
+    }
+
+
+class Clock:
+    """Time spent in named functions, each less what it spent in others of them."""
+
+    def __init__(self):
+        self.seconds = {}
+        self._inner = []
+
+    @contextlib.contextmanager
+    def watch(self, *places):
+        """Replace functions, each (owner, attribute, part), by ones that are timed."""
+        saved = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
+        for (owner, name, part), (_, _, function) in zip(places, saved, strict=True):
+            setattr(owner, name, self._timed(function, part))
+        try:
+            yield
+        finally:
+            for owner, name, function in saved:
+                setattr(owner, name, function)
+
+    def _timed(self, function, part):
+        def timed(*args, **kwargs):
+            self._inner.append(0.0)
+            start = time.perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                took = time.perf_counter() - start
+                self.seconds[part] = self.seconds.get(part, 0.0) + took - self._inner.pop()
+                if self._inner:
+                    self._inner[-1] += took
+
+        return timed
+
+
+def gemm_rate():
+    """Return floating-point operations a second of a float32 product, the best of some."""
+    size = 2000
+    a = np.random.default_rng(0).random((size, size), np.float32)
+    times = []
+    for _ in range(10):
+        start = time.perf_counter()
+        a @ a
+        times.append(time.perf_counter() - start)
+    return 2 * size**3 / min(times)
+
+
+def measure(case, posterior, steps):
+    """Return the median seconds of a step, and of its parts."""
+    random = np.random.default_rng(0)
+    settings = Settings(
+        kernel="linear", ard=case.ard, posterior=posterior, factors=case.P, inducing_count=case.M, batch_size=case.B
+    )
+    coordinates, labels = draw(case, random)
+    model = MLGPF(settings)
+    inducing = np.asarray(coordinates.all()[random.choice(case.N, case.M, replace=False)])
+    parameters = model.initial(inducing, labels, random)
+    optimiser = Adam(parameters)
+    posterior_module = type(model.posterior).__module__
+    places = [
+        (minibatches, "make_batch", "gather"),
+        (products, "forward", "kernel"),
+        (products, "backward", "kernel gradients"),
+        (type(model.kernel), "forward", "kernel"),
+        (type(model.kernel), "backward", "kernel gradients"),
+        (shared_diagonal, "factorise", "factorisation"),
+        (type(model.posterior), "forward", "moments"),
+        (type(model.posterior), "backward", "posterior gradients"),
+        (type(model.posterior), "precondition", "posterior gradients"),
+        (factors, "all_labels", "factors"),
+        (factors.expectations, "logistic_gradients", "expectations"),
+        (Adam, "step", "optimiser"),
+    ]
+    assert posterior_module
+    totals, parts = [], []
+    for _ in range(steps):
+        clock = Clock()
+        rows = random.permutation(case.N)[: case.B]
+        with clock.watch(*places):
+            start = time.perf_counter()
+            batch = minibatches.make_batch(coordinates, labels, rows)
+            _, gradients = model.bound.value_and_gradients(parameters, batch, value_needed=False, preconditioned=True)
+            optimiser.step(parameters, gradients, 1e-4)
+            totals.append(time.perf_counter() - start)
+        parts.append(clock.seconds)
+    skipped = steps // 5  # the first steps warm caches up
+    names = parts[0]
+    return float(np.median(totals[skipped:])), {n: float(np.median([p[n] for p in parts[skipped:]])) for n in names}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", default="", help="only cases whose name starts so")
+    parser.add_argument("--posterior", default="shared-diagonal", choices=["shared-diagonal", "diagonal"])
+    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--json", help="write the figures into this file")
+    args = parser.parse_args()
+    results = {}
+    with one_pool():
+        for name, case in CASES.items():
+            if not name.startswith(args.case):
+                continue
+            rate = gemm_rate()
+            total, parts = measure(case, args.posterior, args.steps)
+            limits = {part: count / rate for part, count in operations(case, args.posterior).items()}
+            limit = sum(limits.values())
+            results[name] = {"gemm_gflops": rate / 1e9, "step_s": total, "limit_s": limit, "parts_s": parts}
+            print(f"{name}, {args.posterior}: {1e3 * total:.1f} ms a step, {total / limit:.2f} times the limit of")
+            print(f"  {1e3 * limit:.1f} ms at {rate / 1e9:.0f} GFLOP/s")
+            for part, seconds in parts.items():
+                beside = f"{1e3 * limits[part]:8.2f}" if part in limits else "        "
+                print(f"    {part:20s} {1e3 * seconds:8.2f} ms  limit {beside}", flush=True)
+    if args.json:
+        with open(args.json, "w") as file:
+            json.dump(results, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The estimator keeps scikit-learn's manners and gives what the library gives."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import label_ranking_average_precision_score
+from sklearn.model_selection import GridSearchCV
+
+from xmlgp.data.toy import toy_dataset
+from xmlgp.errors import SettingsError
+from xmlgp.estimators import MLGPFClassifier
+from xmlgp.settings import Settings, fields
+
+SMALL = {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    train, _ = toy_dataset()
+    return MLGPFClassifier(**SMALL).fit(train.features, train.labels)
+
+
+def test_its_parameters_are_the_settings():
+    assert MLGPFClassifier().get_params() == {spec.name: getattr(Settings(), spec.name) for spec in fields()}
+
+
+def test_it_learns(fitted):
+    _, test = toy_dataset()
+    truth = test.labels.toarray()
+    some = truth.any(axis=1)
+    scores = fitted.decision_function(test.features)
+    frequency = np.broadcast_to(truth.mean(axis=0), truth.shape)
+    learned = label_ranking_average_precision_score(truth[some], scores[some])
+    assert learned > 1.5 * label_ranking_average_precision_score(truth[some], frequency[some])
+    probabilities = fitted.predict_proba(test.features)
+    assert ((probabilities > 0) & (probabilities < 1)).all()
+    np.testing.assert_array_equal(fitted.predict(test.features), probabilities > 0.5)
+
+
+def test_dense_and_sparse_input_agree(fitted):
+    _, test = toy_dataset()
+    dense = test.features[:20].toarray()
+    np.testing.assert_allclose(
+        fitted.decision_function(dense), fitted.decision_function(sp.csr_matrix(dense)), rtol=1e-6
+    )
+
+
+def test_clone_and_grid_search():
+    train, _ = toy_dataset()
+    model = clone(MLGPFClassifier(**SMALL))
+    search = GridSearchCV(
+        model, {"factors": [2, 4]}, cv=2, scoring=lambda m, X, Y: m.predict_proba(X)[Y.toarray()].mean()
+    )
+    search.fit(train.features[:300], train.labels[:300])
+    assert search.best_params_["factors"] in (2, 4)
+
+
+def test_mistakes_are_named():
+    train, _ = toy_dataset()
+    with pytest.raises(SettingsError, match="epochs is 0"):
+        MLGPFClassifier(epochs=0).fit(train.features, train.labels)
+    with pytest.raises(SettingsError, match="X has 5 points, but Y has 4"):
+        MLGPFClassifier().fit(train.features[:5], train.labels[:4])
