@@ -42,7 +42,7 @@ def train(coordinates, labels, inducing, settings, progress=silent):
     Raises
     ------
     NumericalError
-        Where the bound stops being a number.
+        Where the bound or a parameter stops being a finite number.
     """
     random = np.random.default_rng(settings.seed)
     model = MLGPF(settings)
@@ -56,20 +56,36 @@ def train(coordinates, labels, inducing, settings, progress=silent):
     sizes = [batch_size_of_epoch(e, settings.epochs, first, settings.batch_size) for e in range(settings.epochs)]
     total = sum(-(-count // size) for size in sizes)
     history, step, start = [], 0, time.perf_counter()
-    with one_pool(), progress("train", total=total, unit="step") as bar:
+    # What overflows is not warned of on the way, but refused once it has reached the bound or the parameters.
+    quietly = np.errstate(divide="ignore", over="ignore", invalid="ignore")
+    with one_pool(), quietly, progress("train", total=total, unit="step") as bar:
         for epoch, size in enumerate(sizes):
             estimates = []
             for rows in epoch_rows(count, size, random):
                 batch = make_batch(coordinates, labels, rows, settings.negatives, random)
                 value_needed = step % BOUND_EVERY == 0 or not estimates
-                value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed, preconditioned=True)
+                try:
+                    value, gradients = model.bound.value_and_gradients(
+                        parameters, batch, value_needed, preconditioned=True
+                    )
+                except NumericalError as error:
+                    raise _diverged(error, step) from error
                 if value_needed:
                     if not np.isfinite(value):
-                        raise NumericalError(f"the bound is {value} at step {step + 1}; try a lower --learning-rate")
+                        raise _diverged(f"the bound is {value}", step)
                     estimates.append(value)
                 optimiser.step(parameters, gradients, settings.learning_rate * schedule(step / total))
                 step += 1
                 bar.update(epoch=f"{epoch + 1}/{settings.epochs}", bound=f"{estimates[-1]:.5g}")
             seconds = round(time.perf_counter() - start, 3)
             history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": seconds})
+    for name, value in parameters.items():
+        if not np.isfinite(value).all():
+            raise _diverged(f"{name} is not finite", step)
     return parameters, history
+
+
+def _diverged(reason, steps):
+    """Return the error for numbers that are no longer finite, with what to try: before any step the start is bad."""
+    advice = "try a lower --learning-rate" if steps else "try another --weighting, --lengthscale or --diagonal"
+    return NumericalError(f"after {steps} training steps: {reason}; {advice}")

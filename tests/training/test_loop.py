@@ -1,0 +1,232 @@
+"""Training: the bound rises, the seed decides, and awkward data and settings are survived or refused."""
+
+import contextlib
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import NumericalError
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.progress import silent
+from xmlgp.settings import Settings
+from xmlgp.training.loop import train
+from xmlgp.training.minibatches import make_batch
+
+#: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
+SMALL = {
+    "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
+    "epochs": 8, "batch_size": 16, "learning_rate": 0.05,
+}  # fmt: skip
+
+
+def run(dataset, progress=silent, **chosen):
+    """Preprocess and train; return settings, coordinates, start of the inducing inputs, parameters, history."""
+    settings = Settings(**SMALL | chosen)
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress)
+    return settings, coordinates, preprocessed.inducing, parameters, history
+
+
+def whole_bound(settings, coordinates, labels, parameters):
+    """The bound with all points and all labels, in double precision."""
+    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]))
+    points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
+    parameters = {name: value.astype(np.float64) for name, value in parameters.items()}
+    return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
+
+
+def start_of(settings, inducing, labels):
+    return MLGPF(settings).initial(inducing, labels, np.random.default_rng(settings.seed))
+
+
+COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, False], POSTERIORS, ["subspace", "free"]))
+
+
+@pytest.mark.parametrize(("kernel", "ard", "posterior", "inducing"), COMBINATIONS)
+def test_the_bound_rises(kernel, ard, posterior, inducing):
+    dataset = small_dataset()
+    settings, coordinates, start, parameters, history = run(
+        dataset, kernel=kernel, ard=ard, posterior=posterior, inducing=inducing, batch_size=40
+    )
+    initial = start_of(settings, start, dataset.labels)
+    before, after = (whole_bound(settings, coordinates, dataset.labels, values) for values in (initial, parameters))
+    # With all points in one batch the first entry of the history is the bound at the start.
+    assert history[0]["bound"] == pytest.approx(before, rel=1e-3)
+    assert after > history[-1]["bound"] > before
+    # As good as knowing the frequency of each label, and better.
+    frequency = dataset.labels.toarray().mean(axis=0).clip(1e-9, 1 - 1e-9)
+    entropy = -40 * (frequency * np.log(frequency) + (1 - frequency) * np.log(1 - frequency)).sum()
+    assert after - before > 0.05 * entropy
+    for name, value in parameters.items():
+        assert value.dtype == np.float32
+        assert value.shape == initial[name].shape
+        assert not np.array_equal(value, initial[name]), name
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"negatives": 2},
+        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20},
+        {"schedule": "constant"},
+        {"batch_size_first": 4},
+        {"dtype": "float64"},
+        {"weighting": "unit"},
+        {"weighting": "none"},
+        {"inducing_start": "kmeans"},
+        {"nodes": 1},
+        {"nodes": 100},
+    ],
+    ids=str,
+)
+def test_the_bound_rises_with_other_settings(chosen):
+    dataset = small_dataset()
+    settings, coordinates, start, parameters, _ = run(dataset, **chosen)
+    judge = Settings()  # of its settings the bound itself depends on the kernel and the posterior alone
+    before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, start, dataset.labels))
+    assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
+    assert {value.dtype for value in parameters.values()} == {np.dtype(settings.dtype)}
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"inducing_start": "kmeans"}, {"negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
+)
+def test_the_seed_decides_bit_for_bit(chosen):
+    dataset = small_dataset()
+    first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
+    for name in first:
+        assert first[name].tobytes() == again[name].tobytes(), name
+        assert first[name].tobytes() != other[name].tobytes(), name
+
+
+def test_training_itself_goes_by_the_seed():
+    # With as many inducing inputs as points, preprocessing leaves nothing to chance.
+    dataset = altered(rows=range(6))
+    first, other = (run(dataset, seed=seed, inducing_fixed=True) for seed in (0, 1))
+    assert first[2].tobytes() == other[2].tobytes()
+    assert first[3]["loadings"].tobytes() != other[3]["loadings"].tobytes()
+
+
+@pytest.mark.parametrize("inducing", ["subspace", "free"])
+@pytest.mark.parametrize("kernel", ["linear", "se"])
+def test_fixed_inducing_inputs_stay(inducing, kernel):
+    dataset = small_dataset()
+    settings, _, start, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
+    initial = start_of(settings, start, dataset.labels)
+    for name, value in parameters.items():
+        assert np.array_equal(value, initial[name]) == (name == "inducing"), name
+    # An SE kernel starts from points of unit length, the linear one from the points as they are.
+    length = np.linalg.norm(start, axis=1, keepdims=True) if kernel == "se" else 1
+    np.testing.assert_allclose(parameters["inducing"], start / length, rtol=1e-6)
+
+
+def altered(labels=None, features=None, rows=None):
+    """The small data set with some of its parts changed."""
+    dataset = small_dataset()
+    X, Y = dataset.features.toarray(), dataset.labels.toarray()
+    if features is not None:
+        features(X)
+    if labels is not None:
+        Y = labels(Y)
+    rows = slice(None) if rows is None else rows
+    return Dataset(sp.csr_array(X[rows]), sp.csr_array(Y[rows].astype(bool)))
+
+
+def no_features_in_some(X):
+    X[::3] = 0
+
+
+def column(value):
+    def change(Y):
+        Y[:, 2] = value
+        return Y
+
+    return change
+
+
+AWKWARD = {
+    "a label that never occurs": altered(column(False)),
+    "a label that always occurs": altered(column(True)),
+    "no label ever": altered(np.zeros_like),
+    "every label always": altered(np.ones_like),
+    "one label": altered(lambda Y: Y[:, :1]),
+    "points without features": altered(features=no_features_in_some),
+    "one point": altered(rows=[5]),
+    "fewer points than inducing inputs and than a batch": altered(rows=[5, 6, 7]),
+    "the same point many times": altered(rows=[5] * 30),
+    "two points many times": altered(rows=[5, 6] * 15),
+}
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("chosen", [{}, {"inducing": "subspace", "kernel": "se+linear", "negatives": 2}], ids=str)
+def test_awkward_data(name, posterior, chosen):
+    dataset = AWKWARD[name]
+    _, _, _, parameters, history = run(dataset, posterior=posterior, epochs=4, **chosen)
+    assert len(parameters["inducing"]) == min(6, dataset.N)
+    assert all(np.isfinite(value).all() for value in parameters.values())
+    assert len(history) == 4
+
+
+def test_more_inducing_inputs_than_dimensions():
+    # K_Z of a linear kernel is then singular.
+    for posterior in POSTERIORS:
+        run(small_dataset(D=5), posterior=posterior, inducing_count=20, ard=False)
+
+
+def test_history():
+    history = run(small_dataset(), epochs=5)[4]
+    assert [set(entry) for entry in history] == [{"epoch", "bound", "seconds"}] * 5
+    assert [entry["epoch"] for entry in history] == [1, 2, 3, 4, 5]
+    seconds = [entry["seconds"] for entry in history]
+    assert seconds == sorted(seconds)
+    assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
+
+
+def test_every_step_is_reported():
+    reports, totals = [], []
+
+    class Bar:
+        def update(self, count=1, **facts):
+            reports.append(facts)
+
+    @contextlib.contextmanager
+    def progress(label, total=None, unit="it"):
+        totals.append((label, total, unit))
+        yield Bar()
+
+    # 40 points in batches of at most 4, 8 and 16.
+    run(small_dataset(), progress, epochs=3, batch_size_first=4)
+    assert totals == [("train", 10 + 5 + 3, "step")]
+    assert [facts["epoch"] for facts in reports] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
+    assert all(float(facts["bound"]) < 0 for facts in reports)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "advice"),
+    [
+        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate$"),
+        # So few steps that the bound is computed at the first only.
+        ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate$"),
+        ({"kernel": "se", "lengthscale": 1e-300}, "^after 0 training steps: .*--lengthscale"),
+    ],
+    ids=str,
+)
+def test_what_diverges_is_refused_with_advice(chosen, advice):
+    with pytest.raises(NumericalError, match=advice):
+        run(small_dataset(), **chosen)
+
+
+def test_features_beyond_the_range_are_refused():
+    features = small_dataset().features * np.float32(1e30)
+    with pytest.raises(NumericalError, match="^after 0 training steps: .*; try another --weighting"):
+        run(Dataset(features, small_dataset().labels), weighting="none")
+    run(Dataset(features, small_dataset().labels), weighting="unit")
