@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import subspace_angles
+from sklearn.utils.extmath import randomized_svd
 
 from tests.problems import small_features
 from xmlgp.preprocess import basis as module
@@ -100,9 +101,15 @@ def test_array_and_seed(monkeypatch, way):
     assert (way == "gram") == np.array_equal(first, other)
 
 
-def test_both_ways_are_taken(monkeypatch):
+@pytest.mark.parametrize("D", [20, 21])
+def test_the_exact_way_is_taken_up_to_its_limit(monkeypatch, D):
+    calls = []
+
+    def watched(*arguments, **options):
+        calls.append(arguments)
+        return randomized_svd(*arguments, **options)
+
     monkeypatch.setattr(module, "GRAM_LIMIT", 20)
-    monkeypatch.setattr(module, "randomized_svd", lambda *_, **__: (None, None, "randomised"))
-    monkeypatch.setattr(module.np, "ascontiguousarray", lambda values, dtype: values)
-    assert isinstance(truncated_svd_basis(small_features(D=20), 3, 0), np.ndarray)
-    assert truncated_svd_basis(small_features(D=21), 3, 0) == "randomised"
+    monkeypatch.setattr(module, "randomized_svd", watched)
+    truncated_svd_basis(small_features(D=D), 3, 0)
+    assert len(calls) == (D > 20)
