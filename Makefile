@@ -2,13 +2,14 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
+DATASETS ?= bibtex delicious
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format benchmark-recipes benchmark-step clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment a purpose, made anew when the list of packages changes.
 $(VENV)/installed: setup.cfg setup.py
@@ -37,6 +38,12 @@ lint: $(VENV)/installed-lint ## check style
 format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+benchmark-recipes: $(VENV)/installed ## precision and time of the recipes on the sets in DATASETS
+	$(VENV)/bin/python benchmarks/recipes.py $(addprefix data/,$(DATASETS))
+
+benchmark-step: $(VENV)/installed ## time of a training step by part, beside its limit
+	$(VENV)/bin/python benchmarks/step.py
 
 clean: ## remove the virtual environment and what the demo made
 	rm -rf $(VENV) data/toy models/toy toy.scores

@@ -1,0 +1,35 @@
+"""The README is true: every command is in it, and its session runs as printed."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from xmlgp.cli import COMMANDS
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_command_is_described():
+    for name in COMMANDS:
+        assert f"`xmlgp {name} " in README, name
+
+
+def test_its_sessions_run_as_printed(tmp_path):
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    sessions = [block for block in blocks if "xmlgp " in block]
+    assert len(sessions) == 2
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "XMLGP_CACHE_DIR": str(tmp_path / "cache")}
+    run = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "".join(sessions)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    assert "P " in run.stdout
+    assert '"P@1"' in run.stdout
