@@ -9,7 +9,8 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import re
+import secrets
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,12 @@ DESCRIPTION = "model.json"
 
 #: Largest description that is read: real ones have some kilobytes.
 DESCRIPTION_LIMIT = 64 << 20
+
+#: All arrays of a model are floating point numbers, of either byte order.
+DTYPES = ("<f4", "<f8", ">f4", ">f8")
+
+#: Names of array files as they are written here; whatever else lies in the folder is somebody else's.
+ARRAY_FILE = re.compile(r"(preprocess|parameters)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
 def fingerprint(dataset):
@@ -91,10 +98,15 @@ class ModelFolder:
         if entry is None:
             return None
         file = self.path / entry["file"]
+        if not file.is_file():
+            raise ModelFolderError(f"{file}: the array {name} is missing")
         try:
-            array = np.load(file, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError, SyntaxError) as error:
-            raise ModelFolderError(f"{file}: the array {name} cannot be read: {error}") from error
+            # Never a pickle or an archive, and nothing that a header claims is allocated.
+            array = np.lib.format.open_memmap(file, mode="r")
+        except OSError as error:
+            raise ModelFolderError(f"{file}: the array {name} cannot be read: {error.strerror}") from error
+        except Exception as error:  # NumPy lets through whatever evaluating a damaged header raises
+            raise ModelFolderError(f"{file}: the array {name} is damaged") from error
         if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
             raise ModelFolderError(f"{file}: the array {name} is not the one that {DESCRIPTION} describes")
         return array
@@ -134,8 +146,10 @@ class ModelFolder:
         written = []
         try:
             for name, array in arrays.items():
-                file = _write_array(folder, name, array)
+                # A name of its own for every write: files of an earlier model stay as they are.
+                file = folder / f"{name}.{secrets.token_hex(4)}.npy"
                 written.append(file)
+                _write_array(file, array)
                 entry = {"file": f"arrays/{file.name}", "dtype": array.dtype.str, "shape": list(array.shape)}
                 entries[name] = entry
             description = {
@@ -160,7 +174,7 @@ class ModelFolder:
         used = {entry["file"] for entry in entries.values()}
         for file in folder.iterdir():
             # What the earlier model alone needed; a reader that still maps it keeps its own hold.
-            if f"arrays/{file.name}" not in used:
+            if ARRAY_FILE.fullmatch(file.name) and f"arrays/{file.name}" not in used:
                 file.unlink(missing_ok=True)
         return cls(path)
 
@@ -171,7 +185,7 @@ def _read_description(path):
         with open(file, "rb") as stream:
             content = stream.read(DESCRIPTION_LIMIT + 1)
         description = json.loads(content) if len(content) <= DESCRIPTION_LIMIT else None
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
     except (ValueError, RecursionError):
         description = None
@@ -195,49 +209,57 @@ def _check_description(file, description):
             # Only files directly in arrays/: a stranger's folder must not name any other.
             and entry["file"] == f"arrays/{Path(entry['file']).name}"
             and not (file.parent / entry["file"]).is_symlink()
-            and isinstance(entry.get("dtype"), str)
+            and entry.get("dtype") in DTYPES
             and isinstance(entry.get("shape"), list)
+            and all(isinstance(length, int) for length in entry["shape"])
         )
 
-    data, arrays = description.get("data"), description.get("arrays")
+    def is_epoch(entry):
+        return isinstance(entry, dict) and all(
+            isinstance(entry.get(key), int | float) for key in ("epoch", "bound", "seconds")
+        )
+
+    data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
     whole = (
-        description.get("stage") in STAGES
+        description.get("model") == "mlgpf"
+        and isinstance(description.get("written_by"), str)
+        and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
         and isinstance(data, dict)
         and all(isinstance(data.get(name), int) for name in "NDK")
         and isinstance(data.get("fingerprint"), str)
         and isinstance(arrays, dict)
         and all(map(is_entry, arrays.values()))
+        and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
+        and all(map(is_epoch, history or []))
     )
     if not whole:
         raise ModelFolderError(f"{file}: the description of the model is damaged")
 
 
-def _write_array(folder, name, array):
-    # A name of its own for every write: files of an earlier model stay as they are.
-    handle, file = tempfile.mkstemp(prefix=f"{name}.", suffix=".npy", dir=folder)
-    try:
-        with open(handle, "wb") as stream:
-            np.save(stream, np.ascontiguousarray(array) if array.ndim else array, allow_pickle=False)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except BaseException:
-        os.unlink(file)
-        raise
-    os.chmod(file, 0o644)
-    return Path(file)
+def _write_array(file, array):
+    array = np.asarray(array, order="C")
+    with _created(file) as stream:
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+        # Not by NumPy, which does not tell why it could not write all.
+        stream.write(array.data)
 
 
 def _replace(file, content):
-    handle, temporary = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     try:
-        with open(handle, "wb") as stream:
+        with _created(temporary) as stream:
             stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, file)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def _created(file):
+    """Open a new file for writing; on disk when the block ends."""
+    with open(file, "xb") as stream:
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -1,0 +1,200 @@
+"""The model folder: what is written is read back, and replaced as a whole."""
+
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.models import folder as module
+from xmlgp.models.folder import ModelFolder, fingerprint
+from xmlgp.settings import Settings
+
+DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
+HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
+SETTINGS = Settings(factors=2, learning_rate=0.125, negatives=7, ard=False)
+ARRAYS = {
+    "parameters.matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "parameters.scalar": np.array(2.5),
+    "parameters.in_fortrans_order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "parameters.deep": np.ones((2, 1, 3), np.float32),
+    "preprocess.other": np.array([-0.0, np.nan, np.inf], np.float32),
+}
+
+
+def write(path, arrays=ARRAYS, stage="trained", **facts):
+    if stage == "trained":
+        facts = {"history": HISTORY} | facts
+    return ModelFolder.write(path, settings=SETTINGS, stage=stage, data=DATA, arrays=arrays, **facts)
+
+
+def files(path):
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+def same(found, expected):
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    write(tmp_path / "deep" / "model")
+    folder = ModelFolder(tmp_path / "deep" / "model")
+    assert folder.stage == "trained"
+    assert folder.settings == SETTINGS
+    assert folder.description["data"] == DATA
+    assert folder.description["history"] == HISTORY
+    for name, array in ARRAYS.items():
+        same(folder.array(name), array)
+    parameters = folder.arrays("parameters.")
+    assert list(parameters) == ["matrix", "scalar", "in_fortrans_order", "deep"]
+    same(parameters["matrix"], ARRAYS["parameters.matrix"])
+    assert folder.array("nothing") is None
+    assert list(folder.entries("preprocess.")) == ["preprocess.other"]
+
+
+def test_arrays_are_mapped_and_read_only(tmp_path):
+    array = write(tmp_path).array("parameters.matrix")
+    assert isinstance(array, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+def test_other_programs_can_read_arrays_and_description(tmp_path):
+    folder = write(tmp_path)
+    description = json.loads((tmp_path / "model.json").read_bytes())
+    assert description["format"] == "xmlgp model folder"
+    assert description["format_version"] == 1
+    for name, array in ARRAYS.items():
+        same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
+    assert folder.description == description
+
+
+def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):
+    first = write(tmp_path, {"preprocess.a": np.ones(3), "preprocess.b": np.ones(2)}, stage="preprocessed")
+    kept, held = first.entries("preprocess.a"), first.array("preprocess.b")
+    second = write(tmp_path, {"parameters.c": np.zeros(4)}, keep=kept)
+    same(second.array("preprocess.a"), np.ones(3))
+    same(second.array("parameters.c"), np.zeros(4))
+    assert second.array("preprocess.b") is None
+    assert set(files(tmp_path)) == {"model.json", *(entry["file"] for entry in second.entries("").values())}
+    same(held, np.ones(2))  # a reader of the earlier model keeps its own hold
+
+
+def test_the_files_of_a_model_are_as_open_as_the_user_wants_them(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write(tmp_path)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE((tmp_path / file).stat().st_mode) for file in files(tmp_path)} == {0o640}
+
+
+def test_what_is_not_of_a_model_stays(tmp_path):
+    (tmp_path / "arrays" / "sub").mkdir(parents=True)
+    strangers = ["notes.txt", "arrays/thesis.npy", "arrays/parameters.npy", "arrays/sub/parameters.a.01234567.npy"]
+    for name in strangers:
+        (tmp_path / name).write_text("precious")
+    (tmp_path / "arrays" / "parameters.left.behind.01234567.npy").write_text("by an interrupted run")
+    for _ in range(2):
+        folder = write(tmp_path, {"parameters.a": np.ones(2)})
+    assert set(files(tmp_path)) == {*strangers, "model.json", folder.entries("")["parameters.a"]["file"]}
+
+
+class Interruption(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Interruption()])
+@pytest.mark.parametrize("place", ["os.fsync 0", "os.fsync 2", "os.fsync 5", "os.replace 0", "json.dumps 0"])
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_failure_in_the_middle_leaves_what_was_there(tmp_path, monkeypatch, error, place, earlier):
+    path = tmp_path / "models" / "mine"
+    if earlier:
+        write(path, {"parameters.earlier": np.arange(3.0)}, stage="preprocessed")
+    before = {file: (tmp_path / file).read_bytes() for file in files(tmp_path)}
+    function, count = place.split()
+    countdown = iter([None] * int(count) + [error])
+
+    def failing(*arguments, **options):
+        failure = next(countdown)
+        if failure is not None:
+            raise failure
+        return original(*arguments, **options)
+
+    library, name = function.split(".")
+    original = getattr(getattr(module, library), name)
+    monkeypatch.setattr(getattr(module, library), name, failing)
+    with pytest.raises(type(error)):
+        write(path)
+    monkeypatch.undo()
+    assert {file: (tmp_path / file).read_bytes() for file in files(tmp_path)} == before
+    if earlier:
+        same(ModelFolder(path).array("parameters.earlier"), np.arange(3.0))
+    else:
+        assert not (tmp_path / "models").exists()
+
+
+def test_a_description_that_cannot_be_put_in_place(tmp_path):
+    (tmp_path / "model.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write(tmp_path)
+    assert files(tmp_path) == []
+
+
+def test_a_full_disk_is_told_by_its_name(tmp_path):
+    # A limit on the size of files stands in for the disk: the write fails in its middle all the same.
+    code = """if True:
+        import resource, signal, sys
+        import numpy as np
+        from tests.models.test_folder import write
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        try:
+            write(sys.argv[1], {"parameters.large": np.ones(5000)})
+        except OSError as error:
+            sys.exit(error.errno)
+    """
+    result = subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=False)
+    assert result.returncode == errno.EFBIG
+    assert not (tmp_path / "model").exists()
+
+
+def test_fingerprint_is_of_the_content():
+    dataset = small_dataset()
+    assert fingerprint(dataset) == fingerprint(small_dataset())
+    features = dataset.features.copy()
+    features.indices, features.indptr = features.indices.astype(np.int64), features.indptr.astype(np.int64)
+    wide = Dataset(features, dataset.labels)
+    assert fingerprint(wide) == fingerprint(dataset)
+
+
+def test_fingerprint_tells_data_sets_apart():
+    dataset = small_dataset()
+    features, labels = dataset.features.toarray(), dataset.labels.toarray()
+
+    def changed(values, index):
+        copy = values.copy()
+        copy[index] = not copy[index] if copy.dtype == bool else copy[index] + 1
+        return copy
+
+    others = [
+        (features[:, ::-1], labels),
+        (features[::-1], labels[::-1]),
+        (changed(features, (0, 0)), labels),
+        (features, changed(labels, (39, 6))),
+        (np.pad(features, [(0, 0), (0, 1)]), labels),
+        (features, np.pad(labels, [(0, 0), (0, 1)])),
+        (np.pad(features, [(0, 1), (0, 0)]), np.pad(labels, [(0, 1), (0, 0)])),
+        (features, np.zeros_like(labels)),
+        (np.zeros_like(features), labels),
+    ]
+    prints = {fingerprint(Dataset(sp.csr_array(x), sp.csr_array(y))) for x, y in others}
+    assert len(prints | {fingerprint(dataset)}) == len(others) + 1
