@@ -6,7 +6,7 @@ from xmlgp.preprocess.pipeline import Preprocessed, preprocess
 from xmlgp.progress import silent
 from xmlgp.training.loop import train
 
-__all__ = ["open_preprocessed", "preprocess_model", "train_model"]
+__all__ = ["open_preprocessed", "preprocess_model", "stored_preprocessing", "train_model"]
 
 
 def preprocess_model(dataset, path, settings, progress=silent):
@@ -26,16 +26,8 @@ def preprocess_model(dataset, path, settings, progress=silent):
     -------
     ModelFolder
     """
-    if dataset.K == 0:
-        raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
-    arrays = preprocess(dataset.features, settings, progress)
-    facts = {"N": dataset.N, "D": dataset.D, "K": dataset.K, "fingerprint": fingerprint(dataset)}
-    named = {
-        f"preprocess.{name}": getattr(arrays, name)
-        for name in ("idf", "basis", "inducing")
-        if getattr(arrays, name) is not None
-    }
-    return ModelFolder.write(path, settings=settings, stage="preprocessed", data=facts, arrays=named)
+    arrays = _named(_preprocess(dataset, settings, progress))
+    return ModelFolder.write(path, settings=settings, stage="preprocessed", data=_facts(dataset), arrays=arrays)
 
 
 def open_preprocessed(path, dataset):
@@ -53,10 +45,38 @@ def open_preprocessed(path, dataset):
     return folder if folder.description["data"]["fingerprint"] == fingerprint(dataset) else None
 
 
+def stored_preprocessing(folder):
+    """Return what preprocessing left in a model folder (`Preprocessed`).
+
+    Parameters
+    ----------
+    folder : ModelFolder
+
+    Raises
+    ------
+    ModelFolderError
+        Where arrays are missing or damaged, or do not fit the settings.
+    """
+    settings, D = folder.settings, folder.description["data"]["D"]
+    idf, basis, inducing = (folder.array(f"preprocess.{name}") for name in ("idf", "basis", "inducing"))
+    fits = (
+        (idf is None) == (settings.weighting != "idf")
+        and (idf is None or idf.shape == (D,))
+        and (basis is None) == (settings.inducing == "free")
+        and (basis is None or basis.shape[1:] == (D,))
+        and inducing is not None
+        and inducing.shape[1:] == (D if basis is None else len(basis),)
+    )
+    if not fits:
+        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings")
+    return Preprocessed(idf, settings.weighting != "none", basis, inducing)
+
+
 def train_model(dataset, path, settings, progress=silent):
     """Train a model into its folder, at stage "trained", preprocessing first where that was not done.
 
-    Preprocessing is kept where it was done for the same data with the same settings.
+    Preprocessing is kept where it was done for the same data with the same settings. Until training has succeeded,
+    what the folder held before stays.
 
     Parameters
     ----------
@@ -68,22 +88,35 @@ def train_model(dataset, path, settings, progress=silent):
     ModelFolder
     """
     folder = open_preprocessed(path, dataset)
-    if folder is None or folder.settings.preprocess_part() != settings.preprocess_part():
-        folder = preprocess_model(dataset, path, settings, progress)
-    preprocessed = Preprocessed(
-        folder.array("preprocess.idf"),
-        settings.weighting != "none",
-        folder.array("preprocess.basis"),
-        folder.array("preprocess.inducing"),
-    )
+    if folder is not None and folder.settings.preprocess_part() == settings.preprocess_part():
+        preprocessed, kept, arrays = stored_preprocessing(folder), folder.entries("preprocess."), {}
+    else:
+        preprocessed, kept = _preprocess(dataset, settings, progress), {}
+        arrays = _named(preprocessed)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress)
+    arrays |= {f"parameters.{name}": value for name, value in parameters.items()}
     return ModelFolder.write(
         path,
         settings=settings,
         stage="trained",
-        data=folder.description["data"],
-        arrays={f"parameters.{name}": value for name, value in parameters.items()},
-        keep=folder.entries("preprocess."),
+        data=folder.description["data"] if kept else _facts(dataset),
+        arrays=arrays,
+        keep=kept,
         history=history,
     )
+
+
+def _preprocess(dataset, settings, progress):
+    if dataset.K == 0:
+        raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
+    return preprocess(dataset.features, settings, progress)
+
+
+def _named(preprocessed):
+    arrays = {"idf": preprocessed.idf, "basis": preprocessed.basis, "inducing": preprocessed.inducing}
+    return {f"preprocess.{name}": array for name, array in arrays.items() if array is not None}
+
+
+def _facts(dataset):
+    return {"N": dataset.N, "D": dataset.D, "K": dataset.K, "fingerprint": fingerprint(dataset)}

@@ -1,0 +1,177 @@
+"""From data to a model folder: what is kept, what is done anew, and what survives a failure."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
+from xmlgp.models import build
+from xmlgp.models.build import open_preprocessed, preprocess_model, stored_preprocessing, train_model
+from xmlgp.models.folder import ModelFolder, fingerprint
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import Settings
+from xmlgp.training.loop import train
+
+SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "epochs": 2, "batch_size": 16}
+FREE, SUBSPACE = Settings(**SMALL), Settings(**SMALL, inducing="subspace", weighting="unit")
+#: Training fails, after preprocessing that is like that of FREE.
+DIVERGENT = Settings(**SMALL | {"epochs": 4}, kernel="se", learning_rate=1e30)
+
+
+def snapshot(path):
+    return {file.relative_to(path): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def same(found, expected):
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("settings", [FREE, SUBSPACE], ids=["free", "subspace"])
+def test_preprocessing_is_stored(tmp_path, settings):
+    dataset = small_dataset()
+    folder = preprocess_model(dataset, tmp_path / "model", settings)
+    assert folder.stage == "preprocessed"
+    assert folder.settings == settings
+    assert folder.description["data"] == {"N": 40, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
+    for name in expected._fields:
+        same(getattr(stored, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("settings", [FREE, SUBSPACE], ids=["free", "subspace"])
+@pytest.mark.parametrize("before", [True, False])
+def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_path, settings, before):
+    dataset = small_dataset()
+    if before:
+        preprocess_model(dataset, tmp_path, settings)
+    folder = train_model(dataset, tmp_path, settings)
+    assert folder.stage == "trained"
+    assert folder.settings == settings
+    assert folder.description["data"] == {"N": 40, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    expected, history = train(coordinates, dataset.labels, preprocessed.inducing, settings)
+    parameters = folder.arrays("parameters.")
+    assert parameters.keys() == expected.keys()
+    for name in expected:
+        same(parameters[name], expected[name])
+    same(stored_preprocessing(folder).inducing, preprocessed.inducing)
+    assert [entry["bound"] for entry in folder.description["history"]] == [entry["bound"] for entry in history]
+
+
+def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, monkeypatch):
+    dataset = small_dataset()
+    kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
+    monkeypatch.setattr(build, "preprocess", None)
+    for changes in ({}, {"factors": 2, "kernel": "se"}):
+        folder = train_model(small_dataset(), tmp_path, Settings(**SMALL | changes))
+        assert folder.entries("preprocess.") == kept
+    assert folder.array("parameters.loadings").shape == (7, 2)
+
+
+@pytest.mark.parametrize("change", ["settings", "data", "damage"])
+def test_preprocessing_is_done_anew_where_something_changed(tmp_path, change):
+    before = preprocess_model(small_dataset(), tmp_path, FREE).array("preprocess.inducing")
+    settings, dataset = FREE, small_dataset()
+    if change == "settings":
+        settings = Settings(**SMALL, seed=1)
+    elif change == "data":
+        dataset = small_dataset(seed=1)
+    else:
+        (tmp_path / "model.json").write_text("{")
+    folder = train_model(dataset, tmp_path, settings)
+    assert (change == "damage") == np.array_equal(folder.array("preprocess.inducing"), before)
+    same(folder.array("preprocess.inducing"), preprocess(dataset.features, settings).inducing)
+    # Nothing of the earlier model is left.
+    named = {entry["file"] for entry in folder.entries("").values()}
+    assert {str(file) for file in snapshot(tmp_path)} == {"model.json", *named}
+
+
+def test_preprocessing_anew_replaces_a_trained_model(tmp_path):
+    train_model(small_dataset(), tmp_path, FREE)
+    folder = preprocess_model(small_dataset(), tmp_path, FREE)
+    assert folder.stage == "preprocessed"
+    assert not folder.arrays("parameters.")
+
+
+@pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained", "other preprocessing"])
+def test_what_was_there_survives_training_that_fails(tmp_path, earlier):
+    path = tmp_path / "model"
+    if earlier == "preprocessed":
+        preprocess_model(small_dataset(), path, FREE)
+    elif earlier != "nothing":
+        train_model(small_dataset(), path, SUBSPACE if earlier.startswith("other") else FREE)
+    before = snapshot(tmp_path)
+    with pytest.raises(NumericalError):
+        train_model(small_dataset(), path, DIVERGENT)
+    assert snapshot(tmp_path) == before
+    assert path.exists() == (earlier != "nothing")
+
+
+def test_open_preprocessed(tmp_path):
+    dataset = small_dataset()
+    assert open_preprocessed(tmp_path, dataset) is None
+    preprocess_model(dataset, tmp_path, FREE)
+    assert open_preprocessed(tmp_path, small_dataset()).stage == "preprocessed"
+    assert open_preprocessed(tmp_path, small_dataset(seed=1)) is None
+    train_model(dataset, tmp_path, FREE)
+    assert open_preprocessed(tmp_path, dataset).stage == "trained"
+    (tmp_path / "model.json").write_text("{")
+    assert open_preprocessed(tmp_path, dataset) is None
+
+
+@pytest.mark.parametrize("function", [preprocess_model, train_model])
+@pytest.mark.parametrize("size", [{"K": 0}, {"D": 0}, {"N": 0}], ids=str)
+def test_data_to_learn_nothing_from_are_refused_and_nothing_is_written(tmp_path, function, size):
+    N, D, K = ({"N": 4, "D": 5, "K": 3} | size).values()
+    nonzero = sp.csr_array(np.ones((N, D), np.float32)), sp.csr_array(np.ones((N, K), bool))
+    with pytest.raises(SettingsError, match="^there is nothing to learn"):
+        function(Dataset(*nonzero), tmp_path / "model", FREE)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "array"),
+    [
+        (FREE, "idf", None),
+        (FREE, "idf", np.ones(24)),
+        (FREE, "idf", np.ones((25, 1))),
+        (FREE, "inducing", None),
+        (FREE, "inducing", np.ones((6, 24))),
+        (FREE, "inducing", np.ones(25)),
+        (FREE, "inducing", np.array(1.0)),
+        (FREE, "basis", np.ones((9, 25))),
+        (SUBSPACE, "basis", None),
+        (SUBSPACE, "basis", np.ones((9, 24))),
+        (SUBSPACE, "basis", np.ones((8, 25))),
+        (SUBSPACE, "basis", np.array(1.0)),
+        (SUBSPACE, "inducing", np.ones((6, 25))),
+        (SUBSPACE, "idf", np.ones(25)),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):
+    folder = preprocess_model(small_dataset(), tmp_path, settings)
+    arrays = folder.arrays("") | {f"preprocess.{name}": array}
+    arrays = {key: value for key, value in arrays.items() if value is not None}
+    folder = ModelFolder.write(
+        tmp_path, settings=settings, stage="preprocessed", data=folder.description["data"], arrays=arrays
+    )
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit its settings$"):
+        stored_preprocessing(folder)
+    with pytest.raises(ModelFolderError):
+        train_model(small_dataset(), tmp_path, settings)
+
+
+def test_a_description_of_other_data_is_found_out(tmp_path):
+    preprocess_model(small_dataset(), tmp_path, FREE)
+    description = json.loads((tmp_path / "model.json").read_text())
+    description["data"]["D"] = 26
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="do not fit"):
+        train_model(small_dataset(), tmp_path, FREE)
