@@ -1,13 +1,14 @@
 """Scoring points with a trained model: utilities or probabilities of the top labels, in bounded memory."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.gp import expectations
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.products import Points
+from xmlgp.models.build import stored_preprocessing
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.preprocess.pipeline import Preprocessed
 
 __all__ = ["OUTPUTS", "Predictor", "top_labels"]
 
@@ -52,15 +53,21 @@ class Predictor:
         Raises
         ------
         ModelFolderError
-            Where the model was preprocessed but not trained yet.
+            Where the model was preprocessed but not trained yet, or is damaged.
         """
         if folder.stage != "trained":
             raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
-        settings = folder.settings
-        preprocessed = Preprocessed(
-            folder.array("preprocess.idf"), settings.weighting != "none", folder.array("preprocess.basis"), None
-        )
-        return cls(settings, preprocessed, folder.arrays("parameters."), folder.description["data"]["D"])
+        preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
+        D, K = (folder.description["data"][name] for name in "DK")
+        try:
+            predictor = cls(folder.settings, preprocessed, parameters, D)
+            # No points at all are scored by arrays of the right shapes only.
+            fits = predictor.utilities(sp.csr_array((0, D), dtype=np.float32))[0].shape == (0, K)
+        except (LookupError, TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
+        return predictor
 
     def check(self, feature_count):
         """Raise SettingsError for points with another number of features than the model."""
@@ -129,7 +136,7 @@ class Predictor:
 
 
 def top_labels(scores, std, k):
-    """Return the k labels of highest score of each point, best first (`Scores`).
+    """Return the k labels of highest score of each point, best first, equal ones by label (`Scores`).
 
     Parameters
     ----------
@@ -140,6 +147,10 @@ def top_labels(scores, std, k):
     """
     if k < scores.shape[1]:
         labels = np.argpartition(scores, -k, axis=1)[:, -k:]
+        # Where more labels than k reach the least of these scores, the partition chose among them at random.
+        least = np.take_along_axis(scores, labels, axis=1).min(axis=1, keepdims=True)
+        tied = np.flatnonzero(np.count_nonzero(scores >= least, axis=1) > k)
+        labels[tied] = np.argsort(-scores[tied], axis=1, kind="stable")[:, :k]
         labels.sort(axis=1)
     else:
         labels = np.broadcast_to(np.arange(k), (len(scores), k))

@@ -1,0 +1,279 @@
+"""Predictions against Monte Carlo over q(u) and p(h* | u), from dense formulas written here."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.special import expit
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from tests.gp.reference import inducing_posterior, random_parameters
+from tests.problems import STEADY, small_dataset, small_features
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.models.build import preprocess_model, train_model
+from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction import predictor as module
+from xmlgp.prediction.predictor import Predictor, top_labels
+from xmlgp.settings import Settings
+
+D, K, M, R, P = 25, 7, 5, 6, 3
+SMALL = {"inducing_count": M, "basis_size": R, "factors": P, "dtype": "float64", "epochs": 1}
+NEW = small_features(8, D, seed=9)
+DRAWS = 20_000
+
+
+def model(path, **chosen):
+    """A model folder whose parameters are random, not trained, so that nothing about them is small or symmetric."""
+    settings = Settings(**SMALL | chosen)
+    folder = preprocess_model(small_dataset(D=D, K=K), path, settings)
+    inducing = folder.array("preprocess.inducing").astype(float)
+    random = np.random.default_rng(3)
+    _, parameters = random_parameters(
+        random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K
+    )
+    return write(folder, {f"parameters.{name}": value.astype(settings.dtype) for name, value in parameters.items()})
+
+
+def write(folder, changes, settings=None):
+    """Store changed arrays, or remove those that are None."""
+    stored = {name: value for name, value in (folder.arrays("") | changes).items() if value is not None}
+    return ModelFolder.write(
+        folder.path,
+        settings=settings or folder.settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays=stored,
+        history=[{"epoch": 1, "bound": -1.0, "seconds": 0.0}],
+    )
+
+
+def covariance(parameters, settings, left, right, basis):
+    """The kernel in feature space. Where features are weighed, what lies outside the subspace has weight one."""
+    total = 0
+    for term in settings.kernel.split("+"):
+        relevance = np.exp(parameters.get(f"kernel.{term}.log_relevance", np.zeros(len(basis))))
+        metric = np.eye(left.shape[1]) + basis.T @ ((relevance - 1)[:, None] * basis)
+        variance = np.exp(parameters[f"kernel.{term}.log_variance"])
+        if term == "linear":
+            total = total + variance * left @ metric @ right.T
+        else:
+            difference = left[:, None] - right
+            squares = np.einsum("ijd,de,ije->ij", difference, metric, difference)
+            total = total + variance * np.exp(-squares / (2 * np.exp(2 * parameters["kernel.se.log_lengthscale"])))
+    return total
+
+
+def utilities_by_monte_carlo(folder, features):
+    """Draws of f for each point, from q(u) and then p(h* | u): DRAWS×N×K."""
+    settings, parameters = folder.settings, folder.arrays("parameters.")
+    points = TfidfTransformer().fit(small_features(40, D)).transform(features).toarray()
+    basis = np.eye(D) if settings.inducing == "free" else folder.array("preprocess.basis").astype(float)
+    inducing = parameters["inducing"] @ basis
+    prior = covariance(parameters, settings, inducing, inducing, basis)
+    cross = covariance(parameters, settings, points, inducing, basis)
+    own = covariance(parameters, settings, points, points, basis)
+    weights = np.linalg.solve(prior, cross.T).T
+    left_over = np.diag(own) - np.einsum("im,im->i", weights, cross)
+    random = np.random.default_rng(0)
+    latent = np.empty((DRAWS, len(points), P))
+    for p in range(P):
+        mean, spread = inducing_posterior(settings.posterior, parameters, prior, p)
+        u = random.multivariate_normal(mean, spread, DRAWS, method="cholesky")
+        latent[:, :, p] = u @ weights.T + np.sqrt(np.maximum(left_over, 0)) * random.normal(size=(DRAWS, len(points)))
+    return latent @ parameters["loadings"].T + parameters["bias"]
+
+
+def agree(found, draws):
+    """Hold means of draws against what they should be, and not merely for want of precision."""
+    error = draws.std(axis=0) / np.sqrt(DRAWS)
+    assert np.abs((found - draws.mean(axis=0)) / error).max() < 5
+    assert error.max() < 0.05 * np.ptp(found)
+
+
+COMBINATIONS = list(itertools.product(POSTERIORS, ["free", "subspace"], [("linear", True), ("se+linear", False)]))
+
+
+@pytest.mark.parametrize(("posterior", "inducing", "kernel"), COMBINATIONS)
+def test_against_monte_carlo(tmp_path, posterior, inducing, kernel):
+    folder = model(tmp_path, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
+    draws = utilities_by_monte_carlo(folder, NEW)
+    predictor = Predictor.open(folder)
+    mean, variance = predictor.utilities(NEW)
+    agree(mean, draws)
+    agree(variance, (draws - mean) ** 2)
+
+    utility, std = predictor.score(NEW, "utility", with_std=True)
+    np.testing.assert_array_equal(utility, mean)
+    np.testing.assert_allclose(std, np.sqrt(variance))
+    probability, std = predictor.score(NEW, "probability", with_std=True)
+    draws = expit(draws)
+    agree(probability, draws)
+    agree(std**2, (draws - probability) ** 2)
+
+
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_deviations_are_optional(tmp_path, output):
+    predictor = Predictor.open(model(tmp_path))
+    scores, nothing = predictor.score(NEW, output)
+    assert nothing is None
+    np.testing.assert_array_equal(scores, predictor.score(NEW, output, with_std=True)[0])
+    assert next(predictor.top(NEW, 3, output)).std is None
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
+    folder = model(tmp_path, posterior=posterior)
+    nothing = sp.csr_array((2, D), dtype=np.float32)
+    mean, variance = Predictor.open(folder).utilities(nothing)
+    np.testing.assert_allclose(mean, np.tile(folder.array("parameters.bias"), (2, 1)))
+    # A linear kernel knows the value at the origin exactly.
+    np.testing.assert_allclose(variance, 0, atol=1e-12)
+    probability, std = Predictor.open(folder).score(nothing, "probability", with_std=True)
+    np.testing.assert_allclose(probability, expit(mean), rtol=1e-9)
+    assert np.abs(std).max() < 1e-6
+
+
+def test_no_points_at_all(tmp_path):
+    predictor = Predictor.open(model(tmp_path))
+    assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
+
+
+def test_single_precision_agrees_with_double(tmp_path):
+    double = Predictor.open(model(tmp_path / "double"))
+    single = Predictor.open(model(tmp_path / "single", dtype="float32"))
+    for output in ("utility", "probability"):
+        for found, expected in zip(single.score(NEW, output, True), double.score(NEW, output, True), strict=True):
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_trained_model_knows_its_training_points(tmp_path):
+    dataset = small_dataset(D=D, K=K)
+    folder = train_model(dataset, tmp_path, Settings(**SMALL | {"epochs": 60, "learning_rate": 0.05}))
+    probability = Predictor.open(folder).score(dataset.features, "probability")[0]
+    labels = dataset.labels.toarray()
+    surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
+    frequency = labels.mean(axis=0)
+    assert surprise < -0.8 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
+
+
+@pytest.mark.parametrize("k", [1, 3, K, None, 1000])
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
+    predictor = Predictor.open(model(tmp_path))
+    (scores,) = predictor.top(NEW, k, output, with_std=True)
+    values, std = predictor.score(NEW, output, with_std=True)
+    kept = min(k or K, K)
+    order = np.argsort(-values, axis=1)[:, :kept]
+    assert (scores.N, scores.K) == (8, K)
+    np.testing.assert_array_equal(np.diff(scores.indptr), kept)
+    np.testing.assert_array_equal(scores.labels.reshape(8, kept), order)
+    np.testing.assert_array_equal(scores.scores.reshape(8, kept), np.take_along_axis(values, order, axis=1))
+    np.testing.assert_array_equal(scores.std.reshape(8, kept), np.take_along_axis(std, order, axis=1))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 6 * K * 8 * 3, 1 << 40])
+def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, chunk_bytes):
+    predictor = Predictor.open(model(tmp_path, posterior="cholesky", inducing="subspace"))
+    (whole,) = predictor.top(NEW, 3, with_std=True)
+    monkeypatch.setattr(module, "CHUNK_BYTES", chunk_bytes)
+    pieces = list(predictor.top(NEW, 3, with_std=True))
+    assert len(pieces) > 1 or chunk_bytes > 10**6
+    assert sum(piece.N for piece in pieces) == 8
+    for name in ("labels", "scores", "std"):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces])
+        np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
+
+
+ranked = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
+    lambda shape: arrays(np.float32, shape, elements=st.sampled_from([-np.inf, -1, 0, -0.0, 1, 2]))
+)
+
+
+@STEADY
+@given(ranked, st.data())
+def test_equal_scores_go_to_the_lower_label(scores, data):
+    k = data.draw(st.integers(1, scores.shape[1]))
+    std = np.arange(scores.size, dtype=np.float32).reshape(scores.shape)
+    top = top_labels(scores, std, k)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(top.labels.reshape(-1, k), expected)
+    np.testing.assert_array_equal(top.scores.reshape(-1, k), np.take_along_axis(scores, expected, axis=1))
+    np.testing.assert_array_equal(top.std.reshape(-1, k), np.take_along_axis(std, expected, axis=1))
+
+
+def test_many_equal_scores_go_to_the_lower_labels():
+    # More than a partition sorts on its way.
+    scores = np.zeros((3, 1000))
+    scores[:, 900] = 1
+    top = top_labels(scores, None, 6)
+    np.testing.assert_array_equal(top.labels.reshape(3, 6), [[900, 0, 1, 2, 3, 4]] * 3)
+
+
+@pytest.mark.parametrize("wrong", [0, D - 1, D + 1])
+def test_points_with_another_number_of_features_are_refused(tmp_path, wrong):
+    predictor = Predictor.open(model(tmp_path))
+    expected = f"^the points have {wrong} features, but the model was trained on {D}$"
+    with pytest.raises(SettingsError, match=expected):
+        predictor.check(wrong)
+    with pytest.raises(SettingsError, match=expected):
+        list(predictor.top(sp.csr_array((1, wrong), dtype=np.float32), 3))
+
+
+def test_a_model_not_trained_yet_is_refused(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path / "mine", Settings(**SMALL))
+    with pytest.raises(ModelFolderError, match="mine: the model is preprocessed, but not trained yet$"):
+        Predictor.open(folder)
+
+
+DAMAGE = {
+    "inducing": [None, (M - 1, D), (M, D - 1), (D,), ()],
+    "loadings": [None, (K - 1, P), (K, P + 1), (K,), (K, P, 1)],
+    "bias": [None, (K - 1,), (K + 1,), (K, 2)],
+    "posterior.mean": [None, (M + 1, P), (M, P + 1), (M,), ()],
+    "kernel.linear.log_variance": [None, (2,)],
+    "kernel.linear.log_relevance": [None, (D + 1,), (D, 2)],
+}
+POSTERIOR_DAMAGE = {
+    "shared-diagonal": ("posterior.log_diagonal", [None, (M + 1,), (2, 3, 4)]),
+    "diagonal": ("posterior.log_diagonal", [None, (P + 1, M), (P, M - 1)]),
+    "cholesky": ("posterior.factor", [None, (P + 1, M, M), (P, M + 1, M + 1), (P, M, M - 1), (M,), ()]),
+}
+CASES = [("shared-diagonal", name, shape) for name, shapes in DAMAGE.items() for shape in shapes]
+CASES += [(posterior, name, shape) for posterior, (name, shapes) in POSTERIOR_DAMAGE.items() for shape in shapes]
+
+
+@pytest.mark.parametrize(("posterior", "name", "shape"), CASES)
+def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape):
+    folder = model(tmp_path, posterior=posterior)
+    folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+@pytest.mark.parametrize("changes", [{"kernel": "se"}, {"posterior": "cholesky"}, {"posterior": "diagonal"}], ids=str)
+def test_settings_of_another_model_are_refused(tmp_path, changes):
+    folder = model(tmp_path)
+    with pytest.raises(ModelFolderError, match="do not fit"):
+        Predictor.open(write(folder, {}, Settings(**vars(folder.settings) | changes)))
+
+
+def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
+    folder = write(model(tmp_path), {"preprocess.idf": np.ones(D - 1)})
+    with pytest.raises(ModelFolderError, match="do not fit its settings"):
+        Predictor.open(folder)
+
+
+def test_the_number_of_labels_that_the_description_claims_is_checked(tmp_path):
+    model(tmp_path)
+    description = json.loads((tmp_path / "model.json").read_text())
+    description["data"]["K"] = K + 1
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="do not fit each other"):
+        Predictor.open(ModelFolder(tmp_path))
