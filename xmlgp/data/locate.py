@@ -1,5 +1,6 @@
 """Where the parts of a data set are: a user names a file, or a folder that holds train.txt and test.txt."""
 
+import os
 from pathlib import Path
 
 from xmlgp.errors import XmlgpError
@@ -27,7 +28,8 @@ def locate(path, part):
         Where a folder has no such file.
     """
     folder = Path(path)
-    if str(path) == "-" or not folder.is_dir():
+    # Not folder.is_dir(): an empty name, as of a variable not set, is no folder, but Path takes it for the current one.
+    if str(path) == "-" or not os.path.isdir(path):
         return str(path)
     for name in (f"{part}.txt", f"{part}.txt.gz"):
         if (folder / name).is_file():
