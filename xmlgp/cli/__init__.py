@@ -42,6 +42,13 @@ class _Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def main(self, *arguments, **options):
+        for stream in (sys.stdout, sys.stderr):
+            # A locale that lacks ℓ or Σ shows a question mark in their place.
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="replace")
+        return super().main(*arguments, **options)
+
     def invoke(self, context):
         try:
             return super().invoke(context)
@@ -52,6 +59,8 @@ class _Commands(click.Group):
             # standard output at exit, so that goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             context.exit(128 + 13)
+        except MemoryError as error:
+            raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error

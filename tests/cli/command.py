@@ -1,0 +1,59 @@
+"""How the tests of the subcommands run them, within the process or as one of their own, and what they run them on."""
+
+import os
+import subprocess
+import sys
+
+from click.testing import CliRunner
+
+from xmlgp.cli import main
+
+__all__ = ["CATALOGUE", "SMALL", "run", "said", "spawn"]
+
+#: Sizes for the data of `tests.problems.small_dataset`.
+SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16"]
+
+CATALOGUE = """
+datasets:
+  known:
+    title: has the shape of the small data set
+    shape: {N: 40, N_test: 9, D: 25, K: 7}
+    propensity: {A: 0.6, B: 2.6}
+    max_mb: 1
+    files: {train: {}, test: {}}
+    recipes:
+      s-SMALL: {seed: 5}
+recipes:
+  default:
+    settings: {factors: 2, inducing_count: 5, epochs: 1}
+  s-SMALL:
+    settings: {inducing: subspace, basis_size: 9, inducing_count: 6, factors: 3, epochs: 2, ard: false}
+"""
+
+
+def run(*arguments, stdin=None):
+    """Run xmlgp within the process; what is not an ordinary end comes up as an error of the test."""
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def said(result, status=1):
+    """The one line that a failing command says, without `Error: `."""
+    assert result.exit_code == status, result.output
+    assert result.stdout == ""
+    *usage, line = result.stderr.splitlines()
+    if status == 1:
+        assert usage == []
+    else:
+        assert usage[0].startswith("Usage: ")
+    assert line.startswith("Error: ")
+    return line.removeprefix("Error: ")
+
+
+def spawn(*arguments, **options):
+    """Run xmlgp as a process of its own."""
+    command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
+    environment = os.environ | options.pop("environment", {})
+    return subprocess.run(command, env=environment, capture_output=True, check=False, **options)
