@@ -86,7 +86,10 @@ class Settings:
     epochs: int = _setting(40, "Passes over the data.", minimum=1)
     batch_size: int = _setting(500, "Points a minibatch.", minimum=1)
     batch_size_first: int | None = _setting(
-        None, "Points a minibatch of the first epoch, growing to the batch size by the last.", minimum=1, optional=True
+        None,
+        "Points a minibatch of the first epoch, growing to the batch size by the last; when not given all are alike.",
+        minimum=1,
+        optional=True,
     )
     dtype: str = _setting("float32", "Precision of training.", choices=("float32", "float64"))
     seed: int = _setting(0, "Seed of everything random.", minimum=0, maximum=SEED_LIMIT, preprocess=True)

@@ -21,7 +21,8 @@ class _LabelCount(click.ParamType):
 
     def convert(self, value, param, context):
         """Return the number, or None for all."""
-        if value == "all":
+        # The help shows the name of this type in capitals.
+        if value.lower() == "all":
             return None
         try:
             k = int(value)

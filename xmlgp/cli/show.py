@@ -42,6 +42,6 @@ def show(model, as_json):
 
 def _table(title, rows):
     click.echo(title)
-    width = max(len(name) for name, _ in rows)
+    width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         click.echo(f"  {name:{width}}  {value}")

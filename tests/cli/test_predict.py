@@ -1,0 +1,202 @@
+"""`xmlgp predict`: the whole way from data to scores, kinds of input and output, and how it fails."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.cli.command import run, said
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.models.build import train_model
+from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import read_scores
+from xmlgp.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    settings = Settings(factors=3, inducing_count=6, epochs=2, batch_size=16)
+    return train_model(small_dataset(), tmp_path_factory.mktemp("trained"), settings).path
+
+
+@pytest.fixture(autouse=True)
+def _model(place, trained):
+    shutil.copytree(trained, "model")
+
+
+def lines(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_scores_are_those_of_the_library():
+    result = run("predict", "model", "data/test.txt")
+    assert (result.exit_code, result.stderr) == (0, "")
+    header, *points = lines(result.stdout)
+    assert header == ["9", "7"]
+    values, _ = Predictor.open(ModelFolder("model")).score(read_dataset("data/test.txt").features)
+    assert [len(point) for point in points] == [5] * 9
+    for point, expected in zip(points, values, strict=True):
+        order = np.argsort(-expected)[:5]
+        assert point == [f"{label}:{expected[label]:.7g}" for label in order]
+
+
+@pytest.mark.parametrize(("k", "count"), [("1", 1), ("7", 7), ("all", 7), ("ALL", 7), ("1000", 7)])
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_options(k, count, output):
+    result = run("predict", "model", "data", "-k", k, "--output", output, "--with-std", "-o", "scores")
+    assert (result.exit_code, result.output) == (0, "")
+    scores = read_scores("scores")
+    predictor = Predictor.open(ModelFolder("model"))
+    values, std = predictor.score(read_dataset("data/test.txt").features, output, with_std=True)
+    assert (np.diff(scores.indptr) == count).all()
+    rows = np.repeat(np.arange(9), count)
+    np.testing.assert_allclose(scores.scores, values[rows, scores.labels], rtol=1e-6)
+    np.testing.assert_allclose(scores.std, std[rows, scores.labels], rtol=1e-6)
+    if output == "probability":
+        assert (scores.scores > 0).all()
+        assert (scores.scores < 1).all()
+
+
+def test_the_whole_way_with_a_subspace_and_separate_preprocessing():
+    assert run("preprocess", "data", "s", "--recipe", "s-SMALL", "-M", "40", "-R", "25").exit_code == 0
+    assert run("train", "data", "s", "--epochs", "100").exit_code == 0
+    # On its own training points a model must rank better than the frequencies of labels alone.
+    assert run("predict", "s", "data/train.txt", "-o", "s.scores").exit_code == 0
+    result = run("evaluate", "s.scores", "data/train.txt", "--train", "data/train.txt", "--json")
+    labels = small_dataset().labels.toarray()
+    labelled = labels[labels.any(axis=1)]
+    assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
+
+
+def test_kinds_of_input_and_output_agree(tmp_path):
+    text = (tmp_path / "data" / "test.txt").read_bytes()
+    (tmp_path / "test.txt.gz").write_bytes(gzip.compress(text))
+    expected = run("predict", "model", "data/test.txt").stdout
+    assert run("predict", "model", "data").stdout == expected
+    assert run("predict", "model", "test.txt.gz").stdout == expected
+    assert run("predict", "model", "-", stdin=text).stdout == expected
+    assert run("predict", "model", "-", stdin=gzip.compress(text)).stdout == expected
+    assert run("predict", "model", "data", "-o", "plain.scores").stdout == ""
+    assert run("predict", "model", "data", "--out", "packed.scores.gz").stdout == ""
+    assert run("predict", "model", "data", "-o", "-").stdout == expected
+    assert (tmp_path / "plain.scores").read_text() == expected
+    assert gzip.decompress((tmp_path / "packed.scores.gz").read_bytes()).decode() == expected
+
+
+def test_labels_are_not_looked_at_and_need_not_be_known(tmp_path):
+    expected = run("predict", "model", "data").stdout
+    features = read_dataset("data/test.txt").features
+    for K in (7, 0, 3):
+        write_dataset("new.txt", Dataset(features, sp.csr_array((9, K), dtype=bool)))
+        result = run("predict", "model", "new.txt")
+        assert result.stdout == expected
+        assert result.stderr == ("new.txt has 3 labels, but the model was trained on 7\n" if K == 3 else "")
+        assert run("predict", "model", "new.txt", "-q").stderr == ""
+
+
+def test_points_without_features_and_no_points(tmp_path):
+    (tmp_path / "new.txt").write_text("2 25 7\n\n0:1\n".replace("0:1", " 0:1"))
+    header, bare, _ = lines(run("predict", "model", "new.txt", "-k", "all").stdout)
+    bias = ModelFolder("model").array("parameters.bias")
+    assert bare == [f"{label}:{bias[label]:.7g}" for label in np.argsort(-bias, kind="stable")]
+    (tmp_path / "none.txt").write_text("0 25 7\n")
+    assert run("predict", "model", "none.txt").stdout == "0 7\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["model"], "Missing argument 'DATA'."),
+        (["model", "data", "-k", "0"], "Invalid value for '-k': '0' is neither a positive whole number nor all."),
+        (["model", "data", "-k", "-1"], "Invalid value for '-k'"),
+        (["model", "data", "-k", "1.5"], "Invalid value for '-k'"),
+        (["model", "data", "-k", "every"], "Invalid value for '-k'"),
+        (["model", "data", "--output", "odds"], "Invalid value for '--output': 'odds' is not one of"),
+        (["model", "data", "--recipe", "x"], "No such option"),
+    ],
+)
+def test_wrong_usage(arguments, reason):
+    assert said(run("predict", *arguments), status=2).startswith(reason)
+
+
+def test_folders_that_are_not_a_trained_model(tmp_path):
+    run("preprocess", "data", "half", "--recipe", "s-SMALL")
+    for path in ("data", "nowhere", "data/train.txt", ""):
+        assert said(run("predict", path, "data")) == f"{path or '.'}: there is no model here (no model.json)"
+    assert said(run("predict", "half", "data")) == "half: the model is preprocessed, but not trained yet"
+    # A slip that everybody makes once.
+    assert said(run("predict", "data", "model")).startswith("data: there is no model here")
+    (tmp_path / "model" / "model.json").write_text("{")
+    assert said(run("predict", "model", "data")) == "model/model.json: this is not the description of an xmlgp model"
+
+
+def test_a_damaged_array(tmp_path):
+    file = next((tmp_path / "model" / "arrays").glob("parameters.bias.*"))
+    file.write_bytes(file.read_bytes()[:-1])
+    reason = said(run("predict", "model", "data"))
+    assert reason == f"model/arrays/{file.name}: the array parameters.bias is damaged"
+
+
+FAILURES = {
+    "other features": ("1 24 7\n 0:1\n", "the points have 24 features, but the model was trained on 25"),
+    "a bad line": ("3 25 7\n 0:1\n 0:1\n 0:x\n", "new.txt:4: "),
+    "too few points": ("3 25 7\n 0:1\n", "new.txt:3: the file ends after 1 points, its first line announces 3"),
+    "too many points": ("1 25 7\n 0:1\n 0:1\n", "new.txt:3: one point more than the 1 that the first line announces"),
+    "features too large": ("1 25 7\n 0:1 1:3e39\n", "new.txt:2: "),
+}
+
+
+@pytest.mark.parametrize("earlier", [None, "scores of an earlier model"])
+@pytest.mark.parametrize("name", FAILURES)
+def test_a_failure_leaves_the_output_as_it_was(tmp_path, name, earlier):
+    text, reason = FAILURES[name]
+    (tmp_path / "new.txt").write_text(text)
+    (tmp_path / "out").mkdir()
+    if earlier:
+        (tmp_path / "out" / "scores").write_text(earlier)
+    assert said(run("predict", "model", "new.txt", "-o", "out/scores")).startswith(reason)
+    assert {file.name: file.read_text() for file in (tmp_path / "out").iterdir()} == (
+        {"scores": earlier} if earlier else {}
+    )
+
+
+def test_a_failure_midway_leaves_no_output(tmp_path, monkeypatch):
+    def half(self, features, *arguments):
+        yield from original(self, features[:4], *arguments)
+        raise MemoryError
+
+    original = Predictor.top
+    monkeypatch.setattr(Predictor, "top", half)
+    assert said(run("predict", "model", "data", "-o", "scores.gz")) == "there is not enough memory"
+    assert [file.name for file in tmp_path.iterdir() if "scores" in file.name or file.name.startswith(".")] == []
+
+
+def test_output_that_cannot_be_written():
+    assert said(run("predict", "model", "data", "-o", "no/such/scores")) == "no/such/scores: No such file or directory"
+    assert said(run("predict", "model", "data", "-o", "data")) == "data: Is a directory"
+    if os.path.exists("/dev/full"):
+        assert said(run("predict", "model", "data", "-o", "/dev/full")).startswith("no space left on the disk")
+
+
+def test_a_reader_that_has_seen_enough_is_nothing_to_complain_of(tmp_path):
+    dataset = read_dataset("data/test.txt")
+    write_dataset("long.txt", Dataset(*(sp.csr_array(sp.vstack([part] * 500)) for part in vars(dataset).values())))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "xmlgp", "predict", "model", "long.txt", "-k", "all"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout.readline() == b"4500 7\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 128 + 13

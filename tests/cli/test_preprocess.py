@@ -1,0 +1,168 @@
+"""`xmlgp preprocess`: options, recipes, kinds of input, and what is said when something is wrong."""
+
+import gzip
+import os
+
+import numpy as np
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.models.build import preprocess_model
+from xmlgp.models.folder import ModelFolder
+from xmlgp.settings import PREPROCESS_FIELDS, Settings
+
+pytestmark = pytest.mark.usefixtures("place")
+
+SIZES = ["-M", "6", "-R", "9"]
+
+
+def arrays(path):
+    return {name: np.array(array) for name, array in ModelFolder(path).arrays("").items()}
+
+
+def test_the_folder_is_that_of_the_library(tmp_path):
+    result = run("preprocess", "data/train.txt", "models/a", *SIZES, "--inducing", "subspace")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "models/a: preprocessed; `xmlgp train data/train.txt models/a` goes on\n"
+    expected = preprocess_model(
+        small_dataset(), "b", Settings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1)
+    )
+    folder = ModelFolder("models/a")
+    assert folder.stage == "preprocessed"
+    assert folder.settings == expected.settings  # those of the recipe `default` among them
+    assert folder.description["data"] == expected.description["data"]
+    for name, array in arrays("b").items():
+        np.testing.assert_array_equal(folder.array(name), array)
+
+
+def test_quiet_says_nothing():
+    result = run("preprocess", "data", "model", *SIZES, "-q")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_every_option_reaches_its_setting():
+    given = {
+        "weighting": "none", "inducing": "subspace", "basis_size": 8, "inducing_count": 4, "inducing_start": "rows",
+        "seed": 3,
+    }  # fmt: skip
+    assert given.keys() == set(PREPROCESS_FIELDS)
+    options = [word for name, value in given.items() for word in ("--" + name.replace("_", "-"), str(value))]
+    assert run("preprocess", "data", "model", *options).exit_code == 0
+    assert ModelFolder("model").settings.preprocess_part() == given
+
+
+def test_a_recipe_and_options_that_win_over_it():
+    assert run("preprocess", "data", "model", "--recipe", "s-SMALL", "-M", "4").exit_code == 0
+    assert ModelFolder("model").settings == Settings(
+        inducing="subspace", basis_size=9, inducing_count=4, factors=3, epochs=2, ard=False, seed=5
+    )
+
+
+@pytest.mark.parametrize("cache", ["--cache", "--no-cache"])
+@pytest.mark.parametrize("data", ["data", "data/", "data/train.txt", "data/train.txt.gz", "packed", "-"])
+def test_kinds_of_input(tmp_path, data, cache):
+    assert run("preprocess", "data/train.txt", "expected", *SIZES).exit_code == 0
+    text = (tmp_path / "data" / "train.txt").read_bytes()
+    (tmp_path / "packed").mkdir()
+    for name in ("data/train.txt.gz", "packed/train.txt.gz"):
+        (tmp_path / name).write_bytes(gzip.compress(text))
+    result = run("preprocess", data, "model", *SIZES, cache, stdin=text if data == "-" else None)
+    assert result.exit_code == 0
+    for name, array in arrays("expected").items():
+        np.testing.assert_array_equal(arrays("model")[name], array)
+
+
+def test_compressed_standard_input(tmp_path):
+    text = gzip.compress((tmp_path / "data" / "train.txt").read_bytes())
+    assert run("preprocess", "-", "model", *SIZES, stdin=text).exit_code == 0
+    assert ModelFolder("model").description["data"]["N"] == 40
+
+
+WRONG_USAGE = [
+    ([], "Missing argument 'DATA'."),
+    (["data"], "Missing argument 'MODEL'."),
+    (["data", "model", "more"], "Got unexpected extra argument (more)"),
+    (["data", "model", "--factors", "3"], "No such option"),
+    (["data", "model", "-M", "0"], "Invalid value for '-M' / '--inducing-count': 0 is not in the range x>=1."),
+    (["data", "model", "-M", "many"], "Invalid value for '-M' / '--inducing-count': 'many' is not a valid int"),
+    (["data", "model", "--seed", "-1"], "Invalid value for '--seed': -1 is not in the range 0<=x<=4294967295."),
+    (["data", "model", "--weighting", "tf"], "Invalid value for '--weighting': 'tf' is not one of 'idf', 'unit', 'n"),
+    (["data", "data/train.txt"], "Invalid value for 'MODEL': Directory 'data/train.txt' is a file."),
+]
+
+
+@pytest.mark.parametrize(("arguments", "reason"), WRONG_USAGE)
+def test_wrong_usage(arguments, reason):
+    assert said(run("preprocess", *arguments), status=2).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("missing.txt", "missing.txt: No such file or directory"),
+        ("", "No such file or directory"),
+        ("empty", "empty: there is no train.txt or train.txt.gz in this folder"),
+        ("void.txt", "void.txt:1: the file is empty"),
+        ("headless.txt", "headless.txt:1: the first line must be three nonnegative integers `N D K`"),
+        ("bad.txt", "bad.txt:3: "),
+        ("short.txt", "short.txt:3: the file ends after 1 points, its first line announces 2"),
+        ("damaged.txt.gz", "damaged.txt.gz:4: the gzip data are truncated"),
+        ("featureless.txt", "there is nothing to learn from: no training point has a feature"),
+        ("unlabelled.txt", "there is nothing to learn: the training data have no labels (K is 0)"),
+    ],
+)
+def test_wrong_data(tmp_path, data, reason):
+    (tmp_path / "empty").mkdir()
+    contents = {
+        "void.txt": "", "headless.txt": "0,1 2:3\n", "bad.txt": "2 3 4\n1 0:1\n1 0:x\n", "short.txt": "2 3 4\n1 0:1\n",
+        "featureless.txt": "2 3 4\n1\n2\n", "unlabelled.txt": "1 3 0\n 0:1\n",
+    }  # fmt: skip
+    for name, content in contents.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "damaged.txt.gz").write_bytes(gzip.compress(b"2 3 4\n1 0:1\n1 0:1\n")[:-9])
+    assert said(run("preprocess", data, "model")).startswith(reason)
+    assert not os.path.exists("model")
+
+
+def test_unknown_recipes_and_broken_catalogues(tmp_path, monkeypatch):
+    reason = said(run("preprocess", "data", "model", "--recipe", "s-small"))
+    assert reason == "s-small is not a recipe; there are default, s-SMALL"
+    (tmp_path / "catalogue.yaml").write_text("datasets: [")
+    assert "catalogue.yaml" in said(run("preprocess", "data", "model"))
+    monkeypatch.setenv("XMLGP_CATALOGUE", "nowhere.yaml")
+    assert said(run("preprocess", "data", "model")).startswith("nowhere.yaml: the catalogue cannot be read")
+    assert not os.path.exists("model")
+
+
+def test_folders_that_cannot_be_made(tmp_path, monkeypatch):
+    assert said(run("preprocess", "data", "data/train.txt/model")) == "data/train.txt/model/arrays: Not a directory"
+
+    def read_only(path, *arguments, **options):
+        raise PermissionError(30, "Read-only file system", str(path))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", read_only)
+    assert said(run("preprocess", "data", "model", "--no-cache")) == "model/arrays: Read-only file system"
+
+
+def test_a_model_in_a_folder_with_other_files_leaves_them_alone(tmp_path):
+    (tmp_path / "data" / "arrays").mkdir()
+    (tmp_path / "data" / "arrays" / "mine.npy").write_text("mine")
+    for _ in range(2):
+        assert run("preprocess", "data", "data", *SIZES).exit_code == 0
+    assert (tmp_path / "data" / "arrays" / "mine.npy").read_text() == "mine"
+    assert run("train", "data", "data", *SMALL).exit_code == 0
+
+
+def test_any_index_type_and_order_of_the_text_is_the_same_data(tmp_path):
+    # The words of a line in another order, which the fingerprint must not tell apart.
+    lines = (tmp_path / "data" / "train.txt").read_text().splitlines()
+    turned = [lines[0]] + [line.split(" ")[0] + " " + " ".join(line.split(" ")[:0:-1]) for line in lines[1:]]
+    (tmp_path / "turned.txt").write_text("\n".join(turned) + "\n")
+    write_dataset("again.txt", small_dataset())
+    prints = set()
+    for data in ("data", "turned.txt", "again.txt"):
+        run("preprocess", data, "model", *SIZES)
+        prints.add(ModelFolder("model").description["data"]["fingerprint"])
+    assert len(prints) == 1

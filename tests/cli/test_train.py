@@ -1,0 +1,191 @@
+"""`xmlgp train`: what it goes on from, whose settings count, and how it fails."""
+
+import os
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.cli.command import SMALL, run, said, spawn
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.models import build
+from xmlgp.models.build import train_model
+from xmlgp.models.folder import ModelFolder
+from xmlgp.settings import Settings, fields, kind
+
+pytestmark = pytest.mark.usefixtures("place")
+
+DEFAULT = Settings(factors=2, inducing_count=5, epochs=1)
+RECIPE = Settings(inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5)
+
+
+def changed(settings, **changes):
+    return Settings(**vars(settings) | changes)
+
+
+def test_the_model_is_that_of_the_library():
+    result = run("train", "data", "models/a", *SMALL)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("models/a: trained, 2 epochs in ")
+    folder = ModelFolder("models/a")
+    assert folder.settings == changed(DEFAULT, factors=3, inducing_count=6, basis_size=9, epochs=2, batch_size=16)
+    expected = train_model(small_dataset(), "b", folder.settings)
+    assert folder.description["data"] == expected.description["data"]
+    for name, array in expected.arrays("").items():
+        np.testing.assert_array_equal(folder.array(name), array)
+
+
+def test_quiet_says_nothing():
+    result = run("train", "data", "model", "--recipe", "s-SMALL", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_without_anything_the_default_recipe_is_used():
+    run("train", "data", "model")
+    assert ModelFolder("model").settings == DEFAULT
+
+
+def test_a_recipe_with_its_settings_for_the_data_set_and_options_that_win_over_it():
+    result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--ard")
+    assert result.stderr.splitlines()[0] == "recipe s-SMALL with its settings for known"
+    assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
+
+
+def other_value(spec):
+    """An allowed value that is not the default."""
+    if kind(spec) is bool:
+        return not spec.default
+    if spec.metadata["choices"]:
+        return next(choice for choice in spec.metadata["choices"] if choice != spec.default)
+    return {int: 3, float: 0.375}[kind(spec)]
+
+
+@pytest.mark.parametrize("spec", fields(), ids=lambda spec: spec.name)
+def test_every_option_reaches_its_setting(monkeypatch, spec):
+    class Stop(Exception):
+        pass
+
+    def stop(dataset, path, settings, progress):
+        raise Stop(settings)
+
+    monkeypatch.setattr("xmlgp.cli.train.train_model", stop)
+    value = other_value(spec)
+    flag = "--" + spec.name.replace("_", "-")
+    words = [flag if value else f"--no-{flag[2:]}"] if kind(spec) is bool else [flag, str(value)]
+    with pytest.raises(Stop) as caught:
+        run("train", "data", "model", *words)
+    assert caught.value.args == (changed(DEFAULT, **{spec.name: value}),)
+
+
+def test_training_goes_on_from_preprocessing_with_its_settings(monkeypatch):
+    run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
+    kept = ModelFolder("model").entries("preprocess.")
+    monkeypatch.setattr(build, "preprocess", None)
+    assert run("train", "data/train.txt", "model", "--factors", "4").exit_code == 0
+    assert ModelFolder("model").settings == changed(RECIPE, seed=6, factors=4)
+    assert ModelFolder("model").entries("preprocess.") == kept
+
+
+def test_a_recipe_named_to_train_wins_over_that_of_preprocessing():
+    run("preprocess", "data", "model", "--recipe", "s-SMALL")
+    run("train", "data", "model", "--recipe", "default")
+    assert ModelFolder("model").settings == DEFAULT
+
+
+def test_training_again_starts_from_the_recipe_not_from_the_model():
+    run("train", "data", "model", "--recipe", "s-SMALL", "-P", "4")
+    run("train", "data", "model")
+    assert ModelFolder("model").settings == DEFAULT
+
+
+def test_preprocessing_of_other_data_is_not_used():
+    run("preprocess", "data", "model", "--recipe", "s-SMALL")
+    write_dataset("other.txt", small_dataset(seed=3))
+    run("train", "other.txt", "model")
+    assert ModelFolder("model").settings == DEFAULT
+
+
+def test_a_damaged_folder_is_replaced(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.json").write_text("{")
+    assert run("train", "data", "model").exit_code == 0
+    assert ModelFolder("model").stage == "trained"
+
+
+def test_a_failed_attempt_leaves_no_settings_behind():
+    said(run("train", "data", "model", "--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"))
+    assert not os.path.exists("model")
+    run("train", "data", "model")
+    assert ModelFolder("model").settings == DEFAULT
+
+
+def test_divergence_is_one_line_without_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        line = said(run("train", "data", "model", "--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"))
+    assert line.startswith("after ")
+    assert line.endswith("; try a lower --learning-rate")
+
+
+def test_standard_input_and_bits_that_do_not_depend_on_the_process(tmp_path):
+    run("train", "data", "model", *SMALL)
+    with open("data/train.txt", "rb") as stdin:
+        result = spawn("train", "-", "again", *SMALL, "-q", stdin=stdin)
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
+    first, again = ModelFolder("model"), ModelFolder("again")
+    for name in first.entries("parameters."):
+        assert first.array(name).tobytes() == again.array(name).tobytes(), name
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--kernel", "rbf"], "Invalid value for '--kernel': 'rbf' is not one of 'linear', 'se', 'se+linear'."),
+        (["--learning-rate", "0"], "Invalid value for '--learning-rate': 0.0 is not in the range x>0."),
+        (["--nodes", "101"], "Invalid value for '--nodes': 101 is not in the range 1<=x<=100."),
+        (["--epochs", "1.5"], "Invalid value for '--epochs': '1.5' is not a valid integer range."),
+        (["--no-kernel"], "No such option"),
+        (["--ard", "yes"], "Got unexpected extra argument (yes)"),
+    ],
+)
+def test_wrong_usage(options, reason):
+    assert said(run("train", "data", "model", *options), status=2).startswith(reason)
+
+
+def test_numbers_that_click_lets_through():
+    allowed = "must be a finite number above 0"
+    assert said(run("train", "data", "model", "--learning-rate", "nan")).endswith(allowed)
+    assert said(run("train", "data", "model", "--diagonal", "inf")).endswith(allowed)
+    assert "factors is 10000000000" in said(run("train", "data", "model", "-P", "1" + "0" * 30))
+
+
+def test_wrong_data(tmp_path):
+    (tmp_path / "bad.txt").write_text("2 3 4\n1 0:1\n9 0:1\n")
+    assert said(run("train", "bad.txt", "model")).startswith("bad.txt:3: label ")
+    assert said(run("train", "missing", "model")) == "missing: No such file or directory"
+    assert not os.path.exists("model")
+
+
+@pytest.mark.parametrize(("text", "told"), [("Unable to allocate 9 TiB", ": Unable to allocate 9 TiB"), ("", "")])
+def test_too_little_memory(monkeypatch, text, told):
+    def exhausted(*arguments):
+        raise MemoryError(text)
+
+    monkeypatch.setattr(build, "train", exhausted)
+    assert said(run("train", "data", "model")) == "there is not enough memory" + told
+    assert not os.path.exists("model")
+
+
+def test_an_interruption_leaves_the_earlier_model(monkeypatch):
+    run("train", "data", "model", *SMALL)
+    before = ModelFolder("model").description
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build, "train", interrupted)
+    result = run("train", "data", "model")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.split() == ["Aborted!"]
+    assert ModelFolder("model").description == before
