@@ -180,7 +180,7 @@ def measure(case, posterior, steps):
         with clock.watch(*places):
             start = time.perf_counter()
             batch = minibatches.make_batch(coordinates, labels, rows)
-            _, gradients = model.bound.value_and_gradients(parameters, batch, value_needed=False, preconditioned=True)
+            _, gradients = model.bound.value_and_gradients(parameters, batch, value_needed=False, for_step=True)
             optimiser.step(parameters, gradients, 1e-4)
             totals.append(time.perf_counter() - start)
         parts.append(clock.seconds)

@@ -6,11 +6,42 @@ on all cores, and SciPy's, which factorises, is held at one thread.
 """
 
 import contextlib
+import functools
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_pool", "prefer_wide_kernels"]
+__all__ = ["in_parts", "one_pool", "prefer_wide_kernels"]
+
+
+def in_parts(function, total, grain):
+    """Call `function(start, stop)` for parts that make up range(total), on all cores at once.
+
+    NumPy's elementwise functions let other threads run. The parts depend on `total` and the number of cores alone,
+    so results do not depend on which thread is faster.
+
+    Parameters
+    ----------
+    function : callable
+    total : int
+    grain : int
+        Least size of a part that is worth a thread.
+    """
+    pool, cores = _pool()
+    count = max(1, min(cores, total // grain))
+    bounds = [total * i // count for i in range(count + 1)]
+    # The calling thread takes the first part itself.
+    others = [pool.submit(function, *part) for part in zip(bounds[1:], bounds[2:], strict=False)]
+    function(bounds[0], bounds[1])
+    for other in others:
+        other.result()
+
+
+@functools.cache
+def _pool():
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return ThreadPoolExecutor(max(1, cores - 1), thread_name_prefix="xmlgp"), cores
 
 
 @contextlib.contextmanager

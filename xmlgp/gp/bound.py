@@ -55,7 +55,7 @@ class Bound:
         self.fixed = frozenset(fixed)
         self.nodes = nodes
 
-    def value_and_gradients(self, parameters, batch, value_needed=True, preconditioned=False):
+    def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
         """Return the unbiased estimate of the bound and its gradients by parameter name.
 
         Parameters
@@ -65,8 +65,9 @@ class Bound:
         batch : Batch
         value_needed : bool
             Without the value, None is returned in its place and the step is cheaper.
-        preconditioned : bool
-            Return, in place of some gradients, directions of ascent that lead there in fewer steps.
+        for_step : bool
+            What a step of training wants: in place of some gradients directions of ascent that lead there in fewer
+            steps, and expectations no more precise than that needs.
 
         Returns
         -------
@@ -83,16 +84,18 @@ class Bound:
         moments, kl, posterior_tape = self.posterior.forward(parameters, covariances)
         loadings, bias = parameters["loadings"], parameters["bias"]
         if batch.pairs is None:
-            likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed)
+            likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed, for_step)
         else:
-            likelihood = factors.sampled_labels(moments, loadings, bias, batch.pairs, self.nodes, value_needed)
+            likelihood = factors.sampled_labels(
+                moments, loadings, bias, batch.pairs, self.nodes, value_needed, for_step
+            )
         data, d_moments, gradients = likelihood
 
         scale = float(batch.scale)
         gradients = {name: scale * gradient for name, gradient in gradients.items()}
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
         d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
-        if preconditioned:
+        if for_step:
             d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
         gradients |= d_posterior | d_kernel

@@ -1,17 +1,26 @@
 """Gaussian expectations of the logistic likelihood by Gauss–Hermite quadrature."""
 
+import functools
+
 import numpy as np
 from scipy.special import expit
+
+from xmlgp.threads import in_parts
 
 __all__ = ["DEFAULT_NODES", "logistic", "logistic_gradients", "nodes_and_weights", "softplus"]
 
 #: Quadrature nodes of [L] section 5.
 DEFAULT_NODES = 10
 
+#: (variance, nodes): for variances up to this, so many nodes keep the error of E σ and ½ E σ(1 − σ) below 1e-4 at any
+#: mean; found by comparison with 120 nodes.
+ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
+
 #: Elements a chunk: mean, deviation and three temporaries of a chunk stay in a core's own cache.
 CHUNK = 16384
 
 
+@functools.cache
 def nodes_and_weights(count, dtype):
     """Return nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j) for f ~ N(m, v).
 
@@ -43,7 +52,7 @@ def softplus(mean, variance, count=DEFAULT_NODES):
     -------
     ndarray of that shape
     """
-    (value,) = _chunked(_softplus, mean, variance, count, outputs=1)
+    (value,) = _chunked(_softplus, mean, variance, _fixed(count), outputs=1)
     return value
 
 
@@ -52,11 +61,11 @@ def logistic(mean, variance, count=DEFAULT_NODES):
 
     Unlike `logistic_gradients` it keeps its relative precision, and stays positive, far out in the tails.
     """
-    (value,) = _chunked(_logistic, mean, variance, count, outputs=1)
+    (value,) = _chunked(_logistic, mean, variance, _fixed(count), outputs=1)
     return value
 
 
-def logistic_gradients(mean, variance, count=DEFAULT_NODES):
+def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False):
     """Return the derivatives of E log(1 + e^f) by the mean and by the variance, elementwise.
 
     They are E σ(f) and ½ E σ(f)(1 − σ(f)) (SPEC section 1).
@@ -66,23 +75,47 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES):
     mean, variance : ndarray of one shape
     count : int
         Quadrature nodes.
+    economical : bool
+        Use fewer nodes where variances are small, with errors below 1e-4: the noise of minibatches is far larger.
 
     Returns
     -------
     by_mean, by_variance : ndarray of that shape
     """
-    return _chunked(_gradients, mean, variance, count, outputs=2)
+    rule = _economical(count) if economical else _fixed(count)
+    return _chunked(_gradients, mean, variance, rule, outputs=2)
 
 
-def _chunked(function, mean, variance, count, outputs):
-    z, w = nodes_and_weights(count, mean.dtype)
+def _chunked(function, mean, variance, rule, outputs):
     results = [np.empty(mean.shape, mean.dtype) for _ in range(outputs)]
     flat = [np.ravel(a) for a in (mean, variance, *results)]
-    for start in range(0, mean.size, CHUNK):
-        m, v, *out = (a[start : start + CHUNK] for a in flat)
-        # Rounding can take a variance below zero.
-        function(m, np.sqrt(np.maximum(v, 0)), z, w, *out)
+
+    def part(first, last):
+        for start in range(first, last, CHUNK):
+            m, v, *out = (a[start : min(start + CHUNK, last)] for a in flat)
+            # Rounding can take a variance below zero.
+            v = np.maximum(v, 0)
+            z, w = rule(v)
+            function(m, np.sqrt(v), z.astype(m.dtype), w.astype(m.dtype), *out)
+
+    in_parts(part, mean.size, CHUNK)
     return results
+
+
+def _fixed(count):
+    """Return the rule that uses the same number of nodes everywhere."""
+    return lambda variance: nodes_and_weights(count, np.float64)
+
+
+def _economical(count):
+    """Return the rule that uses as few nodes as keep the error of the derivatives below 1e-4, at most `count`."""
+
+    def rule(variance):
+        widest = variance.max(initial=0)
+        fewest = next((n for limit, n in ENOUGH_NODES if widest <= limit), count)
+        return nodes_and_weights(min(fewest, count), np.float64)
+
+    return rule
 
 
 def _softplus(mean, deviation, z, w, out):

@@ -59,7 +59,7 @@ def utility_moments(moments, loadings, bias):
     return mean, moments.variance @ squares.T
 
 
-def all_labels(moments, loadings, bias, labels, nodes, value_needed=True):
+def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, economical=False):
     """Return the expected log likelihood over all labels and its gradients.
 
     Parameters
@@ -76,6 +76,8 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True):
         Quadrature nodes.
     value_needed : bool
         Without the value a step saves the costlier half of the quadrature.
+    economical : bool
+        See `expectations.logistic_gradients`.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True):
     if value_needed:
         value = float(mean[rows, labels.indices].sum(dtype=np.float64))
         value -= float(expectations.softplus(mean, variance, nodes).sum(dtype=np.float64))
-    d_mean, d_variance = expectations.logistic_gradients(mean, variance, nodes)
+    d_mean, d_variance = expectations.logistic_gradients(mean, variance, nodes, economical)
     np.negative(d_mean, out=d_mean)
     np.negative(d_variance, out=d_variance)
     d_mean[rows, labels.indices] += 1
@@ -107,14 +109,14 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True):
     return value, d_moments, {"loadings": d_loadings, "bias": d_mean.sum(axis=0)}
 
 
-def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True):
+def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, economical=False):
     """Return the expected log likelihood over positives and sampled negatives, and its gradients.
 
     Its mean over samples is that of `all_labels` ([S] (23) without N/|B|).
 
     Parameters
     ----------
-    moments, loadings, bias, nodes, value_needed
+    moments, loadings, bias, nodes, value_needed, economical
         As in `all_labels`.
     pairs : Pairs
         Positives and sampled negatives.
@@ -139,7 +141,7 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True):
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
         value -= float(np.vdot(weight, expectations.softplus(mean, variance, nodes)))
-    d_mean, d_variance = expectations.logistic_gradients(mean, variance, nodes)
+    d_mean, d_variance = expectations.logistic_gradients(mean, variance, nodes, economical)
     d_mean *= -weight
     d_variance *= -weight
     d_mean += positive

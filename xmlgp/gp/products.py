@@ -66,13 +66,17 @@ def forward(points, inducing, log_relevance=None):
     """
     coordinates, residual = points
     if log_relevance is None:
-        weighted, relevance = inducing, None
+        weighted = rooted = inducing
+        relevance = None
         norms = _squares(coordinates).sum(axis=1)
     else:
         relevance = np.exp(log_relevance)
-        weighted = inducing * relevance
+        root = np.exp(0.5 * log_relevance)
+        rooted = inducing * root
+        weighted = rooted * root
         norms = _squares(coordinates) @ relevance
-    products = Products(coordinates @ weighted.T, inducing @ weighted.T, norms + residual)
+    # NumPy computes half of the product of a matrix and its own transpose.
+    products = Products(coordinates @ weighted.T, rooted @ rooted.T, norms + residual)
     return products, (coordinates, inducing, relevance)
 
 

@@ -65,9 +65,7 @@ def train(coordinates, labels, inducing, settings, progress=silent):
                 batch = make_batch(coordinates, labels, rows, settings.negatives, random)
                 value_needed = step % BOUND_EVERY == 0 or not estimates
                 try:
-                    value, gradients = model.bound.value_and_gradients(
-                        parameters, batch, value_needed, preconditioned=True
-                    )
+                    value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed, for_step=True)
                 except NumericalError as error:
                     raise _diverged(error, step) from error
                 if value_needed:

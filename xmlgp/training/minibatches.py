@@ -8,6 +8,7 @@ from xmlgp.gp.products import Points
 
 __all__ = ["epoch_rows", "make_batch", "sample_negatives"]
 
+
 def epoch_rows(count, batch_size, random):
     """Return the rows of each minibatch of an epoch: a permutation cut into pieces of almost equal size.
 
