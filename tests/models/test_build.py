@@ -1,6 +1,7 @@
 """From data to a model folder: what is kept, what is done anew, and what survives a failure."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,6 +113,16 @@ def test_what_was_there_survives_training_that_fails(tmp_path, earlier):
         train_model(small_dataset(), path, DIVERGENT)
     assert snapshot(tmp_path) == before
     assert path.exists() == (earlier != "nothing")
+
+
+@pytest.mark.parametrize("function", [preprocess_model, train_model])
+def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, monkeypatch, function):
+    monkeypatch.setattr(build, "preprocess", None)
+    monkeypatch.setattr(build, "train", None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        function(small_dataset(), tmp_path / "file" / "model", FREE)
+    assert snapshot(tmp_path).keys() == {Path("file")}
 
 
 def test_open_preprocessed(tmp_path):

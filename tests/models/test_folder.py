@@ -149,6 +149,27 @@ def test_a_description_that_cannot_be_put_in_place(tmp_path):
     assert files(tmp_path) == []
 
 
+@pytest.mark.parametrize("path", ["model", "deep/er/model", "."])
+def test_checking_leaves_nothing_behind(tmp_path, path):
+    (tmp_path / "mine").write_text("mine")
+    ModelFolder.check_writable(tmp_path / path)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+
+
+def test_checking_fails_where_writing_would(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        ModelFolder.check_writable(tmp_path / "file" / "model")
+
+    def read_only(file, *arguments):
+        raise OSError(errno.EROFS, "Read-only file system", str(file))
+
+    monkeypatch.setattr("builtins.open", read_only)
+    with pytest.raises(OSError, match="Read-only"):
+        ModelFolder.check_writable(tmp_path / "model")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_full_disk_is_told_by_its_name(tmp_path):
     # A limit on the size of files stands in for the disk: the write fails in its middle all the same.
     code = """if True:

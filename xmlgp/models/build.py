@@ -26,6 +26,7 @@ def preprocess_model(dataset, path, settings, progress=silent):
     -------
     ModelFolder
     """
+    ModelFolder.check_writable(path)
     arrays = _named(_preprocess(dataset, settings, progress))
     return ModelFolder.write(path, settings=settings, stage="preprocessed", data=_facts(dataset), arrays=arrays)
 
@@ -87,6 +88,7 @@ def train_model(dataset, path, settings, progress=silent):
     -------
     ModelFolder
     """
+    ModelFolder.check_writable(path)
     folder = open_preprocessed(path, dataset)
     if folder is not None and folder.settings.preprocess_part() == settings.preprocess_part():
         preprocessed, kept, arrays = stored_preprocessing(folder), folder.entries("preprocess."), {}

@@ -119,6 +119,18 @@ class ModelFolder:
         """Return the description's entries of all arrays whose names start with a prefix."""
         return {name: entry for name, entry in self.description["arrays"].items() if name.startswith(prefix)}
 
+    @staticmethod
+    def check_writable(path):
+        """Raise OSError where a model could not be written: before the work that it is to hold, not after."""
+        folder = Path(path) / "arrays"
+        made = _make(folder)
+        probe = folder / f".{secrets.token_hex(4)}"
+        try:
+            with _created(probe):
+                pass
+        finally:
+            _unmake([probe], made)
+
     @classmethod
     def write(cls, path, *, settings, stage, data, arrays, keep=(), **facts):
         """Write a model and return it opened.
@@ -140,8 +152,7 @@ class ModelFolder:
         """
         path = Path(path)
         folder = path / "arrays"
-        made = [p for p in (folder, *folder.parents) if not p.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
+        made = _make(folder)
         entries = dict(keep)
         written = []
         try:
@@ -165,11 +176,7 @@ class ModelFolder:
             }
             _replace(path / DESCRIPTION, json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n")
         except BaseException:
-            for file in written:
-                file.unlink(missing_ok=True)
-            for directory in made:
-                with contextlib.suppress(OSError):
-                    directory.rmdir()
+            _unmake(written, made)
             raise
         used = {entry["file"] for entry in entries.values()}
         for file in folder.iterdir():
@@ -235,6 +242,21 @@ def _check_description(file, description):
     )
     if not whole:
         raise ModelFolderError(f"{file}: the description of the model is damaged")
+
+
+def _make(folder):
+    """Make a folder and return all that were missing, the innermost first."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    return missing
+
+
+def _unmake(files, folders):
+    for file in files:
+        file.unlink(missing_ok=True)
+    for folder in folders:
+        with contextlib.suppress(OSError):  # somebody else's files are in it by now
+            folder.rmdir()
 
 
 def _write_array(file, array):
