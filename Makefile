@@ -26,6 +26,7 @@ demo: $(VENV)/installed ## install, then run every subcommand on the embedded da
 	$(XMLGP) preprocess data/toy models/toy
 	$(XMLGP) train data/toy models/toy
 	$(XMLGP) predict models/toy data/toy/test.txt -k 5 -o toy.scores
+	$(XMLGP) show models/toy
 	$(XMLGP) evaluate toy.scores data/toy/test.txt --train data/toy/train.txt
 
 test: $(VENV)/installed-test ## install, then run all tests

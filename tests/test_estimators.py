@@ -1,5 +1,7 @@
 """The estimator keeps scikit-learn's manners and gives what the library gives."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -54,6 +56,12 @@ def test_clone_and_grid_search():
     )
     search.fit(train.features[:300], train.labels[:300])
     assert search.best_params_["factors"] in (2, 4)
+
+
+def test_it_can_be_pickled(fitted):
+    _, test = toy_dataset()
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(test.features), fitted.predict_proba(test.features))
 
 
 def test_mistakes_are_named():

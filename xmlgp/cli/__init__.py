@@ -1,5 +1,6 @@
 """The command line: one module a subcommand; each parses, calls one library function and prints."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -51,21 +52,30 @@ class _Commands(click.Group):
 
     def invoke(self, context):
         try:
-            return super().invoke(context)
+            result = super().invoke(context)
+            # Here and not at exit, where Python would print a full disk as an exception that it ignores.
+            sys.stdout.flush()
+            return result
         except XmlgpError as error:
             raise click.ClickException(str(error)) from error
         except BrokenPipeError:
-            # The reader of a pipe (`| head`) has seen enough. Python would complain again when it flushes
-            # standard output at exit, so that goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # The reader of a pipe (`| head`) has seen enough.
+            _abandon_stdout()
             context.exit(128 + 13)
         except MemoryError as error:
             raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
         except OSError as error:
+            _abandon_stdout()
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
             where = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
+def _abandon_stdout():
+    """Send what is left of standard output nowhere: Python would complain again when it flushes it at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -3,6 +3,7 @@
 import json
 
 import click
+import numpy as np
 
 from xmlgp.cli.options import cache_option, note, quiet_option
 from xmlgp.data.catalogue import load_catalogue
@@ -67,6 +68,9 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, as_json, cache
     progress = terminal_progress(quiet)
 
     predicted = read_scores(scores, progress).matrix
+    longest = int(np.diff(predicted.indptr).max(initial=0))
+    if ks[-1] > longest:
+        note(f"{scores} has at most {longest} labels a point: for larger k the missing ones count as wrong", quiet)
     labels = read_dataset(locate(data, "test"), cache, progress).labels
     if train:
         training_data = read_dataset(locate(train, "train"), cache, progress)

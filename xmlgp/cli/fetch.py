@@ -33,7 +33,7 @@ def fetch(name, into, mirror, force, as_list, catalogue, quiet):
     \b
     Example:
       xmlgp fetch toy
-      xmlgp fetch bibtex --mirror ../shared/datasets
+      xmlgp fetch bibtex --mirror /media/copies
       xmlgp fetch --list
     """
     if as_list == (name is not None):

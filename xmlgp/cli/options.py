@@ -20,7 +20,8 @@ cache_option = click.option(
 recipe_option = click.option(
     "--recipe",
     metavar="NAME",
-    help="Named settings of the catalogue, such as s-LINEAR; options given beside it win.  [default: default]",
+    help="Named settings of the catalogue: default, s-LINEAR, LINEAR, s-SE, SE, sf-LINEAR, f-LINEAR, sf-SE, f-SE or "
+    "your own; options given beside it win.  [default: default]",
 )
 
 

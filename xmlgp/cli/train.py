@@ -45,4 +45,5 @@ def train(data, model, recipe, chosen, cache, quiet):
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
     folder = train_model(dataset, model, settings, progress)
     last = folder.description["history"][-1]
-    note(f"{model}: trained, {last['epoch']} epochs in {last['seconds']:.1f} s, bound {last['bound']:.6g}", quiet)
+    epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
+    note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, bound {last['bound']:.6g}", quiet)

@@ -8,7 +8,7 @@ from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.gp.products import Points
 
-__all__ = ["MLGPF"]
+__all__ = ["MLGPF", "Predictive"]
 
 
 class MLGPF:
@@ -58,24 +58,38 @@ class MLGPF:
         return parameters
 
     def predictive(self, parameters):
-        """Return a function from `Points` to the mean and variance of q(f_ik), both B×K ([S] A.3).
-
-        What does not depend on the points is computed once.
+        """Return what gives the mean and variance of q(f_ik) at any points (`Predictive`).
 
         Parameters
         ----------
         parameters : mapping of str to ndarray
         """
-        prepared = self.posterior.prepare(parameters, self._prior(parameters))
-
-        def utilities(points):
-            covariances, _ = self.kernel.forward(parameters, points)
-            moments, _ = self.posterior.moments(prepared, covariances.cross, covariances.points)
-            return utility_moments(moments, parameters["loadings"], parameters["bias"])
-
-        return utilities
+        return Predictive(self, parameters, self.posterior.prepare(parameters, self._prior(parameters)))
 
     def _prior(self, parameters):
         nowhere = np.empty((0, parameters["inducing"].shape[1]), parameters["inducing"].dtype)
         covariances, _ = self.kernel.forward(parameters, Points(nowhere, nowhere[:, 0]))
         return covariances.inducing
+
+
+class Predictive:
+    """The predictive distribution q(f*) of a trained model; what does not depend on the points is computed once.
+
+    Parameters
+    ----------
+    model : MLGPF
+    parameters : mapping of str to ndarray
+    prepared : tuple
+        What the posterior's `prepare` returned.
+    """
+
+    def __init__(self, model, parameters, prepared):
+        self._model = model
+        self._parameters = parameters
+        self._prepared = prepared
+
+    def __call__(self, points):
+        """Return mean and variance of q(f_ik), both B×K, at points (`Points`) ([S] A.3)."""
+        covariances, _ = self._model.kernel.forward(self._parameters, points)
+        moments, _ = self._model.posterior.moments(self._prepared, covariances.cross, covariances.points)
+        return utility_moments(moments, self._parameters["loadings"], self._parameters["bias"])

@@ -58,6 +58,7 @@ def preprocess(features, settings, progress=silent):
     if not features.nnz:
         raise SettingsError("there is nothing to learn from: no training point has a feature")
     with progress("preprocess", total=3, unit="stage") as bar:
+        bar.update(0, stage="weighting")
         idf = inverse_document_frequency(features) if settings.weighting == "idf" else None
         unit = settings.weighting != "none"
         weighted = weigh(features, idf, unit)
