@@ -2,11 +2,16 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-DATASETS ?= bibtex delicious
+DATASETS ?=
+EPOCHS_SCALE ?= 1
+
+# The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them, EPOCHS_SCALE shortens them.
+S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
+L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format benchmark-recipes benchmark-step clean
+.PHONY: help demo test lint format tables $(S_EXPERIMENTS) $(L_EXPERIMENTS) benchmark-recipes benchmark-step clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +45,13 @@ format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+$(S_EXPERIMENTS) $(L_EXPERIMENTS): $(VENV)/installed-plot
+	$(XMLGP) reproduce $@ --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
+
+tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
+
 benchmark-recipes: $(VENV)/installed ## precision and time of the recipes on the sets in DATASETS
-	$(VENV)/bin/python benchmarks/recipes.py $(addprefix data/,$(DATASETS))
+	$(VENV)/bin/python benchmarks/recipes.py $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
 benchmark-step: $(VENV)/installed ## time of a training step by part, beside its limit
 	$(VENV)/bin/python benchmarks/step.py

@@ -3,7 +3,7 @@
 from xmlgp.errors import SettingsError
 from xmlgp.settings import Settings
 
-__all__ = ["DEFAULT_RECIPE", "resolve"]
+__all__ = ["DEFAULT_RECIPE", "resolve", "resolve_for"]
 
 DEFAULT_RECIPE = "default"
 
@@ -28,6 +28,13 @@ def resolve(catalogue, name, shape, chosen):
     -------
     Settings
     Entry or None
+    """
+    entry = catalogue.find_by_shape(*shape)
+    return resolve_for(catalogue, name, entry, chosen), entry
+
+
+def resolve_for(catalogue, name, entry, chosen):
+    """Return the settings of a recipe on an entry of the catalogue, or on None of them, as `resolve` does.
 
     Raises
     ------
@@ -41,7 +48,6 @@ def resolve(catalogue, name, shape, chosen):
     recipe = recipes[name]
     if not isinstance(recipe, dict) or not isinstance(recipe.get("settings"), dict):
         raise SettingsError(f"{catalogue.path}: recipe {name} must have settings, a mapping of names to values")
-    entry = catalogue.find_by_shape(*shape)
     specific = entry.recipes if entry else {}
     # Compared as text, for YAML may hold anything in place of a paper's letter.
     paper = str(recipe.get("paper"))
@@ -50,4 +56,4 @@ def resolve(catalogue, name, shape, chosen):
         if not isinstance(layer, dict):
             raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
         merged |= layer
-    return Settings.from_mapping(merged, f"recipe {name}"), entry
+    return Settings.from_mapping(merged, f"recipe {name}")

@@ -112,6 +112,8 @@ class Entry:
         What a user should know who cannot download it.
     recipes : dict
         Settings of the experiments, as they stand in the file.
+    results : dict
+        Numbers that papers report, as they stand in the file.
     """
 
     name: str
@@ -126,6 +128,7 @@ class Entry:
     max_bytes: int
     note: str
     recipes: dict
+    results: dict
 
     @property
     def mirror_folder(self):
@@ -143,13 +146,14 @@ class Catalogue:
         The file.
     entries : dict of str to Entry
         By name, in the order of the file.
-    recipes : dict
-        The file's top-level recipes, as they stand there.
+    recipes, experiments : dict
+        The file's top-level recipes and experiments, as they stand there.
     """
 
     path: Path
     entries: dict[str, Entry]
     recipes: dict
+    experiments: dict
 
     def __getitem__(self, name):
         """Return the entry called `name`, in any case, or known by that alias.
@@ -204,11 +208,11 @@ def load_catalogue(path=None):
     path = catalogue_path() if path is None else Path(path)
     root = Node(parse_yaml(path), str(path))
     datasets = root.node("datasets")
-    recipes = root.mapping("recipes")
+    recipes, experiments = root.mapping("recipes"), root.mapping("experiments")
     root.finish()
     entries = {name: _read_entry(datasets.node(name), name) for name in list(datasets.rest)}
     _refuse_ambiguous_names(datasets, entries)
-    return Catalogue(path, entries, recipes)
+    return Catalogue(path, entries, recipes, experiments)
 
 
 def _read_entry(node, name):
@@ -230,6 +234,7 @@ def _read_entry(node, name):
         max_bytes=int(node.positive("max_mb") * 1e6),
         note=node.text("note", default=""),
         recipes=node.mapping("recipes"),
+        results=node.mapping("results"),
     )
     node.finish()
     return entry

@@ -18,7 +18,7 @@ __all__ = ["BOUND_EVERY", "train"]
 BOUND_EVERY = 10
 
 
-def train(coordinates, labels, inducing, settings, progress=silent):
+def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=None):
     """Maximise the bound of MLGPF and return its parameters.
 
     Parameters
@@ -32,6 +32,8 @@ def train(coordinates, labels, inducing, settings, progress=silent):
     settings : Settings
     progress : callable
         See `xmlgp.progress`.
+    after_epoch : callable, optional
+        Called as `after_epoch(epoch, parameters)`, epochs counted from 1; the time it takes is not training time.
 
     Returns
     -------
@@ -55,12 +57,12 @@ def train(coordinates, labels, inducing, settings, progress=silent):
     count = labels.shape[0]
     sizes = [batch_size_of_epoch(e, settings.epochs, first, settings.batch_size) for e in range(settings.epochs)]
     total = sum(-(-count // size) for size in sizes)
-    history, step, start = [], 0, time.perf_counter()
+    history, step, seconds = [], 0, 0.0
     # What overflows is not warned of on the way, but refused once it has reached the bound or the parameters.
     quietly = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with one_pool(), quietly, progress("train", total=total, unit="step") as bar:
         for epoch, size in enumerate(sizes):
-            estimates = []
+            estimates, start = [], time.perf_counter()
             for rows in epoch_rows(count, size, random):
                 batch = make_batch(coordinates, labels, rows, settings.negatives, random)
                 value_needed = step % BOUND_EVERY == 0 or not estimates
@@ -75,8 +77,10 @@ def train(coordinates, labels, inducing, settings, progress=silent):
                 optimiser.step(parameters, gradients, settings.learning_rate * schedule(step / total))
                 step += 1
                 bar.update(epoch=f"{epoch + 1}/{settings.epochs}", bound=f"{estimates[-1]:.5g}")
-            seconds = round(time.perf_counter() - start, 3)
-            history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": seconds})
+            seconds += time.perf_counter() - start
+            history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": round(seconds, 3)})
+            if after_epoch is not None:
+                after_epoch(epoch + 1, parameters)
     for name, value in parameters.items():
         if not np.isfinite(value).all():
             raise _diverged(f"{name} is not finite", step)

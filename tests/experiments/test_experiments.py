@@ -1,0 +1,165 @@
+"""Every experiment of the catalogue runs, is kept, goes on where it was, and is laid out rightly."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xmlgp.cli import main as command
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.errors import CatalogueError, SettingsError
+from xmlgp.experiments import cells as module
+from xmlgp.experiments.catalogue import FIGURES, load_experiment
+from xmlgp.experiments.cells import finish_cells, read_cell, run_cell
+from xmlgp.experiments.figures import draw_experiment
+from xmlgp.experiments.tables import collect, write_table
+
+EXPERIMENTS = list(load_catalogue().experiments)
+
+#: Two epochs, or as few as there can be.
+SHORT = 0.01
+
+
+def in_this_process(cells, results):
+    for cell in dict.fromkeys(cells):
+        if read_cell(cell, results) is None:
+            (results / "cells").mkdir(parents=True, exist_ok=True)
+            run_cell(cell, results)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_runs_on_scaled_down_sets(name, catalogue, data, tmp_path, monkeypatch):
+    monkeypatch.setattr("xmlgp.experiments.timing.ROUNDS", 1)
+    experiment = load_experiment(catalogue, name, data, epochs_scale=SHORT)
+    assert experiment.missing == ()
+    first = [(*row[:3], row[3][:1]) for row in experiment.rows]  # one restart is enough here
+    results = tmp_path / "results"
+    in_this_process([cell for *_, some in first for cell in some], results)
+    rows = collect(experiment, catalogue.entries, results)
+    assert len(rows) == len(experiment.rows)
+    markdown = write_table(experiment, rows, results)
+    assert all(row["method"] in markdown for row in rows)
+    assert json.loads((results / f"{name}.json").read_text())["rows"] == rows
+    if experiment.kind in FIGURES:
+        png, pdf = draw_experiment(experiment, results)
+        assert png.read_bytes().startswith(b"\x89PNG")
+        assert pdf.read_bytes().startswith(b"%PDF")
+
+
+def test_the_paper_stands_beside_ours(catalogue, data, tmp_path):
+    results = tmp_path / "results"
+    experiment = load_experiment(catalogue, "table2", data, ["bibtex"], SHORT)
+    in_this_process(experiment.cells, results)
+    rows = collect(experiment, catalogue.entries, results)
+    line = next(line for line in write_table(experiment, rows, results).splitlines() if "s-LINEAR" in line)
+    paper, ours, difference = map(float, re.search(r"([\d.]+) / ([\d.]+) / ([+-][\d.]+)", line).groups())
+    measured = read_cell(experiment.cells[0], results)["measures"]["P@1"]
+    assert paper == 59.31
+    assert ours == pytest.approx(measured, abs=0.005)
+    assert difference == pytest.approx(ours - paper, abs=0.011)
+
+
+def test_published_methods_are_listed_without_ours(catalogue, data, tmp_path):
+    results = tmp_path / "results"
+    experiment = load_experiment(catalogue, "table3", data, ["bibtex"], SHORT)
+    in_this_process(experiment.cells, results)
+    markdown = write_table(experiment, collect(experiment, catalogue.entries, results), results)
+    assert "| bibtex | SLEEC (published) | 65.08 / — / — |" in markdown
+
+
+def test_restarts_give_means_and_deviations(catalogue, data, tmp_path):
+    results = tmp_path / "results"
+    experiment = load_experiment(catalogue, "l-table7", data, ["bibtex"], SHORT)
+    _, _, _, cells = experiment.rows[0]
+    assert [cell.settings.seed for cell in cells] == list(range(10))
+    in_this_process(cells[:3], results)
+    (row,) = collect(experiment, catalogue.entries, results)
+    values = [read_cell(cell, results)["measures"]["P@3"] for cell in cells[:3]]
+    assert row["restarts"] == 3
+    assert row["measures"]["P@3"]["mean"] == pytest.approx(np.mean(values))
+    assert row["measures"]["P@3"]["std"] == pytest.approx(np.std(values, ddof=1))
+
+
+def test_finished_cells_are_kept_and_the_rest_run_in_processes(catalogue, data, tmp_path, monkeypatch):
+    results = tmp_path / "results"
+    experiment = load_experiment(catalogue, "table4", data, ["bibtex"], SHORT)
+    in_this_process(experiment.cells[:3], results)
+    kept = {file.name: file.stat().st_mtime_ns for file in (results / "cells").iterdir()}
+    assert len(kept) == 3
+    finish_cells(experiment.cells, results)
+    after = {file.name: file.stat().st_mtime_ns for file in (results / "cells").iterdir()}
+    assert len(after) == len(experiment.cells) == 4
+    assert kept.items() <= after.items()
+    # With nothing left to do no process is started.
+    monkeypatch.setattr(module, "ProcessPoolExecutor", None)
+    finish_cells(experiment.cells, results)
+
+
+def test_the_same_cell_gives_the_same_result(catalogue, data, tmp_path):
+    cell = load_experiment(catalogue, "figure2", data, ["delicious"], SHORT).cells[0]
+    for folder in ("one", "two"):
+        in_this_process([cell], tmp_path / folder)
+    one, two = (read_cell(cell, tmp_path / folder) for folder in ("one", "two"))
+    assert one["measures"] == two["measures"]
+    assert [epoch["bound"] for epoch in one["history"]] == [epoch["bound"] for epoch in two["history"]]
+
+
+def test_what_determines_a_cell_is_in_its_name(catalogue, data):
+    def names(scale, name="table2"):
+        return {cell.name for cell in load_experiment(catalogue, name, data, ["bibtex"], scale).cells}
+
+    assert names(1) == names(1)
+    assert not names(1) & names(0.5)
+    # The tables and figures of one paper share their cells.
+    assert names(1) == names(1, "figure1") == names(1, "table5")
+    assert names(1, "table3") < names(1)
+
+
+def test_missing_data_are_named(catalogue, data):
+    (data / "rcv1" / "test.txt").unlink()
+    experiment = load_experiment(catalogue, "table2", data)
+    assert experiment.missing == ("rcv1",)
+    assert "rcv1" not in {cell.dataset for cell in experiment.cells}
+
+
+def test_mistakes_are_one_sentence(catalogue, data, tmp_path):
+    with pytest.raises(SettingsError, match="table9 is not an experiment; there are table2"):
+        load_experiment(catalogue, "table9", data)
+    with pytest.raises(SettingsError, match="table2 has none of these data sets"):
+        load_experiment(catalogue, "table2", data, ["toy"])
+    for broken in ({"kind": "pie"}, {"methods": "s-SE"}, {"colour": "red"}, {"restarts": None}):
+        catalogue.experiments["table2"].update(broken)
+        with pytest.raises(CatalogueError, match="experiment table2"):
+            load_experiment(catalogue, "table2", data)
+        catalogue.experiments.update(load_catalogue().experiments)
+
+
+def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    monkeypatch.chdir(tmp_path)
+    arguments = ["reproduce", "table4", "figure2", "--datasets", "bibtex", "--epochs-scale", "0.01", "-q"]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("| bibtex | sf-LINEAR |") == 2
+    assert {"table4.json", "table4.md", "figure2.png", "figure2.pdf"} <= {f.name for f in Path("results").iterdir()}
+    listed = CliRunner().invoke(command, ["reproduce", "--list"])
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS
+
+
+def test_plot_draws_the_bound_of_models(data, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    monkeypatch.chdir(tmp_path)
+    for model in ("a", "b"):
+        run = CliRunner().invoke(command, ["train", "-q", "data/toy", model, "-P", "2", "-M", "5", "--epochs", "3"])
+        assert run.exit_code == 0, run.output
+    result = CliRunner().invoke(command, ["plot", "bound", "a", "b", "-o", "bound.pdf"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "bound.pdf\n"
+    assert Path("bound.pdf").read_bytes().startswith(b"%PDF")
+    wrong = CliRunner().invoke(command, ["plot", "bound", "nowhere"])
+    assert wrong.exit_code == 1
+    assert "there is no model here" in wrong.stderr

@@ -1,0 +1,137 @@
+"""The experiments of the catalogue: which methods on which data sets make up a table or a figure."""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from xmlgp.errors import CatalogueError, SettingsError
+from xmlgp.experiments.cells import Cell
+from xmlgp.recipes import resolve_for
+
+__all__ = ["FIGURES", "Experiment", "load_experiment"]
+
+#: Keys of an experiment in datasets.yaml, with the type of each.
+KEYS = {
+    "title": str,
+    "paper": str,
+    "kind": str,
+    "datasets": list,
+    "methods": list,
+    "settings": dict,
+    "variants": list,
+    "restarts": int,
+    "test_every": int,
+    "compare": str,
+    "styles": dict,
+}
+
+#: Kinds of which a figure is drawn.
+FIGURES = ("bound", "curve", "bars", "interval")
+
+KINDS = ("precision", "minutes", "restarts", *FIGURES)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or a figure.
+
+    Attributes
+    ----------
+    name, title, paper, kind : str
+        `kind` is one of `KINDS`: what is laid out.
+    rows : tuple of (str, str, str, tuple of Cell)
+        Data set, method, variant in words, and a cell for each restart.
+    missing : tuple of str
+        Data sets of the experiment that are not there.
+    compare : str
+        Key of the papers' numbers in `results` of a data set, or the empty text.
+    styles : mapping
+        Line style of each method, Matplotlib's words.
+    """
+
+    name: str
+    title: str
+    paper: str
+    kind: str
+    rows: tuple
+    missing: tuple
+    compare: str
+    styles: dict
+
+    @property
+    def cells(self):
+        """All cells, in order."""
+        return [cell for *_, cells in self.rows for cell in cells]
+
+
+def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
+    """Return an experiment of the catalogue.
+
+    Parameters
+    ----------
+    catalogue : Catalogue
+    name : str
+        Of the experiment.
+    data : Path
+        Folder of data sets.
+    only : collection of str
+        Data sets to restrict it to; all where empty.
+    epochs_scale : float
+        Factor of all numbers of epochs.
+
+    Raises
+    ------
+    SettingsError
+        For an experiment that there is not, or no data set of it.
+    CatalogueError
+        Where its entry is malformed.
+    """
+    spec = _spec(catalogue, name)
+    rows, missing, known = [], [], [set_name for set_name in spec["datasets"] if not only or set_name in only]
+    if not known:
+        raise SettingsError(f"{name} has none of these data sets; it has {', '.join(spec['datasets'])}")
+    for set_name in known:
+        entry, folder = catalogue[set_name], Path(data) / set_name
+        if not all((folder / file.name).exists() for file in entry.files):
+            missing.append(set_name)
+            continue
+        for method in spec["methods"]:
+            for variant in spec["variants"] or [{}]:
+                chosen = spec["settings"] | variant
+                settings = resolve_for(catalogue, method, entry, chosen)
+                epochs = max(1, math.ceil(settings.epochs * epochs_scale))
+                settings = dataclasses.replace(settings, epochs=epochs)
+                cells = tuple(
+                    Cell(
+                        set_name,
+                        folder,
+                        (entry.propensity.A, entry.propensity.B),
+                        dataclasses.replace(settings, seed=seed),
+                        spec["test_every"],
+                    )
+                    for seed in range(spec["restarts"])
+                )
+                words = ", ".join(f"{_symbol(key)}={value}" for key, value in variant.items())
+                rows.append((set_name, method, words, cells))
+    return Experiment(
+        name, spec["title"], spec["paper"], spec["kind"], tuple(rows), tuple(missing), spec["compare"], spec["styles"]
+    )
+
+
+def _spec(catalogue, name):
+    if name not in catalogue.experiments:
+        raise SettingsError(f"{name} is not an experiment; there are {', '.join(map(str, catalogue.experiments))}")
+    given = catalogue.experiments[name]
+    defaults = {"settings": {}, "variants": [], "restarts": 1, "test_every": 0, "compare": "", "styles": {}}
+    spec = defaults | given if isinstance(given, dict) else {}
+    wrong = [key for key, kind in KEYS.items() if not isinstance(spec.get(key), kind)] + sorted(set(spec) - set(KEYS))
+    if wrong:
+        raise CatalogueError(f"{catalogue.path}: experiment {name}: {wrong[0]} is missing or not as it should be")
+    if spec["kind"] not in KINDS:
+        raise CatalogueError(f"{catalogue.path}: experiment {name}: kind must be one of {', '.join(KINDS)}")
+    return spec
+
+
+def _symbol(setting):
+    return {"factors": "P", "inducing_count": "M", "basis_size": "R"}.get(setting, setting)

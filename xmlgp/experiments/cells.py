@@ -1,0 +1,168 @@
+"""One cell of an experiment: a method on a data set with a seed, trained, scored, timed and kept as JSON.
+
+A finished cell is a file named after what determines it, so an interrupted experiment goes on where it was, and
+experiments that share cells share their work.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.experiments.timing import time_bound
+from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.progress import silent
+from xmlgp.settings import Settings
+from xmlgp.training.loop import train
+
+__all__ = ["Cell", "finish_cells", "read_cell"]
+
+#: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
+WORKER_BYTES = 1 << 30
+
+KS = (1, 3, 5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What determines a cell.
+
+    Parameters
+    ----------
+    dataset : str
+        Name in the catalogue.
+    folder : Path
+        Holds train.txt and test.txt.
+    propensity : tuple of float
+        A and B of the propensity-scored measures.
+    settings : Settings
+    test_every : int
+        Epochs from one evaluation on the test points to the next, for curves; 0 for the end only.
+    """
+
+    dataset: str
+    folder: Path
+    propensity: tuple
+    settings: Settings
+    test_every: int = 0
+
+    @property
+    def name(self):
+        """A file name: the data set and a digest of all that the result depends on."""
+        facts = [dataclasses.asdict(self.settings), self.propensity, self.test_every]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        return f"{self.dataset}-{digest}.json"
+
+    def bytes_needed(self):
+        """Return about how much memory the cell takes, by the size of its text, which parsing does not exceed."""
+        return WORKER_BYTES + 2 * sum(file.stat().st_size for file in self.folder.glob("t*.txt*"))
+
+
+def read_cell(cell, results):
+    """Return the result of a finished cell, or None.
+
+    Parameters
+    ----------
+    cell : Cell
+    results : Path
+        Folder of finished cells.
+    """
+    file = results / "cells" / cell.name
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def finish_cells(cells, results, progress=silent):
+    """Finish cells that are not finished yet, as many at once as cores and memory allow.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+    results : Path
+        Folder of finished cells; made where missing.
+    progress : callable
+        See `xmlgp.progress`.
+    """
+    open_cells = [cell for cell in dict.fromkeys(cells) if read_cell(cell, results) is None]
+    if not open_cells:
+        return
+    (results / "cells").mkdir(parents=True, exist_ok=True)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    fitting = int(memory // max(cell.bytes_needed() for cell in open_cells))
+    workers = max(1, min(os.cpu_count() or 1, fitting, len(open_cells)))
+    # Each on its share of the cores: threads of several processes would wait for each other.
+    threads = str(max(1, (os.cpu_count() or 1) // workers))
+    saved = {name: os.environ.get(name) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    os.environ.update(dict.fromkeys(saved, threads))
+    try:
+        with (
+            ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
+            progress("cells", total=len(open_cells), unit="cell") as bar,
+        ):
+            running = {pool.submit(run_cell, cell, results): cell for cell in open_cells}
+            for done in as_completed(running):
+                done.result()
+                bar.update(last=running[done].name.partition("-")[0])
+    finally:
+        for name, value in saved.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+def run_cell(cell, results):
+    """Train, score and time a cell, and keep the result.
+
+    Parameters
+    ----------
+    cell : Cell
+    results : Path
+    """
+    data = read_dataset(cell.folder / "train.txt")
+    test = read_dataset(cell.folder / "test.txt")
+    propensity = propensities(data.labels, *cell.propensity)
+    settings = cell.settings
+    start = time.perf_counter()
+    preprocessed = preprocess(data.features, settings)
+    coordinates = preprocessed.coordinates(data.features, settings.dtype)
+    preprocessing = time.perf_counter() - start
+
+    def measures(parameters):
+        blocks = Predictor(settings, preprocessed, parameters, data.D).top(test.features, max(KS))
+        return evaluate_ranking(_stacked(blocks), test.labels, KS, propensity)
+
+    curve = []
+
+    def after_epoch(epoch, parameters):
+        if cell.test_every and (epoch % cell.test_every == 0 or epoch == settings.epochs):
+            curve.append({"epoch": epoch} | measures(parameters))
+
+    parameters, history = train(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
+    result = {
+        "dataset": cell.dataset,
+        "settings": dataclasses.asdict(settings),
+        "measures": measures(parameters),
+        "history": history,
+        "curve": curve,
+        "preprocess_s": preprocessing,
+        "epoch_s": float(np.median(np.diff([0.0, *(epoch["seconds"] for epoch in history)]))),
+        "timing": time_bound(settings, parameters, coordinates, data.labels),
+        "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
+    }
+    file = results / "cells" / cell.name
+    unfinished = file.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(json.dumps(result, indent=1), encoding="utf-8")
+    unfinished.replace(file)
+
+
+def _stacked(blocks):
+    from scipy.sparse import vstack
+
+    return vstack([block.matrix for block in blocks], format="csr")

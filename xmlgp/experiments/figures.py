@@ -1,0 +1,127 @@
+"""Figures, as PNG and PDF, drawn with Matplotlib (the extra `plot`)."""
+
+from pathlib import Path
+
+import numpy as np
+
+from xmlgp.errors import XmlgpError
+from xmlgp.experiments.cells import read_cell
+
+__all__ = ["draw_bounds", "draw_experiment"]
+
+#: Width of a panel in inches.
+PANEL = 4.2
+
+
+def draw_bounds(histories, out, title=""):
+    """Draw the bound against the epoch of some trainings.
+
+    Parameters
+    ----------
+    histories : mapping of str to list of dict
+        Name in the legend → history of a model folder.
+    out : path
+        File to write; its suffix chooses the format.
+    title : str
+    """
+    figure, axes = _panels(1)
+    for name, history in histories.items():
+        _draw_line(axes[0], *_bounds(history), name, {})
+    _finish(figure, axes, [title], "lower bound", [Path(out)])
+
+
+def draw_experiment(experiment, results):
+    """Draw an experiment's figure from its finished cells and return the files written, PNG and PDF.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        Of a kind other than "precision" and "minutes".
+    results : Path
+    """
+    done = [
+        (dataset, method, variant, [r for cell in cells if (r := read_cell(cell, results)) is not None])
+        for dataset, method, variant, cells in experiment.rows
+    ]
+    done = [row for row in done if row[-1]]
+    draw, label = {
+        "bound": (_draw_bound, "lower bound"),
+        "curve": (_draw_curve, "P@1 in %"),
+        "bars": (_draw_bars, ""),
+        "interval": (_draw_interval, "lower bound"),
+    }[experiment.kind]
+    panels = list(dict.fromkeys(_panel(experiment.kind, row) for row in done))
+    figure, axes = _panels(len(panels))
+    for axis, panel in zip(axes, panels, strict=True):
+        draw(axis, [row for row in done if _panel(experiment.kind, row) == panel], experiment.styles)
+    files = [results / f"{experiment.name}.{suffix}" for suffix in ("png", "pdf")]
+    _finish(figure, axes, panels, label, files)
+    return files
+
+
+def _panel(kind, row):
+    dataset, method, _, _ = row
+    return f"{dataset}, {method}" if kind == "interval" else dataset
+
+
+def _draw_bound(axis, rows, styles):
+    for _, method, variant, done in rows:
+        _draw_line(axis, *_bounds(done[0]["history"]), f"{method} {variant}".strip(), styles.get(method, {}))
+
+
+def _draw_curve(axis, rows, styles):
+    for _, method, variant, done in rows:
+        curve = done[0]["curve"]
+        epochs, precision = [point["epoch"] for point in curve], [point["P@1"] for point in curve]
+        _draw_line(axis, epochs, precision, f"{method} {variant}".strip(), styles.get(method, {}))
+    axis.set_xlabel("epoch")
+
+
+def _draw_bars(axis, rows, styles):
+    names = [variant or method for _, method, variant, _ in rows]
+    axis.bar(names, [done[0]["measures"]["P@1"] for *_, done in rows], color="tab:blue", width=0.6)
+    axis.set_ylabel("P@1 in % (bars)")
+    beside = axis.twinx()
+    beside.plot(names, [done[0]["history"][-1]["bound"] for *_, done in rows], "D", color="tab:red")
+    beside.set_ylabel("lower bound (diamonds)")
+    axis.tick_params(axis="x", labelrotation=20)
+
+
+def _draw_interval(axis, rows, styles):
+    for _, _, _, done in rows:
+        bounds = np.array([[epoch["bound"] for epoch in result["history"]] for result in done])
+        epochs, mean = np.arange(1, bounds.shape[1] + 1), bounds.mean(axis=0)
+        half = 1.96 * bounds.std(axis=0, ddof=min(1, len(bounds) - 1)) / np.sqrt(len(bounds))
+        axis.fill_between(epochs, mean - half, mean + half, color="cyan", label="95% interval")
+        axis.plot(epochs, mean, color="black", label=f"mean of {len(bounds)}")
+    axis.set_xlabel("epoch")
+
+
+def _draw_line(axis, epochs, values, label, style):
+    # A line of one point would not be seen.
+    axis.plot(epochs, values, label=label, marker="o" if len(epochs) == 1 else None, **style)
+
+
+def _bounds(history):
+    return [epoch["epoch"] for epoch in history], [epoch["bound"] for epoch in history]
+
+
+def _panels(count):
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise XmlgpError("figures need Matplotlib: pip install 'xmlgp[plot]'") from None
+    figure = Figure(figsize=(PANEL * count, 3.4), layout="constrained")
+    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def _finish(figure, axes, titles, label, files):
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set_title(title)
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize="small")
+            axis.set_xlabel("epoch")
+    if label:
+        axes[0].set_ylabel(label)
+    for file in files:
+        figure.savefig(file, dpi=150)

@@ -1,0 +1,150 @@
+"""Tables of finished cells: JSON with every figure, and Markdown with the paper's number, ours and the difference."""
+
+import json
+import platform
+from datetime import date
+
+import numpy as np
+
+from xmlgp.experiments.cells import read_cell
+
+__all__ = ["collect", "write_table"]
+
+PRECISIONS = ("P@1", "P@3", "P@5")
+
+#: What [L] reports beside precision.
+FURTHER = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
+
+
+def collect(experiment, entries, results):
+    """Return the finished rows of an experiment as plain data.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    entries : mapping of str to Entry
+        The catalogue's, with the papers' numbers.
+    results : Path
+        Folder of finished cells.
+
+    Returns
+    -------
+    list of dict
+        For each row its data set, method, variant, settings, the mean and standard deviation of each measure over
+        restarts, the bound, minutes an epoch, the two times of the bound, and `paper`, what the paper reports.
+    """
+    rows = []
+    for dataset, method, variant, cells in experiment.rows:
+        done = [result for cell in cells if (result := read_cell(cell, results)) is not None]
+        if not done:
+            continue
+        measures = {
+            name: {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=min(1, len(values) - 1)))}
+            for name in done[0]["measures"]
+            for values in [[result["measures"][name] for result in done]]
+        }
+        reported = entries[dataset].results.get(experiment.compare, {})
+        rows.append(
+            {
+                "dataset": dataset,
+                "method": method,
+                "variant": variant,
+                "restarts": len(done),
+                "settings": done[0]["settings"],
+                "measures": measures,
+                "bound": [result["history"][-1]["bound"] for result in done],
+                "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
+                "bound_s": float(np.median([result["timing"]["bound_s"] for result in done])),
+                "kl_s": float(np.median([result["timing"]["kl_s"] for result in done])),
+                "threads": done[0]["threads"],
+                "seconds": float(sum(r["preprocess_s"] + r["history"][-1]["seconds"] for r in done)),
+                "paper": reported.get(method),
+                "others": {name: value for name, value in reported.items() if name != method},
+            }
+        )
+    return rows
+
+
+def write_table(experiment, rows, results):
+    """Write results/NAME.json and results/NAME.md and return the Markdown.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    rows : list of dict
+        From `collect`.
+    results : Path
+    """
+    about = {
+        "experiment": experiment.name,
+        "title": experiment.title,
+        "date": date.today().isoformat(),
+        "machine": f"{platform.machine()}, {rows[0]['threads'] if rows else '?'} thread(s) a cell",
+        "training_s": round(sum(row["seconds"] for row in rows), 1),
+        "not_there": list(experiment.missing),
+    }
+    (results / f"{experiment.name}.json").write_text(json.dumps(about | {"rows": rows}, indent=1), encoding="utf-8")
+    layout = {"precision": _precision, "minutes": _minutes}.get(experiment.kind, _restarts)
+    lines = [f"# {experiment.title}", "", *layout(rows), ""]
+    lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
+    if experiment.missing:
+        lines.append(f"Not run, for the data are not there: {', '.join(experiment.missing)}.")
+    markdown = "\n".join(lines) + "\n"
+    (results / f"{experiment.name}.md").write_text(markdown, encoding="utf-8")
+    return markdown
+
+
+def _precision(rows):
+    yield from _head("data set", "method", *(f"{n} paper / ours / difference" for n in PRECISIONS), "bound s", "KL s")
+    for row in rows:
+        paper = (row["paper"] or {}).get("p") if isinstance(row["paper"], dict) else row["paper"]
+        cells = []
+        for i, name in enumerate(PRECISIONS):
+            ours = row["measures"][name]["mean"]
+            cells.append(f"{paper[i]:.2f} / {ours:.2f} / {ours - paper[i]:+.2f}" if paper else f"— / {ours:.2f} / —")
+        theirs = row["paper"] if isinstance(row["paper"], dict) else {}
+        times = [
+            f"{theirs[key]} / {row[key]:.4f}" if key in theirs else f"{row[key]:.4f}" for key in ("bound_s", "kl_s")
+        ]
+        yield _line(row["dataset"], row["method"], *cells, *times)
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        others = next(row["others"] for row in rows if row["dataset"] == dataset)
+        ran = {row["method"] for row in rows if row["dataset"] == dataset}
+        for method, paper in others.items():
+            if method not in ran and isinstance(paper, list):
+                yield _line(dataset, f"{method} (published)", *(f"{value:.2f} / — / —" for value in paper), "", "")
+
+
+def _minutes(rows):
+    yield from _head("data set", "method", "minutes an epoch, paper", "ours", "times faster")
+    for row in rows:
+        ours, paper = row["minutes_an_epoch"], row["paper"]
+        yield _line(
+            row["dataset"],
+            row["method"],
+            paper if paper else "—",
+            f"{ours:.4f}",
+            f"{paper / ours:.0f}" if paper else "—",
+        )
+
+
+def _restarts(rows):
+    names = (*PRECISIONS, *FURTHER)
+    yield from _head("data set", "method", "", "restarts", *names, "bound")
+    for row in rows:
+        cells = [_spread(row["measures"][name].values(), 2) for name in names]
+        bound = (np.mean(row["bound"]), np.std(row["bound"], ddof=min(1, len(row["bound"]) - 1)))
+        yield _line(row["dataset"], row["method"], row["variant"], row["restarts"], *cells, _spread(bound, 0))
+
+
+def _spread(mean_and_std, digits):
+    mean, std = mean_and_std
+    return f"{mean:.{digits}f} ± {std:.{digits}f}" if std else f"{mean:.{digits}f}"
+
+
+def _head(*names):
+    return _line(*names), _line(*["---"] * len(names))
+
+
+def _line(*cells):
+    return "| " + " | ".join(map(str, cells)) + " |"

@@ -1,0 +1,60 @@
+"""The two times of table 2 of [S]: of the bound, and of its KL divergences alone, each with all derivatives."""
+
+import statistics
+import time
+
+import numpy as np
+
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.products import Points
+from xmlgp.threads import one_pool
+from xmlgp.training.minibatches import make_batch
+
+__all__ = ["time_bound"]
+
+#: Evaluations, of which the median is taken.
+ROUNDS = 5
+
+
+def time_bound(settings, parameters, coordinates, labels):
+    """Return seconds of one evaluation of the bound on a minibatch, and of its KL terms, with their gradients.
+
+    Parameters
+    ----------
+    settings : Settings
+    parameters : mapping of str to ndarray
+    coordinates : Coordinates
+    labels : csr_array, N×K
+
+    Returns
+    -------
+    dict
+        `bound_s` and `kl_s`.
+    """
+    model = MLGPF(settings)
+    rows = np.arange(min(settings.batch_size, labels.shape[0]))
+    batch = make_batch(coordinates, labels, rows)
+    nobody = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))
+
+    def kl_terms():
+        covariances, kernel_tape = model.kernel.forward(parameters, nobody)
+        moments, _, tape = model.posterior.forward(parameters, covariances)
+        # No point, so no gradient comes from the likelihood.
+        d_covariances, _ = model.posterior.backward(tape, Moments(*moments), d_kl=-1)
+        model.kernel.backward(kernel_tape, d_covariances, "inducing" not in model.bound.fixed)
+
+    with one_pool():
+        return {
+            "bound_s": _median_seconds(lambda: model.bound.value_and_gradients(parameters, batch)),
+            "kl_s": _median_seconds(kl_terms),
+        }
+
+
+def _median_seconds(action):
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
