@@ -1,6 +1,8 @@
 """Tables of finished cells: JSON with every figure, and Markdown with the paper's number, ours and the difference."""
 
+import contextlib
 import json
+import os
 import platform
 from datetime import date
 
@@ -79,7 +81,7 @@ def write_table(experiment, rows, results):
         "experiment": experiment.name,
         "title": experiment.title,
         "date": date.today().isoformat(),
-        "machine": f"{platform.machine()}, {rows[0]['threads'] if rows else '?'} thread(s) a cell",
+        "machine": f"{_machine()}, {rows[0]['threads'] if rows else '?'} thread(s) a cell",
         "training_s": round(sum(row["seconds"] for row in rows), 1),
         "not_there": list(experiment.missing),
     }
@@ -92,6 +94,14 @@ def write_table(experiment, rows, results):
     markdown = "\n".join(lines) + "\n"
     (results / f"{experiment.name}.md").write_text(markdown, encoding="utf-8")
     return markdown
+
+
+def _machine():
+    """Return the processor's name and number of cores, as far as the system tells."""
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
+    return f"{name}, {os.cpu_count()} cores"
 
 
 def _precision(rows):
