@@ -22,9 +22,8 @@ def test_its_sessions_run_as_printed(tmp_path):
     assert len(sessions) == 2
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "XMLGP_CACHE_DIR": str(tmp_path / "cache")}
-    # Without pipefail: `| head` ends the command before it by a broken pipe, as it should.
     run = subprocess.run(
-        ["bash", "-eu", "-c", "".join(sessions)],
+        ["bash", "-euo", "pipefail", "-c", "".join(sessions)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

@@ -107,3 +107,19 @@ def test_a_choice_of_the_users_stands(monkeypatch):
 def test_the_command_line_chooses_before_numpy_is_loaded():
     code = "import sys, xmlgp.cli; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_has_threads_of_its_own():
+    program = """if True:
+        import os
+        from xmlgp.threads import in_parts
+        done = []
+        in_parts(lambda start, stop: done.append((start, stop)), 100, 10)
+        child = os.fork()
+        if not child:
+            in_parts(lambda start, stop: done.append((start, stop)), 100, 10)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)

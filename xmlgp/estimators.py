@@ -54,7 +54,7 @@ batch_size_first, dtype, seed
         nodes=10,
         negatives=None,
         optimiser="adam",
-        learning_rate=0.02,
+        learning_rate=None,
         schedule="linear",
         epochs=40,
         batch_size=500,

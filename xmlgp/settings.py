@@ -72,12 +72,19 @@ class Settings:
     )
     diagonal: float = _setting(1.0, "Start of the diagonal of Σ of q(u_p).", above=0)
     factors: int = _setting(100, "Latent functions.", symbol="P", minimum=1)
-    nodes: int = _setting(10, "Gauss–Hermite quadrature nodes.", minimum=1, maximum=NODES_LIMIT)
+    nodes: int = _setting(
+        10,
+        "Gauss–Hermite quadrature nodes; training uses fewer where variances are small.",
+        minimum=1,
+        maximum=NODES_LIMIT,
+    )
     negatives: int | None = _setting(
         None, "Sampled negative labels a point in each step; all when not given.", minimum=1, optional=True
     )
     optimiser: str = _setting("adam", "Optimiser.", choices=("adam", "adadelta"))
-    learning_rate: float = _setting(0.02, "Learning rate.", above=0)
+    learning_rate: float | None = _setting(
+        None, "Learning rate; where not given 0.02 with adam and 1 with adadelta.", above=0, optional=True
+    )
     schedule: str = _setting(
         "linear",
         "Learning rate over time: constant, or linear (constant for half of the steps, then falling to zero).",

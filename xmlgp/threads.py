@@ -40,8 +40,13 @@ def in_parts(function, total, grain):
 
 @functools.cache
 def _pool():
+    # A child process made by forking has none of its parent's threads.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return ThreadPoolExecutor(max(1, cores - 1), thread_name_prefix="xmlgp"), cores
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """How the tests of the subcommands run them, within the process or as one of their own, and what they run them on."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -48,7 +49,8 @@ def said(result, status=1):
         assert usage == []
     else:
         assert usage[0].startswith("Usage: ")
-    assert line.startswith("Error: ")
+    # A mistake in a file is told as FILE:LINE: REASON, with nothing before it.
+    assert line.startswith("Error: ") or re.match(r"[^ ]+:\d+: ", line)
     return line.removeprefix("Error: ")
 
 

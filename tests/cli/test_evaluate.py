@@ -184,7 +184,6 @@ def test_failures_are_one_sentence(tmp_path, name, content, sentence):
     assert result.exit_code == 1
     assert result.stdout == ""
     assert sentence in result.stderr
-    assert result.stderr.startswith("Error: ")
     assert result.stderr.count("\n") == 1
 
 

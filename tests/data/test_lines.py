@@ -34,12 +34,14 @@ def taken(reader, most):
 
 @given(pieces=st.lists(st.binary(min_size=1, max_size=9).map(lambda piece: piece.replace(b"a", b"\n")), max_size=9))
 def test_nothing_is_lost_and_every_line_ends(pieces):
+    if pieces and not pieces[-1].endswith(b"\n"):
+        pieces = [*pieces, b"\n"]
     whole = b"".join(pieces)
     expected = whole.splitlines(keepends=True) if b"\r" not in whole else None
     for most in 1, 3, 1000:
         result = taken(LineReader(Pieces(pieces), "x"), most)
         text = b"".join(text for _, text in result)
-        assert text == (whole if whole.endswith(b"\n") or not whole else whole + b"\n")
+        assert text == whole
         count = 1
         for line, text in result:
             assert line == count
@@ -76,3 +78,10 @@ def test_a_line_too_long_is_an_error_in_that_line(monkeypatch, before):
     with pytest.raises(DataFormatError) as caught:
         taken(reader, 1)
     assert caught.value.line == before + 2
+
+
+def test_a_last_line_without_end_comes_first_and_is_refused_then():
+    reader = LineReader(Pieces([b"one\ntwo"]), "x")
+    assert reader.take(9) == b"one\ntwo\n"
+    with pytest.raises(DataFormatError, match="x:2: the file ends within this line"):
+        reader.take(9)

@@ -40,8 +40,8 @@ def slow_read(content):
     if not text:
         raise ValueError
     rows = text.split("\n")
-    if rows[-1] == "":
-        rows.pop()
+    if rows.pop():
+        raise ValueError  # the last line has no end
     rows = [row[:-1] if row.endswith("\r") else row for row in rows]
     if any(not (character == "\t" or " " <= character <= "~") for row in rows for character in row):
         raise ValueError
@@ -201,15 +201,12 @@ def test_what_is_not_finite_is_not_written(tmp_path):
 
 LEGAL = {
     "no points": (b"0 5 5\n", []),
-    "header without newline": (b"0 5 5", []),
     "neither labels nor features": (b"3 1 1\n\n \n\r\n", [(set(), {})] * 3),
     "labels only": (b"1 9 9\n4,2,7\n", [({2, 4, 7}, {})]),
     "features only": (b"1 9 9\n 4:2\n", [(set(), {4: 2})]),
     "unsorted features": (b"1 9 9\n1 7:1 3:2\n", [({1}, {3: 2, 7: 1})]),
     "trailing blanks": (b"2 9 9 \n1 7:1  \n1\t\n", [({1}, {7: 1}), ({1}, {})]),
     "line ends of Windows": (b"2 9 9\r\n1 7:1\r\n1,2\r\n", [({1}, {7: 1}), ({1, 2}, {})]),
-    "no newline at the end": (b"1 9 9\n1 7:1", [({1}, {7: 1})]),
-    "a lone return at the end": (b"1 9 9\n1 7:1\r", [({1}, {7: 1})]),
     "forms of one": (
         b"1 9 1\n 0:1 1:1. 2:1.0 3:+1 4:01 5:1e0 6:10E-1 7:.1e+1\n",
         [(set(), dict.fromkeys(range(8), 1))],
@@ -254,7 +251,7 @@ MALFORMED = {
     "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 features"),
     "too many labels": (b"1 2 2147483648\n\n", 1, "2147483648 labels"),
     "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 points"),
-    "no rows": (b"3 9 9", 2, "ends after 0 points"),
+    "no rows": (b"3 9 9\n", 2, "ends after 0 points"),
     "more rows": (b"1 9 9\n1 1:1\n1 1:1\n", 3, "more than the 1"),
     "a blank line too many": (b"1 9 9\n1 1:1\n\n", 3, "more than the 1"),
     "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9'"),
@@ -534,3 +531,17 @@ def test_progress_is_told_of_every_point(written, tmp_path):
     write_dataset(tmp_path / "copy.txt", dataset, progress=bar)
     assert bar.calls == [("reading", 6), ("writing", 6)]
     assert bar.count == 12
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize(("text", "line"), [("0 5 5", 1), ("1 9 9\n1 7:1", 2), ("2 9 9\n1 7:1\n4 1:0.25\r", 3)])
+def test_a_file_that_ends_within_a_line_is_truncated(tmp_path, text, line, cache):
+    (tmp_path / "x.txt").write_bytes(text.encode())
+    with pytest.raises(DataFormatError, match="ends within this line") as caught:
+        read_dataset(tmp_path / "x.txt", cache=cache)
+    assert caught.value.line == line
+    # What is wrong before the end is told first.
+    (tmp_path / "y.txt").write_bytes(b"2 9 9\n1 70:1\n1 7:1")
+    with pytest.raises(DataFormatError) as caught:
+        read_dataset(tmp_path / "y.txt", cache=cache)
+    assert caught.value.line == 2

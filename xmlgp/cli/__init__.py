@@ -8,7 +8,7 @@ import sys
 import click
 
 from xmlgp import __version__
-from xmlgp.errors import XmlgpError
+from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.threads import prefer_wide_kernels
 
 __all__ = ["main"]
@@ -58,6 +58,8 @@ class _Commands(click.Group):
             # Here and not at exit, where Python would print a full disk as an exception that it ignores.
             sys.stdout.flush()
             return result
+        except DataFormatError as error:
+            raise _AtLine(str(error)) from error
         except XmlgpError as error:
             raise click.ClickException(str(error)) from error
         except BrokenPipeError:
@@ -72,6 +74,13 @@ class _Commands(click.Group):
                 raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
             where = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
+class _AtLine(click.ClickException):
+    """A mistake in a file, told as FILE:LINE: REASON with nothing before it, as editors and other tools read it."""
+
+    def show(self, file=None):
+        click.echo(self.message, err=True)
 
 
 def _abandon_stdout():

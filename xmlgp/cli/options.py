@@ -20,8 +20,8 @@ cache_option = click.option(
 recipe_option = click.option(
     "--recipe",
     metavar="NAME",
-    help="Named settings of the catalogue: default, s-LINEAR, LINEAR, s-SE, SE, sf-LINEAR, f-LINEAR, sf-SE, f-SE or "
-    "your own; options given beside it win.  [default: default]",
+    help="Named settings of the catalogue: default, s-LINEAR, LINEAR, s-SE, SE, sf-LINEAR, f-LINEAR, sf-SE, f-SE, "
+    "L-LR, L-SE, L-SE+LR, L-SE-F or your own; options given beside it win.  [default: default]",
 )
 
 

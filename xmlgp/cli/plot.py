@@ -1,5 +1,7 @@
 """`xmlgp plot`: draw what a training left behind."""
 
+import sys
+
 import click
 
 from xmlgp.errors import ModelFolderError
@@ -24,10 +26,10 @@ def plot():
 @click.option(
     "-o",
     "--out",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, allow_dash=True),
     default="bound.png",
     show_default=True,
-    help="File to write; its ending (png, pdf, svg) chooses the format.",
+    help="File to write; its ending (png, pdf, svg) chooses the format; - for a PNG on standard output.",
 )
 def bound(models, out):
     """Draw the bound of the models in the folders MODELS against the epoch.
@@ -42,5 +44,8 @@ def bound(models, out):
         if folder.stage != "trained":
             raise ModelFolderError(f"{model}: the model is {folder.stage}, but not trained yet")
         histories[model] = folder.description["history"]
-    draw_bounds(histories, out)
-    click.echo(out)
+    if out == "-":
+        draw_bounds(histories, sys.stdout.buffer)
+    else:
+        draw_bounds(histories, out)
+        click.echo(out)

@@ -6,7 +6,7 @@ Whatever is wrong in the file is reported as one sentence that names the file, t
 import difflib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from xmlgp.data.checked_yaml import Node, parse_yaml
@@ -128,7 +128,7 @@ class Entry:
     max_bytes: int
     note: str
     recipes: dict
-    results: dict
+    results: dict = field(default_factory=dict)
 
     @property
     def mirror_folder(self):
@@ -153,7 +153,7 @@ class Catalogue:
     path: Path
     entries: dict[str, Entry]
     recipes: dict
-    experiments: dict
+    experiments: dict = field(default_factory=dict)
 
     def __getitem__(self, name):
         """Return the entry called `name`, in any case, or known by that alias.

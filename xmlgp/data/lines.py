@@ -37,6 +37,7 @@ class LineReader:
         self._start = 0  # what is before it in _text has been taken
         self._ends = np.empty(0, np.int64)  # of the whole lines in _text from _start on
         self._finished = False
+        self._unended = False
 
     def take(self, most):
         """Return the next lines, each ended by a newline, even one at the end of the file that has none.
@@ -54,11 +55,15 @@ class LineReader:
         Raises
         ------
         DataFormatError
-            If a line is longer than `LINE_BYTES`, or gzip data are damaged.
+            If a line is longer than `LINE_BYTES`, or gzip data are damaged; after the last line, if it had no newline:
+            a number cut short is a number still, so nothing else tells a truncated file from a whole one.
         """
         while len(self._ends) < most and not (self._finished or self._is_full()):
             self._read()
         if not len(self._ends):
+            if self._unended:
+                reason = "the file ends within this line: it is truncated, or the newline at its end is missing"
+                raise DataFormatError(self._path, self.line - 1, reason)
             return b""
         taken = min(most, len(self._ends))
         end = int(self._ends[taken - 1])
@@ -82,7 +87,9 @@ class LineReader:
         self._start = 0
         if not piece:
             self._finished = True
-            if self._text and not self._text.endswith(b"\n"):
+            # The line is given out all the same, so that what else is wrong with it is told first.
+            self._unended = bool(self._text) and not self._text.endswith(b"\n")
+            if self._unended:
                 piece = b"\n"
         new_ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n")) + len(self._text) + 1
         self._text += piece

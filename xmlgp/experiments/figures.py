@@ -1,7 +1,5 @@
 """Figures, as PNG and PDF, drawn with Matplotlib (the extra `plot`)."""
 
-from pathlib import Path
-
 import numpy as np
 
 from xmlgp.errors import XmlgpError
@@ -20,14 +18,14 @@ def draw_bounds(histories, out, title=""):
     ----------
     histories : mapping of str to list of dict
         Name in the legend → history of a model folder.
-    out : path
-        File to write; its suffix chooses the format.
+    out : path or binary file
+        File to write; its suffix chooses the format, PNG without one.
     title : str
     """
     figure, axes = _panels(1)
     for name, history in histories.items():
         _draw_line(axes[0], *_bounds(history), name, {})
-    _finish(figure, axes, [title], "lower bound", [Path(out)])
+    _finish(figure, axes, [title], "lower bound", [out])
 
 
 def draw_experiment(experiment, results):

@@ -73,7 +73,9 @@ class Bound:
         -------
         value : float or None
         gradients : dict of str to ndarray
-            Of every parameter not fixed.
+            Of every parameter not fixed. Expectations and their derivatives are each computed by quadrature; with
+            enough nodes for the variances at hand the second are the derivatives of the first, with few nodes and wide
+            variances they are closer to those of the exact bound.
 
         Raises
         ------

@@ -12,8 +12,8 @@ __all__ = ["DEFAULT_NODES", "logistic", "logistic_gradients", "nodes_and_weights
 #: Quadrature nodes of [L] section 5.
 DEFAULT_NODES = 10
 
-#: (variance, nodes): for variances up to this, so many nodes keep the error of E σ and ½ E σ(1 − σ) below 1e-4 at any
-#: mean; found by comparison with 120 nodes.
+#: (variance, nodes): for variances up to this, so many nodes keep the error of E σ and ½ E σ(1 − σ) at about 1e-4 or
+#: below at any mean; found by comparison with 120 nodes.
 ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
 #: Elements a chunk: mean, deviation and three temporaries of a chunk stay in a core's own cache.
@@ -76,7 +76,8 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False):
     count : int
         Quadrature nodes.
     economical : bool
-        Use fewer nodes where variances are small, with errors below 1e-4: the noise of minibatches is far larger.
+        Use fewer nodes where variances are small, with errors of at most about 1e-4: the noise of minibatches is far
+        larger.
 
     Returns
     -------
@@ -108,7 +109,7 @@ def _fixed(count):
 
 
 def _economical(count):
-    """Return the rule that uses as few nodes as keep the error of the derivatives below 1e-4, at most `count`."""
+    """Return the rule that uses as few nodes as keep errors of derivatives at about 1e-4, at most `count`."""
 
     def rule(variance):
         widest = variance.max(initial=0)

@@ -52,6 +52,7 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     optimiser = OPTIMISERS[settings.optimiser](
         {name: value for name, value in parameters.items() if name not in model.bound.fixed}
     )
+    rate = settings.learning_rate or optimiser.usual_rate
     schedule = SCHEDULES[settings.schedule]
     first = settings.batch_size_first or settings.batch_size
     count = labels.shape[0]
@@ -74,7 +75,7 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
                     if not np.isfinite(value):
                         raise _diverged(f"the bound is {value}", step)
                     estimates.append(value)
-                optimiser.step(parameters, gradients, settings.learning_rate * schedule(step / total))
+                optimiser.step(parameters, gradients, rate * schedule(step / total))
                 step += 1
                 bar.update(epoch=f"{epoch + 1}/{settings.epochs}", bound=f"{estimates[-1]:.5g}")
             seconds += time.perf_counter() - start

@@ -50,6 +50,7 @@ class Adam(_Optimiser):
     """
 
     statistics = ("mean", "square")
+    usual_rate = 0.02
     decay_mean, decay_square, epsilon = 0.9, 0.999, 1e-8
 
     def _update(self, learning_rate, value, gradient, mean, square):
@@ -79,6 +80,7 @@ class AdaDelta(_Optimiser):
     """
 
     statistics = ("square", "change")
+    usual_rate = 1.0
     decay, epsilon = 0.95, 1e-6
 
     def _update(self, learning_rate, value, gradient, square, change):
