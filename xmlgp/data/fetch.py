@@ -167,11 +167,14 @@ def _alone_in(workplace, progress):
     """Wait until no other fetch works in the folder, and keep others out."""
     lock = workplace / "lock"
     while True:
-        workplace.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             try:
+                workplace.mkdir(parents=True, exist_ok=True)
                 file = stack.enter_context(open(lock, "wb"))
-            except FileNotFoundError:  # the other fetch has just removed the folder
+            except (FileNotFoundError, FileExistsError):
+                # The other fetch has just removed a folder: before it was used, or between two looks at it.
+                if workplace.exists() and not workplace.is_dir():
+                    raise
                 continue
             _lock(file, progress)
             # The fetch waited for has removed the lock it held; the next to come would not see this one.
