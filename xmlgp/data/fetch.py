@@ -162,18 +162,25 @@ def _workplace(into, name, progress):
                 folder.rmdir()
 
 
+#: Tries to enter a folder that other fetches make and remove.
+ATTEMPTS = 1000
+
+
 @contextlib.contextmanager
 def _alone_in(workplace, progress):
     """Wait until no other fetch works in the folder, and keep others out."""
     lock = workplace / "lock"
+    attempts = 0
     while True:
         with contextlib.ExitStack() as stack:
             try:
                 workplace.mkdir(parents=True, exist_ok=True)
                 file = stack.enter_context(open(lock, "wb"))
             except (FileNotFoundError, FileExistsError):
-                # The other fetch has just removed a folder: before it was used, or between two looks at it.
-                if workplace.exists() and not workplace.is_dir():
+                # The other fetch has just removed a folder: before it was used, or between two looks at it. What is so
+                # again and again has another cause.
+                attempts += 1
+                if attempts == ATTEMPTS:
                     raise
                 continue
             _lock(file, progress)
