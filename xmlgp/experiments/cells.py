@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import vstack
 
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.experiments.timing import time_bound
@@ -163,6 +164,4 @@ def run_cell(cell, results):
 
 
 def _stacked(blocks):
-    from scipy.sparse import vstack
-
     return vstack([block.matrix for block in blocks], format="csr")
