@@ -1,0 +1,191 @@
+"""Data sets of the shape of well-known large ones, whose labels can be told from their features.
+
+    python benchmarks/generate.py SHAPE FOLDER [--scale 1] [--seed 0]
+
+Writes FOLDER/train.txt and FOLDER/test.txt in the repository's text format, a block of points at a time. With a scale
+below one there are so many times the points, and features and labels are fewer by its square root, as vocabularies
+grow (Heaps' law).
+
+A point draws labels by a power law, some of them associates of its first one. Its words come in part from a few dozen
+own words of each of its labels, in part from a background that follows a power law as well; they are weighed by
+frequency and rarity, as tf-idf does, and printed with three decimals.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+from xmlgp.data.dataset import Dataset, as_csr, stack
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.progress import terminal_progress
+
+__all__ = ["SHAPES", "GeneratedSet", "Shape", "draw"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """N training points, D features, K labels; how many features and labels a point has on average.
+
+    `own` is the share of words that tell of a label, so chosen that about as many labels can be told as in the real set.
+    """
+
+    N: int
+    D: int
+    K: int
+    features: float
+    labels: float
+    own: float
+
+    def scaled(self, scale):
+        """Return the shape with `scale` times the points."""
+        D, K = (max(10, round(count * scale**0.5)) for count in (self.D, self.K))
+        return dataclasses.replace(self, N=max(1, round(self.N * scale)), D=D, K=K)
+
+
+SHAPES = {
+    "amazoncat": Shape(N=1_186_239, D=203_882, K=13_330, features=71, labels=5, own=0.15),
+    "eurlex": Shape(N=15_539, D=5_000, K=3_993, features=236, labels=5.3, own=0.06),
+    "wide": Shape(N=100_000, D=50_000, K=200_000, features=70, labels=5, own=0.3),
+    # Descriptions of a dozen words, as in library catalogues.
+    "titles": Shape(N=41_103, D=23_376, K=580, features=12, labels=2, own=0.5),
+}
+
+#: Test points: a tenth of the training points, but not more than this.
+TEST_LIMIT = 10_000
+
+#: Points drawn together, from a stream of random numbers of their own.
+BLOCK = 2048
+
+# Frequency of the r-th most frequent word or label: 1 / (r + offset), a power law with a blunted head.
+WORD_OFFSET = 10
+OWN_WORD_OFFSET = 200
+LABEL_OFFSET = 3
+
+#: Own words of a label, the r-th of them at frequency 1 / (r + 2).
+OWN_WORDS = 40
+OWN_OFFSET = 2
+
+#: Labels that like to come with a label.
+ASSOCIATES = 8
+
+#: Share of further labels that are associates of the first one.
+ASSOCIATE_SHARE = 0.5
+
+#: Standard deviation of the logarithm of a point's length.
+LENGTH_SPREAD = 0.5
+
+#: Rounds in which lengths are adapted to repetitions, which do not count.
+PILOT_ROUNDS = 4
+
+
+class GeneratedSet:
+    """A data set that is drawn where it is looked at; `rows`, N, D and K are those of `Dataset`.
+
+    Parameters
+    ----------
+    shape : Shape
+    seed : int
+    test : bool
+        Other points of the same kind, a tenth as many.
+    """
+
+    def __init__(self, shape, seed=0, test=False):
+        self.N, self.D, self.K = shape.N, shape.D, shape.K
+        self._seed, self._part = seed, int(test)
+        random = np.random.default_rng([seed, 2])
+        # Neither words nor labels are numbered by their frequency.
+        self._words, self._labels = random.permutation(self.D), random.permutation(self.K)
+        shape_own = self.K, min(OWN_WORDS, self.D)
+        self._own = self._words[_power_law(random.random(shape_own, np.float32), self.D, OWN_WORD_OFFSET)]
+        self._associates = self._labels[_power_law(random.random((self.K, ASSOCIATES)), self.K, LABEL_OFFSET)]
+        frequency = np.empty(self.D)
+        frequency[self._words] = 1 / ((np.arange(self.D) + WORD_OFFSET) * np.log(self.D / WORD_OFFSET + 1))
+        self._rarity = np.log(1 + 1 / (shape.features * frequency))
+        self._own_share = shape.own
+        self._word_count, self._label_count = shape.features, shape.labels
+        for _ in range(PILOT_ROUNDS):
+            pilot = self._draw(np.random.default_rng([seed, 3]))
+            self._word_count *= shape.features * pilot.N / pilot.features.nnz
+            self._label_count *= shape.labels * pilot.N / pilot.labels.nnz
+        if test:
+            self.N = min(TEST_LIMIT, -(-self.N // 10))
+
+    def rows(self, selection):
+        """Return the points of a slice."""
+        start, stop, _ = selection.indices(self.N)
+        first = start // BLOCK
+        blocks = range(first, max(first + 1, -(-stop // BLOCK)))
+        drawn = [self._draw(np.random.default_rng([self._seed, self._part, block])) for block in blocks]
+        return stack(drawn).rows(slice(start - first * BLOCK, stop - first * BLOCK))
+
+    def _draw(self, random):
+        labels = self._draw_labels(random)
+        return Dataset(self._draw_features(labels, random), labels)
+
+    def _draw_labels(self, random):
+        counts = 1 + random.poisson(max(self._label_count - 1, 0), BLOCK)
+        rows, starts = np.repeat(np.arange(BLOCK), counts), np.cumsum(counts) - counts
+        drawn = self._labels[_power_law(random.random(len(rows)), self.K, LABEL_OFFSET)]
+        associates = self._associates[drawn[starts][rows], random.integers(0, ASSOCIATES, len(rows))]
+        associated = random.random(len(rows)) < ASSOCIATE_SHARE
+        associated[starts] = False
+        keys = np.unique(rows * self.K + np.where(associated, associates, drawn))
+        return as_csr(None, keys % self.K, _ends(keys // self.K), self.K)
+
+    def _draw_features(self, labels, random):
+        lengths = self._word_count * random.lognormal(-(LENGTH_SPREAD**2) / 2, LENGTH_SPREAD, BLOCK)
+        counts = np.maximum(1, lengths.round().astype(int))
+        rows = np.repeat(np.arange(BLOCK), counts)
+        words = self._words[_power_law(random.random(len(rows)), self.D, WORD_OFFSET)]
+        own = np.flatnonzero(random.random(len(rows)) < self._own_share)
+        chosen = (random.random(len(own)) * np.diff(labels.indptr)[rows[own]]).astype(int)
+        places = _power_law(random.random(len(own)), self._own.shape[1], OWN_OFFSET)
+        words[own] = self._own[labels.indices[labels.indptr[rows[own]] + chosen], places]
+        keys, repetitions = np.unique(rows * self.D + words, return_counts=True)
+        rows, words = keys // self.D, keys % self.D
+        values = (1 + np.log(repetitions)) * self._rarity[words]
+        values /= np.sqrt(np.bincount(rows, np.square(values)))[rows]
+        values = np.maximum(values.round(3), 0.001).astype(np.float32)
+        return as_csr(values, words, _ends(rows), self.D)
+
+
+def draw(shape, scale=1.0, seed=0):
+    """Return the training and the test points of a named shape (`Dataset`)."""
+    shape = SHAPES[shape].scaled(scale)
+    return tuple(GeneratedSet(shape, seed, test).rows(slice(None)) for test in (False, True))
+
+
+def write(shape, folder, scale=1.0, seed=0, progress=None):
+    """Write train.txt and test.txt of a named shape."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    shape = SHAPES[shape].scaled(scale)
+    options = {"progress": progress} if progress else {}
+    for name, test in ("train", False), ("test", True):
+        write_dataset(Path(folder, f"{name}.txt"), GeneratedSet(shape, seed, test), **options)
+
+
+def _power_law(uniforms, size, offset):
+    """Return ranks below `size`, distributed as 1 / (rank + offset), of uniform random numbers."""
+    ranks = offset * (size / offset + 1) ** uniforms - offset
+    return np.minimum(ranks.astype(np.int64), size - 1)
+
+
+def _ends(rows):
+    """Return where each row of a block starts and ends, given the sorted rows of its elements."""
+    return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=BLOCK))])
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.argument("shape", type=click.Choice(sorted(SHAPES)))
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option("--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+def main(shape, folder, scale, seed):
+    write(shape, folder, scale, seed, terminal_progress())
+
+
+if __name__ == "__main__":
+    main()
