@@ -29,7 +29,7 @@ __all__ = ["SHAPES", "GeneratedSet", "Shape", "draw"]
 class Shape:
     """N training points, D features, K labels; how many features and labels a point has on average.
 
-    `own` is the share of words that tell of a label, so chosen that about as many labels can be told as in the real set.
+    `own` is the share of words that tell of a label; the lower, the harder to tell.
     """
 
     N: int
