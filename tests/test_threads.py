@@ -1,26 +1,25 @@
-"""Which library computes with how many threads, seen from outside by threadpoolctl."""
+"""How work is shared out among threads, and which library computes with how many of its own."""
 
 import builtins
+import functools
 import io
 import os
 import subprocess
 import sys
+import threading
+import time
 
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from xmlgp import threads
-from xmlgp.threads import one_pool, prefer_wide_kernels
+from xmlgp.threads import begin, in_parts, one_blas_thread, prefer_wide_kernels, run
 
 
-def pools():
-    """Threads of SciPy's BLAS libraries and of all others."""
-    blas = [info for info in threadpool_info() if info["user_api"] == "blas"]
-    scipys = [info["num_threads"] for info in blas if "scipy" in os.path.basename(os.path.dirname(info["filepath"]))]
-    others = [
-        info["num_threads"] for info in blas if "scipy" not in os.path.basename(os.path.dirname(info["filepath"]))
-    ]
-    return scipys, others
+def blas_threads():
+    """Threads of every BLAS library."""
+    return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
 
 
 @pytest.fixture
@@ -28,47 +27,109 @@ def two_threads():
     import scipy.linalg  # noqa: F401 -- loads its library
 
     with threadpool_limits(2, user_api="blas"):
-        scipys, others = pools()
-        if not scipys or not others or {*scipys, *others} != {2}:
-            pytest.skip("NumPy and SciPy share a BLAS library here, or have one thread")
+        if blas_threads() != {2}:
+            pytest.skip("BLAS has one thread here")
         yield
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_one_pool_holds_scipy_alone_at_one_thread_and_lets_go():
-    with one_pool():
-        scipys, others = pools()
-        assert set(scipys) == {1}
-        assert set(others) == {2}
-        with one_pool():
-            assert set(pools()[0]) == {1}
-        assert set(pools()[0]) == {1}
-    assert {*pools()[0], *pools()[1]} == {2}
+@pytest.fixture(params=[1, 2, 5])
+def cores(request, monkeypatch):
+    """So many cores, whatever the machine has."""
+    monkeypatch.setattr(threads, "core_count", lambda: request.param)
+    threads._pool.cache_clear()
+    yield request.param
+    threads._pool.cache_clear()
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_one_pool_lets_go_after_an_error():
-    with pytest.raises(KeyError), one_pool():
+def test_blas_is_held_at_one_thread_and_let_go():
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_blas_is_let_go_after_an_error():
+    with pytest.raises(KeyError), one_blas_thread():
         raise KeyError
-    assert set(pools()[0]) == {2}
+    assert blas_threads() == {2}
 
 
-@pytest.mark.parametrize("folders", [[], ["numpy.libs"], ["scipy.libs"]])
-def test_one_pool_leaves_a_library_alone_that_numpy_uses_too(monkeypatch, folders):
-    class Controller:
-        def info(self):
-            return [{"user_api": "blas", "filepath": f"/lib/site-packages/{folder}/blas.so"} for folder in folders]
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+def test_every_task_is_done_once(cores, count):
+    done = []
+    run(functools.partial(done.append, number) for number in range(count))
+    assert sorted(done) == list(range(count))
 
-        def select(self, filepath):
-            assert not filepath
-            return self
 
-        def limit(self, limits):
-            return threadpool_limits(limits=None)
+@pytest.mark.parametrize(("total", "grain"), [(0, 1), (1, 1), (7, 3), (100, 1), (100, 1000), (5, 0)])
+def test_parts_make_up_the_whole(cores, total, grain):
+    bounds = []
+    in_parts(lambda start, stop: bounds.append((start, stop)), total, grain)
+    assert [i for start, stop in sorted(bounds) for i in range(start, stop)] == list(range(total))
+    assert len(bounds) <= cores
+    assert len(bounds) == 1 or total // len(bounds) >= grain
 
-    monkeypatch.setattr(threads, "ThreadpoolController", Controller)
-    with one_pool():
-        pass
+
+def test_a_task_may_give_out_work_itself(cores):
+    done = []
+
+    def task(number):
+        in_parts(lambda start, stop: done.extend((number, i) for i in range(start, stop)), 10, 1)
+        done.append((number, begin(lambda: 10)()))
+
+    run(functools.partial(task, number) for number in range(8))
+    assert sorted(done) == [(number, i) for number in range(8) for i in range(11)]
+
+
+def test_a_failure_reaches_the_caller_when_no_task_is_under_way(cores):
+    under_way, done = set(), []
+
+    def task(number):
+        under_way.add(number)
+        time.sleep(0.01)
+        under_way.discard(number)
+        if number == 1:
+            raise KeyError(number)
+        done.append(number)
+
+    with pytest.raises(KeyError):
+        run(functools.partial(task, number) for number in range(50))
+    assert not under_way
+    assert len(done) < 49
+    run([functools.partial(done.append, "more")])
+    assert done[-1] == "more"
+
+
+def test_what_is_begun_gives_its_result_or_its_failure(cores):
+    released = threading.Event()
+    if cores == 1:
+        released.set()
+    result = begin(lambda: released.wait(60))
+    # Work given out meanwhile does not wait for it.
+    in_parts(lambda start, stop: None, 10, 1)
+    released.set()
+    assert result() is True
+
+    def fail():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        begin(fail)()
+
+
+def test_warnings_are_treated_alike_on_all_threads(cores):
+    def overflow():
+        return np.exp(np.float32(1000) * np.ones(1, np.float32))
+
+    with np.errstate(over="ignore"):
+        run([overflow] * 10)
+        begin(overflow)()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        run([overflow] * 10)
 
 
 def core_type(monkeypatch, cpuinfo, **environment):

@@ -1,25 +1,72 @@
-"""How linear algebra uses the processor's cores.
+"""How computation uses the processor's cores: BLAS on one thread, and the work split among threads of our own.
 
-NumPy and SciPy each bring an OpenBLAS with threads of its own. Used in turn, the idle threads of one spin
-against the busy ones of the other: a training step took 2.7 times as long. So the products go to NumPy's,
-on all cores, and SciPy's, which factorises, is held at one thread.
+NumPy and SciPy each bring an OpenBLAS whose threads wait for each other by spinning. The idle threads of one spin
+against the busy ones of the other, which made a training step take 2.7 times as long; beside other work on the same
+machine every product takes several times as long. Threads of our own sleep while they wait, and share out the work
+that is not BLAS's as well.
 """
 
 import contextlib
+import contextvars
 import functools
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["in_parts", "one_pool", "prefer_wide_kernels"]
+__all__ = ["begin", "core_count", "in_parts", "one_blas_thread", "parts", "prefer_wide_kernels", "run"]
 
 
-def in_parts(function, total, grain):
-    """Call `function(start, stop)` for parts that make up range(total), on all cores at once.
+def run(tasks):
+    """Call every task, on all cores at once; return when all are done.
 
-    NumPy's elementwise functions let other threads run. The parts depend on `total` and the number of cores alone,
-    so results do not depend on which thread is faster.
+    The cores take the tasks in their order, each the next one when it has done its last. A task that calls `run`
+    itself, or `in_parts`, does that part alone.
+
+    Parameters
+    ----------
+    tasks : iterable of callable
+        What one does must not depend on which of the others are done.
+    """
+    tasks = list(tasks)
+    helpers = 0 if getattr(_inside, "task", False) else min(core_count(), len(tasks)) - 1
+    # The next element of a list iterator is taken in one piece, whatever other threads do.
+    remaining = iter(tasks)
+    others = [_submit(_work, remaining) for _ in range(helpers)]
+    try:
+        _work(remaining)
+    finally:
+        # A thread that is busy with what was begun before is not waited for.
+        failures = [other.exception() for other in others if not other.cancel()]
+    for failure in failures:
+        if failure is not None:
+            raise failure
+
+
+def begin(task):
+    """Have a task done beside what the caller does next; return what gives its result, a callable.
+
+    Parameters
+    ----------
+    task : callable
+    """
+    if core_count() == 1 or getattr(_inside, "task", False):
+        value = task()
+        return lambda: value
+    outcome = []
+
+    def work():
+        _work(iter([lambda: outcome.append(task())]))
+        return outcome[0]
+
+    return _submit(work).result
+
+
+def parts(function, total, grain, rounds=1):
+    """Return tasks for `run` that call `function(start, stop)` for parts that make up range(total).
+
+    The parts depend on `total` and the number of cores alone, so results do not depend on which thread is faster.
 
     Parameters
     ----------
@@ -27,40 +74,63 @@ def in_parts(function, total, grain):
     total : int
     grain : int
         Least size of a part that is worth a thread.
+    rounds : int
+        Parts for each core, where it has something else to do beside them.
     """
-    pool, cores = _pool()
-    count = max(1, min(cores, total // grain))
+    count = max(1, min(rounds * core_count(), total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
-    # The calling thread takes the first part itself.
-    others = [pool.submit(function, *part) for part in zip(bounds[1:], bounds[2:], strict=False)]
-    function(bounds[0], bounds[1])
-    for other in others:
-        other.result()
+    return [functools.partial(function, *part) for part in zip(bounds, bounds[1:], strict=False)]
+
+
+def in_parts(function, total, grain):
+    """Call `function(start, stop)` for parts that make up range(total), on all cores at once; see `parts`."""
+    run(parts(function, total, grain))
+
+
+_inside = threading.local()
+
+
+def _work(tasks):
+    outer, _inside.task = getattr(_inside, "task", False), True
+    try:
+        for task in tasks:
+            task()
+    except BaseException:
+        # The others are not begun; those under way end before the caller goes on.
+        for _ in tasks:
+            pass
+        raise
+    finally:
+        _inside.task = outer
+
+
+def _submit(function, *args):
+    # What is said of warnings where the work is given out holds where it is done.
+    return _pool().submit(contextvars.copy_context().run, function, *args)
+
+
+@functools.cache
+def core_count():
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @functools.cache
 def _pool():
-    # A child process made by forking has none of its parent's threads.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ThreadPoolExecutor(max(1, cores - 1), thread_name_prefix="xmlgp"), cores
+    return ThreadPoolExecutor(max(1, core_count() - 1), thread_name_prefix="xmlgp")
 
 
+# A child process made by forking has none of its parent's threads.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @contextlib.contextmanager
-def one_pool():
-    """Hold SciPy's BLAS at one thread within the block, where it is another library than NumPy's."""
+def one_blas_thread():
+    """Hold every BLAS at one thread within the block, as `run` and `in_parts` need it."""
     import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that it is found
 
-    controller = ThreadpoolController()
-    paths = [info["filepath"] for info in controller.info() if info["user_api"] == "blas"]
-    scipys = [path for path in paths if os.sep + "scipy" in path.partition("site-packages")[2]]
-    if len(paths) == len(scipys):
-        yield
-        return
-    with controller.select(filepath=scipys).limit(limits=1):
+    with ThreadpoolController().limit(limits=1, user_api="blas"):
         yield
 
 

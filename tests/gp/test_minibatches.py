@@ -7,6 +7,7 @@ import pytest
 
 from tests.gp.reference import pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.factors import Rows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.products import Points
 
@@ -28,8 +29,13 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
         choices = [None] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
         batches = [Batch(points, labels, pairs, N / size) for pairs in choices]
         # Points differ in the number of samples that there are: each minibatch has a mean of its own.
-        minibatches.append(mean([bound.value_and_gradients(parameters, batch) for batch in batches]))
+        minibatches.append(mean([written_out(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
     return mean(minibatches)
+
+
+def written_out(value, gradients):
+    """The same with gradients of some labels as those of all."""
+    return value, {name: g.toarray(K) if isinstance(g, Rows) else g for name, g in gradients.items()}
 
 
 def mean(estimates):

@@ -28,10 +28,16 @@ def log_relevance(request):
     return np.random.default_rng(2).normal(size=R) if request.param else None
 
 
+def forward(points, inducing, log_relevance):
+    between, ready = products.between_inducing(inducing, log_relevance)
+    cross, norms, tape = products.with_points(points, ready)
+    return Products(cross, between, norms), tape
+
+
 def test_forward_agrees_with_loops(points, inducing, log_relevance):
     weight = np.ones(R) if log_relevance is None else np.exp(log_relevance)
     rows = points.coordinates.toarray() if sp.issparse(points.coordinates) else points.coordinates
-    values, _ = products.forward(points, inducing, log_relevance)
+    values, _ = forward(points, inducing, log_relevance)
     for i, m in np.ndindex(B, M):
         assert values.cross[i, m] == pytest.approx(sum(weight * rows[i] * inducing[m]))
     for m, n in np.ndindex(M, M):
@@ -43,12 +49,12 @@ def test_forward_agrees_with_loops(points, inducing, log_relevance):
 def test_backward_is_the_derivative(points, inducing, log_relevance):
     # The products are quadratic in A and linear in the relevances: a central difference of any step is exact.
     random = np.random.default_rng(3)
-    values, tape = products.forward(points, inducing, log_relevance)
+    values, tape = forward(points, inducing, log_relevance)
     d = Products(*(random.normal(size=value.shape) for value in values))
     d_inducing, d_log_relevance = products.backward(tape, d)
 
     def contracted(moved, relevance):
-        result, _ = products.forward(points, moved, relevance)
+        result, _ = forward(points, moved, relevance)
         return sum(np.vdot(gradient, value) for gradient, value in zip(d, result, strict=True))
 
     step = random.normal(size=inducing.shape)
@@ -63,7 +69,7 @@ def test_backward_is_the_derivative(points, inducing, log_relevance):
 
 
 def test_fixed_inducing_inputs_leave_the_relevances_their_gradient(points, inducing, log_relevance):
-    values, tape = products.forward(points, inducing, log_relevance)
+    values, tape = forward(points, inducing, log_relevance)
     _, expected = products.backward(tape, values)
     d_inducing, d_log_relevance = products.backward(tape, values, inducing_needed=False)
     assert d_inducing is None

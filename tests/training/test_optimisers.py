@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from xmlgp.gp.factors import Rows
 from xmlgp.training import optimisers
-from xmlgp.training.optimisers import CHUNK, OPTIMISERS, AdaDelta, Adam
+from xmlgp.training.optimisers import GRAIN, OPTIMISERS, AdaDelta, Adam
 
 
 def adam(start, gradients, rates):
@@ -59,19 +60,45 @@ def test_against_the_paper(name, paper, shape):
 
 @PAPERS
 @pytest.mark.parametrize("size", [1, 6, 7, 8, 13, 14, 15])
-def test_chunks_do_not_matter(monkeypatch, name, paper, size):
+def test_parts_do_not_matter(monkeypatch, name, paper, size):
     gradients, rates = gradients_and_rates((size,))
     whole = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
-    monkeypatch.setattr(optimisers, "CHUNK", 7)
+    monkeypatch.setattr(optimisers, "GRAIN", 1)
     pieces = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
-    np.testing.assert_array_equal(pieces, whole)
+    np.testing.assert_allclose(pieces, whole, rtol=1e-14)
 
 
 @PAPERS
-def test_the_last_chunk_is_not_forgotten(name, paper):
-    value = np.zeros((CHUNK + 1,), np.float32)
+def test_the_last_part_is_not_forgotten(name, paper):
+    value = np.zeros((4 * GRAIN + 1,), np.float32)
     run(OPTIMISERS[name]({"x": value}), value, [np.ones_like(value)], [0.5])
     np.testing.assert_allclose(value, paper(0.0, [1.0], [0.5]), rtol=1e-5)
+
+
+@PAPERS
+@pytest.mark.parametrize("shape", [(6,), (6, 3)])
+def test_rows_in_use_move_and_the_others_keep_their_statistics(name, paper, shape):
+    gradients, rates = gradients_and_rates(shape)
+    used = [np.array(rows) for rows in ([0, 2, 5], [2], [], [0, 1, 2, 3, 5], [1, 5], [0], [3, 5])]
+    start = np.random.default_rng(1).normal(size=shape)
+    value, optimiser = start.copy(), OPTIMISERS[name]({"x": start})
+    expected = start.copy()
+    reference = OPTIMISERS[name]({"x": expected})
+    for rows, gradient, rate in zip(used, gradients, rates, strict=True):
+        rows = rows.astype(int)
+        optimiser.step({"x": value}, {"x": Rows(rows, gradient[rows])}, rate)
+        # A step of everything, undone where there was no gradient.
+        before = expected.copy(), {key: state.copy() for key, state in reference.state.items()}
+        reference.step({"x": expected}, {"x": gradient}, rate)
+        unused = np.setdiff1d(np.arange(6), rows)
+        expected[unused] = before[0][unused]
+        for key, state in reference.state.items():
+            state[unused] = before[1][key][unused]
+        np.testing.assert_allclose(value, expected, rtol=1e-12)
+        for key, state in reference.state.items():
+            np.testing.assert_allclose(optimiser.state[key], state, rtol=1e-12)
+    assert (value[4] == start[4]).all()
+    assert (value[[0, 1, 2, 3, 5]] != start[[0, 1, 2, 3, 5]]).any()
 
 
 @PAPERS
@@ -89,9 +116,12 @@ def test_arrays_are_changed_in_place_and_keep_their_precision(name, paper, dtype
         assert array.dtype == dtype
         np.testing.assert_array_equal(gradients[key], before[key])
     assert arrays["scalar"] > 2
-    # A gradient in Fortran's order belongs to the same elements.
+    # A gradient in Fortran's order belongs to the same elements, and so does a parameter.
     expected = [paper(1.0, [g], [0.1]) for g in before["x"].astype(float).ravel()]
     np.testing.assert_allclose(parameters["x"].ravel(), expected, rtol=1e-6)
+    fortran = np.ones((3, 2), dtype, order="F")
+    OPTIMISERS[name]({"x": fortran}).step({"x": fortran}, {"x": before["x"]}, 0.1)
+    np.testing.assert_allclose(fortran.ravel(), expected, rtol=1e-6)
 
 
 @PAPERS

@@ -8,7 +8,7 @@ import numpy as np
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.products import Points
-from xmlgp.threads import one_pool
+from xmlgp.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
 __all__ = ["time_bound"]
@@ -44,7 +44,7 @@ def time_bound(settings, parameters, coordinates, labels):
         d_covariances, _ = model.posterior.backward(tape, Moments(*moments), d_kl=-1)
         model.kernel.backward(kernel_tape, d_covariances, "inducing" not in model.bound.fixed)
 
-    with one_pool():
+    with one_blas_thread():
         return {
             "bound_s": _median_seconds(lambda: model.bound.value_and_gradients(parameters, batch)),
             "kl_s": _median_seconds(kl_terms),

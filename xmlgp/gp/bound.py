@@ -2,13 +2,13 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp import factors
 from xmlgp.gp.expectations import DEFAULT_NODES
-from xmlgp.gp.factors import Pairs
+from xmlgp.gp.factors import Pairs, Rows
 from xmlgp.gp.products import Points
+from xmlgp.threads import begin
 
 __all__ = ["Batch", "Bound"]
 
@@ -72,18 +72,24 @@ class Bound:
         Returns
         -------
         value : float or None
-        gradients : dict of str to ndarray
-            Of every parameter not fixed. Expectations and their derivatives are each computed by quadrature; with
-            enough nodes for the variances at hand the second are the derivatives of the first, with few nodes and wide
-            variances they are closer to those of the exact bound.
+        gradients : dict of str to ndarray or Rows
+            Of every parameter not fixed; with sampled negatives those of Φ and b are `Rows`. Expectations and their
+            derivatives are each computed by quadrature; with enough nodes for the variances at hand the second are the
+            derivatives of the first, with few nodes and wide variances they are closer to those of the exact bound.
 
         Raises
         ------
         NumericalError
             Where a covariance matrix cannot be factorised.
         """
-        covariances, kernel_tape = self.kernel.forward(parameters, batch.points)
-        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances)
+        prepared = []
+
+        def when_inducing(covariance):
+            # C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
+            prepared.append(begin(lambda: self.posterior.prepare(parameters, covariance)))
+
+        covariances, kernel_tape = self.kernel.forward(parameters, batch.points, when_inducing)
+        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared[0]())
         loadings, bias = parameters["loadings"], parameters["bias"]
         if batch.pairs is None:
             likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed, for_step)
@@ -94,13 +100,19 @@ class Bound:
         data, d_moments, gradients = likelihood
 
         scale = float(batch.scale)
-        gradients = {name: scale * gradient for name, gradient in gradients.items()}
+        gradients = {name: _scaled(scale, gradient) for name, gradient in gradients.items()}
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
         d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
         if for_step:
             d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
         gradients |= d_posterior | d_kernel
-        gradients = {name: np.asarray(g) for name, g in gradients.items() if name not in self.fixed}
+        gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
         value = None if data is None else scale * data - float(kl)
         return value, gradients
+
+
+def _scaled(scale, gradient):
+    if isinstance(gradient, Rows):
+        return Rows(gradient.indices, scale * gradient.values)
+    return scale * gradient

@@ -5,6 +5,7 @@ import functools
 import numpy as np
 from scipy.special import expit
 
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
 __all__ = ["DEFAULT_NODES", "logistic", "logistic_gradients", "nodes_and_weights", "softplus"]
@@ -16,8 +17,11 @@ DEFAULT_NODES = 10
 #: below at any mean; found by comparison with 120 nodes.
 ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
-#: Elements a chunk: mean, deviation and three temporaries of a chunk stay in a core's own cache.
-CHUNK = 16384
+#: Elements a chunk: its arrays stay in a core's first level cache while the nodes are summed.
+CHUNK = 1024
+
+#: Elements that are worth a thread.
+GRAIN = 1 << 15
 
 
 @functools.cache
@@ -52,8 +56,11 @@ def softplus(mean, variance, count=DEFAULT_NODES):
     -------
     ndarray of that shape
     """
-    (value,) = _chunked(_softplus, mean, variance, _fixed(count), outputs=1)
-    return value
+    out = np.empty(mean.shape, mean.dtype)
+    arrays = (np.ravel(mean), np.ravel(variance), out.reshape(-1))
+    rule = _rule(count, False, mean.dtype)
+    in_parts(lambda start, stop: _softplus(*(a[start:stop] for a in arrays), *rule), mean.size, GRAIN)
+    return out
 
 
 def logistic(mean, variance, count=DEFAULT_NODES):
@@ -61,11 +68,20 @@ def logistic(mean, variance, count=DEFAULT_NODES):
 
     Unlike `logistic_gradients` it keeps its relative precision, and stays positive, far out in the tails.
     """
-    (value,) = _chunked(_logistic, mean, variance, _fixed(count), outputs=1)
-    return value
+    z, w = nodes_and_weights(count, mean.dtype)
+    out = np.zeros(mean.shape, mean.dtype)
+    center, spread, total = np.ravel(mean), np.ravel(variance), out.reshape(-1)
+
+    def part(start, stop):
+        deviation = np.sqrt(np.maximum(spread[start:stop], 0))
+        for node, weight in zip(z, w, strict=True):
+            total[start:stop] += weight * expit(center[start:stop] + node * deviation)
+
+    in_parts(part, mean.size, GRAIN)
+    return out
 
 
-def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False):
+def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, out=None):
     """Return the derivatives of E log(1 + e^f) by the mean and by the variance, elementwise.
 
     They are E σ(f) and ½ E σ(f)(1 − σ(f)) (SPEC section 1).
@@ -73,90 +89,133 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False):
     Parameters
     ----------
     mean, variance : ndarray of one shape
+        C-contiguous.
     count : int
         Quadrature nodes.
     economical : bool
         Use fewer nodes where variances are small, with errors of at most about 1e-4: the noise of minibatches is far
         larger.
+    out : tuple of two ndarray, optional
+        Where the results go; may be `mean` and `variance` themselves.
 
     Returns
     -------
     by_mean, by_variance : ndarray of that shape
     """
-    rule = _economical(count) if economical else _fixed(count)
-    return _chunked(_gradients, mean, variance, rule, outputs=2)
+    out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
+    arrays = [np.ravel(mean), np.ravel(variance), *(array.reshape(-1) for array in out)]
+    rule = _rule(count, economical, mean.dtype)
+    in_parts(lambda start, stop: _gradients(*(a[start:stop] for a in arrays), *rule), mean.size, GRAIN)
+    return out
 
 
-def _chunked(function, mean, variance, rule, outputs):
-    results = [np.empty(mean.shape, mean.dtype) for _ in range(outputs)]
-    flat = [np.ravel(a) for a in (mean, variance, *results)]
+@functools.cache
+def _rule(count, economical, dtype):
+    """Return what chooses nodes by the widest variance of a chunk.
 
-    def part(first, last):
-        for start in range(first, last, CHUNK):
-            m, v, *out = (a[start : min(start + CHUNK, last)] for a in flat)
+    Returns
+    -------
+    limits : ndarray
+        The first that is not exceeded chooses.
+    counts : ndarray of int
+        Nodes of each choice, one more than limits.
+    nodes, weights : ndarray, choices×count
+    """
+    fewer = [(limit, nodes) for limit, nodes in ENOUGH_NODES if nodes < count] if economical else []
+    counts = [nodes for _, nodes in fewer] + [count]
+    tables = np.zeros((2, len(counts), count), dtype)
+    for choice, nodes in enumerate(counts):
+        tables[:, choice, :nodes] = nodes_and_weights(nodes, dtype)
+    return np.array([limit for limit, _ in fewer], dtype), np.array(counts), *tables
+
+
+@compiled
+def _chosen(variance, limits):
+    """Return the choice of nodes for a chunk; NaN gets the most."""
+    widest = variance.max()
+    for choice in range(limits.size):
+        if widest <= limits[choice]:
+            return choice
+    return limits.size
+
+
+@compiled
+def _decay(x, real):
+    """Return e^−x for x ≥ 0, in nothing but vector instructions.
+
+    e^−x = (e^(−x/128))^128, with Taylor's polynomial for the inner exponential. The relative error is 1e-5 in single
+    precision, and in double precision 2e-9 up to x = 6 and 3e-6 up to x = 20; beyond 80 the value stays at e^−80.
+    """
+    x = min(x, real(80)) * real(-1 / 128)
+    p = x * real(1 / 120) + real(1 / 24)
+    p = p * x + real(1 / 6)
+    p = p * x + real(1 / 2)
+    p = p * x + real(1)
+    p = p * x + real(1)
+    p *= p
+    p *= p
+    p *= p
+    p *= p
+    p *= p
+    p *= p
+    p *= p
+    return p
+
+
+@compiled
+def _gradients(mean, variance, by_mean, by_variance, limits, counts, nodes, weights):
+    real = mean.dtype.type
+    center, deviation = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    for start in range(0, mean.size, CHUNK):
+        first, second = by_mean[start : start + CHUNK], by_variance[start : start + CHUNK]
+        size = first.size
+        choice = _chosen(variance[start : start + CHUNK], limits)
+        for k in range(size):
+            center[k] = mean[start + k]
             # Rounding can take a variance below zero.
-            v = np.maximum(v, 0)
-            z, w = rule(v)
-            function(m, np.sqrt(v), z.astype(m.dtype), w.astype(m.dtype), *out)
-
-    in_parts(part, mean.size, CHUNK)
-    return results
-
-
-def _fixed(count):
-    """Return the rule that uses the same number of nodes everywhere."""
-    return lambda variance: nodes_and_weights(count, np.float64)
-
-
-def _economical(count):
-    """Return the rule that uses as few nodes as keep errors of derivatives at about 1e-4, at most `count`."""
-
-    def rule(variance):
-        widest = variance.max(initial=0)
-        fewest = next((n for limit, n in ENOUGH_NODES if widest <= limit), count)
-        return nodes_and_weights(min(fewest, count), np.float64)
-
-    return rule
+            deviation[k] = np.sqrt(max(variance[start + k], real(0)))
+        # From here on the results may overwrite what they are computed from.
+        for k in range(size):
+            first[k] = real(0)
+            second[k] = real(0)
+        for j in range(counts[choice]):
+            node, weight = nodes[choice, j], weights[choice, j]
+            for k in range(size):
+                f = center[k] + node * deviation[k]
+                # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
+                e = _decay(abs(f), real)
+                above = real(1) / (real(1) + e)
+                below = e * above
+                first[k] += weight * (above if f >= real(0) else below)
+                second[k] += weight * (above * below)
+        for k in range(size):
+            second[k] *= real(0.5)
 
 
-def _softplus(mean, deviation, z, w, out):
-    # log(1 + e^f) = max(f, 0) + log(1 + e^−|f|): no overflow at any f.
-    out[:] = 0
-    f, term = np.empty_like(mean), np.empty_like(mean)
-    for node, weight in zip(z, w, strict=True):
-        np.multiply(deviation, node, out=f)
-        f += mean
-        np.abs(f, out=term)
-        np.negative(term, out=term)
-        np.exp(term, out=term)
-        np.log1p(term, out=term)
-        np.maximum(f, 0, out=f)
-        term += f
-        term *= weight
-        out += term
-
-
-def _logistic(mean, deviation, z, w, out):
-    out[:] = 0
-    for node, weight in zip(z, w, strict=True):
-        out += weight * expit(mean + node * deviation)
-
-
-def _gradients(mean, deviation, z, w, by_mean, by_variance):
-    # σ(f) = (1 + t)/2 and σ(f)(1 − σ(f)) = (1 − t²)/4 with t = tanh(f/2): one transcendental, no overflow.
-    by_mean[:] = 0
-    by_variance[:] = 0
-    half_mean, half_deviation = 0.5 * mean, 0.5 * deviation
-    t, term = np.empty_like(mean), np.empty_like(mean)
-    for node, weight in zip(z, w, strict=True):
-        np.multiply(half_deviation, node, out=t)
-        t += half_mean
-        np.tanh(t, out=t)
-        np.multiply(t, weight, out=term)
-        by_mean += term
-        term *= t
-        by_variance += term
-    by_mean += 1
-    by_mean *= 0.5
-    np.subtract(1, by_variance, out=by_variance)
-    by_variance *= 0.125
+@compiled
+def _softplus(mean, variance, out, limits, counts, nodes, weights):
+    real = mean.dtype.type
+    deviation = np.empty(CHUNK, mean.dtype)
+    for start in range(0, mean.size, CHUNK):
+        center, total = mean[start : start + CHUNK], out[start : start + CHUNK]
+        choice = _chosen(variance[start : start + CHUNK], limits)
+        for k in range(center.size):
+            deviation[k] = np.sqrt(max(variance[start + k], real(0)))
+            total[k] = real(0)
+        for j in range(counts[choice]):
+            node, weight = nodes[choice, j], weights[choice, j]
+            for k in range(center.size):
+                f = center[k] + node * deviation[k]
+                e = _decay(abs(f), real)
+                # log(1 + e^f) = max(f, 0) + log(1 + e^−|f|), and log(1 + e) = 2 artanh(q) with q = e/(2 + e) ≤ 1/3.
+                q = e / (real(2) + e)
+                s = q * q
+                series = s * real(1 / 17) + real(1 / 15)
+                series = series * s + real(1 / 13)
+                series = series * s + real(1 / 11)
+                series = series * s + real(1 / 9)
+                series = series * s + real(1 / 7)
+                series = series * s + real(1 / 5)
+                series = series * s + real(1 / 3)
+                series = series * s + real(1)
+                total[k] += weight * (max(f, real(0)) + real(2) * q * series)

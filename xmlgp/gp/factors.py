@@ -5,6 +5,7 @@ means alone, so one expectation serves every label. With sampled negatives the s
 (point, label) pairs with weights.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,17 @@ import scipy.sparse as sp
 
 from xmlgp.gp import expectations
 from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.threads import core_count, in_parts, run
 
-__all__ = ["Pairs", "all_labels", "sampled_labels", "utility_moments"]
+__all__ = ["Pairs", "Rows", "all_labels", "sampled_labels", "utility_moments"]
+
+#: Utilities of a block of labels: few enough for the cache, enough that calling is not what takes the time.
+BLOCK = 1 << 18
+
+#: Multiplications of pairwise products that are worth a thread.
+PAIRWISE_GRAIN = 1 << 17
 
 
 class Pairs(NamedTuple):
@@ -35,6 +45,27 @@ class Pairs(NamedTuple):
     labels: np.ndarray
     positive: np.ndarray
     weight: np.ndarray
+
+
+class Rows(NamedTuple):
+    """A gradient that is zero but for some rows.
+
+    Attributes
+    ----------
+    indices : ndarray of int, U
+        Those rows, in ascending order.
+    values : ndarray, U×... or U
+        What stands in them.
+    """
+
+    indices: np.ndarray
+    values: np.ndarray
+
+    def toarray(self, count):
+        """Return the whole gradient, of `count` rows."""
+        whole = np.zeros((count, *self.values.shape[1:]), self.values.dtype)
+        whole[self.indices] = self.values
+        return whole
 
 
 def utility_moments(moments, loadings, bias):
@@ -62,6 +93,8 @@ def utility_moments(moments, loadings, bias):
 def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, economical=False):
     """Return the expected log likelihood over all labels and its gradients.
 
+    Labels are taken in blocks, so that memory grows with B + K and not with B·K.
+
     Parameters
     ----------
     moments : Moments
@@ -87,26 +120,53 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, econom
     gradients : dict
         By `loadings` and `bias`.
     """
-    mean, variance = utility_moments(moments, loadings, bias)
-    value = None
-    rows = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
-    if value_needed:
-        value = float(mean[rows, labels.indices].sum(dtype=np.float64))
-        value -= float(expectations.softplus(mean, variance, nodes).sum(dtype=np.float64))
-    d_mean, d_variance = expectations.logistic_gradients(mean, variance, nodes, economical)
-    np.negative(d_mean, out=d_mean)
-    np.negative(d_variance, out=d_variance)
-    d_mean[rows, labels.indices] += 1
+    batch, count = labels.shape
+    d_loadings, d_bias = np.empty_like(loadings), np.empty_like(bias)
+    # Positives label by label: a block of labels takes those of its own.
+    by_label = labels.tocsc()
+    positives = np.repeat(np.arange(count), np.diff(by_label.indptr))
+    width = max(1, BLOCK // max(1, batch))
+    # As many blocks for one core as for another.
+    blocks = max(1, -(-count // (width * core_count()))) * core_count()
+    bounds = np.linspace(0, count, blocks + 1).astype(int)
+    values, by_moments = [0.0] * blocks, [None] * core_count()
+
+    def of_one_core(core):
+        total = Moments(*(np.zeros_like(values) for values in moments))
+        for block in range(core, blocks, core_count()):
+            start, stop = bounds[block : block + 2]
+            first, last = by_label.indptr[[start, stop]]
+            phi, here = loadings[start:stop], (by_label.indices[first:last], positives[first:last] - start)
+            mean, variance = utility_moments(moments, phi, bias[start:stop])
+            if value_needed:
+                values[block] = float(mean[here].sum(dtype=np.float64))
+                values[block] -= float(expectations.softplus(mean, variance, nodes).sum(dtype=np.float64))
+            # In place: from here on the gradients by mean and variance, of the sign of −E log(1 + e^f).
+            expectations.logistic_gradients(mean, variance, nodes, economical, out=(mean, variance))
+            mean[here] -= 1
+            d_loadings[start:stop] = _loadings_gradient(mean, variance, moments, phi, total)
+            d_bias[start:stop] = mean.sum(axis=0)
+        by_moments[core] = total
+
+    run(partial(of_one_core, core) for core in range(core_count()))
+    np.negative(d_loadings, out=d_loadings)
+    np.negative(d_bias, out=d_bias)
+    d_moments = Moments(*(-sum(parts) for parts in zip(*by_moments, strict=True)))
+    return sum(values) if value_needed else None, d_moments, {"loadings": d_loadings, "bias": d_bias}
+
+
+def _loadings_gradient(d_mean, d_variance, moments, loadings, d_moments):
+    """Return the gradient of Φ and add that of the moments to `d_moments`, given those of utilities, both B×K."""
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
-        d_squares = moments.variance[:, 0] @ d_variance
+        by_squares = (moments.variance[:, 0] @ d_variance)[:, None]
         d_latent_variance = (d_variance @ squares.sum(axis=1))[:, None]
-        d_loadings = d_mean.T @ moments.mean + (2 * d_squares)[:, None] * loadings
     else:
+        by_squares = d_variance.T @ moments.variance
         d_latent_variance = d_variance @ squares
-        d_loadings = d_mean.T @ moments.mean + 2 * loadings * (d_variance.T @ moments.variance)
-    d_moments = Moments(d_mean @ loadings, d_latent_variance)
-    return value, d_moments, {"loadings": d_loadings, "bias": d_mean.sum(axis=0)}
+    np.add(d_moments.mean, d_mean @ loadings, out=d_moments.mean)
+    np.add(d_moments.variance, d_latent_variance, out=d_moments.variance)
+    return d_mean.T @ moments.mean + 2 * by_squares * loadings
 
 
 def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, economical=False):
@@ -124,19 +184,17 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     Returns
     -------
     value, d_moments, gradients
-        As in `all_labels`; gradients have the shapes of Φ and b, zero at labels not among the pairs.
+        As in `all_labels`; gradients are `Rows`, of the labels among the pairs.
     """
     indptr, columns, positive, weight = pairs
-    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     # Only the rows of Φ and b in use are gathered, once each.
     used, columns = np.unique(columns, return_inverse=True)
     phi, squares = loadings[used], np.square(loadings[used])
-    mean = _pairwise(moments.mean, phi, rows, columns) + bias[used][columns]
+    mean = _pairwise(moments.mean, phi, indptr, columns)
+    mean += bias[used][columns]
     shared = moments.variance.shape[1] == 1
-    if shared:
-        variance = moments.variance[rows, 0] * squares.sum(axis=1)[columns]
-    else:
-        variance = _pairwise(moments.variance, squares, rows, columns)
+    widths = squares.sum(axis=1, keepdims=True) if shared else squares
+    variance = _pairwise(moments.variance, widths, indptr, columns)
     value = None
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
@@ -148,24 +206,30 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     shape = (len(indptr) - 1, len(used))
     by_mean = sp.csr_array((d_mean, columns, indptr), shape=shape)
     by_variance = sp.csr_array((d_variance, columns, indptr), shape=shape)
-    if shared:
-        d_latent_variance = (by_variance @ squares.sum(axis=1))[:, None]
-        d_phi = by_mean.T @ moments.mean + (2 * (by_variance.T @ moments.variance)) * phi
-    else:
-        d_latent_variance = by_variance @ squares
-        d_phi = by_mean.T @ moments.mean + 2 * phi * (by_variance.T @ moments.variance)
-    d_loadings, d_bias = np.zeros_like(loadings), np.zeros_like(bias)
-    d_loadings[used] = d_phi
-    d_bias[used] = np.bincount(columns, d_mean, len(used))
-    d_moments = Moments(by_mean @ phi, d_latent_variance)
-    return value, d_moments, {"loadings": d_loadings, "bias": d_bias}
+    d_moments = Moments(sparse.product(by_mean, phi), sparse.product(by_variance, widths))
+    d_widths = sparse.product(by_variance.T.tocsr(), moments.variance)
+    d_phi = sparse.product(by_mean.T.tocsr(), moments.mean)
+    d_phi += 2 * d_widths * phi
+    d_bias = np.bincount(columns, d_mean, len(used)).astype(bias.dtype)
+    return value, d_moments, {"loadings": Rows(used, d_phi), "bias": Rows(used, d_bias)}
 
 
-def _pairwise(left, right, rows, columns):
-    """Return Σ_p left[rows, p] right[columns, p], gathered a chunk at a time."""
-    chunk = max(1, expectations.CHUNK * 16 // left.shape[1])
-    out = np.empty(len(rows), left.dtype)
-    for start in range(0, len(rows), chunk):
-        part = slice(start, start + chunk)
-        np.einsum("ep,ep->e", left[rows[part]], right[columns[part]], out=out[part])
+def _pairwise(left, right, indptr, columns):
+    """Return Σ_p left[i, p] right[k, p] for each pair (i, k)."""
+    out = np.empty(len(columns), left.dtype)
+    rows = len(indptr) - 1
+    grain = PAIRWISE_GRAIN * rows // max(1, len(columns) * left.shape[1])
+    in_parts(lambda start, stop: _dots(left, right, indptr, columns, out, start, stop), rows, grain)
     return out
+
+
+@compiled
+def _dots(left, right, indptr, columns, out, start, stop):
+    for i in range(start, stop):
+        row = left[i]
+        for e in range(indptr[i], indptr[i + 1]):
+            other = right[columns[e]]
+            total = left.dtype.type(0)
+            for p in range(row.size):
+                total += row[p] * other[p]
+            out[e] = total

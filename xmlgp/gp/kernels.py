@@ -4,8 +4,12 @@ import numpy as np
 
 from xmlgp.gp import products
 from xmlgp.gp.products import Products
+from xmlgp.threads import in_parts
 
 __all__ = ["TERMS", "Kernel", "Linear", "SquaredExponential"]
+
+#: Exponentials that are worth a thread.
+EXPONENTIALS = 1 << 16
 
 
 class Linear:
@@ -17,15 +21,24 @@ class Linear:
     name = "linear"
     hyperparameters = ("log_variance",)
 
-    def forward(self, inner, log_variance):
-        """Return the covariances (`Products`) of inner products and the tape."""
+    def between_inducing(self, inner, log_variance):
+        """Return K_Z of the inner products, M×M, and the tape."""
+        covariance = np.exp(log_variance) * inner
+        return covariance, covariance
+
+    def with_points(self, inner, squares, norms, log_variance):
+        """Return K_BZ and diag K_B of the inner products, B×M, and squared norms of points, B, and the tape.
+
+        `norms` are the squared norms of the inducing inputs, M.
+        """
         variance = np.exp(log_variance)
-        covariances = Products(*(variance * values for values in inner))
-        return covariances, (variance, covariances)
+        cross, points = variance * inner, variance * squares
+        return cross, points, (variance, cross, points)
 
     def backward(self, tape, d):
         """Return the gradients of the inner products (`Products`) and of the hyperparameters (mapping)."""
-        variance, covariances = tape
+        inducing, (variance, cross, points) = tape
+        covariances = Products(cross, inducing, points)
         d_log_variance = sum(np.vdot(gradient, values) for gradient, values in zip(d, covariances, strict=True))
         return Products(*(variance * gradient for gradient in d)), {"log_variance": d_log_variance}
 
@@ -39,23 +52,27 @@ class SquaredExponential:
     name = "se"
     hyperparameters = ("log_variance", "log_lengthscale")
 
-    def forward(self, inner, log_variance, log_lengthscale):
-        """Return the covariances (`Products`) of inner products and the tape."""
-        variance = np.exp(log_variance)
+    def between_inducing(self, inner, log_variance, log_lengthscale):
+        """Return K_Z of the inner products, M×M, and the tape."""
+        norms = np.diagonal(inner)
         precision = np.exp(-2 * log_lengthscale)
-        norms = np.diagonal(inner.inducing)
-        cross, exponent_cross = _squared_exponential(inner.cross, inner.points, norms, variance, precision)
-        inducing, exponent_inducing = _squared_exponential(inner.inducing, norms, norms, variance, precision)
-        covariances = Products(cross, inducing, np.full_like(inner.points, variance))
-        return covariances, (precision, covariances, exponent_cross, exponent_inducing)
+        tape = _squared_exponential(inner, norms, norms, np.exp(log_variance), precision)
+        return tape[0], tape
+
+    def with_points(self, inner, squares, norms, log_variance, log_lengthscale):
+        """Return K_BZ and diag K_B, and the tape, as `Linear.with_points` does."""
+        variance, precision = np.exp(log_variance), np.exp(-2 * log_lengthscale)
+        cross, exponent = _squared_exponential(inner, squares, norms, variance, precision)
+        points = np.full_like(squares, variance)
+        return cross, points, (precision, cross, exponent, points)
 
     def backward(self, tape, d):
         """Return the gradients of the inner products (`Products`) and of the hyperparameters (mapping)."""
-        precision, covariances, exponent_cross, exponent_inducing = tape
-        d_cross = d.cross * covariances.cross
-        d_inducing = d.inducing * covariances.inducing
+        (inducing, exponent_inducing), (precision, cross, exponent_cross, points) = tape
+        d_cross = d.cross * cross
+        d_inducing = d.inducing * inducing
         gradients = {
-            "log_variance": d_cross.sum() + d_inducing.sum() + np.vdot(d.points, covariances.points),
+            "log_variance": d_cross.sum() + d_inducing.sum() + np.vdot(d.points, points),
             # The exponent is −‖x−x′‖²/2ℓ²: its derivative by log ℓ is −2 times itself.
             "log_lengthscale": -2 * (np.vdot(d_cross, exponent_cross) + np.vdot(d_inducing, exponent_inducing)),
         }
@@ -69,12 +86,21 @@ class SquaredExponential:
 
 
 def _squared_exponential(inner, left_norms, right_norms, variance, precision):
-    exponent = inner - 0.5 * left_norms[:, None]
-    exponent -= 0.5 * right_norms
-    exponent *= precision
-    # A squared distance below zero is rounding.
-    np.minimum(exponent, 0, out=exponent)
-    return variance * np.exp(exponent), exponent
+    """Return the covariances and their exponents."""
+    covariance, exponent = np.empty_like(inner), np.empty_like(inner)
+
+    def part(start, stop):
+        rows = exponent[start:stop]
+        np.subtract(inner[start:stop], 0.5 * left_norms[start:stop, None], out=rows)
+        rows -= 0.5 * right_norms
+        rows *= precision
+        # A squared distance below zero is rounding.
+        np.minimum(rows, 0, out=rows)
+        np.exp(rows, out=covariance[start:stop])
+        covariance[start:stop] *= variance
+
+    in_parts(part, len(inner), EXPONENTIALS // max(1, inner.shape[1]))
+    return covariance, exponent
 
 
 TERMS = {term.name: term for term in (Linear(), SquaredExponential())}
@@ -124,19 +150,40 @@ class Kernel:
         start["log_variance"] = -np.log(len(self.terms))
         return {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
 
-    def forward(self, parameters, points):
-        """Return the covariances K_BZ, K_Z and diag K_B (`Products`) and the tape."""
-        total, tape, inner = None, [], None
+    def forward(self, parameters, points, when_inducing=None):
+        """Return the covariances K_BZ, K_Z and diag K_B (`Products`) and the tape.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        points : Points
+        when_inducing : callable, optional
+            Called with K_Z as soon as it is known, before the products with the points: what needs no more than K_Z
+            can begin.
+        """
+        # Without ARD all terms see the same inner products.
+        shared = None if self.ard else products.between_inducing(parameters["inducing"])
+        between, prior = [], None
         for term in self.terms:
-            # Without ARD all terms see the same inner products.
-            if inner is None or self.ard:
-                relevance = parameters[f"kernel.{term.name}.log_relevance"] if self.ard else None
-                inner, inner_tape = products.forward(points, parameters["inducing"], relevance)
-            values = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
-            covariances, term_tape = term.forward(inner, *values)
-            total = covariances if total is None else Products(*map(np.add, total, covariances))
-            tape.append((term, inner_tape, term_tape))
-        return total, tape
+            hyperparameters = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
+            if self.ard:
+                relevance = parameters[f"kernel.{term.name}.log_relevance"]
+                shared = products.between_inducing(parameters["inducing"], relevance)
+            inner, inducing = shared
+            covariance, term_tape = term.between_inducing(inner, *hyperparameters)
+            prior = covariance if prior is None else prior + covariance
+            between.append((term, hyperparameters, inner, inducing, term_tape))
+        if when_inducing is not None:
+            when_inducing(prior)
+        tape, total, inner_points = [], None, None
+        for term, hyperparameters, inner, inducing, inducing_tape in between:
+            if inner_points is None or self.ard:
+                *inner_points, inner_tape = products.with_points(points, inducing)
+            *covariances, points_tape = term.with_points(*inner_points, np.diagonal(inner), *hyperparameters)
+            total = covariances if total is None else list(map(np.add, total, covariances))
+            tape.append((term, inner_tape, (inducing_tape, points_tape)))
+        cross, variances = total
+        return Products(cross, prior, variances), tape
 
     def backward(self, tape, d_covariances, inducing_needed=True):
         """Return the gradients by parameter name, those of the inducing inputs only if needed."""
@@ -148,7 +195,8 @@ class Kernel:
                 d_inducing, d_relevance = products.backward(inner_tape, d_term, inducing_needed)
                 gradients[f"kernel.{term.name}.log_relevance"] = d_relevance
                 if inducing_needed:
-                    gradients["inducing"] = gradients.get("inducing", 0) + d_inducing
+                    earlier = gradients.get("inducing")
+                    gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
             else:
                 d_inner = d_term if d_inner is None else Products(*map(np.add, d_inner, d_term))
         if not self.ard and inducing_needed:

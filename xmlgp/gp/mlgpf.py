@@ -44,7 +44,8 @@ class MLGPF:
             # Centroids of unit rows are short, so all points are equally far from all of them: SE would stall.
             norms = np.linalg.norm(inducing, axis=1, keepdims=True)
             inducing = inducing / np.where(norms > 0, norms, 1)
-        parameters = {"inducing": np.array(inducing, dtype, order="C")}
+        # In Fortran's order, in which products want them (see `products`).
+        parameters = {"inducing": np.array(inducing, dtype, order="F")}
         parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
         parameters |= self.posterior.initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
         if isinstance(self.posterior, Cholesky):

@@ -3,6 +3,9 @@
 Every kernel here is a function of inner products. Points come as coordinates: in the subspace C = X X̃ᵀ, for
 free inducing inputs C = X itself, dense or sparse. What the subspace leaves out of a point is orthogonal to
 all inducing inputs, so it enters through its squared norm alone.
+
+Inducing inputs are met as their transpose, a row for each coordinate: that is what a sparse point selects from.
+Where A lies in memory in Fortran's order, as in training, the transpose is free.
 """
 
 from typing import NamedTuple
@@ -10,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Points", "Products", "backward", "forward"]
+from xmlgp.linear_algebra import dense, sparse
+
+__all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "with_points"]
 
 
 class Points(NamedTuple):
@@ -46,38 +51,59 @@ class Products(NamedTuple):
     points: np.ndarray
 
 
-def forward(points, inducing, log_relevance=None):
-    """Return the (ARD-weighted) inner products and the tape for `backward`.
+class Inducing(NamedTuple):
+    """Inducing inputs ready for products with points.
 
-    cross = C W Aᵀ, inducing = A W Aᵀ, points = diag(C W Cᵀ) + residual, W = diag(exp(log_relevance)) or I.
+    Attributes
+    ----------
+    rooted : ndarray, R×M or D×M
+        W^½ Aᵀ, with W = diag(exp(log_relevance)), or Aᵀ without ARD.
+    root : ndarray, R or D, or None
+        The diagonal of W^½.
+    """
+
+    rooted: np.ndarray
+    root: np.ndarray | None
+
+
+def between_inducing(inducing, log_relevance=None):
+    """Return the (ARD-weighted) inner products A W Aᵀ, M×M, and the `Inducing` for the products with points.
+
+    Parameters
+    ----------
+    inducing : ndarray, M×R or M×D
+        A, or Z when free.
+    log_relevance : ndarray, R or D, optional
+        Logarithm of the ARD weight of each coordinate.
+    """
+    root = None if log_relevance is None else np.exp(0.5 * log_relevance)
+    rooted = np.ascontiguousarray(inducing.T) if root is None else np.multiply(inducing.T, root[:, None], order="C")
+    return dense.gram(rooted), Inducing(rooted, root)
+
+
+def with_points(points, inducing):
+    """Return the inner products C W Aᵀ, B×M, and diag(C W Cᵀ) + residual, B, and the tape for `backward`.
 
     Parameters
     ----------
     points : Points
-        C and residual of a minibatch.
-    inducing : ndarray, M×R or M×D
-        A, or Z when free.
-    log_relevance : ndarray, R or D, optional
-        Logarithm of the ARD weight of each coordinate; the residual keeps the weight one.
-
-    Returns
-    -------
-    Products, tuple
+        C and residual of a minibatch; the residual keeps the weight one.
+    inducing : Inducing
     """
     coordinates, residual = points
-    if log_relevance is None:
-        weighted = rooted = inducing
-        relevance = None
-        norms = _squares(coordinates).sum(axis=1)
+    rooted, root = inducing
+    if sp.issparse(coordinates):
+        data = coordinates.data.astype(rooted.dtype, copy=False)
+        data = data if root is None else data * root[coordinates.indices]
+        coordinates = sp.csr_array((data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
+        squares = sp.csr_array((data * data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
+        norms = squares.sum(axis=1)
+        cross = sparse.product(coordinates, rooted)
     else:
-        relevance = np.exp(log_relevance)
-        root = np.exp(0.5 * log_relevance)
-        rooted = inducing * root
-        weighted = rooted * root
-        norms = _squares(coordinates) @ relevance
-    # NumPy computes half of the product of a matrix and its own transpose.
-    products = Products(coordinates @ weighted.T, rooted @ rooted.T, norms + residual)
-    return products, (coordinates, inducing, relevance)
+        coordinates = coordinates if root is None else coordinates * root
+        norms = np.einsum("br,br->b", coordinates, coordinates)
+        cross = dense.product(coordinates, rooted)
+    return cross, norms + residual, (coordinates, inducing)
 
 
 def backward(tape, d_products, inducing_needed=True):
@@ -86,7 +112,7 @@ def backward(tape, d_products, inducing_needed=True):
     Parameters
     ----------
     tape : tuple
-        From `forward`.
+        From `with_points`.
     d_products : Products
         Gradients of the three kinds of inner products; that of `inducing` need not be symmetric.
     inducing_needed : bool
@@ -95,23 +121,28 @@ def backward(tape, d_products, inducing_needed=True):
     Returns
     -------
     d_inducing : ndarray, M×R or M×D, or None
+        In Fortran's order.
     d_log_relevance : ndarray, R or D, or None
         None without ARD.
     """
-    coordinates, inducing, relevance = tape
-    if not inducing_needed and relevance is None:
+    coordinates, (rooted, root) = tape
+    if not inducing_needed and root is None:
         return None, None
-    # coordinatesᵀ first: for sparse coordinates it is the product SciPy has.
-    from_cross = (coordinates.T @ d_products.cross).T if sp.issparse(coordinates) else d_products.cross.T @ coordinates
-    from_inducing = (d_products.inducing + d_products.inducing.T) @ inducing
-    if relevance is None:
-        return from_cross + from_inducing, None
-    d_relevance = np.einsum("mr,mr->r", inducing, from_cross) + 0.5 * np.einsum("mr,mr->r", inducing, from_inducing)
-    d_relevance += _squares(coordinates).T @ d_products.points
-    from_cross += from_inducing
-    from_cross *= relevance
-    return from_cross if inducing_needed else None, d_relevance * relevance
-
-
-def _squares(coordinates):
-    return coordinates.power(2) if sp.issparse(coordinates) else coordinates * coordinates
+    from_inducing = dense.product(rooted, d_products.inducing + d_products.inducing.T)
+    if sp.issparse(coordinates):
+        transposed = coordinates.T.tocsr()
+        from_cross = sparse.product(transposed, d_products.cross)
+        d_relevance = None if root is None else transposed.power(2) @ d_products.points
+    else:
+        from_cross = dense.product(coordinates.T, d_products.cross)
+        d_relevance = None if root is None else np.square(coordinates).T @ d_products.points
+    if root is None:
+        from_inducing += from_cross
+        return from_inducing.T, None
+    d_relevance += np.einsum("rm,rm->r", rooted, from_cross)
+    d_relevance += 0.5 * np.einsum("rm,rm->r", rooted, from_inducing)
+    if not inducing_needed:
+        return None, d_relevance
+    from_inducing += from_cross
+    from_inducing *= root[:, None]
+    return from_inducing.T, d_relevance

@@ -7,7 +7,7 @@ import numpy as np
 from xmlgp.errors import NumericalError
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.progress import silent
-from xmlgp.threads import one_pool
+from xmlgp.threads import one_blas_thread
 from xmlgp.training.minibatches import epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch
@@ -61,7 +61,7 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     history, step, seconds = [], 0, 0.0
     # What overflows is not warned of on the way, but refused once it has reached the bound or the parameters.
     quietly = np.errstate(divide="ignore", over="ignore", invalid="ignore")
-    with one_pool(), quietly, progress("train", total=total, unit="step") as bar:
+    with one_blas_thread(), quietly, progress("train", total=total, unit="step") as bar:
         for epoch, size in enumerate(sizes):
             estimates, start = [], time.perf_counter()
             for rows in epoch_rows(count, size, random):

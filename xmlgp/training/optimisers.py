@@ -2,14 +2,18 @@
 
 import numpy as np
 
+from xmlgp.gp.factors import Rows
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.threads import in_parts
+
 __all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
 
-#: Elements a chunk: the handful of arrays of an update stay in a core's own cache.
-CHUNK = 32768
+#: Elements that are worth a thread.
+GRAIN = 1 << 16
 
 
 class _Optimiser:
-    """Shared walk over parameters; subclasses name their statistics and update one chunk."""
+    """Shared walk over parameters; subclasses name their statistics and update flat arrays of one length."""
 
     statistics = ()
 
@@ -24,20 +28,35 @@ class _Optimiser:
     def step(self, parameters, gradients, learning_rate):
         """Move `parameters` up along `gradients`, in place.
 
+        Where a gradient is that of some rows only, the others stay as they are, with their statistics: the cost is
+        that of the rows in use.
+
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            C-contiguous arrays.
-        gradients : mapping of str to ndarray
+            Each contiguous, in C's or Fortran's order.
+        gradients : mapping of str to ndarray or Rows
             Of those parameters that move; of the same shapes.
         learning_rate : float
         """
         self.step_count += 1
         for name, gradient in gradients.items():
-            arrays = [parameters[name], gradient, *(self.state[f"{name}/{s}"] for s in self.statistics)]
-            flat = [array.reshape(-1) for array in arrays]
-            for start in range(0, gradient.size, CHUNK):
-                self._update(learning_rate, *(array[start : start + CHUNK] for array in flat))
+            arrays = [parameters[name], *(self.state[f"{name}/{statistic}"] for statistic in self.statistics)]
+            scalars = self._scalars(learning_rate, parameters[name].dtype)
+            if isinstance(gradient, Rows):
+                self._step_rows(arrays, gradient, scalars)
+                continue
+            order = "F" if arrays[0].flags.f_contiguous else "C"
+            flat = [array.ravel(order) for array in (*arrays, np.asarray(gradient, arrays[0].dtype, order=order))]
+            update = self._update
+            in_parts(lambda i, j, *_: update(*(array[i:j] for array in flat), *scalars), flat[0].size, GRAIN)  # noqa: B023
+
+    def _step_rows(self, arrays, gradient, scalars):
+        indices, values = gradient
+        gathered = [array[indices] for array in arrays]
+        self._update(*(array.reshape(-1) for array in (*gathered, values)), *scalars)
+        for array, rows in zip(arrays, gathered, strict=True):
+            array[indices] = rows
 
 
 class Adam(_Optimiser):
@@ -53,21 +72,21 @@ class Adam(_Optimiser):
     usual_rate = 0.02
     decay_mean, decay_square, epsilon = 0.9, 0.999, 1e-8
 
-    def _update(self, learning_rate, value, gradient, mean, square):
-        mean *= self.decay_mean
-        mean += (1 - self.decay_mean) * gradient
-        square *= self.decay_square
-        change = gradient * gradient
-        change *= 1 - self.decay_square
-        square += change
+    def _scalars(self, learning_rate, dtype):
         # The corrections for the zero start of both averages are folded into the rate and epsilon.
         correction = np.sqrt(1 - self.decay_square**self.step_count)
         rate = learning_rate * correction / (1 - self.decay_mean**self.step_count)
-        np.sqrt(square, out=change)
-        change += self.epsilon * correction
-        np.divide(mean, change, out=change)
-        change *= rate
-        value += change
+        return tuple(map(dtype.type, (rate, self.epsilon * correction, self.decay_mean, self.decay_square)))
+
+    @staticmethod
+    @compiled
+    def _update(value, mean, square, gradient, rate, epsilon, decay_mean, decay_square):
+        one = value.dtype.type(1)
+        for k in range(value.size):
+            g = gradient[k]
+            mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
+            square[k] = decay_square * square[k] + (one - decay_square) * g * g
+            value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
 
 
 class AdaDelta(_Optimiser):
@@ -83,13 +102,19 @@ class AdaDelta(_Optimiser):
     usual_rate = 1.0
     decay, epsilon = 0.95, 1e-6
 
-    def _update(self, learning_rate, value, gradient, square, change):
-        square *= self.decay
-        square += (1 - self.decay) * gradient * gradient
-        move = np.sqrt((change + self.epsilon) / (square + self.epsilon)) * gradient
-        change *= self.decay
-        change += (1 - self.decay) * move * move
-        value += learning_rate * move
+    def _scalars(self, learning_rate, dtype):
+        return tuple(map(dtype.type, (learning_rate, self.decay, self.epsilon)))
+
+    @staticmethod
+    @compiled
+    def _update(value, square, change, gradient, rate, decay, epsilon):
+        one = value.dtype.type(1)
+        for k in range(value.size):
+            g = gradient[k]
+            square[k] = decay * square[k] + (one - decay) * g * g
+            move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
+            change[k] = decay * change[k] + (one - decay) * move * move
+            value[k] += rate * move
 
 
 OPTIMISERS = {"adam": Adam, "adadelta": AdaDelta}

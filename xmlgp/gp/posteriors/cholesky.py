@@ -51,9 +51,10 @@ class Cholesky:
             half_projections.append(half)
         return Moments(projected @ mean, variance), (projected, half_projections)
 
-    def forward(self, parameters, covariances):
-        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
-        prepared = mean, factors, prior = self.prepare(parameters, covariances.inducing)
+    def forward(self, parameters, covariances, prepared=None):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape; see `SharedDiagonal`."""
+        prepared = prepared or self.prepare(parameters, covariances.inducing)
+        mean, factors, prior = prepared
         moments, (projected, half_projections) = self.moments(prepared, covariances.cross, covariances.points)
         inducing_count, factor_count = mean.shape
         whitened_mean = prior.inverse @ mean

@@ -45,9 +45,10 @@ class Diagonal:
             projections.append(projected)
         return Moments(cross @ mean, variance), projections
 
-    def forward(self, parameters, covariances):
-        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
-        prepared = mean, diagonals, totals = self.prepare(parameters, covariances.inducing)
+    def forward(self, parameters, covariances, prepared=None):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape; see `SharedDiagonal`."""
+        prepared = prepared or self.prepare(parameters, covariances.inducing)
+        mean, diagonals, totals = prepared
         moments, projections = self.moments(prepared, covariances.cross, covariances.points)
         prior_mean = covariances.inducing @ mean
         kl = 0.5 * np.vdot(mean, prior_mean)

@@ -5,6 +5,8 @@ import numpy as np
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.products import Products
+from xmlgp.linear_algebra.dense import GRAIN, gram_sum
+from xmlgp.threads import in_parts
 
 __all__ = ["DIAGONAL_FLOOR", "SharedDiagonal"]
 
@@ -51,13 +53,30 @@ class SharedDiagonal:
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and K_BZ C⁻¹."""
         mean, _, total = prepared
-        projected = cross @ total.inverse
-        variance = points - np.einsum("bm,bm->b", projected, cross)
-        return Moments(cross @ mean, variance[:, None]), projected
+        moments = Moments(np.empty((len(points), mean.shape[1]), mean.dtype), np.empty((len(points), 1), mean.dtype))
+        projected = np.empty_like(cross)
 
-    def forward(self, parameters, covariances):
-        """Return the moments (`Moments`), the sum of the KL divergences and the tape."""
-        prepared = mean, diagonal, total = self.prepare(parameters, covariances.inducing)
+        def part(i, j):
+            np.matmul(cross[i:j], mean, out=moments.mean[i:j])
+            np.matmul(cross[i:j], total.inverse, out=projected[i:j])
+            explained = np.einsum("bm,bm->b", projected[i:j], cross[i:j])
+            np.subtract(points[i:j], explained, out=moments.variance[i:j, 0])
+
+        in_parts(part, len(points), GRAIN // total.inverse.size)
+        return moments, projected
+
+    def forward(self, parameters, covariances, prepared=None):
+        """Return the moments (`Moments`), the sum of the KL divergences and the tape.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        covariances : Products
+        prepared : tuple, optional
+            What `prepare` returned for these parameters and K_Z.
+        """
+        prepared = prepared or self.prepare(parameters, covariances.inducing)
+        mean, diagonal, total = prepared
         moments, projected = self.moments(prepared, covariances.cross, covariances.points)
         prior_mean = covariances.inducing @ mean
         trace = np.vdot(diagonal, np.diagonal(total.inverse))
@@ -70,14 +89,21 @@ class SharedDiagonal:
         """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
         mean, diagonal, covariances, inverse, projected, prior_mean = tape
         d_variance = d_moments.variance[:, 0]
-        d_cross = d_moments.mean @ mean.T
-        d_cross -= (2 * d_variance)[:, None] * projected
+        d_cross, weighted = np.empty_like(projected), np.empty_like(projected)
+
+        def part(i, j):
+            np.multiply(projected[i:j], d_variance[i:j, None], out=weighted[i:j])
+            np.matmul(d_moments.mean[i:j], mean.T, out=d_cross[i:j])
+            # Twice, for once it would need a copy.
+            d_cross[i:j] -= weighted[i:j]
+            d_cross[i:j] -= weighted[i:j]
+
+        in_parts(part, len(projected), GRAIN // max(1, mean.size))
         d_mean = covariances.cross.T @ d_moments.mean + d_kl * prior_mean
         # By C: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergences ½ P (C⁻¹ − C⁻¹ Σ C⁻¹).
         half = 0.5 * d_kl * mean.shape[1]
-        scaled = inverse * np.sqrt(diagonal)
-        d_total = projected.T @ (d_variance[:, None] * projected)
-        d_total += half * (inverse - scaled @ scaled.T)
+        d_total = gram_sum((projected, weighted), (inverse, (-half * diagonal)[:, None] * inverse))
+        d_total += half * inverse
         d_diagonal = np.diagonal(d_total) + half * (np.diagonal(inverse) - 1 / diagonal)
         d_inducing = d_total + (0.5 * d_kl * mean) @ mean.T
         gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * (diagonal - DIAGONAL_FLOOR)}

@@ -1,0 +1,59 @@
+"""Products on several threads against NumPy's in one piece."""
+
+import numpy as np
+import pytest
+
+from xmlgp import threads
+from xmlgp.linear_algebra import dense
+
+CLOSE = {"rtol": 1e-12, "atol": 1e-12}
+
+
+@pytest.fixture(autouse=True, params=[1, 3])
+def cores(request, monkeypatch):
+    """So many cores, and matrices of any size worth a thread."""
+    for module in (threads, dense):
+        monkeypatch.setattr(module, "core_count", lambda: request.param)
+    monkeypatch.setattr(dense, "GRAIN", 1)
+    monkeypatch.setattr(dense, "BLOCK", 4)
+    threads._pool.cache_clear()
+    yield
+    threads._pool.cache_clear()
+
+
+def matrix(rows, columns, seed=0, order="C"):
+    return np.array(np.random.default_rng(seed).normal(size=(rows, columns)), order=order)
+
+
+@pytest.mark.parametrize("shape", [(5, 3, 4), (1, 7, 20), (20, 7, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (9, 9, 9)])
+@pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
+def test_product(shape, orders):
+    rows, inner, columns = shape
+    left, right = matrix(rows, inner, 0, orders[0]), matrix(inner, columns, 1, orders[1])
+    np.testing.assert_allclose(dense.product(left, right), left @ right, **CLOSE)
+    out = np.empty((rows, columns))
+    assert dense.product(left, right, out) is out
+    np.testing.assert_allclose(out, left @ right, **CLOSE)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 8, 9, 23])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_gram(size, order):
+    left = matrix(6, size, order=order)
+    result = dense.gram(left)
+    np.testing.assert_allclose(result, left.T @ left, **CLOSE)
+    np.testing.assert_array_equal(result, result.T)
+
+
+@pytest.mark.parametrize("size", [1, 5, 13])
+def test_gram_sum_of_weighted_matrices(size):
+    first, second = matrix(6, size, 0), matrix(3, size, 1)
+    weight = np.random.default_rng(2).normal(size=6)
+    result = dense.gram_sum((first, weight[:, None] * first), (second, second))
+    np.testing.assert_allclose(result, (first.T * weight) @ first + second.T @ second, **CLOSE)
+    np.testing.assert_allclose(result, result.T, **CLOSE)
+
+
+def test_single_precision_stays():
+    left = matrix(6, 5).astype(np.float32)
+    assert dense.product(left, left.T).dtype == dense.gram(left).dtype == np.float32

@@ -1,0 +1,49 @@
+"""Products of sparse and dense matrices against SciPy's."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from xmlgp import threads
+from xmlgp.linear_algebra import sparse
+
+
+@pytest.fixture(autouse=True, params=[1, 3])
+def cores(request, monkeypatch):
+    """So many cores, and matrices of any size worth a thread."""
+    monkeypatch.setattr(threads, "core_count", lambda: request.param)
+    monkeypatch.setattr(sparse, "GRAIN", 1)
+    threads._pool.cache_clear()
+    yield
+    threads._pool.cache_clear()
+
+
+@pytest.mark.parametrize("shape", [(7, 9, 5), (1, 30, 1), (0, 4, 3), (5, 0, 3), (5, 4, 0), (40, 3, 2)])
+@pytest.mark.parametrize("density", [0, 0.3, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_product(shape, density, dtype, index):
+    random = np.random.default_rng(0)
+    rows, inner, columns = shape
+    left = sp.csr_array(random.normal(size=(rows, inner)) * (random.random((rows, inner)) < density)).astype(dtype)
+    left.indices, left.indptr = left.indices.astype(index), left.indptr.astype(index)
+    right = random.normal(size=(inner, columns)).astype(dtype)
+    result = sparse.product(left, right)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result, left.toarray() @ right, rtol=1e-5, atol=1e-5 if dtype == np.float32 else 1e-12)
+    out = np.full((rows, columns), np.nan, dtype)
+    assert sparse.product(left, right, out) is out
+    np.testing.assert_array_equal(out, result)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match=r"\(2, 3\) and \(4, 5\)"):
+        sparse.product(sp.csr_array((2, 3)), np.ones((4, 5)))
+
+
+def test_read_only_arrays_are_accepted():
+    left = sp.csr_array(np.eye(3))
+    right = np.arange(6.0).reshape(3, 2)
+    for array in (left.data, left.indices, left.indptr, right):
+        array.flags.writeable = False
+    np.testing.assert_array_equal(sparse.product(left, right), right)

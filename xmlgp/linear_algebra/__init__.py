@@ -1,0 +1,1 @@
+"""Products and factorisations of dense and sparse matrices, each on all cores."""

@@ -1,0 +1,56 @@
+"""Products of a sparse matrix and a dense one."""
+
+import numpy as np
+
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.threads import in_parts
+
+__all__ = ["product"]
+
+#: Multiplications that are worth a thread.
+GRAIN = 1 << 17
+
+
+def product(left, right, out=None):
+    """Return the product of a sparse matrix, I×J, and a dense one, J×L.
+
+    SciPy's product of the same runs on one core, at about half of its rate.
+
+    Parameters
+    ----------
+    left : csr_array, I×J
+        For its transpose pass `left.T.tocsr()`.
+    right : ndarray, J×L
+        C-contiguous, of the same dtype.
+    out : ndarray, I×L, optional
+        C-contiguous; where the product goes.
+    """
+    if left.shape[1] != right.shape[0]:
+        raise ValueError(f"a product of shapes {left.shape} and {right.shape}")
+    if out is None:
+        out = np.empty((left.shape[0], right.shape[1]), right.dtype)
+    work = max(1, left.nnz * right.shape[1])
+    grain = max(1, left.shape[0] * GRAIN // work)
+    in_parts(lambda start, stop: _rows(left.indptr, left.indices, left.data, right, out, start, stop), len(out), grain)
+    return out
+
+
+@compiled
+def _rows(indptr, indices, data, right, out, start, stop):
+    width = right.shape[1]
+    for i in range(start, stop):
+        total = out[i]
+        total[:] = 0
+        e, end = indptr[i], indptr[i + 1]
+        # Four rows at a time: the total is read and written a quarter as often.
+        while e + 4 <= end:
+            d0, d1, d2, d3 = data[e], data[e + 1], data[e + 2], data[e + 3]
+            r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]
+            for j in range(width):
+                total[j] += d0 * r0[j] + d1 * r1[j] + d2 * r2[j] + d3 * r3[j]
+            e += 4
+        while e < end:
+            d, r = data[e], right[indices[e]]
+            for j in range(width):
+                total[j] += d * r[j]
+            e += 1
