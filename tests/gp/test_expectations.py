@@ -77,6 +77,41 @@ def test_gradients_are_the_derivatives_of_the_integral(deviation, nodes, error):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["together", "shuffled"])
+def test_economy_costs_little_precision(dtype, order):
+    mean, variance = np.meshgrid(np.linspace(-30, 10, 401), np.geomspace(1e-4, 2, 40))
+    mean, variance = mean.ravel(), variance.ravel()
+    if order == "shuffled":  # such as are far out in the tails beside such as are not
+        places = np.random.default_rng(0).permutation(mean.size)
+        mean, variance = mean[places], variance[places]
+    exact = logistic_gradients(mean, variance, 60)
+    economical = logistic_gradients(mean.astype(dtype), variance.astype(dtype), economical=True)
+    for value, expected in zip(economical, exact, strict=True):
+        np.testing.assert_allclose(value, expected, atol=1.1e-4)
+        # Rare labels are learned from probabilities far below that.
+        assert np.abs(value / expected - 1)[(mean < -5) & (mean > -15)].max() < 2e-3
+
+
+def test_results_may_take_the_place_of_arguments():
+    random = np.random.default_rng(0)
+    for low in (-12, -4, 0):
+        mean, variance = random.normal(low, 2, 5000), random.random(5000)
+        for economical in (False, True):
+            expected = logistic_gradients(mean, variance, economical=economical)
+            out = mean.copy(), variance.copy()
+            assert logistic_gradients(*out, economical=economical, out=out) is out
+            np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("economical", [False, True])
+def test_what_is_no_number_stays_none(economical):
+    mean, variance = np.array([-20, np.nan, -20, 1.0]), np.array([0.1, 0.1, np.nan, 0.1])
+    for values in logistic_gradients(mean, variance, economical=economical):
+        assert np.isfinite(values[[0, 3]]).all()
+        assert np.isnan(values[1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 1e6])
 def test_no_input_overflows(dtype, variance):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
@@ -84,6 +119,8 @@ def test_no_input_overflows(dtype, variance):
     spread = np.full_like(mean, variance)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         results = [softplus(mean, spread), logistic(mean, spread), *logistic_gradients(mean, spread)]
+        economical = logistic_gradients(mean, spread, economical=True)
+    assert all(np.isfinite(result).all() for result in economical)
     assert {result.dtype for result in results} == {np.dtype(dtype)}
     assert all(np.isfinite(result).all() for result in results)
 

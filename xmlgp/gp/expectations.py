@@ -17,6 +17,9 @@ DEFAULT_NODES = 10
 #: below at any mean; found by comparison with 120 nodes.
 ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
+#: Up to this value of a² c³, the square root of the fourth term, three terms of the series of `_tails` suffice.
+TAIL = 1e-3
+
 #: Elements a chunk: its arrays stay in a core's first level cache while the nodes are summed.
 CHUNK = 1024
 
@@ -93,8 +96,8 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, ou
     count : int
         Quadrature nodes.
     economical : bool
-        Use fewer nodes where variances are small, with errors of at most about 1e-4: the noise of minibatches is far
-        larger.
+        Use fewer nodes where variances are small and none for labels that are hardly possible, with errors of at most
+        about 1e-4: the noise of minibatches is far larger.
     out : tuple of two ndarray, optional
         Where the results go; may be `mean` and `variance` themselves.
 
@@ -105,7 +108,7 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, ou
     out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
     arrays = [np.ravel(mean), np.ravel(variance), *(array.reshape(-1) for array in out)]
     rule = _rule(count, economical, mean.dtype)
-    in_parts(lambda start, stop: _gradients(*(a[start:stop] for a in arrays), *rule), mean.size, GRAIN)
+    in_parts(lambda start, stop: _gradients(*(a[start:stop] for a in arrays), economical, *rule), mean.size, GRAIN)
     return out
 
 
@@ -163,24 +166,60 @@ def _decay(x, real):
 
 
 @compiled
-def _gradients(mean, variance, by_mean, by_variance, limits, counts, nodes, weights):
+def _tails(mean, variance, by_mean, by_variance, rest):
+    """Fill in where f is so low that a series needs no nodes; return how many elements are left, listed in `rest`.
+
+    σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) = aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
+    """
+    real = mean.dtype.type
+    size = np.empty(mean.size, mean.dtype)
+    for k in range(mean.size):
+        v = max(variance[k], real(0))
+        x = mean[k] + real(0.5) * v
+        a, c = _decay(max(-x, real(0)), real), real(1) / _decay(v, real)
+        first, second = a * c, a * c * c
+        by_mean[k] = a * (real(1) - first * (real(1) - second))
+        by_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
+        size[k] = first * second if x < real(0) else real(1)
+    left = 0
+    for k in range(mean.size):
+        rest[left] = k
+        # What is no number is left as well.
+        left += not size[k] <= real(TAIL)
+    return left
+
+
+@compiled
+def _gradients(mean, variance, by_mean, by_variance, economical, limits, counts, nodes, weights):
     real = mean.dtype.type
     center, deviation = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    rest = np.empty(CHUNK + 1, np.int64)
     for start in range(0, mean.size, CHUNK):
-        first, second = by_mean[start : start + CHUNK], by_variance[start : start + CHUNK]
-        size = first.size
-        choice = _chosen(variance[start : start + CHUNK], limits)
-        for k in range(size):
-            center[k] = mean[start + k]
+        m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
+        left = m.size
+        if economical:
+            left = _tails(m, v, first, second, rest)
+        if left < m.size:
+            for k in range(left):
+                center[k], deviation[k] = m[rest[k]], v[rest[k]]
+        else:
+            for k in range(left):
+                center[k], deviation[k] = m[k], v[k]
+        # The results may overwrite what they are computed from.
+        for k in range(m.size):
+            by_mean[start + k], by_variance[start + k] = first[k], second[k]
+        if left == 0:
+            continue
+        choice = _chosen(deviation[:left], limits)
+        for k in range(left):
             # Rounding can take a variance below zero.
-            deviation[k] = np.sqrt(max(variance[start + k], real(0)))
-        # From here on the results may overwrite what they are computed from.
-        for k in range(size):
+            deviation[k] = np.sqrt(max(deviation[k], real(0)))
             first[k] = real(0)
             second[k] = real(0)
         for j in range(counts[choice]):
             node, weight = nodes[choice, j], weights[choice, j]
-            for k in range(size):
+            for k in range(left):
                 f = center[k] + node * deviation[k]
                 # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
                 e = _decay(abs(f), real)
@@ -188,8 +227,12 @@ def _gradients(mean, variance, by_mean, by_variance, limits, counts, nodes, weig
                 below = e * above
                 first[k] += weight * (above if f >= real(0) else below)
                 second[k] += weight * (above * below)
-        for k in range(size):
-            second[k] *= real(0.5)
+        if left < m.size:
+            for k in range(left):
+                by_mean[start + rest[k]], by_variance[start + rest[k]] = first[k], real(0.5) * second[k]
+        else:
+            for k in range(left):
+                by_mean[start + k], by_variance[start + k] = first[k], real(0.5) * second[k]
 
 
 @compiled

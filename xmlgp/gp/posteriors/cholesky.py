@@ -1,11 +1,15 @@
 """The full posterior of [L] section 4.1: a mean and a Cholesky factor for each latent function."""
 
+from functools import partial
+from operator import itemgetter
+
 import numpy as np
 
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, initial_mean
 from xmlgp.gp.products import Products
+from xmlgp.threads import in_parts, run
 
 __all__ = ["JITTER", "Cholesky"]
 
@@ -44,11 +48,13 @@ class Cholesky:
         projected = cross @ prior.inverse
         unexplained = points - np.einsum("bm,bm->b", projected, cross)
         variance = np.empty((len(points), len(factors)), mean.dtype)
-        half_projections = []
-        for p, factor in enumerate(factors):
-            half = projected @ factor
+        half_projections = [None] * len(factors)
+
+        def project(p):
+            half_projections[p] = half = projected @ factors[p]
             variance[:, p] = unexplained + np.einsum("bm,bm->b", half, half)
-            half_projections.append(half)
+
+        run(partial(project, p) for p in range(len(factors)))
         return Moments(projected @ mean, variance), (projected, half_projections)
 
     def forward(self, parameters, covariances, prepared=None):
@@ -59,11 +65,14 @@ class Cholesky:
         inducing_count, factor_count = mean.shape
         whitened_mean = prior.inverse @ mean
         kl = 0.5 * (np.vdot(mean, whitened_mean) + factor_count * (prior.log_determinant - inducing_count))
-        whitened_factors = []
-        for factor in factors:
-            whitened = prior.inverse @ factor
+        whitened_factors = [None] * len(factors)
+
+        def whiten(p):
+            whitened_factors[p] = prior.inverse @ factors[p]
+
+        run(partial(whiten, p) for p in range(len(factors)))
+        for factor, whitened in zip(factors, whitened_factors, strict=True):
             kl += 0.5 * np.vdot(factor, whitened) - np.log(np.diagonal(factor)).sum()
-            whitened_factors.append(whitened)
         tape = (mean, factors, covariances, prior.inverse, projected, half_projections, whitened_mean, whitened_factors)
         return moments, kl, tape
 
@@ -76,11 +85,22 @@ class Cholesky:
         d_factors = np.empty_like(factors)
         # K_Z⁻¹ (Σ_p m_p m_pᵀ + L_p L_pᵀ) K_Z⁻¹, for the derivative of the KL divergences by K_Z.
         second_moment = whitened_mean @ whitened_mean.T
-        for p, (factor, half, whitened) in enumerate(zip(factors, half_projections, whitened_factors, strict=True)):
-            d_half = 2 * d_moments.variance[:, p, None] * half
-            d_projected += d_half @ factor.T
-            d_factors[p] = projected.T @ d_half + d_kl * whitened
-            second_moment += whitened @ whitened.T
+        sums = []
+
+        def some(first, last):
+            projected_sum, moment_sum = np.zeros_like(d_projected), np.zeros_like(second_moment)
+            for p in range(first, last):
+                d_half = 2 * d_moments.variance[:, p, None] * half_projections[p]
+                projected_sum += d_half @ factors[p].T
+                d_factors[p] = projected.T @ d_half + d_kl * whitened_factors[p]
+                moment_sum += whitened_factors[p] @ whitened_factors[p].T
+            sums.append((first, projected_sum, moment_sum))
+
+        in_parts(some, len(factors), 1)
+        # In an order that does not depend on which thread was faster.
+        for _, projected_sum, moment_sum in sorted(sums, key=itemgetter(0)):
+            d_projected += projected_sum
+            second_moment += moment_sum
         # The diagonals are logarithms: d log L = L dL, and the KL divergence holds −log L itself.
         index = range(len(inverse))
         d_factors[:, index, index] = d_factors[:, index, index] * factors[:, index, index] - d_kl

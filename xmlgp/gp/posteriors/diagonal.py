@@ -1,10 +1,14 @@
 """The posterior of [S] section 2.3: two vectors of M parameters for each latent function."""
 
+from functools import partial
+from operator import itemgetter
+
 import numpy as np
 
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, floored_diagonal, inflated, initial_mean
 from xmlgp.gp.products import Products
+from xmlgp.threads import in_parts, run
 
 __all__ = ["Diagonal"]
 
@@ -31,18 +35,25 @@ class Diagonal:
     def prepare(self, parameters, covariance):
         """Return what the moments at any points need of the parameters and K_Z, M×M."""
         diagonals = floored_diagonal(parameters)
-        totals = [inflated(covariance, row, f"K_Z + Σ of latent function {p}") for p, row in enumerate(diagonals)]
+        totals = [None] * len(diagonals)
+
+        def factorised(p):
+            totals[p] = inflated(covariance, diagonals[p], f"K_Z + Σ of latent function {p}")
+
+        run(partial(factorised, p) for p in range(len(diagonals)))
         return parameters["posterior.mean"], diagonals, totals
 
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and each K_BZ C_p⁻¹."""
         mean, diagonals, totals = prepared
         variance = np.empty((len(points), len(diagonals)), mean.dtype)
-        projections = []
-        for p, total in enumerate(totals):
-            projected = cross @ total.inverse
+        projections = [None] * len(diagonals)
+
+        def project(p):
+            projections[p] = projected = cross @ totals[p].inverse
             variance[:, p] = points - np.einsum("bm,bm->b", projected, cross)
-            projections.append(projected)
+
+        run(partial(project, p) for p in range(len(diagonals)))
         return Moments(cross @ mean, variance), projections
 
     def forward(self, parameters, covariances, prepared=None):
@@ -64,15 +75,27 @@ class Diagonal:
         d_cross = d_moments.mean @ mean.T
         d_inducing = (0.5 * d_kl * mean) @ mean.T
         d_diagonals = np.empty_like(diagonals)
-        for p, (diagonal, inverse, projected) in enumerate(zip(diagonals, inverses, projections, strict=True)):
-            weighted = d_moments.variance[:, p, None] * projected
-            d_cross -= 2 * weighted
-            # By C_p: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergence ½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹).
-            d_total = projected.T @ weighted
-            scaled = inverse * np.sqrt(diagonal)
-            d_total += 0.5 * d_kl * (inverse - scaled @ scaled.T)
-            d_diagonals[p] = np.diagonal(d_total) + 0.5 * d_kl * (np.diagonal(inverse) - 1 / diagonal)
-            d_inducing += d_total
+        sums = []
+
+        def some(first, last):
+            cross_sum, inducing_sum = np.zeros_like(d_cross), np.zeros_like(d_inducing)
+            for p in range(first, last):
+                diagonal, inverse, projected = diagonals[p], inverses[p], projections[p]
+                weighted = d_moments.variance[:, p, None] * projected
+                cross_sum += weighted
+                # By C_p: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergence ½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹).
+                d_total = projected.T @ weighted
+                scaled = inverse * np.sqrt(diagonal)
+                d_total += 0.5 * d_kl * (inverse - scaled @ scaled.T)
+                d_diagonals[p] = np.diagonal(d_total) + 0.5 * d_kl * (np.diagonal(inverse) - 1 / diagonal)
+                inducing_sum += d_total
+            sums.append((first, cross_sum, inducing_sum))
+
+        in_parts(some, len(diagonals), 1)
+        # In an order that does not depend on which thread was faster.
+        for _, cross_sum, inducing_sum in sorted(sums, key=itemgetter(0)):
+            d_cross -= 2 * cross_sum
+            d_inducing += inducing_sum
         gradients = {
             "posterior.mean": covariances.cross.T @ d_moments.mean + d_kl * prior_mean,
             "posterior.log_diagonal": d_diagonals * (diagonals - DIAGONAL_FLOOR),
