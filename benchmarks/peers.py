@@ -1,0 +1,277 @@
+"""The classifiers that a user would take instead of xmlgp: how precise and how fast they are on this machine.
+
+    python benchmarks/peers.py DATA [DATA ...] [--peers NAME,...] [--peers-python PATH] [--repeats 3]
+
+DATA is a folder with train.txt and test.txt. Prints JSON: for each data set and peer P@1, P@3 and P@5 in percent,
+seconds of training, seconds of prediction (the best of the repeats) and the number of test points. A peer that is not
+installed is left out, with a message. To keep them out of xmlgp's environment, name the interpreter of another, with
+
+    pip install scikit-learn omikuji napkinxc libpecos
+
+Each peer runs in a process of its own, on all cores, with its own defaults where nothing else is said below. Times
+start at raw features in memory and include scaling rows to unit length, which all of them expect; omikuji alone trains
+from the file, whose reading its time includes. This file needs neither xmlgp nor Click, which need not be there beside
+the peers.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import normalize
+
+MEASURES = ("P@1", "P@3", "P@5")
+
+#: Labels predicted a point.
+TOP = 5
+
+#: Utility of a label that no training point has.
+NEVER = -1e9
+
+
+class OneVsRest:
+    """A linear classifier of scikit-learn for each label."""
+
+    #: In which Liblinear computes; anything else it would convert for each label anew.
+    dtype = np.float64
+
+    def __init__(self, module, name, **parameters):
+        self.make = lambda: getattr(__import__(f"sklearn.{module}", fromlist=[name]), name)(**parameters)
+        self.make()
+
+    def fit(self, X, Y, file):
+        from joblib import Parallel, delayed
+
+        columns = Y.tocsc()
+        # Liblinear lets other threads run, and threads start faster than processes.
+        fitted = Parallel(n_jobs=-1, prefer="threads")(
+            delayed(self._fit_label)(X, columns[:, [label]].toarray().ravel()) for label in range(Y.shape[1])
+        )
+        self.weights = np.array([weights for weights, _ in fitted]).T
+        self.bias = np.array([bias for _, bias in fitted])
+
+    def load(self):
+        """Make ready to predict; its time counts neither as training nor as prediction."""
+
+    def _fit_label(self, X, y):
+        if y.all() or not y.any():
+            return np.zeros(X.shape[1]), -NEVER if y.any() else NEVER
+        classifier = self.make().fit(X, y)
+        return classifier.coef_[0], classifier.intercept_[0]
+
+    def predict(self, X):
+        scores = X @ self.weights + self.bias
+        labels = np.argpartition(scores, -TOP, axis=1)[:, -TOP:]
+        order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1)
+        return np.take_along_axis(labels, order, axis=1)
+
+
+class Omikuji:
+    """A Parabel-like forest of label trees."""
+
+    dtype = np.float32
+
+    def __init__(self):
+        import omikuji
+
+        self.library = omikuji
+
+    def fit(self, X, Y, file):
+        self.model = self.library.Model.train_on_data(str(file), n_threads=os.cpu_count())
+
+    def load(self):
+        self.model.init_prediction_thread_pool(os.cpu_count())
+
+    def predict(self, X):
+        pairs = (list(zip(indices.tolist(), values.tolist(), strict=True)) for indices, values in split(X))
+        return padded([label for label, _ in self.model.predict(row, top_k=TOP)] for row in pairs)
+
+
+class NapkinXC:
+    """A probabilistic label tree."""
+
+    dtype = np.float32
+
+    def __init__(self):
+        from napkinxc.models import PLT
+
+        self.folder = tempfile.TemporaryDirectory()
+        self.model = PLT(self.folder.name)
+
+    def fit(self, X, Y, file):
+        self.model.fit(X, [labels.tolist() for labels in np.split(Y.indices, Y.indptr[1:-1])])
+
+    def load(self):
+        self.model.load()
+
+    def predict(self, X):
+        return padded(self.model.predict(X, top_k=TOP))
+
+
+class Pecos:
+    """PECOS XLinear on a hierarchy of labels from their points' features."""
+
+    dtype = np.float32
+
+    def __init__(self):
+        from pecos.xmc import Indexer, LabelEmbeddingFactory
+        from pecos.xmc.xlinear.model import XLinearModel
+
+        self.indexer, self.embeddings, self.XLinearModel = Indexer, LabelEmbeddingFactory, XLinearModel
+
+    def fit(self, X, Y, file):
+        labels = self.embeddings.create(Y, X, method="pifa")
+        clusters = self.indexer.gen(labels, indexer_type="hierarchicalkmeans")
+        self.model = self.XLinearModel.train(X, Y, clusters)
+
+    def load(self):
+        # Only a model read from disk has PECOS's fast prediction.
+        with tempfile.TemporaryDirectory() as folder:
+            self.model.save(folder)
+            self.model = self.XLinearModel.load(folder, is_predict_only=True)
+
+    def predict(self, X):
+        scores = self.model.predict(X, only_topk=TOP)
+        return padded(labels[np.argsort(-values)] for labels, values in split(scores))
+
+
+PEERS = {
+    "svm": lambda: OneVsRest("svm", "LinearSVC", random_state=0),
+    # What cross-validation chooses for the small sets.
+    "svm-0.25": lambda: OneVsRest("svm", "LinearSVC", C=0.25, random_state=0),
+    "logistic": lambda: OneVsRest("linear_model", "LogisticRegression", C=4, solver="liblinear", random_state=0),
+    "omikuji": Omikuji,
+    "napkinxc": NapkinXC,
+    "pecos": Pecos,
+}
+
+
+def split(matrix):
+    """Yield the column indices and the values of each row."""
+    bounds = matrix.indptr[1:-1]
+    return zip(np.split(matrix.indices, bounds), np.split(matrix.data, bounds), strict=True)
+
+
+def padded(rows):
+    """Return labels, N×5, with -1 where a point has fewer."""
+    return np.array([(list(row) + [-1] * TOP)[:TOP] for row in rows])
+
+
+def read(file):
+    """Return X and Y of a file in the repository's format."""
+    with open(file, "rb") as stream:
+        N, D, K = map(int, stream.readline().split())
+        X, labels = load_svmlight_file(stream, n_features=D, dtype=np.float32, multilabel=True, zero_based=True)
+    counts = [len(row) for row in labels]
+    indices = np.concatenate([np.asarray(row, np.int32) for row in labels])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return X, sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(N, K))
+
+
+def precision(predicted, Y):
+    """Return P@1, P@3 and P@5 in percent over the points that have a label."""
+    rows = np.split(Y.indices, Y.indptr[1:-1])
+    hits = np.array([np.isin(top, true) for top, true in zip(predicted, rows, strict=True) if len(true)])
+    return {f"P@{k}": 100 * float(hits[:, :k].mean()) for k in (1, 3, 5)}
+
+
+@contextlib.contextmanager
+def silence():
+    """Keep what compiled code prints away from the results."""
+    warnings.simplefilter("ignore")
+    saved = os.dup(1), os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1), os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved[0], 1), os.dup2(saved[1], 2)
+
+
+def measure_here(data, name, repeats):
+    """Return what is known about a peer after training it in this process, or why it cannot be."""
+    try:
+        with silence():
+            peer = PEERS[name]()
+    except ImportError as error:
+        return {"missing": str(error)}
+    X, Y = read(data / "train.txt")
+    X_test, Y_test = read(data / "test.txt")
+    with silence():
+        start = time.perf_counter()
+        peer.fit(normalize(X).astype(peer.dtype), Y, data / "train.txt")
+        training, times = time.perf_counter() - start, []
+        peer.load()
+        for _ in range(repeats):
+            start = time.perf_counter()
+            predicted = peer.predict(normalize(X_test).astype(peer.dtype))
+            times.append(time.perf_counter() - start)
+    return precision(predicted, Y_test) | {"train_s": training, "predict_s": min(times), "rows": X_test.shape[0]}
+
+
+def measure(data, names, python=sys.executable, repeats=1):
+    """Train and score peers on a data set, each in a fresh process.
+
+    Parameters
+    ----------
+    data : Path
+        Folder with train.txt and test.txt.
+    names : sequence of str
+        Of `PEERS`.
+    python : str
+        The interpreter beside which the peers are installed.
+    repeats : int
+        Predictions, of which the fastest counts.
+
+    Returns
+    -------
+    dict of str to dict
+        For each peer that is installed P@1, P@3, P@5, `train_s`, `predict_s` and `rows`.
+    """
+    results = {}
+    for name in names:
+        command = [python, __file__, str(data), "--peers", name, "--repeats", str(repeats), "--here"]
+        result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+        if "missing" in result:
+            print(f"{name} is left out: {result['missing']}", file=sys.stderr)
+        else:
+            results[name] = result
+    return results
+
+
+def peer_names(text):
+    """Return the names in a list separated by commas."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in PEERS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is not a peer; there are {', '.join(PEERS)}")
+    return names
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="DATA")
+    parser.add_argument("--peers", type=peer_names, default=list(PEERS), help="some of them, separated by commas")
+    parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has them")
+    parser.add_argument("--repeats", type=int, default=3, help="predictions, of which the fastest counts")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # one peer, in this process
+    args = parser.parse_args()
+    if args.here:
+        results = measure_here(args.folders[0], args.peers[0], args.repeats)
+    else:
+        results = {data.name: measure(data, args.peers, args.peers_python, args.repeats) for data in args.folders}
+    print(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()
