@@ -1,0 +1,251 @@
+"""What the benchmarks share: training through the library, generated data, time, memory, tables and JSON.
+
+Import it before NumPy, whose kernels it chooses.
+"""
+
+from xmlgp.threads import prefer_wide_kernels
+
+prefer_wide_kernels()
+
+import argparse  # noqa: E402 -- NumPy must be imported after the choice of its kernels
+import contextlib  # noqa: E402
+import dataclasses  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import platform  # noqa: E402
+import resource  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from concurrent.futures import ProcessPoolExecutor  # noqa: E402
+from multiprocessing import get_context  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import NamedTuple  # noqa: E402
+
+import click  # noqa: E402
+import numpy as np  # noqa: E402
+import scipy.sparse as sp  # noqa: E402
+from generate import GeneratedSet, Shape  # noqa: E402
+from peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
+
+from xmlgp.data.catalogue import load_catalogue  # noqa: E402
+from xmlgp.data.repository_format import read_dataset  # noqa: E402
+from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
+from xmlgp.prediction.predictor import Predictor  # noqa: E402
+from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
+from xmlgp.recipes import resolve  # noqa: E402
+from xmlgp.settings import Settings  # noqa: E402
+from xmlgp.training.loop import train  # noqa: E402
+
+#: Side of the matrices whose product gives the machine's rate.
+GEMM_SIZE = 2000
+
+
+# ---- Options
+
+
+def _peers_option(context, parameter, value):
+    try:
+        return peer_names(value)
+    except argparse.ArgumentTypeError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _setting(context, parameter, pairs):
+    """Return the mapping that name=value pairs stand for; a value that is not JSON is a name such as linear."""
+    chosen = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{pair!r} is not name=value.")
+        try:
+            chosen[name] = json.loads(value)
+        except ValueError:
+            chosen[name] = value
+    return chosen
+
+
+def folders_argument(required=True):
+    """Return the argument for folders with train.txt and test.txt."""
+    folder = click.Path(exists=True, file_okay=False, path_type=Path)
+    return click.argument("folders", nargs=-1, required=required, type=folder)
+
+
+recipes_option = click.option("--recipe", "recipes", multiple=True, default=["default"], show_default=True)
+set_option = click.option(
+    "--set", "chosen", multiple=True, callback=_setting, metavar="NAME=VALUE", help="A setting other than the recipe's."
+)
+peers_option = click.option(
+    "--peers", "names", default=",".join(PEERS), callback=_peers_option, show_default=True, help="Some of the peers."
+)
+peers_python_option = click.option(
+    "--peers-python", default=sys.executable, help="An interpreter that has the peers installed.  [default: this one]"
+)
+json_option = click.option("--json", "as_json", type=click.Path(dir_okay=False), help="Write the numbers here as well.")
+
+
+# ---- Training
+
+
+class Model(NamedTuple):
+    """A model as training made it, or as far as it has come."""
+
+    settings: Settings
+    preprocessed: Preprocessed
+    parameters: dict
+
+    def precision(self, test):
+        """Return P@1, P@3 and P@5 on a data set, in percent."""
+        blocks = Predictor(*self, test.D).top(test.features, TOP)
+        scores = sp.csr_array(sp.vstack([block.matrix for block in blocks], format="csr"))
+        measures = evaluate_ranking(scores, test.labels, (1, 3, 5))
+        return {name: measures[name] for name in MEASURES}
+
+
+def fit(dataset, settings, after_epoch=None):
+    """Return a model trained from raw features, and the history of its training.
+
+    `after_epoch(epoch, model)` is called after each epoch.
+    """
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+
+    def report(epoch, parameters):
+        if after_epoch:
+            after_epoch(epoch, Model(settings, preprocessed, parameters))
+
+    parameters, history = train(
+        coordinates, dataset.labels, preprocessed.inducing, settings, after_epoch=after_epoch and report
+    )
+    return Model(settings, preprocessed, parameters), history
+
+
+def warm_up(settings):
+    """Train on a few points, so that what a process does once, such as loading libraries, is not measured."""
+    settings = dataclasses.replace(settings, epochs=1, inducing_count=5, factors=3, basis_size=10)
+    generated = generate(100, 50, 20, features=10)
+    fit(generated, settings)[0].precision(generated)
+
+
+def epoch_seconds(history):
+    """Return the median seconds of an epoch but the first, or of the only one."""
+    ends = np.array([0.0, *(epoch["seconds"] for epoch in history)])
+    return float(np.median(np.diff(ends)[1:])) if len(history) > 1 else float(ends[-1])
+
+
+def resolve_settings(recipe, dataset, chosen):
+    """Return the settings of a recipe on a data set, as `xmlgp train` does."""
+    return resolve(load_catalogue(), recipe, (dataset.N, dataset.D, dataset.K), chosen)[0]
+
+
+# ---- Data
+
+
+def read_folder(folder):
+    """Return the training and the test set of a folder, all of them in memory."""
+    return [read_dataset(folder / name, cache=False) for name in ("train.txt", "test.txt")]
+
+
+def generate(N, D, K, features=70, labels=5):
+    """Return a generated data set of N points with so many features and labels each."""
+    return GeneratedSet(Shape(N, D, K, features, labels, own=0.2)).rows(slice(None))
+
+
+# ---- Time and memory
+
+
+def best_seconds(action, repeats):
+    """Return the least seconds that an action took in some repeats."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def gemm_rate():
+    """Return floating-point operations a second of a float32 product, the best of some."""
+    a = np.random.default_rng(0).random((GEMM_SIZE, GEMM_SIZE), np.float32)
+    return 2 * GEMM_SIZE**3 / best_seconds(lambda: a @ a, 10)
+
+
+def in_fresh_process(function, *args):
+    """Return what a function of a module returns in a new interpreter."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *args).result()
+
+
+class PeakMemory:
+    """Peak resident memory of this process above what it has when this is made."""
+
+    def __init__(self):
+        self.forget()
+        self._start = _resident("VmRSS")
+
+    @staticmethod
+    def forget():
+        """Count the peak from now on, where the system lets it be reset, as Linux does."""
+        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+
+    def megabytes(self):
+        """Return the peak so far."""
+        return (_resident("VmHWM") - self._start) / 1e6
+
+
+def _resident(field):
+    """Return bytes of resident memory: now (VmRSS) or at the peak (VmHWM), which is all that some systems tell."""
+    try:
+        with open("/proc/self/status") as file:
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith(field))
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def exponent(values, results):
+    """Return the power of the values with which the results grow: the slope by least squares of their logarithms."""
+    return float(np.polyfit(np.log(values), np.log(results), 1)[0])
+
+
+# ---- Results
+
+
+class Table:
+    """A table on standard output, printed row by row.
+
+    Parameters
+    ----------
+    **columns
+        Names and widths; the first is aligned to the left.
+    """
+
+    def __init__(self, columns):
+        self._widths = list(columns.values())
+        self.row(*columns)
+
+    def row(self, first, *others):
+        """Print a row; numbers with four digits that count."""
+        cells = [f"{first:{self._widths[0]}}"]
+        cells += [f"{_text(cell):>{width}}" for cell, width in zip(others, self._widths[1:], strict=True)]
+        print("".join(cells).rstrip(), flush=True)
+
+
+def _text(cell):
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
+
+
+def write_json(path, results):
+    """Write results with the machine they were measured on, where a path is given."""
+    if path:
+        machine = {"processor": _processor(), "cores": os.cpu_count(), "numpy": np.__version__}
+        Path(path).write_text(json.dumps({"machine": machine} | results, indent=1) + "\n", encoding="utf-8")
+
+
+def _processor():
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
