@@ -1,0 +1,107 @@
+"""How long training takes to reach the precision of the peers, which are trained in the same run.
+
+    python benchmarks/time_to_precision.py DATA [DATA ...] --peers-python PATH [--recipe NAME ...]
+        [--epochs E ...] [--set NAME=VALUE ...] [--json FILE]
+
+DATA is a folder with train.txt and test.txt, such as data/bibtex. For each peer and each of P@1, P@3 and P@5 the table
+has the peer's precision in percent, after how many seconds xmlgp first reached it on the test points, and the ratio to
+the peer's seconds of training; the last column is for all three at once, a star marks the best peer. xmlgp's seconds
+are of preprocessing and training from raw features in memory, as the peers' are; scoring after each epoch is not
+counted, and neither is what a process does once. The schedule of the learning rate depends on the number of epochs:
+where --epochs is given several times, each is a training of its own and the earliest counts.
+"""
+
+import time
+
+import click
+import harness
+import peers
+
+#: P@k of equal rankings, computed by different sums, differ by less.
+ROUNDING = 1e-9
+
+
+def curve(train, test, settings):
+    """Return seconds since the start and precision after each epoch of a training."""
+    points, scoring = [], 0.0
+    start = time.perf_counter()
+
+    def score(epoch, model):
+        nonlocal scoring
+        seconds = time.perf_counter() - start - scoring
+        points.append({"epoch": epoch, "seconds": seconds} | model.precision(test))
+        scoring = time.perf_counter() - start - seconds
+
+    harness.fit(train, settings, score)
+    return points
+
+
+def reached(runs, targets):
+    """Return the first seconds at which a training has all of the targets, by name of the measure, or None."""
+    seconds = [
+        point["seconds"]
+        for run in runs
+        for point in run["curve"]
+        if all(point[name] >= target - ROUNDING for name, target in targets.items())
+    ]
+    return min(seconds, default=None)
+
+
+def compare(peer, runs):
+    """Return xmlgp's seconds, and their ratio to the peer's, for each measure and for all of them."""
+    goals = {name: {name: peer[name]} for name in peers.MEASURES}
+    goals["all"] = {name: peer[name] for name in peers.MEASURES}
+    times = {name: reached(runs, targets) for name, targets in goals.items()}
+    return {name: {"seconds": s, "ratio": s and s / peer["train_s"]} for name, s in times.items()}
+
+
+def cell(result, precision=None, best=False):
+    """Return the text of a comparison."""
+    text = "" if precision is None else f"{precision:.2f}{'*' if best else ' '} "
+    if result["seconds"] is None:
+        return text + "not reached"
+    return text + f"{result['seconds']:6.2f} s ×{result['ratio']:.2f}"
+
+
+def report(measured, runs):
+    """Print the table of a data set and return its comparisons."""
+    columns = {"peer": 14, "train s": 8} | dict.fromkeys(peers.MEASURES, 25) | {"all three": 18}
+    table = harness.Table(columns)
+    best = {name: max(measured, key=lambda peer: measured[peer][name]) for name in peers.MEASURES if measured}
+    comparisons = {name: compare(peer, runs) for name, peer in measured.items()}
+    for name, peer in measured.items():
+        cells = [cell(comparisons[name][m], peer[m], best[m] == name) for m in peers.MEASURES]
+        table.row(name, peer["train_s"], *cells, cell(comparisons[name]["all"]))
+    return {"best": best, "xmlgp": comparisons}
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@harness.folders_argument()
+@harness.recipes_option
+@harness.set_option
+@click.option(
+    "--epochs", multiple=True, type=click.IntRange(1), help="Instead of the recipe's; several for several trainings."
+)
+@harness.peers_option
+@harness.peers_python_option
+@harness.json_option
+def main(folders, recipes, chosen, epochs, names, peers_python, as_json):
+    results = {}
+    for data in folders:
+        measured = peers.measure(data, names, peers_python)
+        train, test = harness.read_folder(data)
+        runs = []
+        for recipe in recipes:
+            for length in epochs or [None]:
+                settings = harness.resolve_settings(recipe, train, chosen | ({"epochs": length} if length else {}))
+                harness.warm_up(settings)
+                runs.append({"recipe": recipe, "epochs": settings.epochs, "curve": curve(train, test, settings)})
+                last = runs[-1]["curve"][-1]
+                reaches = "/".join(f"{last[name]:.2f}" for name in peers.MEASURES)
+                print(f"{data.name}, {recipe}, {settings.epochs} epochs: {reaches} after {last['seconds']:.2f} s")
+        results[data.name] = {"peers": measured, "runs": runs} | report(measured, runs)
+    harness.write_json(as_json, results)
+
+
+if __name__ == "__main__":
+    main()
