@@ -1,0 +1,148 @@
+"""How many points a second xmlgp predicts, beside the peers in the same run and beside the machine's limit.
+
+    python benchmarks/prediction.py [DATA ...] --peers-python PATH [--large-labels 200000] [--json FILE]
+
+DATA is a folder with train.txt and test.txt. Five labels a point are predicted for its test points, all in memory,
+loading not counted, the best of several repeats; xmlgp's model is trained for one epoch, for its time does not depend
+on how long it was. The last model is written with random parameters and scores generated points: P = 100, M = 500,
+D = 100,000, with so many labels (0 leaves it out). There `limit` is what the products of utilities, 2KP operations a
+point, would allow at the GEMM rate measured in the same run. Peak memory is above that of the imports. `command` is
+the seconds of one whole `xmlgp predict`, from text to text.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import harness
+import numpy as np
+import peers
+
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.settings import Settings
+
+#: The model that is made up: features, and nonzero ones a point; points, inducing inputs and factors.
+D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100
+
+#: Standard deviation of a label's utility over points, as trained models have it.
+UTILITY_SPREAD = 2.0
+
+
+def xmlgp(*arguments):
+    """Run a command and return its seconds."""
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments)], check=True)
+    return time.perf_counter() - start
+
+
+def write_random_model(path, K):
+    """Write a trained model of random parameters, in the format of docs/model-folder.md."""
+    random = np.random.default_rng(0)
+
+    def normal(deviation, *shape):
+        return deviation * random.standard_normal(shape, np.float32)
+
+    inducing = normal(D**-0.5, M, D)  # rows of unit length
+    arrays = {
+        "preprocess.idf": 1 + random.random(D, np.float32),
+        "preprocess.inducing": inducing,
+        "parameters.inducing": inducing,
+        "parameters.kernel.linear.log_variance": np.zeros((), np.float32),
+        "parameters.kernel.linear.log_relevance": np.zeros(D, np.float32),
+        # A point's covariance with an inducing input is about D^-1/2, so latent functions have unit variance.
+        "parameters.posterior.mean": normal((D / M) ** 0.5, M, P),
+        "parameters.posterior.log_diagonal": np.zeros(M, np.float32),
+        "parameters.loadings": normal(UTILITY_SPREAD * P**-0.5, K, P),
+        # Log odds of frequencies that follow a power law.
+        "parameters.bias": -np.log(random.permutation(K) + 10).astype(np.float32),
+    }
+    ModelFolder.write(
+        path,
+        settings=Settings(inducing_count=M, factors=P),
+        stage="trained",
+        data={"N": N, "D": D, "K": K, "fingerprint": ""},
+        arrays=arrays,
+        history=[{"epoch": 1, "bound": 0.0, "seconds": 0.0}],
+    )
+
+
+def throughput(model, file, repeats):
+    """Return points a second of a model folder in this process, for each output, with peak memory and GEMM rate."""
+    memory = harness.PeakMemory()
+    features = read_dataset(file, cache=False).features
+    predictor = Predictor.open(ModelFolder(model))
+
+    def predict(output):
+        for _ in predictor.top(features, peers.TOP, output):
+            pass
+
+    rates = {
+        output: features.shape[0] / harness.best_seconds(lambda o=output: predict(o), repeats) for output in OUTPUTS
+    }
+    return rates | {"peak_mb": memory.megabytes(), "gemm_gflops": harness.gemm_rate() / 1e9}
+
+
+def measure(model, file, repeats, scores):
+    """Return the throughput of a model folder and the seconds of the whole command."""
+    result = harness.in_fresh_process(throughput, model, file, repeats)
+    return result | {"command_s": xmlgp("predict", "-q", model, file, "-o", scores)}
+
+
+def measure_data(data, folder, names, python, recipe, repeats):
+    """Return the figures of xmlgp and of the peers on a data set."""
+    model = folder / data.name
+    xmlgp("train", "-q", data, model, "--recipe", recipe, "--epochs", 1)
+    ours = measure(model, data / "test.txt", repeats, folder / "scores")
+    theirs = peers.measure(data, names, python, repeats)
+    return {"xmlgp": ours, "peers": {name: peer["rows"] / peer["predict_s"] for name, peer in theirs.items()}}
+
+
+def measure_large(folder, K, repeats):
+    """Return the figures of a generated model with K labels, and the limit."""
+    write_random_model(folder / "large", K)
+    write_dataset(folder / "large.txt", harness.generate(N, D, K, FEATURES))
+    result = measure(folder / "large", folder / "large.txt", repeats, folder / "scores")
+    return {"xmlgp": result, "limit": 1e9 * result["gemm_gflops"] / (2 * K * P)}
+
+
+def report(table, name, result):
+    """Print the rows of a model."""
+    ours = result["xmlgp"]
+    for output in OUTPUTS:
+        command = ours["command_s"] if output == "utility" else ""
+        beside = {peer: ours[output] / rate for peer, rate in result.get("peers", {}).items()}
+        table.row(name, f"xmlgp {output}", ours[output], beside.get("napkinxc", ""), ours["peak_mb"], command)
+    others = result.get("peers") or {f"limit at {ours['gemm_gflops']:.0f} GFLOP/s": result["limit"]}
+    for other, rate in others.items():
+        table.row(name, other, rate, "", "", "")
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@harness.folders_argument(required=False)
+@click.option("--recipe", default="default", show_default=True)
+@click.option("--large-labels", default=200_000, show_default=True, help="K of the generated model.")
+@click.option("--repeats", default=5, show_default=True)
+@harness.peers_option
+@harness.peers_python_option
+@harness.json_option
+def main(folders, recipe, large_labels, repeats, names, peers_python, as_json):
+    results = {}
+    table = harness.Table({"data": 14, "": 24, "points/s": 12, "to napkinxc": 14, "peak MB": 12, "command s": 12})
+    with tempfile.TemporaryDirectory() as folder:
+        for data in folders:
+            results[data.name] = measure_data(data, Path(folder), names, peers_python, recipe, repeats)
+            report(table, data.name, results[data.name])
+        if large_labels:
+            name = f"K={large_labels}"
+            results[name] = measure_large(Path(folder), large_labels, repeats)
+            report(table, name, results[name])
+    harness.write_json(as_json, results)
+
+
+if __name__ == "__main__":
+    main()
