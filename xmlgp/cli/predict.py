@@ -7,7 +7,7 @@ from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_blocks
 from xmlgp.data.streams import open_output
 from xmlgp.models.folder import ModelFolder
-from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.predictor import MEMORY, OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.progress import terminal_progress
 
@@ -46,8 +46,15 @@ class _LabelCount(click.ParamType):
     help="Scores: the mean utility, or the probability, which integrates over the posterior.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
+@click.option(
+    "--memory",
+    type=click.IntRange(1),
+    default=MEMORY,
+    show_default=True,
+    help="Megabytes that scoring may take, beside the model.",
+)
 @quiet_option
-def predict(model, data, k, out, output, with_std, quiet):
+def predict(model, data, k, out, output, with_std, memory, quiet):
     """Write the labels of highest score of each point in DATA, by the model in the folder MODEL.
 
     DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with test.txt; its
@@ -65,7 +72,7 @@ def predict(model, data, k, out, output, with_std, quiet):
 
     def scored(bar):
         for _, block in blocks:
-            for scores in predictor.top(block.features, k, output, with_std):
+            for scores in predictor.top(block.features, k, output, with_std, memory):
                 yield scores
                 bar.update(scores.N)
 

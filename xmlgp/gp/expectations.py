@@ -3,7 +3,6 @@
 import functools
 
 import numpy as np
-from scipy.special import expit
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
@@ -67,21 +66,9 @@ def softplus(mean, variance, count=DEFAULT_NODES):
 
 
 def logistic(mean, variance, count=DEFAULT_NODES):
-    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability.
-
-    Unlike `logistic_gradients` it keeps its relative precision, and stays positive, far out in the tails.
-    """
-    z, w = nodes_and_weights(count, mean.dtype)
-    out = np.zeros(mean.shape, mean.dtype)
-    center, spread, total = np.ravel(mean), np.ravel(variance), out.reshape(-1)
-
-    def part(start, stop):
-        deviation = np.sqrt(np.maximum(spread[start:stop], 0))
-        for node, weight in zip(z, w, strict=True):
-            total[start:stop] += weight * expit(center[start:stop] + node * deviation)
-
-    in_parts(part, mean.size, GRAIN)
-    return out
+    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability."""
+    probability, _ = logistic_gradients(mean, variance, count)
+    return probability
 
 
 def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, out=None):

@@ -17,7 +17,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import core_count, in_parts, run
 
-__all__ = ["Pairs", "Rows", "all_labels", "sampled_labels", "utility_moments"]
+__all__ = ["Pairs", "Rows", "all_labels", "pair_moments", "sampled_labels", "utility_moments"]
 
 #: Utilities of a block of labels: few enough for the cache, enough that calling is not what takes the time.
 BLOCK = 1 << 18
@@ -189,12 +189,10 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     indptr, columns, positive, weight = pairs
     # Only the rows of Φ and b in use are gathered, once each.
     used, columns = np.unique(columns, return_inverse=True)
-    phi, squares = loadings[used], np.square(loadings[used])
-    mean = _pairwise(moments.mean, phi, indptr, columns)
-    mean += bias[used][columns]
-    shared = moments.variance.shape[1] == 1
-    widths = squares.sum(axis=1, keepdims=True) if shared else squares
-    variance = _pairwise(moments.variance, widths, indptr, columns)
+    phi = loadings[used]
+    squares = phi * phi
+    widths = squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
+    mean, variance = _pair_moments(moments, phi, widths, bias[used], indptr, columns)
     value = None
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
@@ -212,6 +210,30 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     d_phi += 2 * d_widths * phi
     d_bias = np.bincount(columns, d_mean, len(used)).astype(bias.dtype)
     return value, d_moments, {"loadings": Rows(used, d_phi), "bias": Rows(used, d_bias)}
+
+
+def pair_moments(moments, loadings, bias, indptr, labels):
+    """Return mean and variance of q(f_ik) for some labels of each point, both of E elements.
+
+    Parameters
+    ----------
+    moments, loadings, bias
+        As in `utility_moments`.
+    indptr : ndarray, B+1
+        Labels of point i are `labels[indptr[i]:indptr[i+1]]`.
+    labels : ndarray, E
+    """
+    used, columns = np.unique(labels, return_inverse=True)
+    phi = loadings[used]
+    squares = phi * phi
+    widths = squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
+    return _pair_moments(moments, phi, widths, bias[used], indptr, columns)
+
+
+def _pair_moments(moments, phi, widths, bias, indptr, columns):
+    mean = _pairwise(moments.mean, phi, indptr, columns)
+    mean += bias[columns]
+    return mean, _pairwise(moments.variance, widths, indptr, columns)
 
 
 def _pairwise(left, right, indptr, columns):

@@ -185,6 +185,14 @@ class Kernel:
         cross, variances = total
         return Products(cross, prior, variances), tape
 
+    def linear_map(self, parameters, weights):
+        """Return T, R×P or D×P, with K_BZ times `weights`, M×P, equal to C T; None where the kernel is not linear."""
+        if [term.name for term in self.terms] != [Linear.name]:
+            return None
+        relevance = parameters["kernel.linear.log_relevance"] if self.ard else None
+        variance = np.exp(parameters["kernel.linear.log_variance"])
+        return products.linear_map(parameters["inducing"], relevance, variance * weights)
+
     def backward(self, tape, d_covariances, inducing_needed=True):
         """Return the gradients by parameter name, those of the inducing inputs only if needed."""
         gradients, d_inner = {}, None

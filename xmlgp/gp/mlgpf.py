@@ -7,6 +7,7 @@ from xmlgp.gp.factors import utility_moments
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
 from xmlgp.gp.products import Points
+from xmlgp.linear_algebra import dense
 
 __all__ = ["MLGPF", "Predictive"]
 
@@ -89,8 +90,23 @@ class Predictive:
         self._parameters = parameters
         self._prepared = prepared
 
-    def __call__(self, points):
-        """Return mean and variance of q(f_ik), both B×K, at points (`Points`) ([S] A.3)."""
+        self._weights = model.posterior.weights(prepared)
+
+    def latent(self, points):
+        """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
         covariances, _ = self._model.kernel.forward(self._parameters, points)
         moments, _ = self._model.posterior.moments(self._prepared, covariances.cross, covariances.points)
-        return utility_moments(moments, self._parameters["loadings"], self._parameters["bias"])
+        return moments
+
+    def latent_mean(self, points):
+        """Return the means alone, B×P: K_BZ times weights."""
+        covariances, _ = self._model.kernel.forward(self._parameters, points)
+        return dense.product(covariances.cross, self._weights)
+
+    def mean_map(self):
+        """Return T, R×P or D×P, with which means are C T for points of coordinates C; None without a linear kernel."""
+        return self._model.kernel.linear_map(self._parameters, self._weights)
+
+    def __call__(self, points):
+        """Return mean and variance of q(f_ik), both B×K, at points (`Points`) ([S] A.3)."""
+        return utility_moments(self.latent(points), self._parameters["loadings"], self._parameters["bias"])

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from xmlgp.linear_algebra import dense, sparse
 
-__all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "with_points"]
+__all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "linear_map", "with_points"]
 
 
 class Points(NamedTuple):
@@ -104,6 +104,14 @@ def with_points(points, inducing):
         norms = np.einsum("br,br->b", coordinates, coordinates)
         cross = dense.product(coordinates, rooted)
     return cross, norms + residual, (coordinates, inducing)
+
+
+def linear_map(inducing, log_relevance, weights):
+    """Return W Aᵀ weights, R×P or D×P, for `weights` M×P: applied to C it gives the products with points times them."""
+    mapped = dense.product(inducing.T, weights)
+    if log_relevance is not None:
+        mapped *= np.exp(log_relevance)[:, None]
+    return mapped
 
 
 def backward(tape, d_products, inducing_needed=True):

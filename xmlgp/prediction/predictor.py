@@ -1,21 +1,35 @@
 """Scoring points with a trained model: utilities or probabilities of the top labels, in bounded memory."""
 
+import functools
+
 import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.gp import expectations
+from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.posteriors import Moments
 from xmlgp.gp.products import Points
+from xmlgp.linear_algebra import dense, sparse
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.build import stored_preprocessing
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.preprocess.weighting import weigh
+from xmlgp.threads import in_parts, one_blas_thread
 
-__all__ = ["OUTPUTS", "Predictor", "top_labels"]
+__all__ = ["MEMORY", "OUTPUTS", "Predictor", "offer"]
 
 OUTPUTS = ("utility", "probability")
 
-#: Bytes that the largest arrays of one chunk of points may take together.
-CHUNK_BYTES = 256 << 20
+#: Megabytes that scoring may take, unless told otherwise.
+MEMORY = 256
+
+#: Points and labels scored at a time: their scores stay in a core's own cache until the best are picked.
+ROWS, LABELS = 256, 1024
+
+#: Of more labels than this the best are found by sorting all.
+FEW = 64
 
 
 class Predictor:
@@ -38,7 +52,7 @@ class Predictor:
         self._dtype = np.dtype(settings.dtype)
         self._preprocessed = preprocessed
         self._parameters = parameters
-        self._utilities = MLGPF(settings).predictive(parameters)
+        self._predictive = MLGPF(settings).predictive(parameters)
         self._nodes = settings.nodes
 
     @classmethod
@@ -84,8 +98,29 @@ class Predictor:
         features : csr_array, N×D
             As read, without weighting.
         """
+        with one_blas_thread():
+            return utility_moments(self._latent(features), self._parameters["loadings"], self._parameters["bias"])
+
+    @functools.cached_property
+    def _map(self):
+        """From weighted features to the means of the latent functions, D×P; None where the kernel is not linear."""
+        mapped = self._predictive.mean_map()
+        if mapped is None or self._preprocessed.basis is None:
+            return mapped
+        return dense.product(self._preprocessed.basis.T, mapped)
+
+    def _points(self, features):
         coordinates = self._preprocessed.coordinates(features, self._dtype, dense_limit=0)
-        return self._utilities(Points(*coordinates.rows(slice(None))))
+        return Points(*coordinates.rows(slice(None)))
+
+    def _latent(self, features):
+        return self._predictive.latent(self._points(features))
+
+    def _latent_mean(self, features):
+        if self._map is None:
+            return self._predictive.latent_mean(self._points(features))
+        weighted = weigh(features, self._preprocessed.idf, self._preprocessed.unit)
+        return sparse.product(weighted.astype(self._dtype, copy=False), self._map)
 
     def score(self, features, output="utility", with_std=False):
         """Return scores of all labels, N×K, and their standard deviations or None.
@@ -101,16 +136,19 @@ class Predictor:
         with_std : bool
         """
         mean, variance = self.utilities(features)
-        if output == "utility":
-            return mean, np.sqrt(np.maximum(variance, 0)) if with_std else None
-        probability = expectations.logistic(mean, variance, self._nodes)
-        if not with_std:
-            return probability, None
-        _, half_spread = expectations.logistic_gradients(mean, variance, self._nodes)
-        # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
-        return probability, np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
+        return self._scores(mean, variance, output), self._deviations(mean, variance, output) if with_std else None
 
-    def top(self, features, k, output="utility", with_std=False):
+    def _scores(self, mean, variance, output):
+        return mean if output == "utility" else expectations.logistic(mean, variance, self._nodes)
+
+    def _deviations(self, mean, variance, output):
+        if output == "utility":
+            return np.sqrt(np.maximum(variance, 0))
+        probability, half_spread = expectations.logistic_gradients(mean, variance, self._nodes)
+        # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
+        return np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
+
+    def top(self, features, k, output="utility", with_std=False, memory=MEMORY):
         """Yield the top labels of points (`Scores`), a chunk of points at a time.
 
         Parameters
@@ -121,6 +159,8 @@ class Predictor:
         output : str
             One of `OUTPUTS`.
         with_std : bool
+        memory : int
+            Megabytes that a chunk may take, beside the model.
 
         Raises
         ------
@@ -128,34 +168,96 @@ class Predictor:
             Where the points have another number of features than the model.
         """
         self.check(features.shape[1])
-        width = max(self.label_count, *self._parameters["inducing"].shape) * self._dtype.itemsize
-        chunk = max(1, CHUNK_BYTES // (6 * width))
+        k = min(k or self.label_count, self.label_count)
+        chunk = max(1, (memory << 20) // self._bytes_a_point(k, output, with_std))
         for start in range(0, features.shape[0], chunk):
-            scores, std = self.score(features[start : start + chunk], output, with_std)
-            yield top_labels(scores, std, min(k or self.label_count, self.label_count))
+            with one_blas_thread():
+                scores = self._top(features[start : start + chunk], k, output, with_std)
+            yield scores
+
+    def _bytes_a_point(self, k, output, with_std):
+        """Return what a point needs while it is scored, and until its labels are written."""
+        M, Q = self._parameters["inducing"].shape
+        P = self._parameters["loadings"].shape[1]
+        numbers = 4 * P + 4 * k + 2 * min(LABELS, self.label_count)
+        if k > FEW:
+            numbers += 4 * self.label_count
+        if with_std or output != "utility" or self._map is None:
+            # Covariances and their product with C⁻¹; for other posteriors than the shared one, of each function.
+            numbers += Q + 2 * M * (1 if "posterior.factor" not in self._parameters else P)
+        return numbers * 8
+
+    def _top(self, features, k, output, with_std):
+        count = features.shape[0]
+        labels, scores = np.empty((count, k), np.int32), np.empty((count, k), self._dtype)
+        std = np.empty((count, k), self._dtype) if with_std else None
+        variance_needed = with_std or output != "utility"
+
+        def part(first, last):
+            for start in range(first, last, ROWS):
+                rows = slice(start, min(start + ROWS, last))
+                if variance_needed:
+                    moments = self._latent(features[rows])
+                else:
+                    moments = Moments(self._latent_mean(features[rows]), None)
+                self._pick(moments, output, labels[rows], scores[rows])
+                if with_std:
+                    indptr = np.arange(0, labels[rows].size + 1, k)
+                    parameters = self._parameters["loadings"], self._parameters["bias"]
+                    pairs = pair_moments(moments, *parameters, indptr, labels[rows].ravel())
+                    std[rows] = self._deviations(*pairs, output).reshape(-1, k)
+
+        # The first point makes what all of them need.
+        if not variance_needed:
+            self._latent_mean(features[:0])
+        in_parts(part, count, 1)
+        return Scores.from_top(labels, scores, self.label_count, std)
+
+    def _pick(self, moments, output, labels, scores):
+        """Fill in the labels of highest score and their scores, best first, equal ones by label."""
+        k = labels.shape[1]
+        width = self.label_count if k > FEW else LABELS
+        for start in range(0, self.label_count, width):
+            block = slice(start, start + width)
+            phi, bias = self._parameters["loadings"][block], self._parameters["bias"][block]
+            if output == "utility":
+                values = moments.mean @ phi.T
+                values += bias
+            else:
+                values = self._scores(*utility_moments(moments, phi, bias), output)
+            if k > FEW:
+                order = np.argsort(-values, axis=1, kind="stable")[:, :k]
+                labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
+            else:
+                offer(values, start, labels, scores)
 
 
-def top_labels(scores, std, k):
-    """Return the k labels of highest score of each point, best first, equal ones by label (`Scores`).
+@compiled
+def offer(values, first, labels, best):
+    """Take the scores of labels from `first` on into the best k so far, of each point, if they are among them.
 
     Parameters
     ----------
-    scores : ndarray, B×K
-    std : ndarray, B×K, or None
-    k : int
-        At most K.
+    values : ndarray, B×L
+        Scores of L labels, all later ones than those offered before.
+    first : int
+        The first of them, 0 at the beginning; then `labels` and `best` are empty.
+    labels, best : ndarray, B×k
+        Changed in place; highest score first, equal ones by label.
     """
-    if k < scores.shape[1]:
-        labels = np.argpartition(scores, -k, axis=1)[:, -k:]
-        # Where more labels than k reach the least of these scores, the partition chose among them at random.
-        least = np.take_along_axis(scores, labels, axis=1).min(axis=1, keepdims=True)
-        tied = np.flatnonzero(np.count_nonzero(scores >= least, axis=1) > k)
-        labels[tied] = np.argsort(-scores[tied], axis=1, kind="stable")[:, :k]
-        labels.sort(axis=1)
-    else:
-        labels = np.broadcast_to(np.arange(k), (len(scores), k))
-    order = np.argsort(-np.take_along_axis(scores, labels, axis=1), axis=1, kind="stable")
-    labels = np.take_along_axis(labels, order, axis=1)
-    picked = (None if values is None else np.take_along_axis(values, labels, axis=1) for values in (scores, std))
-    picked_scores, picked_std = picked
-    return Scores.from_top(labels, picked_scores, scores.shape[1], picked_std)
+    k = best.shape[1]
+    for i in range(values.shape[0]):
+        count = min(first, k)
+        for j in range(values.shape[1]):
+            value = values[i, j]
+            if count < k:
+                place = count
+                count += 1
+            elif value > best[i, k - 1]:
+                place = k - 1
+            else:
+                continue
+            while place > 0 and value > best[i, place - 1]:
+                best[i, place], labels[i, place] = best[i, place - 1], labels[i, place - 1]
+                place -= 1
+            best[i, place], labels[i, place] = value, first + j

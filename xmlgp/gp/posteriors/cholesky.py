@@ -42,6 +42,11 @@ class Cholesky:
         """Return what the moments at any points need of the parameters and K_Z, M×M."""
         return parameters["posterior.mean"], _lower(parameters["posterior.factor"]), _factorised_prior(covariance)
 
+    def weights(self, prepared):
+        """Return what K_BZ is multiplied by for the means, M×P: K_Z⁻¹ m."""
+        mean, _, prior = prepared
+        return prior.inverse @ mean
+
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B; Q; and each Q L_p."""
         mean, factors, prior = prepared

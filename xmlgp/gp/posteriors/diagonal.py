@@ -43,6 +43,10 @@ class Diagonal:
         run(partial(factorised, p) for p in range(len(diagonals)))
         return parameters["posterior.mean"], diagonals, totals
 
+    def weights(self, prepared):
+        """Return what K_BZ is multiplied by for the means, M×P: μ."""
+        return prepared[0]
+
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and each K_BZ C_p⁻¹."""
         mean, diagonals, totals = prepared

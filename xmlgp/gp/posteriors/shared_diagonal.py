@@ -50,6 +50,10 @@ class SharedDiagonal:
         diagonal = floored_diagonal(parameters)
         return parameters["posterior.mean"], diagonal, inflated(covariance, diagonal, "K_Z + Σ")
 
+    def weights(self, prepared):
+        """Return what K_BZ is multiplied by for the means, M×P: μ."""
+        return prepared[0]
+
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and K_BZ C⁻¹."""
         mean, _, total = prepared
