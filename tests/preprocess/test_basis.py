@@ -1,5 +1,8 @@
 """The subspace basis against numpy.linalg.svd, by the exact and the randomised way."""
 
+import contextlib
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -96,7 +99,7 @@ def test_array_and_seed(monkeypatch, way):
     features = small_features(80, 50, density=0.1)
     first, again, other = (basis_of(monkeypatch, way, features, 20, seed) for seed in (3, 3, 2**32 - 1))
     assert first.dtype == np.float32
-    assert first.flags.c_contiguous
+    assert first.T.flags.c_contiguous  # as products with rows of X want it
     np.testing.assert_array_equal(first, again)
     assert (way == "gram") == np.array_equal(first, other)
 
@@ -104,12 +107,71 @@ def test_array_and_seed(monkeypatch, way):
 @pytest.mark.parametrize("D", [20, 21])
 def test_the_exact_way_is_taken_up_to_its_limit(monkeypatch, D):
     calls = []
-
-    def watched(*arguments, **options):
-        calls.append(arguments)
-        return randomized_svd(*arguments, **options)
-
     monkeypatch.setattr(module, "GRAM_LIMIT", 20)
-    monkeypatch.setattr(module, "randomized_svd", watched)
+    monkeypatch.setattr(module, "_exact", lambda *arguments: calls.append("exact") or np.empty((D, 3)))
+    monkeypatch.setattr(module, "_randomised", lambda *arguments: calls.append("randomised") or np.empty((D, 3)))
     truncated_svd_basis(small_features(D=D), 3, 0)
-    assert len(calls) == (D > 20)
+    assert calls == ["exact" if D == 20 else "randomised"]
+
+
+@pytest.mark.parametrize("size", [5, 40])
+def test_it_captures_as_much_as_that_of_scikit_learn(monkeypatch, size):
+    # Singular values that fall slowly, as those of texts do.
+    features = small_features(400, 300, density=0.05)
+    basis = basis_of(monkeypatch, "randomised", features, size)
+    _, _, peer = randomized_svd(features.astype(float), size, n_iter=4, random_state=0)
+    best = np.square(np.linalg.svd(features.toarray(), compute_uv=False)[:size]).sum()
+    lost, lost_by_peer = (best - np.linalg.norm(features @ vectors.T) ** 2 for vectors in (basis, peer))
+    assert lost < 0.01 * best
+    assert lost < 1.05 * lost_by_peer + 1e-5 * best
+
+
+@pytest.mark.parametrize("panel", [1, 3, 64])
+def test_the_size_of_panels_does_not_matter(monkeypatch, panel):
+    features = small_features(80, 50, density=0.1)
+    expected = basis_of(monkeypatch, "randomised", features, 20)
+    monkeypatch.setattr(module, "PANEL", panel)
+    found = basis_of(monkeypatch, "randomised", features, 20)
+    assert subspace_angles(found.T, expected.T).max() < 1e-4
+
+
+@pytest.mark.parametrize("chunk", [1, 50])
+def test_the_size_of_chunks_does_not_matter(monkeypatch, chunk):
+    features = with_spectrum(GAP)
+    expected = basis_of(monkeypatch, "gram", features, 10)
+    monkeypatch.setattr(module, "GRAM_CHUNK", chunk)
+    np.testing.assert_allclose(np.abs(basis_of(monkeypatch, "gram", features, 10)), np.abs(expected), atol=1e-5)
+
+
+def test_wide_spectra_stay_orthonormal(monkeypatch):
+    # The square of their range leaves single precision.
+    features = with_spectrum(np.geomspace(1, 1e-5, 20))
+    basis = basis_of(monkeypatch, "randomised", features, 15)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(15), atol=1e-5)
+    expected = np.linalg.svd(features.toarray().astype(float))[2][:4]
+    assert subspace_angles(basis.T.astype(float), expected.T).max() < 1e-3
+
+
+def test_read_only_features_of_64_bit_indices(monkeypatch):
+    features = small_features(80, 50, density=0.1)
+    expected = basis_of(monkeypatch, "randomised", features, 20)
+    arrays = features.data, features.indices.astype(np.int64), features.indptr.astype(np.int64)
+    wide = sp.csr_array(arrays, shape=features.shape)
+    wide.indices, wide.indptr = arrays[1:]
+    for array in (wide.data, wide.indices, wide.indptr):
+        array.flags.writeable = False  # as when mapped from the cache
+    np.testing.assert_array_equal(basis_of(monkeypatch, "randomised", wide, 20), expected)
+
+
+@pytest.mark.parametrize("features", [small_features(N=80, D=50), sp.csr_array((80, 50), dtype=np.float32)])
+def test_progress_is_reported_in_full(monkeypatch, features):
+    reports = []
+
+    @contextlib.contextmanager
+    def progress(label, total=None, unit="it"):
+        yield SimpleNamespace(update=lambda count=1, **facts: reports.append(count))
+        assert sum(reports) == total
+
+    monkeypatch.setattr(module, "GRAM_LIMIT", 0)
+    truncated_svd_basis(features, 20, 0, progress)
+    assert reports

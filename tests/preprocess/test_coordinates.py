@@ -1,12 +1,16 @@
 """Coordinates, kept in memory or computed for each minibatch, against dense formulas."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_features
+from xmlgp.preprocess import coordinates as module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import DENSE_LIMIT, Coordinates
+from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIMITS = pytest.mark.parametrize("dense_limit", [0, DENSE_LIMIT])
@@ -40,16 +44,81 @@ def test_in_a_subspace(dtype, dense_limit):
 
 @DTYPES
 @LIMITS
-def test_free(dtype, dense_limit):
-    features = small_features()
+@pytest.mark.parametrize("density", [0.05, 0.25])
+def test_free(dtype, dense_limit, density):
+    features = small_features(density=density)
     coordinates = Coordinates(features, None, dtype, dense_limit)
     assert coordinates.dimension == 25
     values, residual = coordinates.rows(ROWS)
-    assert sp.issparse(values) == (dense_limit == 0)
+    # Products of sparse rows are faster, but only where they are sparse indeed.
+    assert sp.issparse(values) == sp.issparse(coordinates.all()) == (density == 0.05)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(dense(values), features.toarray()[ROWS])
     np.testing.assert_array_equal(dense(coordinates.all()), features.toarray())
     np.testing.assert_array_equal(residual, np.zeros(4))
+
+
+@pytest.mark.parametrize(("stored", "sparse"), [(100, True), (101, False)])
+def test_they_are_sparse_up_to_a_tenth(stored, sparse):
+    features = np.zeros(1000, np.float32)
+    features[:stored] = 1
+    values, _ = Coordinates(sp.csr_array(features.reshape(40, 25)), None, np.float32).rows(ROWS)
+    assert sp.issparse(values) == sparse
+
+
+def test_sparse_coordinates_that_need_no_weighing_are_the_features_themselves():
+    features = small_features(density=0.05)
+    coordinates = Coordinates(features, None, np.float32)
+    assert np.shares_memory(coordinates.all().data, features.data)
+    assert np.shares_memory(coordinates.all().indices, features.indices)
+
+
+@LIMITS
+@pytest.mark.parametrize("size", [None, 6])
+@pytest.mark.parametrize("density", [0.05, 0.25])
+def test_weighing_a_minibatch_gives_what_weighing_all_does(dense_limit, size, density):
+    features = small_features(density=density)
+    weigh_ours = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
+    basis = None if size is None else truncated_svd_basis(weigh_ours(features), size, 0)
+    expected = Coordinates(weigh_ours(features), basis, np.float32, dense_limit)
+    coordinates = Coordinates(features, basis, np.float32, dense_limit, weigh_ours)
+    for found, wanted in zip(coordinates.rows(ROWS), expected.rows(ROWS), strict=True):
+        np.testing.assert_array_equal(dense(found), dense(wanted))
+    np.testing.assert_array_equal(dense(coordinates.all()), dense(expected.all()))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_basis_in_the_order_of_products_is_not_copied(dtype):
+    # In a read-only file it takes no memory of the process's own.
+    basis = np.asfortranarray(np.eye(25, dtype=np.float32)[:6])
+    basis.flags.writeable = False
+    coordinates = Coordinates(small_features(), basis, dtype, dense_limit=0)
+    kept = [value for value in vars(coordinates).values() if isinstance(value, np.ndarray)]
+    assert [np.shares_memory(array, basis) for array in kept] == [dtype == np.float32]
+
+
+@pytest.mark.parametrize("chunk", [1, 30])
+@pytest.mark.parametrize("size", [None, 6])
+def test_the_size_of_chunks_does_not_matter(monkeypatch, size, chunk):
+    features = small_features()
+    basis = None if size is None else truncated_svd_basis(features, size, 0)
+    expected = Coordinates(features, basis, np.float32)
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    coordinates = Coordinates(features, basis, np.float32)
+    np.testing.assert_array_equal(coordinates.all(), expected.all())
+    for found, wanted in zip(coordinates.rows(ROWS), expected.rows(ROWS), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_bytes_of_a_row():
+    features = sp.csr_array(np.tile(np.arange(25) < 2, (40, 1)).astype(np.float32))
+    half = sp.csr_array(np.tile(np.arange(25) < 12, (40, 1)).astype(np.float32))
+    basis = np.eye(25, dtype=np.float32)[:6]
+    found = [Coordinates(*arguments, np.float32).row_bytes for arguments in ((features, basis), (half, None))]
+    assert found == [6 * 4, 25 * 4]
+    # Two values and two indices.
+    assert Coordinates(features, None, np.float32).row_bytes == 2 * (4 + 4)
+    assert Coordinates(features, None, np.float64).row_bytes == 2 * (8 + 4)
 
 
 @pytest.mark.parametrize("rows", [ROWS, slice(None), np.array([], int)])
@@ -58,7 +127,7 @@ def test_both_ways_give_the_same(rows, size):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
     kept, computed = (Coordinates(features, basis, np.float32, limit).rows(rows) for limit in (DENSE_LIMIT, 0))
-    np.testing.assert_allclose(dense(computed[0]), kept[0], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(dense(computed[0]), dense(kept[0]), rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(computed[1], kept[1], rtol=1e-5, atol=1e-6)
 
 
@@ -71,6 +140,13 @@ def test_the_limit_is_in_bytes(size, spare):
     coordinates = Coordinates(features, basis, np.float64, needed + spare)
     kept = coordinates.all() is coordinates.all()
     assert kept == (spare == 0)
+
+
+@pytest.mark.parametrize("spare", [-1, 0])
+def test_the_limit_of_sparse_coordinates_is_that_of_their_elements(spare):
+    features = small_features(density=0.05)
+    coordinates = Coordinates(features, None, np.float64, features.nnz * 8 + spare)
+    assert (coordinates.all() is coordinates.all()) == (spare == 0)
 
 
 @DTYPES

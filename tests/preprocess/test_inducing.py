@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from sklearn.cluster import KMeans
 
 from tests.problems import small_features
-from xmlgp.preprocess.inducing import start_inducing
+from xmlgp.preprocess import inducing as module
+from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, candidates, start_inducing
 
 METHODS = pytest.mark.parametrize("method", ["kmeans", "rows"])
 FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features.toarray()], ids=["sparse", "dense"])
@@ -84,10 +86,57 @@ def test_the_seed_decides(method):
     assert not np.array_equal(first, other)
 
 
-def test_the_seed_decides_however_many_threads_there_are(monkeypatch):
-    # Enough points that each of six threads has a share.
-    points = np.random.default_rng(0).normal(size=(4000, 5)).astype(np.float32)
-    monkeypatch.setenv("OMP_NUM_THREADS", "6")
-    with threadpool_limits(6, user_api="openmp"):
-        runs = {start_inducing(points, 20, "kmeans", 0).tobytes() for _ in range(4)}
-    assert len(runs) == 1
+def spread(points, centroids):
+    """Sum of the squared distances of the points from the nearest centroid."""
+    return np.square(points[:, None] - centroids).sum(axis=2).min(axis=1).sum()
+
+
+@pytest.mark.parametrize("leading", [None, 12, 100])
+def test_centroids_are_as_near_as_those_of_scikit_learn(leading):
+    # Coordinates in descending order of variance, as in the subspace.
+    points = (np.random.default_rng(0).normal(size=(600, 25)) * 0.8 ** np.arange(25)).astype(np.float32)
+    peers = [
+        KMeans(20, init="random", n_init=1, max_iter=KMEANS_ITERATIONS, random_state=seed).fit(points).inertia_
+        for seed in range(5)
+    ]
+    ours = [spread(points, start_inducing(points, 20, "kmeans", seed, leading)) for seed in range(5)]
+    assert np.mean(ours) < 1.05 * np.mean(peers)
+
+
+@FORMS
+def test_centroids_without_points_move_to_the_furthest(form):
+    # Whichever two points they start from, one is alone in the end.
+    points = small_features(50, density=0.6)
+    points.data[:] = 1
+    far = sp.csr_array(([50.0], ([0], [3])), shape=(1, 25), dtype=np.float32)
+    features = sp.csr_array(sp.vstack([points[:1]] * 49 + [far]))
+    for seed in range(5):
+        inducing = start_inducing(form(features), 3, "kmeans", seed)
+        np.testing.assert_allclose(np.abs(inducing - far.toarray()).max(axis=1).min(), 0, atol=1e-5)
+
+
+@FORMS
+def test_the_number_of_cores_does_not_matter(monkeypatch, form):
+    points = form(small_features(3000, density=0.2))
+    expected = start_inducing(points, 20, "kmeans", 0)
+    monkeypatch.setattr(module, "run", lambda tasks: [task() for task in tasks])
+    np.testing.assert_array_equal(start_inducing(points, 20, "kmeans", 0), expected)
+
+
+@pytest.mark.parametrize("limit", [0, 25 * 4 * 30, 1 << 30])
+def test_candidates_are_a_sample_that_fits(monkeypatch, limit):
+    monkeypatch.setattr(module, "CANDIDATES_LIMIT", limit)
+    coordinates = Coordinates(small_features(100, density=0.5), None, np.float32)
+    rows = np.arange(100)[candidates(coordinates, 10, 0)]
+    # As many as inducing inputs there must be.
+    assert len(rows) == {0: 10, 25 * 4 * 30: 30, 1 << 30: 100}[limit]
+    assert (np.diff(rows) > 0).all()
+    other = np.arange(100)[candidates(coordinates, 10, 1)]
+    assert np.array_equal(rows, other) == (len(rows) == 100)
+
+
+def test_candidates_are_no_more_than_are_enough(monkeypatch):
+    monkeypatch.setattr(module, "CANDIDATES", 4)
+    coordinates = Coordinates(small_features(100), None, np.float32)
+    assert len(candidates(coordinates, 10, 0)) == 40
+    assert candidates(coordinates, 25, 0) == slice(None)

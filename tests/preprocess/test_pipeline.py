@@ -1,6 +1,7 @@
 """Preprocessing as a whole: which parts a setting asks for."""
 
 import contextlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import scipy.sparse as sp
 
 from tests.problems import small_features
 from xmlgp.errors import SettingsError
+from xmlgp.preprocess import basis
+from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import start_inducing
 from xmlgp.preprocess.pipeline import preprocess
@@ -27,11 +30,11 @@ def test_parts(weighting, inducing, start):
     )
     idf = inverse_document_frequency(features) if weighting == "idf" else None
     weighted = weigh(features, idf, weighting != "none")
-    basis = truncated_svd_basis(weighted, 6, 3) if inducing == "subspace" else None
-    coordinates = weighted.toarray() if basis is None else weighted @ basis.T
+    expected_basis = truncated_svd_basis(weighted, 6, 3) if inducing == "subspace" else None
+    coordinates = weighted.toarray() if expected_basis is None else weighted @ expected_basis.T
 
     assert result.unit == (weighting != "none")
-    for found, expected in (result.idf, idf), (result.basis, basis):
+    for found, expected in (result.idf, idf), (result.basis, expected_basis):
         assert (found is None) == (expected is None)
         if found is not None:
             np.testing.assert_array_equal(found, expected)
@@ -51,17 +54,30 @@ def test_without_any_feature_there_is_nothing_to_learn_from(shape):
         preprocess(sp.csr_array(shape, dtype=np.float32), Settings())
 
 
-def test_progress_is_reported_in_full():
-    reports = []
-
-    class Bar:
-        def update(self, count=1, **facts):
-            reports.append(count)
+@pytest.mark.parametrize("inducing", ["subspace", "free"])
+def test_progress_is_reported_in_full(monkeypatch, inducing):
+    monkeypatch.setattr(basis, "GRAM_LIMIT", 0)
+    stages = []
 
     @contextlib.contextmanager
     def progress(label, total=None, unit="it"):
-        yield Bar()
+        reports = []
+        yield SimpleNamespace(update=lambda count=1, **facts: reports.append(count))
         assert sum(reports) == total
+        stages.append(label)
 
-    preprocess(small_features(), Settings(**SMALL), progress)
-    assert reports
+    preprocess(small_features(), Settings(inducing=inducing, **SMALL), progress)
+    assert stages == ["truncated SVD"] * (inducing == "subspace") + ["k-means"]
+
+
+@pytest.mark.parametrize("start", ["kmeans", "rows"])
+@pytest.mark.parametrize("inducing", ["subspace", "free"])
+def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, start):
+    features = small_features(N=60)
+    seen = []
+    monkeypatch.setattr(module, "candidates", lambda *arguments: np.arange(0, 60, 3))
+    monkeypatch.setattr(
+        module, "start_inducing", lambda values, *arguments: seen.append(values.shape[0]) or np.zeros((5, 6))
+    )
+    preprocess(features, Settings(inducing=inducing, inducing_start=start, **SMALL))
+    assert seen == [20]

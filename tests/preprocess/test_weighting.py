@@ -10,7 +10,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from tests.problems import STEADY, small_features
-from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.preprocess import weighting as module
+from xmlgp.preprocess.weighting import inverse_document_frequency, row_chunks, weigh
 
 FLOAT32 = np.finfo(np.float32)
 
@@ -78,6 +79,35 @@ def test_the_features_are_not_changed_and_their_indices_shared():
     np.testing.assert_array_equal(features.toarray(), before.toarray())
     assert np.shares_memory(weighted.indices, features.indices)
     assert weighted.dtype == np.float32
+
+
+@pytest.mark.parametrize("chunk", [1, 17, 10**6])
+def test_the_size_of_chunks_does_not_matter(monkeypatch, chunk):
+    features = small_features(density=0.5).multiply(np.arange(40)[:, None] % 3 > 0).tocsr().astype(np.float32)
+    features.eliminate_zeros()
+    idf = inverse_document_frequency(features)
+    expected = weigh(features, idf, unit=True)
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    np.testing.assert_array_equal(inverse_document_frequency(features), idf)
+    np.testing.assert_array_equal(weigh(features, idf, unit=True).data, expected.data)
+
+
+@pytest.mark.parametrize("size", [1, 4, 5, 100])
+def test_chunks_of_rows_make_up_all_of_them(size):
+    lengths = np.array([0, 3, 0, 0, 7, 1, 2, 0])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    matrix = sp.csr_array((np.ones(13), np.zeros(13, int), indptr), shape=(8, 1))
+    chunks = list(row_chunks(matrix, size))
+    assert [row for rows in chunks for row in range(8)[rows]] == list(range(8))
+    # Full but for single rows that are longer than a chunk.
+    assert all(lengths[rows].sum() <= size or rows.stop == rows.start + 1 for rows in chunks)
+    assert len(chunks) <= 8
+
+
+def test_features_that_need_no_weighing_are_not_copied():
+    features = small_features()
+    assert weigh(features, None, unit=False) is features
+    assert weigh(features.astype(np.float64), None, unit=False).dtype == np.float32
 
 
 magnitudes = st.floats(float(FLOAT32.smallest_subnormal), float(FLOAT32.max), width=32)

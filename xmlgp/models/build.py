@@ -1,5 +1,7 @@
 """From data to a model folder: preprocess it, train it, and keep what need not be done again."""
 
+import numpy as np
+
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess
@@ -70,6 +72,9 @@ def stored_preprocessing(folder):
     )
     if not fits:
         raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings")
+    if basis is not None:
+        # As products want it; a copy where the file has it the other way round.
+        basis = np.asfortranarray(basis)
     return Preprocessed(idf, settings.weighting != "none", basis, inducing)
 
 

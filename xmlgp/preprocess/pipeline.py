@@ -1,5 +1,6 @@
 """Preprocessing from features to the arrays that training starts from."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.preprocess.inducing import start_inducing
+from xmlgp.preprocess.inducing import LEADING, candidates, start_inducing
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 from xmlgp.progress import silent
 
@@ -24,7 +25,7 @@ class Preprocessed(NamedTuple):
     unit : bool
         Whether rows are scaled to unit length.
     basis : ndarray, R×D, or None
-        X̃; None for free inducing inputs.
+        X̃, the transpose of a C-contiguous array; None for free inducing inputs.
     inducing : ndarray, M×R or M×D
         The start of A or Z.
     """
@@ -36,7 +37,8 @@ class Preprocessed(NamedTuple):
 
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
-        return Coordinates(weigh(features, self.idf, self.unit), self.basis, dtype, **options)
+        weighing = functools.partial(weigh, idf=self.idf, unit=self.unit)
+        return Coordinates(features, self.basis, dtype, weigh=weighing, **options)
 
 
 def preprocess(features, settings, progress=silent):
@@ -57,17 +59,15 @@ def preprocess(features, settings, progress=silent):
     """
     if not features.nnz:
         raise SettingsError("there is nothing to learn from: no training point has a feature")
-    with progress("preprocess", total=3, unit="stage") as bar:
-        bar.update(0, stage="weighting")
-        idf = inverse_document_frequency(features) if settings.weighting == "idf" else None
-        unit = settings.weighting != "none"
-        weighted = weigh(features, idf, unit)
-        bar.update(stage="truncated SVD")
-        basis = None
-        if settings.inducing == "subspace":
-            basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed)
-        bar.update(stage="inducing inputs")
-        coordinates = Coordinates(weighted, basis, np.float32).all()
-        inducing = start_inducing(coordinates, settings.inducing_count, settings.inducing_start, settings.seed)
-        bar.update()
-    return Preprocessed(idf, unit, basis, inducing)
+    idf = inverse_document_frequency(features) if settings.weighting == "idf" else None
+    weighted = weigh(features, idf, settings.weighting != "none")
+    basis, leading = None, None
+    if settings.inducing == "subspace":
+        basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
+        leading = LEADING
+    coordinates = Coordinates(weighted, basis, np.float32, dense_limit=0)
+    rows = candidates(coordinates, settings.inducing_count, settings.seed)
+    values, _ = coordinates.rows(rows)
+    start, seed = settings.inducing_start, settings.seed
+    inducing = start_inducing(values, settings.inducing_count, start, seed, leading, progress)
+    return Preprocessed(idf, settings.weighting != "none", basis, inducing)

@@ -3,7 +3,26 @@
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["inverse_document_frequency", "weigh"]
+__all__ = ["inverse_document_frequency", "row_chunks", "weigh"]
+
+#: Stored elements that are worked on at a time: temporary arrays of double precision stay in a core's cache.
+CHUNK = 1 << 16
+
+
+def row_chunks(matrix, size):
+    """Yield slices of consecutive rows that hold about `size` stored elements each, at least one row.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    size : int
+    """
+    start, rows = 0, matrix.shape[0]
+    while start < rows:
+        stop = int(np.searchsorted(matrix.indptr, matrix.indptr[start] + size, side="right")) - 1
+        stop = min(max(stop, start + 1), rows)
+        yield slice(start, stop)
+        start = stop
 
 
 def inverse_document_frequency(features):
@@ -17,7 +36,11 @@ def inverse_document_frequency(features):
     -------
     ndarray, D
     """
-    counts = np.bincount(features.indices, minlength=features.shape[1])
+    counts = np.zeros(features.shape[1], np.int64)
+    # NumPy counts in 64 bits: all indices at once would be copied.
+    step = max(CHUNK, features.shape[1])
+    for start in range(0, features.nnz, step):
+        counts += np.bincount(features.indices[start : start + step], minlength=features.shape[1])
     return (np.log((1 + features.shape[0]) / (1 + counts)) + 1).astype(np.float32)
 
 
@@ -35,15 +58,22 @@ def weigh(features, idf, unit):
     Returns
     -------
     csr_array, N×D
-        float32, sharing the index arrays of `features`.
+        float32, sharing the index arrays of `features`; its elements as well where there is nothing to do.
     """
-    # In double precision, where neither weights nor squares of single precision numbers overflow.
-    values = features.data.astype(np.float64)
-    if idf is not None:
-        values *= idf[features.indices]
-    if unit:
-        rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
-        norms = np.sqrt(np.bincount(rows, np.square(values), features.shape[0]))
-        norms[norms == 0] = 1
-        values /= norms[rows]
-    return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
+    if idf is None and not unit and features.dtype == np.float32:
+        return features
+    weighted = np.empty(features.nnz, np.float32)
+    for rows in row_chunks(features, CHUNK):
+        ends = features.indptr[rows.start : rows.stop + 1]
+        part = slice(ends[0], ends[-1])
+        # In double precision, where neither weights nor squares of single precision numbers overflow.
+        values = features.data[part].astype(np.float64)
+        if idf is not None:
+            values *= idf[features.indices[part]]
+        if unit:
+            row = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+            norms = np.sqrt(np.bincount(row, np.square(values), len(ends) - 1))
+            norms[norms == 0] = 1
+            values /= norms[row]
+        weighted[part] = values
+    return sp.csr_array((weighted, features.indices, features.indptr), shape=features.shape)
