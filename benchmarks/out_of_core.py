@@ -1,0 +1,80 @@
+"""Training on a set of AmazonCat's shape: peak memory and seconds of every command, beside what is wanted.
+
+    python benchmarks/out_of_core.py --folder FOLDER [--shape amazoncat] [--scale 1] [--json RESULTS]
+
+Generates the set into FOLDER unless it is there, then runs `xmlgp preprocess` and `xmlgp train` as a user would, with
+one epoch of s-LINEAR and all negatives, first with an empty cache. Memory is the largest resident set of each command
+as the operating system counts it, pages of mapped files included. Wanted are at most 6 GB and an epoch of at most
+10 minutes on two cores.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+from generate import SHAPES, write
+
+from xmlgp.models.folder import ModelFolder
+from xmlgp.progress import terminal_progress
+
+MEMORY_WANTED_GB = 6.0
+EPOCH_WANTED_SECONDS = 600.0
+
+
+def run(*arguments, **options):
+    """Run an xmlgp command; return its seconds, its processor seconds and its largest resident set in GB."""
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "xmlgp", *map(str, arguments)], **options)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    # Linux counts in kilobytes, macOS in bytes.
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, peak
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), required=True)
+@click.option("--shape", type=click.Choice(sorted(SHAPES)), default="amazoncat", show_default=True)
+@click.option("--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("-R", "basis_size", default=2000, show_default=True)
+@click.option("-M", "inducing_count", default=500, show_default=True)
+@click.option("-P", "factors", default=30, show_default=True)
+@click.option("--json", "as_json", type=click.Path(dir_okay=False, path_type=Path))
+def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
+    data, model, cache = (folder / name for name in (f"{shape}-{scale:g}", "model", "cache"))
+    if not (data / "test.txt").exists():
+        write(shape, data, scale, progress=terminal_progress())
+    for made in (model, cache):
+        shutil.rmtree(made, ignore_errors=True)
+    options = {"env": os.environ | {"XMLGP_CACHE_DIR": str(cache)}}
+    sizes = "-R", basis_size, "-M", inducing_count
+    results = {"shape": vars(SHAPES[shape].scaled(scale)), "R": basis_size, "M": inducing_count, "P": factors}
+    stages = {
+        "preprocess": ("preprocess", data, model, "--recipe", "s-LINEAR", *sizes),
+        "train": ("train", data, model, "-P", factors, "--epochs", 1),
+        "predict": ("predict", model, data, "-k", 5, "-o", folder / "scores"),
+        "evaluate": ("evaluate", folder / "scores", data / "test.txt"),
+    }
+    print(f"{'':12}{'seconds':>10}{'processor':>12}{'peak GB':>10}", flush=True)
+    for name, arguments in stages.items():
+        numbers = run(*arguments, **options)
+        results[name] = dict(zip(("seconds", "processor_seconds", "peak_GB"), numbers, strict=True))
+        print("{:12}{:10.1f}{:12.1f}{:10.2f}".format(name, *numbers), flush=True)
+    history = ModelFolder(model).description["history"]
+    results["epoch_seconds"] = history[-1]["seconds"]
+    peak = max(results[name]["peak_GB"] for name in ("preprocess", "train"))
+    print(f"one epoch {results['epoch_seconds']:.1f} s (wanted {EPOCH_WANTED_SECONDS:.0f})")
+    print(f"largest resident set {peak:.2f} GB (wanted {MEMORY_WANTED_GB:.0f})")
+    if as_json:
+        as_json.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
