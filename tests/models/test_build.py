@@ -1,6 +1,8 @@
 """From data to a model folder: what is kept, what is done anew, and what survives a failure."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +45,24 @@ def test_preprocessing_is_stored(tmp_path, settings):
     stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
     for name in expected._fields:
         same(getattr(stored, name), getattr(expected, name))
+
+
+def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path, SUBSPACE)
+    assert stored_preprocessing(folder).basis.T.flags.c_contiguous
+    rows_first = np.ascontiguousarray(folder.array("preprocess.basis"))
+    arrays = folder.arrays("") | {"preprocess.basis": rows_first}
+    other = ModelFolder.write(
+        tmp_path, settings=SUBSPACE, stage="preprocessed", data=folder.description["data"], arrays=arrays
+    )
+    assert stored_preprocessing(other).basis.T.flags.c_contiguous
+    same(stored_preprocessing(other).basis, rows_first)
+
+
+def test_commands_do_not_wait_for_scikit_learn():
+    # Its import takes longer than to predict a small file.
+    program = "import sys, xmlgp.models.build, xmlgp.prediction.predictor; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("settings", [FREE, SUBSPACE], ids=["free", "subspace"])
