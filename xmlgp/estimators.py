@@ -20,7 +20,7 @@ class MLGPFClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     weighting, inducing, basis_size, inducing_count, inducing_start, inducing_fixed, kernel, ard, lengthscale, \
-posterior, diagonal, factors, nodes, negatives, optimiser, learning_rate, schedule, epochs, batch_size, \
+posterior, diagonal, start, factors, nodes, negatives, optimiser, learning_rate, schedule, epochs, batch_size, \
 batch_size_first, dtype, seed
         The settings of `xmlgp train`, by the same names and with the same defaults; see `xmlgp.settings.Settings`.
 
@@ -42,14 +42,15 @@ batch_size_first, dtype, seed
         weighting="idf",
         inducing="free",
         basis_size=1000,
-        inducing_count=500,
-        inducing_start="kmeans",
+        inducing_count=200,
+        inducing_start="rows",
         inducing_fixed=False,
         kernel="linear",
         ard=True,
         lengthscale=0.7,
         posterior="shared-diagonal",
         diagonal=1.0,
+        start="newton",
         factors=100,
         nodes=10,
         negatives=None,
@@ -73,6 +74,7 @@ batch_size_first, dtype, seed
         self.lengthscale = lengthscale
         self.posterior = posterior
         self.diagonal = diagonal
+        self.start = start
         self.factors = factors
         self.nodes = nodes
         self.negatives = negatives

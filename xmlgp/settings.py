@@ -54,9 +54,9 @@ class Settings:
     basis_size: int = _setting(
         1000, "Basis vectors of the subspace; at most min(N, D) are used.", symbol="R", minimum=1, preprocess=True
     )
-    inducing_count: int = _setting(500, "Inducing inputs; at most N are used.", symbol="M", minimum=1, preprocess=True)
+    inducing_count: int = _setting(200, "Inducing inputs; at most N are used.", symbol="M", minimum=1, preprocess=True)
     inducing_start: str = _setting(
-        "kmeans",
+        "rows",
         "Inducing inputs start from k-means centroids (kmeans) or random training points (rows).",
         choices=("kmeans", "rows"),
         preprocess=True,
@@ -71,6 +71,12 @@ class Settings:
         choices=("shared-diagonal", "diagonal", "cholesky"),
     )
     diagonal: float = _setting(1.0, "Start of the diagonal of Σ of q(u_p).", above=0)
+    start: str = _setting(
+        "newton",
+        "Start of the loadings and of the means of q(u_p): newton (a damped Newton step for every label, its best "
+        "approximation of rank P) or random.",
+        choices=("newton", "random"),
+    )
     factors: int = _setting(100, "Latent functions.", symbol="P", minimum=1)
     nodes: int = _setting(
         10,

@@ -117,6 +117,12 @@ def test_what_determines_a_cell_is_in_its_name(catalogue, data):
     assert names(1, "table3") < names(1)
 
 
+def test_results_that_are_kept_are_found(catalogue, data):
+    kept = Path(__file__).parents[2] / "results" / "cells"
+    known = {cell.name for name in EXPERIMENTS for cell in load_experiment(catalogue, name, data).cells}
+    assert {file.name for file in kept.iterdir()} <= known
+
+
 def test_missing_data_are_named(catalogue, data):
     (data / "rcv1" / "test.txt").unlink()
     experiment = load_experiment(catalogue, "table2", data)

@@ -17,6 +17,7 @@ from xmlgp.progress import silent
 from xmlgp.settings import Settings
 from xmlgp.training.loop import train
 from xmlgp.training.minibatches import make_batch
+from xmlgp.training.start import start
 
 #: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
 SMALL = {
@@ -42,8 +43,8 @@ def whole_bound(settings, coordinates, labels, parameters):
     return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
 
 
-def start_of(settings, inducing, labels):
-    return MLGPF(settings).initial(inducing, labels, np.random.default_rng(settings.seed))
+def start_of(settings, coordinates, inducing, labels):
+    return start(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
 
 
 COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, False], POSTERIORS, ["subspace", "free"]))
@@ -52,10 +53,10 @@ COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, Fals
 @pytest.mark.parametrize(("kernel", "ard", "posterior", "inducing"), COMBINATIONS)
 def test_the_bound_rises(kernel, ard, posterior, inducing):
     dataset = small_dataset()
-    settings, coordinates, start, parameters, history = run(
+    settings, coordinates, inducing, parameters, history = run(
         dataset, kernel=kernel, ard=ard, posterior=posterior, inducing=inducing, batch_size=40
     )
-    initial = start_of(settings, start, dataset.labels)
+    initial = start_of(settings, coordinates, inducing, dataset.labels)
     before, after = (whole_bound(settings, coordinates, dataset.labels, values) for values in (initial, parameters))
     # With all points in one batch the first entry of the history is the bound at the start.
     assert history[0]["bound"] == pytest.approx(before, rel=1e-3)
@@ -88,9 +89,9 @@ def test_the_bound_rises(kernel, ard, posterior, inducing):
 )
 def test_the_bound_rises_with_other_settings(chosen):
     dataset = small_dataset()
-    settings, coordinates, start, parameters, _ = run(dataset, **chosen)
+    settings, coordinates, inducing, parameters, _ = run(dataset, **chosen)
     judge = Settings()  # of its settings the bound itself depends on the kernel and the posterior alone
-    before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, start, dataset.labels))
+    before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, coordinates, inducing, dataset.labels))
     assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
     assert {value.dtype for value in parameters.values()} == {np.dtype(settings.dtype)}
 
@@ -118,13 +119,13 @@ def test_training_itself_goes_by_the_seed():
 @pytest.mark.parametrize("kernel", ["linear", "se"])
 def test_fixed_inducing_inputs_stay(inducing, kernel):
     dataset = small_dataset()
-    settings, _, start, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
-    initial = start_of(settings, start, dataset.labels)
+    settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
+    initial = start_of(settings, coordinates, given, dataset.labels)
     for name, value in parameters.items():
         assert np.array_equal(value, initial[name]) == (name == "inducing"), name
     # An SE kernel starts from points of unit length, the linear one from the points as they are.
-    length = np.linalg.norm(start, axis=1, keepdims=True) if kernel == "se" else 1
-    np.testing.assert_allclose(parameters["inducing"], start / length, rtol=1e-6)
+    length = np.linalg.norm(given, axis=1, keepdims=True) if kernel == "se" else 1
+    np.testing.assert_allclose(parameters["inducing"], given / length, rtol=1e-6)
 
 
 def altered(labels=None, features=None, rows=None):

@@ -28,6 +28,9 @@ from xmlgp.training.loop import train
 
 __all__ = ["Cell", "finish_cells", "read_cell"]
 
+#: Settings that came after the first finished cells, at the values that those had: left out, so that names stay.
+EARLIER = {"start": "random"}
+
 #: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30
 
@@ -60,7 +63,9 @@ class Cell:
     @property
     def name(self):
         """A file name: the data set and a digest of all that the result depends on."""
-        facts = [dataclasses.asdict(self.settings), self.propensity, self.test_every]
+        settings = dataclasses.asdict(self.settings).items()
+        settings = {name: value for name, value in settings if name not in EARLIER or value != EARLIER[name]}
+        facts = [settings, self.propensity, self.test_every]
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         return f"{self.dataset}-{digest}.json"
 

@@ -11,6 +11,7 @@ from xmlgp.threads import one_blas_thread
 from xmlgp.training.minibatches import epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch
+from xmlgp.training.start import start
 
 __all__ = ["BOUND_EVERY", "train"]
 
@@ -48,7 +49,9 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     """
     random = np.random.default_rng(settings.seed)
     model = MLGPF(settings)
-    parameters = model.initial(inducing, labels, random)
+    # What overflows is not warned of on the way, but refused once it has reached the bound or the parameters.
+    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        parameters = start(model, coordinates, labels, inducing, random)
     optimiser = OPTIMISERS[settings.optimiser](
         {name: value for name, value in parameters.items() if name not in model.bound.fixed}
     )
@@ -59,11 +62,10 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     sizes = [batch_size_of_epoch(e, settings.epochs, first, settings.batch_size) for e in range(settings.epochs)]
     total = sum(-(-count // size) for size in sizes)
     history, step, seconds = [], 0, 0.0
-    # What overflows is not warned of on the way, but refused once it has reached the bound or the parameters.
     quietly = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with one_blas_thread(), quietly, progress("train", total=total, unit="step") as bar:
         for epoch, size in enumerate(sizes):
-            estimates, start = [], time.perf_counter()
+            estimates, began = [], time.perf_counter()
             for rows in epoch_rows(count, size, random):
                 batch = make_batch(coordinates, labels, rows, settings.negatives, random)
                 value_needed = step % BOUND_EVERY == 0 or not estimates
@@ -78,7 +80,7 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
                 optimiser.step(parameters, gradients, rate * schedule(step / total))
                 step += 1
                 bar.update(epoch=f"{epoch + 1}/{settings.epochs}", bound=f"{estimates[-1]:.5g}")
-            seconds += time.perf_counter() - start
+            seconds += time.perf_counter() - began
             history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": round(seconds, 3)})
             if after_epoch is not None:
                 after_epoch(epoch + 1, parameters)

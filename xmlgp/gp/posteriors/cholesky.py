@@ -47,6 +47,10 @@ class Cholesky:
         mean, _, prior = prepared
         return prior.inverse @ mean
 
+    def mean_of(self, weights, covariance):
+        """Return the mean parameter, M×P, with which means are K_BZ times `weights`, given K_Z: m."""
+        return _jittered(covariance) @ weights
+
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B; Q; and each Q L_p."""
         mean, factors, prior = prepared

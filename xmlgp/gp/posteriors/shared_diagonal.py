@@ -54,6 +54,10 @@ class SharedDiagonal:
         """Return what K_BZ is multiplied by for the means, M×P: μ."""
         return prepared[0]
 
+    def mean_of(self, weights, covariance):
+        """Return the mean parameter, M×P, with which means are K_BZ times `weights`, given K_Z: μ."""
+        return weights
+
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B, and K_BZ C⁻¹."""
         mean, _, total = prepared

@@ -1,0 +1,50 @@
+"""The parameters that training starts from."""
+
+import numpy as np
+
+from xmlgp.gp.newton import newton_start
+from xmlgp.gp.products import Points
+
+__all__ = ["NEWTON_POINTS", "start"]
+
+#: Points that a Newton step is computed from: a hundred for each of some hundred inducing inputs.
+NEWTON_POINTS = 1 << 15
+
+#: Points whose coordinates are computed at a time.
+CHUNK = 2048
+
+
+def start(model, coordinates, labels, inducing, random):
+    """Return parameters to start from: those of `MLGPF.initial`, with Φ and means from a Newton step where so set.
+
+    Parameters
+    ----------
+    model : MLGPF
+    coordinates : Coordinates
+        Of the N training points.
+    labels : csr_array, N×K
+        Y.
+    inducing : ndarray, M×R or M×D
+        Start of A or Z.
+    random : numpy.random.Generator
+    """
+    parameters = model.initial(inducing, labels, random)
+    if model.settings.start == "newton":
+        count = labels.shape[0]
+        rows = np.arange(count)
+        if count > NEWTON_POINTS:
+            rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
+        cross = np.empty((len(rows), len(inducing)), coordinates.dtype)
+        for first in range(0, len(rows), CHUNK):
+            chunk = slice(first, first + CHUNK)
+            points = Points(*coordinates.rows(rows[chunk]))
+            covariances, _ = model.kernel.forward(parameters, points)
+            cross[chunk] = covariances.cross
+        weights, loadings = newton_start(
+            cross, covariances.inducing, labels[rows], parameters["bias"], model.settings.factors, count / len(rows)
+        )
+        found = loadings.shape[1]
+        mean = model.posterior.mean_of(weights, covariances.inducing)
+        parameters["posterior.mean"][:, :found] = mean
+        parameters["loadings"][:, :found] = loadings
+    return parameters
