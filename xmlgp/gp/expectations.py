@@ -16,8 +16,9 @@ DEFAULT_NODES = 10
 #: below at any mean; found by comparison with 120 nodes.
 ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
-#: Up to this value of a² c³, the square root of the fourth term, three terms of the series of `_tails` suffice.
-TAIL = 1e-3
+#: Up to this value of a² c³, the square root of the fourth term, three terms of the series of `_tails` suffice: where
+#: an error of 1e-6 does no harm, and where the quadrature shall be no worse than by itself.
+TAIL, STRICT_TAIL = 1e-3, 3e-5
 
 #: Elements a chunk: its arrays stay in a core's first level cache while the nodes are summed.
 CHUNK = 1024
@@ -67,7 +68,7 @@ def softplus(mean, variance, count=DEFAULT_NODES):
 
 def logistic(mean, variance, count=DEFAULT_NODES):
     """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability."""
-    probability, _ = logistic_gradients(mean, variance, count)
+    probability, _ = _quadrature(mean, variance, _rule(count, False, mean.dtype), STRICT_TAIL)
     return probability
 
 
@@ -92,10 +93,14 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, ou
     -------
     by_mean, by_variance : ndarray of that shape
     """
+    return _quadrature(mean, variance, _rule(count, economical, mean.dtype), TAIL if economical else 0, out)
+
+
+def _quadrature(mean, variance, rule, tail, out=None):
     out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
     arrays = [np.ravel(mean), np.ravel(variance), *(array.reshape(-1) for array in out)]
-    rule = _rule(count, economical, mean.dtype)
-    in_parts(lambda start, stop: _gradients(*(a[start:stop] for a in arrays), economical, *rule), mean.size, GRAIN)
+    tail = mean.dtype.type(tail)
+    in_parts(lambda start, stop: _gradients(*(a[start:stop] for a in arrays), tail, *rule), mean.size, GRAIN)
     return out
 
 
@@ -153,7 +158,7 @@ def _decay(x, real):
 
 
 @compiled
-def _tails(mean, variance, by_mean, by_variance, rest):
+def _tails(mean, variance, tail, by_mean, by_variance, rest):
     """Fill in where f is so low that a series needs no nodes; return how many elements are left, listed in `rest`.
 
     σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) = aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
@@ -172,12 +177,12 @@ def _tails(mean, variance, by_mean, by_variance, rest):
     for k in range(mean.size):
         rest[left] = k
         # What is no number is left as well.
-        left += not size[k] <= real(TAIL)
+        left += not size[k] <= tail
     return left
 
 
 @compiled
-def _gradients(mean, variance, by_mean, by_variance, economical, limits, counts, nodes, weights):
+def _gradients(mean, variance, by_mean, by_variance, tail, limits, counts, nodes, weights):
     real = mean.dtype.type
     center, deviation = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
     first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
@@ -185,8 +190,8 @@ def _gradients(mean, variance, by_mean, by_variance, economical, limits, counts,
     for start in range(0, mean.size, CHUNK):
         m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
         left = m.size
-        if economical:
-            left = _tails(m, v, first, second, rest)
+        if tail > real(0):
+            left = _tails(m, v, tail, first, second, rest)
         if left < m.size:
             for k in range(left):
                 center[k], deviation[k] = m[rest[k]], v[rest[k]]

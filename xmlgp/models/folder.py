@@ -260,11 +260,14 @@ def _unmake(files, folders):
 
 
 def _write_array(file, array):
-    array = np.asarray(array, order="C")
+    # A copy only where there has to be one: a basis in Fortran's order can be a tenth of the memory that there is.
+    array = np.asarray(array, order="A")
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = np.ascontiguousarray(array)
     with _created(file) as stream:
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
         # Not by NumPy, which does not tell why it could not write all.
-        stream.write(array.data)
+        stream.write((array if array.flags.c_contiguous else array.T).data)
 
 
 def _replace(file, content):
