@@ -71,10 +71,28 @@ def test_other_programs_can_read_arrays_and_description(tmp_path):
     folder = write(tmp_path)
     description = json.loads((tmp_path / "model.json").read_bytes())
     assert description["format"] == "xmlgp model folder"
-    assert description["format_version"] == 1
+    assert description["format_version"] == 2
     for name, array in ARRAYS.items():
         same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
     assert folder.description == description
+
+
+def test_arrays_keep_their_order(tmp_path):
+    basis = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    arrays = {"preprocess.basis": basis, "preprocess.part": np.arange(24.0).reshape(4, 6)[::2, ::3]}
+    folder = write(tmp_path, arrays)
+    for name, array in arrays.items():
+        same(folder.array(name), array)
+    assert folder.array("preprocess.basis").T.flags.c_contiguous
+
+
+def test_a_model_of_the_first_format_was_started_at_random(tmp_path):
+    folder = write(tmp_path)
+    settings = dict(folder.description["settings"])
+    assert settings.pop("start") == "newton"
+    description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": 1, "settings": settings}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    assert ModelFolder(tmp_path).settings.start == "random"
 
 
 def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):

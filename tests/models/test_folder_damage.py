@@ -56,11 +56,11 @@ def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
         ModelFolder(tmp_path)
 
 
-@pytest.mark.parametrize("version", [0, 2, 1.5, None, "1", [1]])
+@pytest.mark.parametrize("version", [0, 3, 1.5, None, "1", [1]])
 def test_another_version_of_the_format(tmp_path, version):
     write(tmp_path)
     describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
-    with pytest.raises(ModelFolderError, match="written in format .* by xmlgp 9.9; this is xmlgp .* format 1$"):
+    with pytest.raises(ModelFolderError, match="written in format .* by xmlgp 9.9; this is xmlgp .* formats 1 to 2$"):
         ModelFolder(tmp_path)
 
 

@@ -22,7 +22,10 @@ from xmlgp.settings import Settings
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 
 #: Raised when an older xmlgp could not read what is written.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+#: Settings that models of earlier formats were made with, though they do not say so.
+UNSAID = {1: {"start": "random"}, FORMAT_VERSION: {}}
 
 #: How far a model has come, in order.
 STAGES = ("preprocessed", "trained")
@@ -199,12 +202,13 @@ def _read_description(path):
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
         raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     version = description.get("format_version")
-    if version != FORMAT_VERSION:
+    if not isinstance(version, int) or version not in UNSAID:
         raise ModelFolderError(
             f"{file}: written in format {version} by {description.get('written_by')}; "
-            f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
+            f"this is xmlgp {__version__}, which reads formats {min(UNSAID)} to {FORMAT_VERSION}"
         )
     _check_description(file, description)
+    description["settings"] = UNSAID[version] | description["settings"]
     return description
 
 
