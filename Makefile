@@ -8,10 +8,11 @@ EPOCHS_SCALE ?= 1
 # The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them, EPOCHS_SCALE shortens them.
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
+BENCHMARKS = read recipes step time-to-precision prediction scaling negatives basis out-of-core
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format tables $(S_EXPERIMENTS) $(L_EXPERIMENTS) benchmark-recipes benchmark-step clean
+.PHONY: help demo test lint format tables $(S_EXPERIMENTS) $(L_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,11 +51,31 @@ $(S_EXPERIMENTS) $(L_EXPERIMENTS): $(VENV)/installed-plot
 
 tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
 
-benchmark-recipes: $(VENV)/installed ## precision and time of the recipes on the sets in DATASETS
-	$(VENV)/bin/python benchmarks/recipes.py $(addprefix data/,$(or $(DATASETS),bibtex delicious))
+BENCHMARK = $(VENV)/bin/python benchmarks
+SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmark-step: $(VENV)/installed ## time of a training step by part, beside its limit
-	$(VENV)/bin/python benchmarks/step.py
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, an hour; each also by its name, such as benchmark-step
+
+benchmark-recipes: $(VENV)/installed
+	$(BENCHMARK)/recipes.py $(SETS)
+
+benchmark-read: $(VENV)/installed
+	$(BENCHMARK)/read.py
+
+benchmark-time-to-precision: $(VENV)/installed-peers
+	$(BENCHMARK)/time_to_precision.py $(SETS)
+
+benchmark-prediction: $(VENV)/installed-peers
+	$(BENCHMARK)/prediction.py $(SETS)
+
+benchmark-negatives: $(VENV)/installed
+	$(BENCHMARK)/negatives.py data/delicious
+
+benchmark-out-of-core: $(VENV)/installed
+	$(BENCHMARK)/out_of_core.py --folder data/out-of-core
+
+benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
+	$(BENCHMARK)/$(@:benchmark-%=%).py
 
 clean: ## remove the virtual environment and what the demo made
 	rm -rf $(VENV) data/toy models/toy toy.scores
