@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from xmlgp.gp import factors
 from xmlgp.gp.expectations import DEFAULT_NODES
 from xmlgp.gp.factors import Pairs, Rows
-from xmlgp.gp.products import Points
+from xmlgp.gp.products import Points, Products
 from xmlgp.threads import begin
 
 __all__ = ["Batch", "Bound"]
@@ -82,14 +82,12 @@ class Bound:
         NumericalError
             Where a covariance matrix cannot be factorised.
         """
-        prepared = []
-
-        def when_inducing(covariance):
-            # C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
-            prepared.append(begin(lambda: self.posterior.prepare(parameters, covariance)))
-
-        covariances, kernel_tape = self.kernel.forward(parameters, batch.points, when_inducing)
-        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared[0]())
+        prior, between = self.kernel.between_inducing(parameters)
+        # C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
+        prepared = begin(lambda: self.posterior.prepare(parameters, prior))
+        cross, variances, kernel_tape = self.kernel.with_points(batch.points, between)
+        covariances = Products(cross, prior, variances)
+        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared())
         loadings, bias = parameters["loadings"], parameters["bias"]
         if batch.pairs is None:
             likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed, for_step)

@@ -150,17 +150,14 @@ class Kernel:
         start["log_variance"] = -np.log(len(self.terms))
         return {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
 
-    def forward(self, parameters, points, when_inducing=None):
-        """Return the covariances K_BZ, K_Z and diag K_B (`Products`) and the tape.
+    def forward(self, parameters, points):
+        """Return the covariances K_BZ, K_Z and diag K_B (`Products`) and the tape."""
+        prior, between = self.between_inducing(parameters)
+        cross, variances, tape = self.with_points(points, between)
+        return Products(cross, prior, variances), tape
 
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        points : Points
-        when_inducing : callable, optional
-            Called with K_Z as soon as it is known, before the products with the points: what needs no more than K_Z
-            can begin.
-        """
+    def between_inducing(self, parameters):
+        """Return K_Z, and what `with_points` needs of the parameters."""
         # Without ARD all terms see the same inner products.
         shared = None if self.ard else products.between_inducing(parameters["inducing"])
         between, prior = [], None
@@ -173,8 +170,10 @@ class Kernel:
             covariance, term_tape = term.between_inducing(inner, *hyperparameters)
             prior = covariance if prior is None else prior + covariance
             between.append((term, hyperparameters, inner, inducing, term_tape))
-        if when_inducing is not None:
-            when_inducing(prior)
+        return prior, between
+
+    def with_points(self, points, between):
+        """Return K_BZ and diag K_B and the tape, given what `between_inducing` returned beside K_Z."""
         tape, total, inner_points = [], None, None
         for term, hyperparameters, inner, inducing, inducing_tape in between:
             if inner_points is None or self.ard:
@@ -182,8 +181,7 @@ class Kernel:
             *covariances, points_tape = term.with_points(*inner_points, np.diagonal(inner), *hyperparameters)
             total = covariances if total is None else list(map(np.add, total, covariances))
             tape.append((term, inner_tape, (inducing_tape, points_tape)))
-        cross, variances = total
-        return Products(cross, prior, variances), tape
+        return *total, tape
 
     def linear_map(self, parameters, weights):
         """Return T, R×P or D×P, with K_BZ times `weights`, M×P, equal to C T; None where the kernel is not linear."""

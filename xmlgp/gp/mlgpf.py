@@ -6,10 +6,12 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.factors import utility_moments
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
-from xmlgp.gp.products import Points
 from xmlgp.linear_algebra import dense
 
 __all__ = ["MLGPF", "Predictive"]
+
+#: Labels whose loadings are drawn at a time, in double precision.
+LABELS_DRAWN = 1 << 14
 
 
 class MLGPF:
@@ -52,10 +54,13 @@ class MLGPF:
         if isinstance(self.posterior, Cholesky):
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
             start = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
-            parameters |= self.posterior.equal_to_diagonal(start, self._prior(parameters))
+            parameters |= self.posterior.equal_to_diagonal(start, self.kernel.between_inducing(parameters)[0])
         # Half a count on either side keeps labels that never or always occur finite.
         counts = np.bincount(labels.indices, minlength=label_count) + 0.5
-        parameters["loadings"] = random.normal(0, settings.factors**-0.5, (label_count, settings.factors)).astype(dtype)
+        parameters["loadings"] = loadings = np.empty((label_count, settings.factors), dtype)
+        for start in range(0, label_count, LABELS_DRAWN):
+            block = loadings[start : start + LABELS_DRAWN]
+            block[:] = random.normal(0, settings.factors**-0.5, block.shape)
         parameters["bias"] = np.log(counts / (point_count + 1 - counts)).astype(dtype)
         return parameters
 
@@ -66,12 +71,7 @@ class MLGPF:
         ----------
         parameters : mapping of str to ndarray
         """
-        return Predictive(self, parameters, self.posterior.prepare(parameters, self._prior(parameters)))
-
-    def _prior(self, parameters):
-        nowhere = np.empty((0, parameters["inducing"].shape[1]), parameters["inducing"].dtype)
-        covariances, _ = self.kernel.forward(parameters, Points(nowhere, nowhere[:, 0]))
-        return covariances.inducing
+        return Predictive(self, parameters)
 
 
 class Predictive:
@@ -81,27 +81,25 @@ class Predictive:
     ----------
     model : MLGPF
     parameters : mapping of str to ndarray
-    prepared : tuple
-        What the posterior's `prepare` returned.
     """
 
-    def __init__(self, model, parameters, prepared):
+    def __init__(self, model, parameters):
         self._model = model
         self._parameters = parameters
-        self._prepared = prepared
-
-        self._weights = model.posterior.weights(prepared)
+        prior, self._between = model.kernel.between_inducing(parameters)
+        self._prepared = model.posterior.prepare(parameters, prior)
+        self._weights = model.posterior.weights(self._prepared)
 
     def latent(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
-        covariances, _ = self._model.kernel.forward(self._parameters, points)
-        moments, _ = self._model.posterior.moments(self._prepared, covariances.cross, covariances.points)
+        cross, variances, _ = self._model.kernel.with_points(points, self._between)
+        moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
         return moments
 
     def latent_mean(self, points):
         """Return the means alone, B×P: K_BZ times weights."""
-        covariances, _ = self._model.kernel.forward(self._parameters, points)
-        return dense.product(covariances.cross, self._weights)
+        cross, _, _ = self._model.kernel.with_points(points, self._between)
+        return dense.product(cross, self._weights)
 
     def mean_map(self):
         """Return T, R×P or D×P, with which means are C T for points of coordinates C; None without a linear kernel."""
