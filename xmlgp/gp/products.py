@@ -14,8 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.linear_algebra import dense, sparse
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.threads import in_parts
 
 __all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "linear_map", "with_points"]
+
+#: Elements that are worth a thread.
+GRAIN = 1 << 17
 
 
 class Points(NamedTuple):
@@ -76,8 +81,16 @@ def between_inducing(inducing, log_relevance=None):
     log_relevance : ndarray, R or D, optional
         Logarithm of the ARD weight of each coordinate.
     """
-    root = None if log_relevance is None else np.exp(0.5 * log_relevance)
-    rooted = np.ascontiguousarray(inducing.T) if root is None else np.multiply(inducing.T, root[:, None], order="C")
+    transposed = np.ascontiguousarray(inducing.T)
+    if log_relevance is None:
+        return dense.gram(transposed), Inducing(transposed, None)
+    root = np.exp(0.5 * log_relevance)
+    rooted = np.empty_like(transposed)
+
+    def part(start, stop):
+        np.multiply(transposed[start:stop], root[start:stop, None], out=rooted[start:stop])
+
+    in_parts(part, len(rooted), GRAIN // max(1, len(inducing)))
     return dense.gram(rooted), Inducing(rooted, root)
 
 
@@ -147,10 +160,22 @@ def backward(tape, d_products, inducing_needed=True):
     if root is None:
         from_inducing += from_cross
         return from_inducing.T, None
-    d_relevance += np.einsum("rm,rm->r", rooted, from_cross)
-    d_relevance += 0.5 * np.einsum("rm,rm->r", rooted, from_inducing)
-    if not inducing_needed:
-        return None, d_relevance
-    from_inducing += from_cross
-    from_inducing *= root[:, None]
-    return from_inducing.T, d_relevance
+
+    def part(start, stop):
+        _combine(rooted, from_cross, from_inducing, root, d_relevance, start, stop)
+
+    in_parts(part, len(rooted), GRAIN // max(1, rooted.shape[1]))
+    return from_inducing.T if inducing_needed else None, d_relevance
+
+
+@compiled
+def _combine(rooted, from_cross, from_inducing, root, d_relevance, start, stop):
+    """Add to the gradient of the relevances, and turn `from_inducing` into that of Aᵀ."""
+    half = rooted.dtype.type(0.5)
+    for r in range(start, stop):
+        total, scale = d_relevance[r], root[r]
+        for m in range(rooted.shape[1]):
+            cross, inducing = from_cross[r, m], from_inducing[r, m]
+            total += rooted[r, m] * (cross + half * inducing)
+            from_inducing[r, m] = scale * (cross + inducing)
+        d_relevance[r] = total
