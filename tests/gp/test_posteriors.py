@@ -159,7 +159,7 @@ def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, fact
     rows = shared | {"posterior.log_diagonal": np.tile(shared["posterior.log_diagonal"], (factors, 1))}
     covariances = Products(cross, prior, np.diagonal(points).copy())
     random = np.random.default_rng(seed)
-    d_moments = Moments(random.normal(size=(batch, factors)), random.normal(size=(batch, factors)))
+    d_moments = Moments(random.normal(size=(batch, factors)), -random.random((batch, factors)))
     moments, kl, tape = POSTERIORS["diagonal"].forward(rows, covariances)
     shared_moments, shared_kl, shared_tape = POSTERIORS["shared-diagonal"].forward(shared, covariances)
     tolerance = {"rtol": 1e-9, "atol": 1e-9}

@@ -24,7 +24,14 @@ from xmlgp.prediction.predictor import Predictor, offer
 from xmlgp.settings import Settings
 
 D, K, M, R, P = 25, 7, 5, 6, 3
-SMALL = {"inducing_count": M, "inducing_start": "kmeans", "basis_size": R, "factors": P, "dtype": "float64", "epochs": 1}
+SMALL = {
+    "inducing_count": M,
+    "inducing_start": "kmeans",
+    "basis_size": R,
+    "factors": P,
+    "dtype": "float64",
+    "epochs": 1,
+}
 NEW = small_features(8, D, seed=9)
 DRAWS = 20_000
 

@@ -1,9 +1,9 @@
 """Factorisation of covariance matrices."""
 
 import numpy as np
-from scipy.linalg import lapack
 
 from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra import native
 
 __all__ = ["JITTERS", "Factorised", "factorise"]
 
@@ -27,12 +27,9 @@ class Factorised:
     def __init__(self, factor):
         self.factor = factor
         self.log_determinant = 2 * float(np.log(np.diagonal(factor)).sum(dtype=np.float64))
-        (potri,) = lapack.get_lapack_funcs(("potri",), (factor,))
-        # LAPACK fills one triangle; in Fortran's order the lower one of the transpose is our upper one.
-        triangle, _ = potri(factor.T, lower=0)
-        lower = np.tril(triangle.T, -1)
-        self.inverse = lower + lower.T
-        self.inverse[np.diag_indices_from(lower)] = np.diagonal(triangle)
+        self.inverse = factor.copy()
+        native.invert_factorised(self.inverse)
+        native.mirror_lower(self.inverse)
 
 
 def factorise(matrix, name):
@@ -50,14 +47,12 @@ def factorise(matrix, name):
     NumericalError
         When even the largest of `JITTERS` does not help.
     """
-    (potrf,) = lapack.get_lapack_funcs(("potrf",), (matrix,))
     diagonal = np.einsum("ii->i", matrix)
     scale, added = float(diagonal.mean()), 0.0
     for jitter in JITTERS:
         diagonal += matrix.dtype.type((jitter - added) * scale)
         added = jitter
-        upper, failed = potrf(matrix.T, lower=0, clean=1)
-        # OpenBLAS factorises NaN without complaint.
-        if not failed and np.isfinite(np.diagonal(upper)).all():
-            return Factorised(upper.T)
+        factor = np.tril(matrix)
+        if native.factorise_lower(factor):
+            return Factorised(factor)
     raise NumericalError(f"{name} is not positive definite, even with {JITTERS[-1]:g} of its mean diagonal added")

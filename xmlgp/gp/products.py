@@ -22,6 +22,9 @@ __all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "li
 #: Elements that are worth a thread.
 GRAIN = 1 << 17
 
+#: Parts for each core, of the products of points and inducing inputs.
+ROUNDS = 3
+
 
 class Points(NamedTuple):
     """A minibatch of points as the kernels see them.
@@ -115,7 +118,8 @@ def with_points(points, inducing):
     else:
         coordinates = coordinates if root is None else coordinates * root
         norms = np.einsum("br,br->b", coordinates, coordinates)
-        cross = dense.product(coordinates, rooted)
+        # The other cores may be busy with K_Z at first.
+        cross = dense.product(coordinates, rooted, rounds=ROUNDS)
     return cross, norms + residual, (coordinates, inducing)
 
 

@@ -4,9 +4,9 @@ import functools
 
 import numpy as np
 
-from xmlgp.threads import core_count, in_parts, run
+from xmlgp.threads import core_count, parts, run
 
-__all__ = ["gram", "gram_sum", "product"]
+__all__ = ["gram", "product"]
 
 #: Multiplications that are worth a thread: waking one takes a twentieth of the time of so many.
 GRAIN = 1 << 22
@@ -15,7 +15,7 @@ GRAIN = 1 << 22
 BLOCK = 256
 
 
-def product(left, right, out=None):
+def product(left, right, out=None, rounds=1):
     """Return the product of two matrices, I×J and J×L.
 
     Parameters
@@ -26,65 +26,61 @@ def product(left, right, out=None):
         Likewise.
     out : ndarray, I×L, optional
         Where the product goes.
+    rounds : int
+        See `threads.parts`.
     """
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
     rows, columns = out.shape
     inner = left.shape[1]
     if rows >= columns:
-        in_parts(lambda i, j: np.matmul(left[i:j], right, out=out[i:j]), rows, GRAIN // max(1, inner * columns))
+        tasks = parts(
+            lambda i, j: np.matmul(left[i:j], right, out=out[i:j]), rows, GRAIN // max(1, inner * columns), rounds
+        )
     else:
-        in_parts(lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, GRAIN // max(1, inner * rows))
+        grain = GRAIN // max(1, inner * rows)
+        tasks = parts(lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, grain, rounds)
+    run(tasks)
     return out
 
 
-def gram(matrix):
-    """Return the product of a matrix's transpose and itself, I×I.
+def gram(*matrices):
+    """Return the products of matrices' transposes and themselves, each I×I, computing half of each.
 
     Parameters
     ----------
-    matrix : ndarray, J×I
-        C-contiguous, or the transpose of what is.
+    *matrices : ndarray, each J×I
+        C-contiguous, or the transposes of what is.
+
+    Returns
+    -------
+    ndarray or list of ndarray
+        A list where there are several.
     """
-    return gram_sum((matrix, matrix))
-
-
-def gram_sum(*pairs):
-    """Return Σ leftᵀ right over pairs of matrices, where that is symmetric, computing half of it.
-
-    Parameters
-    ----------
-    *pairs : tuple of (ndarray, ndarray), each J×I, with any J
-        Such as a matrix and a diagonal times it. C-contiguous, or the transposes of what is.
-    """
-    first = pairs[0][0]
-    size = first.shape[1]
-    out = np.empty((size, size), first.dtype)
-    count = max(1, -(-size // BLOCK))
-    # Two cores share three blocks of two rows well, with the larger one first.
-    bounds = np.linspace(0, size, count + 1).astype(int).tolist()
-    blocks = [slice(*bound) for bound in zip(bounds, bounds[1:], strict=False)]
-    places = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
-    places.sort(key=lambda place: place[0] == place[1])
-    tasks = [functools.partial(_block, pairs, out, *place) for place in places]
-    if core_count() == 1 or sum(left.size for left, _ in pairs) * size < GRAIN:
+    outs = [np.empty((matrix.shape[1],) * 2, matrix.dtype) for matrix in matrices]
+    tasks = []
+    for matrix, out in zip(matrices, outs, strict=True):
+        size = len(out)
+        # In one piece where there is another for the other core: the blocks beside the diagonal cost as much as half.
+        count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
+        bounds = np.linspace(0, size, count + 1).astype(int).tolist()
+        blocks = [slice(*bound) for bound in zip(bounds, bounds[1:], strict=False)]
+        places = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
+        places.sort(key=lambda place: place[0] == place[1])  # the larger tasks first
+        tasks += [functools.partial(_block, matrix, out, *place) for place in places]
+    if sum(matrix.size * len(out) for matrix, out in zip(matrices, outs, strict=True)) < GRAIN:
         for task in tasks:
             task()
     else:
         run(tasks)
-    return out
+    return outs if len(outs) > 1 else outs[0]
 
 
-def _block(pairs, out, rows, columns):
-    target = out[rows, columns]
-    for position, (left, right) in enumerate(pairs):
-        if left is right and rows == columns:
-            part = np.matmul(left[:, rows].T, left[:, rows])  # of which NumPy computes half
-        else:
-            part = np.matmul(left[:, rows].T, right[:, columns])
-        if position:
-            target += part
-        else:
-            target[:] = part
-    if rows != columns:
-        out[columns, rows] = target.T
+def _block(matrix, out, rows, columns):
+    left = matrix[:, rows]
+    if rows == columns:
+        # NumPy sees that both are the same and computes half.
+        np.matmul(left.T, left, out=out[rows, columns])
+    else:
+        np.matmul(left.T, matrix[:, columns], out=out[rows, columns])
+        out[columns, rows] = out[rows, columns].T

@@ -5,8 +5,9 @@ import numpy as np
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.products import Products
-from xmlgp.linear_algebra.dense import GRAIN, gram_sum
-from xmlgp.threads import in_parts
+from xmlgp.linear_algebra import dense
+from xmlgp.linear_algebra.dense import GRAIN
+from xmlgp.threads import in_parts, parts, run
 
 __all__ = ["DIAGONAL_FLOOR", "SharedDiagonal"]
 
@@ -86,7 +87,7 @@ class SharedDiagonal:
         prepared = prepared or self.prepare(parameters, covariances.inducing)
         mean, diagonal, total = prepared
         moments, projected = self.moments(prepared, covariances.cross, covariances.points)
-        prior_mean = covariances.inducing @ mean
+        prior_mean = dense.product(covariances.inducing, mean)
         trace = np.vdot(diagonal, np.diagonal(total.inverse))
         kl = 0.5 * np.vdot(mean, prior_mean) + 0.5 * mean.shape[1] * (
             trace - len(diagonal) + total.log_determinant - np.log(diagonal).sum()
@@ -94,26 +95,37 @@ class SharedDiagonal:
         return moments, kl, (mean, diagonal, covariances, total.inverse, projected, prior_mean)
 
     def backward(self, tape, d_moments, d_kl):
-        """Return the gradients of the covariances (`Products`) and of the parameters (mapping)."""
+        """Return the gradients of the covariances (`Products`) and of the parameters (mapping).
+
+        Those of the variances are zero or below, as they are of every likelihood that is log-concave.
+        """
         mean, diagonal, covariances, inverse, projected, prior_mean = tape
         d_variance = d_moments.variance[:, 0]
-        d_cross, weighted = np.empty_like(projected), np.empty_like(projected)
+        root = np.sqrt(-np.minimum(d_variance, 0))
+        d_cross, rooted = np.empty_like(projected), np.empty_like(projected)
+        d_mean = np.empty_like(mean)
 
         def part(i, j):
-            np.multiply(projected[i:j], d_variance[i:j, None], out=weighted[i:j])
             np.matmul(d_moments.mean[i:j], mean.T, out=d_cross[i:j])
-            # Twice, for once it would need a copy.
-            d_cross[i:j] -= weighted[i:j]
-            d_cross[i:j] -= weighted[i:j]
+            np.multiply(projected[i:j], -2 * d_variance[i:j, None], out=rooted[i:j])
+            d_cross[i:j] += rooted[i:j]
+            np.multiply(projected[i:j], root[i:j, None], out=rooted[i:j])
 
-        in_parts(part, len(projected), GRAIN // max(1, mean.size))
-        d_mean = covariances.cross.T @ d_moments.mean + d_kl * prior_mean
+        def part_of_mean(i, j):
+            np.matmul(covariances.cross[:, i:j].T, d_moments.mean, out=d_mean[i:j])
+
+        grain = GRAIN // max(1, mean.size)
+        run([*parts(part, len(projected), grain), *parts(part_of_mean, len(mean), grain)])
+        d_mean += d_kl * prior_mean
         # By C: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergences ½ P (C⁻¹ − C⁻¹ Σ C⁻¹).
         half = 0.5 * d_kl * mean.shape[1]
-        d_total = gram_sum((projected, weighted), (inverse, (-half * diagonal)[:, None] * inverse))
-        d_total += half * inverse
-        d_diagonal = np.diagonal(d_total) + half * (np.diagonal(inverse) - 1 / diagonal)
-        d_inducing = d_total + (0.5 * d_kl * mean) @ mean.T
+        d_total, from_kl = dense.gram(rooted, np.sqrt(diagonal)[:, None] * inverse)
+        from_kl -= inverse
+        from_kl *= -half
+        np.subtract(from_kl, d_total, out=d_total)
+        d_diagonal = np.diagonal(d_total) - half / diagonal + half * np.diagonal(inverse)
+        d_inducing = dense.product(0.5 * d_kl * mean, mean.T)
+        d_inducing += d_total
         gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * (diagonal - DIAGONAL_FLOOR)}
         return Products(d_cross, d_inducing, d_variance), gradients
 
@@ -124,7 +136,7 @@ class SharedDiagonal:
         at hand, and exists where K_Z is singular.
         """
         inverse = tape[3]
-        return gradients | {"posterior.mean": inverse @ gradients["posterior.mean"]}
+        return gradients | {"posterior.mean": dense.product(inverse, gradients["posterior.mean"])}
 
 
 def initial_mean(inducing_count, factor_count, random, dtype):
