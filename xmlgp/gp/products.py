@@ -87,6 +87,8 @@ def between_inducing(inducing, log_relevance=None):
     transposed = np.ascontiguousarray(inducing.T)
     if log_relevance is None:
         return dense.gram(transposed), Inducing(transposed, None)
+    if log_relevance.shape != (len(transposed),):
+        raise ValueError(f"relevances of shape {log_relevance.shape} for {len(transposed)} coordinates")
     root = np.exp(0.5 * log_relevance)
     rooted = np.empty_like(transposed)
 
