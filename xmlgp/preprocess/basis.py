@@ -119,7 +119,8 @@ def _randomised(features, scale, size, seed, progress):
                 shift = max(shift, (shift + least) / 2)
             _triangular_product(image, inverse, out=block)
         _shifted_gram(features, scale, block, 0.0, image, bar)
-    root, _ = _inverse_root(dense.gram_sum((block, image)))
+    square = dense.product(block.T, image)
+    root, _ = _inverse_root((square + square.T) / 2)
     eigenvalues, vectors = np.linalg.eigh(root.T @ dense.gram(image) @ root)
     eigenvalues, vectors = eigenvalues[::-1][:size], vectors[:, ::-1][:, :size]
     rank = np.count_nonzero(eigenvalues > RANK_TOLERANCE * eigenvalues[0])
