@@ -17,7 +17,7 @@ from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 from xmlgp.settings import Settings
 
-SMALL = {"basis_size": 6, "inducing_count": 5}
+SMALL = {"inducing_start": "kmeans", "basis_size": 6, "inducing_count": 5}
 
 
 @pytest.mark.parametrize("start", ["kmeans", "rows"])

@@ -111,6 +111,6 @@ class Bound:
 
 
 def _scaled(scale, gradient):
-    if isinstance(gradient, Rows):
-        return Rows(gradient.indices, scale * gradient.values)
-    return scale * gradient
+    values = gradient.values if isinstance(gradient, Rows) else gradient
+    values *= scale
+    return gradient

@@ -207,7 +207,8 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     d_moments = Moments(sparse.product(by_mean, phi), sparse.product(by_variance, widths))
     d_widths = sparse.product(by_variance.T.tocsr(), moments.variance)
     d_phi = sparse.product(by_mean.T.tocsr(), moments.mean)
-    d_phi += 2 * d_widths * phi
+    phi *= 2 * d_widths
+    d_phi += phi
     d_bias = np.bincount(columns, d_mean, len(used)).astype(bias.dtype)
     return value, d_moments, {"loadings": Rows(used, d_phi), "bias": Rows(used, d_bias)}
 

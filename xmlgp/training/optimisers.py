@@ -11,9 +11,12 @@ __all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
 #: Elements that are worth a thread.
 GRAIN = 1 << 16
 
+#: Elements of an array that are updated in a row.
+STRETCH = 1 << 12
+
 
 class _Optimiser:
-    """Shared walk over parameters; subclasses name their statistics and update flat arrays of one length."""
+    """Shared walk over parameters; subclasses name their statistics and update stretches of flat arrays."""
 
     statistics = ()
 
@@ -42,21 +45,25 @@ class _Optimiser:
         self.step_count += 1
         for name, gradient in gradients.items():
             arrays = [parameters[name], *(self.state[f"{name}/{statistic}"] for statistic in self.statistics)]
-            scalars = self._scalars(learning_rate, parameters[name].dtype)
+            dtype = arrays[0].dtype
+            scalars = self._scalars(learning_rate, dtype)
             if isinstance(gradient, Rows):
-                self._step_rows(arrays, gradient, scalars)
-                continue
-            order = "F" if arrays[0].flags.f_contiguous else "C"
-            flat = [array.ravel(order) for array in (*arrays, np.asarray(gradient, arrays[0].dtype, order=order))]
-            update = self._update
-            in_parts(lambda i, j, *_: update(*(array[i:j] for array in flat), *scalars), flat[0].size, GRAIN)  # noqa: B023
+                values = np.ascontiguousarray(gradient.values, dtype)
+                starts, width = gradient.indices * (values.size // max(1, len(values))), values[:1].size
+            else:
+                order = "F" if arrays[0].flags.f_contiguous else "C"
+                arrays = [array.ravel(order) for array in arrays]
+                values = np.asarray(gradient, dtype, order=order).ravel(order)
+                # One stretch of all elements is as many of any length.
+                width = max(1, min(values.size, STRETCH))
+                starts = np.arange(0, values.size, width)
+            self._stretches([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
 
-    def _step_rows(self, arrays, gradient, scalars):
-        indices, values = gradient
-        gathered = [array[indices] for array in arrays]
-        self._update(*(array.reshape(-1) for array in (*gathered, values)), *scalars)
-        for array, rows in zip(arrays, gathered, strict=True):
-            array[indices] = rows
+    def _stretches(self, arrays, values, starts, width, scalars):
+        def part(i, j):
+            self._update(starts[i:j], width, *arrays, values[i * width : j * width], *scalars)
+
+        in_parts(part, len(starts), GRAIN // max(1, width))
 
 
 class Adam(_Optimiser):
@@ -80,13 +87,17 @@ class Adam(_Optimiser):
 
     @staticmethod
     @compiled
-    def _update(value, mean, square, gradient, rate, epsilon, decay_mean, decay_square):
-        one = value.dtype.type(1)
-        for k in range(value.size):
-            g = gradient[k]
-            mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
-            square[k] = decay_square * square[k] + (one - decay_square) * g * g
-            value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
+    def _update(starts, width, values, means, squares, gradients, rate, epsilon, decay_mean, decay_square):
+        one = values.dtype.type(1)
+        for s in range(starts.size):
+            stretch = slice(starts[s], starts[s] + width)
+            value, mean, square = values[stretch], means[stretch], squares[stretch]
+            gradient = gradients[s * width : (s + 1) * width]
+            for k in range(gradient.size):
+                g = gradient[k]
+                mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
+                square[k] = decay_square * square[k] + (one - decay_square) * g * g
+                value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
 
 
 class AdaDelta(_Optimiser):
@@ -107,14 +118,18 @@ class AdaDelta(_Optimiser):
 
     @staticmethod
     @compiled
-    def _update(value, square, change, gradient, rate, decay, epsilon):
-        one = value.dtype.type(1)
-        for k in range(value.size):
-            g = gradient[k]
-            square[k] = decay * square[k] + (one - decay) * g * g
-            move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
-            change[k] = decay * change[k] + (one - decay) * move * move
-            value[k] += rate * move
+    def _update(starts, width, values, squares, changes, gradients, rate, decay, epsilon):
+        one = values.dtype.type(1)
+        for s in range(starts.size):
+            stretch = slice(starts[s], starts[s] + width)
+            value, square, change = values[stretch], squares[stretch], changes[stretch]
+            gradient = gradients[s * width : (s + 1) * width]
+            for k in range(gradient.size):
+                g = gradient[k]
+                square[k] = decay * square[k] + (one - decay) * g * g
+                move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
+                change[k] = decay * change[k] + (one - decay) * move * move
+                value[k] += rate * move
 
 
 OPTIMISERS = {"adam": Adam, "adadelta": AdaDelta}
