@@ -17,7 +17,7 @@ from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 from xmlgp.settings import Settings
 
-SMALL = {"inducing_start": "kmeans", "basis_size": 6, "inducing_count": 5}
+SMALL = {"basis_size": 6, "inducing_count": 5}
 
 
 @pytest.mark.parametrize("start", ["kmeans", "rows"])
@@ -66,7 +66,7 @@ def test_progress_is_reported_in_full(monkeypatch, inducing):
         assert sum(reports) == total
         stages.append(label)
 
-    preprocess(small_features(), Settings(inducing=inducing, **SMALL), progress)
+    preprocess(small_features(), Settings(inducing=inducing, inducing_start="kmeans", **SMALL), progress)
     assert stages == ["truncated SVD"] * (inducing == "subspace") + ["k-means"]
 
 
