@@ -20,8 +20,8 @@ class MLGPFClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     weighting, inducing, basis_size, inducing_count, inducing_start, inducing_fixed, kernel, ard, lengthscale, \
-posterior, diagonal, start, factors, nodes, negatives, optimiser, learning_rate, schedule, epochs, batch_size, \
-batch_size_first, dtype, seed
+posterior, diagonal, start, factors, nodes, negatives, sampling, optimiser, learning_rate, schedule, epochs, \
+batch_size, batch_size_first, dtype, seed
         The settings of `xmlgp train`, by the same names and with the same defaults; see `xmlgp.settings.Settings`.
 
     Attributes
@@ -54,6 +54,7 @@ batch_size_first, dtype, seed
         factors=100,
         nodes=10,
         negatives=None,
+        sampling="frequency",
         optimiser="adam",
         learning_rate=None,
         schedule="linear",
@@ -78,6 +79,7 @@ batch_size_first, dtype, seed
         self.factors = factors
         self.nodes = nodes
         self.negatives = negatives
+        self.sampling = sampling
         self.optimiser = optimiser
         self.learning_rate = learning_rate
         self.schedule = schedule

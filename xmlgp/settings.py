@@ -85,7 +85,16 @@ class Settings:
         maximum=NODES_LIMIT,
     )
     negatives: int | None = _setting(
-        None, "Sampled negative labels a point in each step; all when not given.", minimum=1, optional=True
+        None,
+        "Sampled negative labels a point in each step; all when not given. With few, larger minibatches do better.",
+        minimum=1,
+        optional=True,
+    )
+    sampling: str = _setting(
+        "frequency",
+        "How negatives are sampled: frequency (half of them in proportion to the frequencies of labels, the others "
+        "uniformly) or uniform.",
+        choices=("frequency", "uniform"),
     )
     optimiser: str = _setting("adam", "Optimiser.", choices=("adam", "adadelta"))
     learning_rate: float | None = _setting(

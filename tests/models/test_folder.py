@@ -90,9 +90,11 @@ def test_a_model_of_the_first_format_was_started_at_random(tmp_path):
     folder = write(tmp_path)
     settings = dict(folder.description["settings"])
     assert settings.pop("start") == "newton"
+    assert settings.pop("sampling") == "frequency"
     description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": 1, "settings": settings}
     (tmp_path / "model.json").write_text(json.dumps(description))
-    assert ModelFolder(tmp_path).settings.start == "random"
+    read = ModelFolder(tmp_path).settings
+    assert (read.start, read.sampling) == ("random", "uniform")
 
 
 def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):

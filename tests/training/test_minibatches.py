@@ -17,7 +17,7 @@ from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import start_inducing
 from xmlgp.settings import Settings
-from xmlgp.training.minibatches import epoch_rows, make_batch, sample_negatives
+from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch, sample_by_frequency, sample_negatives
 
 
 def rng(seed=0):
@@ -177,17 +177,44 @@ def test_cost_does_not_grow_with_the_number_of_labels():
     assert pairs.labels[~pairs.positive].max() > 0.9 * K
 
 
+def test_frequent_labels_are_sampled_more_often_with_less_weight():
+    K, points, n = 50, 4000, 5
+    labels = labels_of(*[[0, 1] if i % 2 else [0, 2 + i % 48] for i in range(points)], K=K)
+    pairs = sample_by_frequency(labels)(labels, n, rng(), np.float64)
+    assert pairs.positive.sum() == labels.nnz
+    assert (pairs.weight[pairs.positive] == 1).all()
+    # By hand: label 1 has a quarter of all positives.
+    probability = 0.5 * 0.25 + 0.5 / K
+    of_one = (pairs.labels == 1) & ~pairs.positive
+    times = pairs.weight[of_one] * n * probability
+    np.testing.assert_allclose(times, times.round())
+    assert times.sum() == pytest.approx(points / 2 * n * probability, rel=0.1)
+    # Label 0 is a negative of no point.
+    assert not ((pairs.labels == 0) & ~pairs.positive).any()
+    owner = np.repeat(np.arange(points), np.diff(pairs.indptr))
+    assert len(np.unique(owner * K + pairs.labels)) == len(owner)
+    np.testing.assert_array_equal(np.bincount(owner, pairs.positive), 2)
+
+
+def test_more_than_half_of_the_labels_are_sampled_without_replacement():
+    labels = labels_of([0], [1, 2], [], K=5)
+    sampler = sample_by_frequency(labels)
+    check(sampler(labels, 3, rng(), np.float32), labels, 3)
+
+
 @pytest.mark.parametrize("posterior", ["shared-diagonal", "diagonal"])
-def test_sampled_negatives_give_the_bound_of_all_on_average(posterior):
+@pytest.mark.parametrize("sampling", SAMPLERS)
+def test_sampled_negatives_give_the_bound_of_all_on_average(posterior, sampling):
     dataset = small_dataset(N=20, K=9)
     chosen = Settings(posterior=posterior, factors=3, dtype="float64", negatives=2)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(chosen)
     parameters = model.initial(start_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
     everything = np.arange(20)
+    sampler = SAMPLERS[sampling](dataset.labels)
 
     def estimate(negatives, random=None):
-        batch = make_batch(coordinates, dataset.labels, everything, negatives, random)
+        batch = make_batch(coordinates, dataset.labels, everything, negatives, random, sampler)
         value, gradients = model.bound.value_and_gradients(parameters, batch)
         whole = (g.toarray(9) if isinstance(g, Rows) else g for _, g in sorted(gradients.items()))
         return np.concatenate([[value], *map(np.ravel, whole)])

@@ -29,7 +29,7 @@ from xmlgp.training.loop import train
 __all__ = ["Cell", "finish_cells", "read_cell"]
 
 #: Settings that came after the first finished cells, at the values that those had: left out, so that names stay.
-EARLIER = {"start": "random"}
+EARLIER = {"start": "random", "sampling": "uniform"}
 
 #: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30

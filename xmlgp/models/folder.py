@@ -25,7 +25,7 @@ __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 FORMAT_VERSION = 2
 
 #: Settings that models of earlier formats were made with, though they do not say so.
-UNSAID = {1: {"start": "random"}, FORMAT_VERSION: {}}
+UNSAID = {1: {"start": "random", "sampling": "uniform"}, FORMAT_VERSION: {}}
 
 #: How far a model has come, in order.
 STAGES = ("preprocessed", "trained")

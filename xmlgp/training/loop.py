@@ -8,7 +8,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.progress import silent
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.minibatches import epoch_rows, make_batch
+from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch
 from xmlgp.training.start import start
@@ -61,13 +61,14 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     count = labels.shape[0]
     sizes = [batch_size_of_epoch(e, settings.epochs, first, settings.batch_size) for e in range(settings.epochs)]
     total = sum(-(-count // size) for size in sizes)
+    sampler = SAMPLERS[settings.sampling](labels)
     history, step, seconds = [], 0, 0.0
     quietly = np.errstate(divide="ignore", over="ignore", invalid="ignore")
     with one_blas_thread(), quietly, progress("train", total=total, unit="step") as bar:
         for epoch, size in enumerate(sizes):
             estimates, began = [], time.perf_counter()
             for rows in epoch_rows(count, size, random):
-                batch = make_batch(coordinates, labels, rows, settings.negatives, random)
+                batch = make_batch(coordinates, labels, rows, settings.negatives, random, sampler)
                 value_needed = step % BOUND_EVERY == 0 or not estimates
                 try:
                     value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed, for_step=True)

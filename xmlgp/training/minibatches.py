@@ -6,7 +6,11 @@ from xmlgp.gp.bound import Batch
 from xmlgp.gp.factors import Pairs
 from xmlgp.gp.products import Points
 
-__all__ = ["epoch_rows", "make_batch", "sample_negatives"]
+__all__ = ["SAMPLERS", "epoch_rows", "make_batch", "sample_by_frequency", "sample_negatives"]
+
+#: Share of the negatives that are sampled in proportion to the frequencies of labels; the rest are uniform, which keeps
+#: the weights of rare labels within twice their uniform ones.
+FREQUENT_SHARE = 0.5
 
 
 def epoch_rows(count, batch_size, random):
@@ -23,7 +27,7 @@ def epoch_rows(count, batch_size, random):
     return np.array_split(random.permutation(count), -(-count // batch_size))
 
 
-def make_batch(coordinates, labels, rows, negatives=None, random=None):
+def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None):
     """Return a `Batch` of some rows.
 
     Parameters
@@ -37,11 +41,13 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None):
         Sampled negatives a point; None for all.
     random : numpy.random.Generator
         Of the sample.
+    sampler : callable, optional
+        One of `SAMPLERS` for these labels; `sample_negatives` when not given.
     """
     batch_labels = labels[rows]
     pairs = None
     if negatives is not None:
-        pairs = sample_negatives(batch_labels, negatives, random, coordinates.dtype)
+        pairs = (sampler or sample_negatives)(batch_labels, negatives, random, coordinates.dtype)
     return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, scale=labels.shape[0] / len(rows))
 
 
@@ -72,7 +78,7 @@ def sample_negatives(labels, count, random, dtype):
     wanted = np.minimum(count, available)
     rows = np.arange(batch)
     base = rows * label_count
-    taken = np.sort(np.repeat(base, positives) + labels.indices)
+    taken = np.sort(_keys(labels))
     chosen = np.empty(0, np.int64)
     # Where more than half of the negatives are wanted, drawing the rest by rejection would be slow.
     dense = np.flatnonzero(2 * wanted > available)
@@ -91,13 +97,56 @@ def sample_negatives(labels, count, random, dtype):
         taken = np.sort(np.concatenate([taken, fresh]))
         chosen = np.concatenate([chosen, fresh])
         missing -= np.bincount(fresh // label_count, minlength=batch)
-    keys = np.concatenate([np.repeat(base, positives) + labels.indices, chosen])
-    positive = np.arange(len(keys)) < labels.nnz
     weights = np.divide(available, wanted, out=np.zeros(batch), where=wanted > 0)
-    owner = keys // label_count
-    weight = np.where(positive, 1, weights[owner])
+    return _pairs(labels, chosen, weights[chosen // label_count], dtype)
+
+
+def sample_by_frequency(labels):
+    """Return a sampler in the place of `sample_negatives`, for points with labels such as these, N×K.
+
+    It draws labels with replacement, half of them in proportion to their frequencies, half uniformly; those that are
+    positives of the point count for nothing. A negative has the weight 1/(n q_k) for each time that it is drawn, with
+    n draws and q_k the probability of one: the mean is that of all negatives, and where predictions are any good the
+    variance is smaller than that of a uniform sample, for what is often positive is often nearly so.
+    """
+    label_count = labels.shape[1]
+    counts = np.bincount(labels.indices, minlength=label_count) / max(1, labels.nnz)
+    probability = FREQUENT_SHARE * counts + (1 - FREQUENT_SHARE) / max(1, label_count)
+    probability /= probability.sum()
+    cumulative = np.cumsum(probability)
+    cumulative[-1:] = 1
+
+    def sampler(labels, count, random, dtype):
+        if 2 * count > label_count:  # so many are better drawn without replacement
+            return sample_negatives(labels, count, random, dtype)
+        owner = np.repeat(np.arange(labels.shape[0]), count)
+        drawn = np.searchsorted(cumulative, random.random(len(owner)), side="right")
+        keys, times = np.unique(owner * label_count + drawn, return_counts=True)
+        negative = ~_among(keys, np.sort(_keys(labels)))
+        keys, times = keys[negative], times[negative]
+        return _pairs(labels, keys, times / (count * probability[keys % label_count]), dtype)
+
+    return sampler
+
+
+#: By the setting `sampling`: what makes a sampler of the labels of all training points.
+SAMPLERS = {"uniform": lambda labels: sample_negatives, "frequency": sample_by_frequency}
+
+
+def _keys(labels):
+    """Return (point, label) pairs as numbers, point·K + label, of all positives."""
+    return np.repeat(np.arange(labels.shape[0]) * labels.shape[1], np.diff(labels.indptr)) + labels.indices
+
+
+def _pairs(labels, negatives, weights, dtype):
+    """Return the `Pairs` of the positives and of negatives, given as numbers, with their weights."""
+    label_count = labels.shape[1]
+    keys = np.concatenate([_keys(labels), negatives])
     order = np.argsort(keys, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(positives + wanted)])
+    positive = np.arange(len(keys)) < labels.nnz
+    weight = np.concatenate([np.ones(labels.nnz), weights])
+    per_point = np.bincount(keys // label_count, minlength=labels.shape[0])
+    indptr = np.concatenate([[0], np.cumsum(per_point)])
     return Pairs(indptr, (keys % label_count)[order], positive[order], weight[order].astype(dtype))
 
 
