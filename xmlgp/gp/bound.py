@@ -83,11 +83,13 @@ class Bound:
             Where a covariance matrix cannot be factorised.
         """
         prior, between = self.kernel.between_inducing(parameters)
-        # C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
-        prepared = begin(lambda: self.posterior.prepare(parameters, prior))
+        # One C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
+        prepared = None
+        if not self.posterior.shares_out:
+            prepared = begin(lambda: self.posterior.prepare(parameters, prior))
         cross, variances, kernel_tape = self.kernel.with_points(batch.points, between)
         covariances = Products(cross, prior, variances)
-        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared())
+        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared and prepared())
         loadings, bias = parameters["loadings"], parameters["bias"]
         if batch.pairs is None:
             likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed, for_step)

@@ -28,6 +28,8 @@ class Cholesky:
     """
 
     name = "cholesky"
+    #: Whether `prepare` keeps all cores busy by itself.
+    shares_out = False
 
     def initial(self, inducing_count, factor_count, diagonal, random, dtype):
         """Return parameters to start from: L_p = √diagonal I, see `SharedDiagonal.initial`."""

@@ -24,6 +24,8 @@ class Diagonal:
     """
 
     name = "diagonal"
+    #: Whether `prepare` keeps all cores busy by itself.
+    shares_out = True
 
     def initial(self, inducing_count, factor_count, diagonal, random, dtype):
         """Return parameters to start from, as `SharedDiagonal.initial` does."""

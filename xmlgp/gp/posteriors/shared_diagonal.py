@@ -26,6 +26,8 @@ class SharedDiagonal:
     """
 
     name = "shared-diagonal"
+    #: Whether `prepare` keeps all cores busy by itself.
+    shares_out = False
 
     def initial(self, inducing_count, factor_count, diagonal, random, dtype):
         """Return parameters to start from.
