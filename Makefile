@@ -54,7 +54,7 @@ tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) ## the papers' tables and figures, on 
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, an hour; each also by its name, such as benchmark-step
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, an hour; each also by its name: benchmark-read -recipes -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 
+from tests.problems import small_dataset
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import MLGPFClassifier
@@ -70,3 +71,23 @@ def test_mistakes_are_named():
         MLGPFClassifier(epochs=0).fit(train.features, train.labels)
     with pytest.raises(SettingsError, match="X has 5 points, but Y has 4"):
         MLGPFClassifier().fit(train.features[:5], train.labels[:4])
+
+
+def test_the_users_matrix_stays_as_it_is():
+    dataset = small_dataset()
+    coo = dataset.features.tocoo()
+    # Every element twice, halved, in no order.
+    order = np.random.default_rng(0).permutation(2 * coo.nnz)
+    rows, columns, data = (np.concatenate([a, a])[order] for a in (coo.row, coo.col, coo.data / 2))
+    rank = np.argsort(rows, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=coo.shape[0]))])
+    doubled = sp.csr_array((data[rank], columns[rank], indptr), shape=coo.shape)
+    for array in (doubled.data, doubled.indices, doubled.indptr):
+        array.flags.writeable = False
+    settings = {"inducing_count": 5, "factors": 3, "epochs": 1, "dtype": "float64"}
+    model = MLGPFClassifier(**settings).fit(doubled, dataset.labels)
+    assert doubled.nnz == 2 * coo.nnz
+    expected = MLGPFClassifier(**settings).fit(dataset.features, dataset.labels)
+    np.testing.assert_allclose(
+        model.decision_function(doubled), expected.decision_function(dataset.features), rtol=1e-6, atol=1e-9
+    )

@@ -184,3 +184,39 @@ def test_a_forked_child_has_threads_of_its_own():
         assert os.waitpid(child, 0)[1] == 0
     """
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_of_several_threads_does_not_lift_the_limit_of_another():
+    inside, leave, seen = threading.Event(), threading.Event(), []
+
+    def longer():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(60)
+            seen.append(blas_threads())
+
+    with one_blas_thread():
+        other = threading.Thread(target=longer)
+        other.start()
+        inside.wait(60)
+    leave.set()
+    other.join()
+    assert seen == [{1}]
+    assert blas_threads() == {2}
+
+
+def test_work_goes_on_when_the_interpreter_is_ending():
+    program = """if True:
+        import threading, time
+        from xmlgp.threads import begin, in_parts
+        def work():
+            threading.main_thread().join()
+            done = []
+            in_parts(lambda start, stop: done.extend(range(start, stop)), 100, 1)
+            assert sorted(done) == list(range(100)) and begin(lambda: 3)() == 3
+            print("done")
+        threading.Thread(target=work).start()
+    """
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout, result.stderr) == ("done\n", "")

@@ -144,5 +144,7 @@ batch_size, batch_size_first, dtype, seed
 
     def _features(self, X):
         features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
-        features.sum_duplicates()
+        if not features.has_canonical_format:
+            features = features.copy()
+            features.sum_duplicates()
         return features

@@ -11,7 +11,7 @@ import contextvars
 import functools
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from threadpoolctl import ThreadpoolController
 
@@ -38,7 +38,14 @@ def run(tasks):
         _work(remaining)
     finally:
         # A thread that is busy with what was begun before is not waited for.
-        failures = [other.exception() for other in others if not other.cancel()]
+        others = [other for other in others if other is not None and not other.cancel()]
+        try:
+            wait(others)
+        except BaseException:
+            # Interrupted: what is under way still writes into the caller's arrays.
+            wait(others)
+            raise
+        failures = [other.exception() for other in others]
     for failure in failures:
         if failure is not None:
             raise failure
@@ -60,7 +67,11 @@ def begin(task):
         _work(iter([lambda: outcome.append(task())]))
         return outcome[0]
 
-    return _submit(work).result
+    future = _submit(work)
+    if future is None:
+        value = task()
+        return lambda: value
+    return future.result
 
 
 def parts(function, total, grain, rounds=1):
@@ -105,8 +116,12 @@ def _work(tasks):
 
 
 def _submit(function, *args):
+    """Give work to a thread; return its future, or None where the interpreter is ending and starts nothing any more."""
     # What is said of warnings where the work is given out holds where it is done.
-    return _pool().submit(contextvars.copy_context().run, function, *args)
+    try:
+        return _pool().submit(contextvars.copy_context().run, function, *args)
+    except RuntimeError:
+        return None
 
 
 @functools.cache
@@ -130,8 +145,31 @@ def one_blas_thread():
     """Hold every BLAS at one thread within the block, as `run` and `in_parts` need it."""
     import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that it is found
 
-    with ThreadpoolController().limit(limits=1, user_api="blas"):
+    # The limit is the process's: of several threads the first to come sets it and the last to go lifts it.
+    with _limit.lock:
+        if not _limit.users:
+            libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+            _limit.lifted = [(library, library.get_num_threads()) for library in libraries]
+            for library in libraries:
+                _set_threads(library, 1)
+        _limit.users += 1
+    try:
         yield
+    finally:
+        with _limit.lock:
+            _limit.users -= 1
+            if not _limit.users:
+                for library, count in _limit.lifted:
+                    _set_threads(library, count)
+
+
+class _limit:
+    lock, users, lifted = threading.Lock(), 0, []
+
+
+def _set_threads(library, count):
+    # Some versions of threadpoolctl heed only the first thread that set a limit.
+    getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
 def prefer_wide_kernels():

@@ -235,8 +235,9 @@ def test_equal_scores_go_to_the_lower_label(scores, data):
 
 
 @pytest.mark.parametrize("k", [5, 100])
-def test_memory_is_bounded(tmp_path, k):
-    predictor = Predictor.open(model(tmp_path))
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_memory_is_bounded(tmp_path, k, posterior):
+    predictor = Predictor.open(model(tmp_path, posterior=posterior))
     many = small_features(20_000, D, seed=4)
     predictor.top(NEW, 3)
     tracemalloc.start()

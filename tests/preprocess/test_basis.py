@@ -175,3 +175,14 @@ def test_progress_is_reported_in_full(monkeypatch, features):
     monkeypatch.setattr(module, "GRAM_LIMIT", 0)
     truncated_svd_basis(features, 20, 0, progress)
     assert reports
+
+
+@pytest.mark.parametrize("outlier", [30, 300, 1000])
+def test_one_large_singular_value_does_not_hide_the_others(outlier):
+    features = sp.random(300, 4000, 0.01, "csr", random_state=0)
+    features.data[0] = outlier
+    features = sp.csr_array(features).astype(np.float32)
+    basis = truncated_svd_basis(features, 50, 0).astype(np.float64)
+    best = np.square(np.linalg.svd(features.toarray().astype(np.float64), compute_uv=False))
+    captured = np.square(features.astype(np.float64) @ basis.T).sum() - best[0]
+    assert captured > 0.95 * best[1:50].sum()

@@ -60,3 +60,13 @@ def test_the_same_seed_starts_at_the_same_place(monkeypatch):
     monkeypatch.setattr(module, "NEWTON_POINTS", 50)
     for name, value in started(seed=3)[0].items():
         np.testing.assert_array_equal(value, started(seed=3)[0][name])
+
+
+def test_inducing_inputs_without_features_leave_the_start_to_chance():
+    dataset = small_dataset(N=30)
+    coordinates = Coordinates(dataset.features, None, np.float64)
+    model = MLGPF(Settings(**SMALL))
+    inducing = np.zeros((6, dataset.D))
+    parameters = start(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))
+    expected = model.initial(inducing, dataset.labels, np.random.default_rng(0))
+    np.testing.assert_array_equal(parameters["loadings"], expected["loadings"])

@@ -87,7 +87,7 @@ def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, ou
         Use fewer nodes where variances are small and none for labels that are hardly possible, with errors of at most
         about 1e-4: the noise of minibatches is far larger.
     out : tuple of two ndarray, optional
-        Where the results go; may be `mean` and `variance` themselves.
+        Where the results go, C-contiguous; may be `mean` and `variance` themselves.
 
     Returns
     -------
@@ -139,7 +139,8 @@ def _decay(x, real):
     """Return e^−x for x ≥ 0, in nothing but vector instructions.
 
     e^−x = (e^(−x/128))^128, with Taylor's polynomial for the inner exponential. The relative error is 1e-5 in single
-    precision, and in double precision 2e-9 up to x = 6 and 3e-6 up to x = 20; beyond 80 the value stays at e^−80.
+    precision, and in double precision 2e-9 up to x = 6 and 3e-6 up to x = 20, where the
+    value is 2e-9; far beyond it grows to 2e-2, and beyond 80 the value stays at e^−80.
     """
     x = min(x, real(80)) * real(-1 / 128)
     p = x * real(1 / 120) + real(1 / 24)

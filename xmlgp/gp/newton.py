@@ -59,10 +59,14 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
     prior = prior.astype(np.float64)
     prior[np.diag_indices_from(prior)] += JITTER * np.trace(prior) / len(prior)
     information = scale * dense.gram(cross).astype(np.float64)
-    if not (len(bias) and np.isfinite(information.sum() + prior.sum())):
-        # Of numbers beyond single precision training will tell.
-        return np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
-    information, directions = scipy.linalg.eigh(information, prior)
+    nothing = np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
+    # Inducing inputs without features have no covariance; of numbers beyond single precision training will tell.
+    if not (len(bias) and np.trace(prior) > 0 and np.isfinite(information.sum() + prior.sum())):
+        return nothing
+    try:
+        information, directions = scipy.linalg.eigh(information, prior)
+    except np.linalg.LinAlgError:
+        return nothing
     significant = information > NEGLIGIBLE * information[-1]
     information, directions = information[significant], directions[:, significant]
     projected = dense.product(cross, directions.astype(dtype))

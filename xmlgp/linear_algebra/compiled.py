@@ -1,5 +1,7 @@
 """Loops that are compiled to machine code when first called."""
 
+import contextlib
+
 import numba
 
 __all__ = ["compiled"]
@@ -21,6 +23,16 @@ def compiled(function):
     """
     options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
+        dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no folder to keep it in
         return numba.njit(**options)(function)
+    cache = dispatcher._cache
+    save = cache.save_overload
+
+    def save_if_possible(*args):
+        # On a full disk it is compiled anew the next time.
+        with contextlib.suppress(OSError):
+            save(*args)
+
+    cache.save_overload = save_if_possible
+    return dispatcher

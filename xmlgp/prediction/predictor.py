@@ -184,7 +184,8 @@ class Predictor:
             numbers += 4 * self.label_count
         if with_std or output != "utility" or self._map is None:
             # Covariances and their product with C⁻¹; for other posteriors than the shared one, of each function.
-            numbers += Q + 2 * M * (1 if "posterior.factor" not in self._parameters else P)
+            shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
+            numbers += Q + 2 * M * (1 if shared else P)
         return numbers * 8
 
     def _top(self, features, k, output, with_std):
@@ -250,6 +251,8 @@ def offer(values, first, labels, best):
         count = min(first, k)
         for j in range(values.shape[1]):
             value = values[i, j]
+            if np.isnan(value):
+                value = -np.inf
             if count < k:
                 place = count
                 count += 1

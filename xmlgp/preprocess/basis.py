@@ -43,8 +43,11 @@ TRIANGLE_BLOCK = 256
 #: Power iterations for the norm of a small matrix, of which the order of magnitude matters.
 NORM_ITERATIONS = 20
 
-#: Part of the norm of a matrix computed in single precision that is rounding.
-ROUNDING = 10 * float(np.finfo(np.float32).eps)
+#: Part of the norm of a matrix that is rounding, in units of its precision.
+ROUNDING = 10
+
+#: Elements that are taken in double precision at a time.
+PRECISE_CHUNK = 1 << 23
 
 #: Part of the largest eigenvalue of XᵀX below which vectors are noise.
 RANK_TOLERANCE = 1e-6
@@ -113,7 +116,7 @@ def _randomised(features, scale, size, seed, progress):
         shift = 0.0
         for iteration in range(POWER_ITERATIONS):
             _shifted_gram(features, scale, block, shift, image, bar)
-            inverse, least = _inverse_root(dense.gram(image))
+            inverse, least = _inverse_root(_precise_gram(image))
             if iteration:
                 # The block was orthonormal, so its least image tells of the least eigenvalue in reach.
                 shift = max(shift, (shift + least) / 2)
@@ -121,7 +124,7 @@ def _randomised(features, scale, size, seed, progress):
         _shifted_gram(features, scale, block, 0.0, image, bar)
     square = dense.product(block.T, image)
     root, _ = _inverse_root((square + square.T) / 2)
-    eigenvalues, vectors = np.linalg.eigh(root.T @ dense.gram(image) @ root)
+    eigenvalues, vectors = np.linalg.eigh(root.T @ _precise_gram(image) @ root)
     eigenvalues, vectors = eigenvalues[::-1][:size], vectors[:, ::-1][:, :size]
     rank = np.count_nonzero(eigenvalues > RANK_TOLERANCE * eigenvalues[0])
     basis, spare = (buffer.ravel()[: D * size].reshape(D, size) for buffer in (block, image))
@@ -180,7 +183,7 @@ def _inverse_root(gram):
     T is upper triangular, so that BT spans what B does, column by column.
     """
     # Whatever rounding hides is taken for so large: the factorisation exists for any B.
-    hidden = ROUNDING * np.linalg.norm(gram) or 1.0
+    hidden = ROUNDING * float(np.finfo(gram.dtype).eps) * np.linalg.norm(gram) or 1.0
     lifted = gram.astype(np.float64)
     lifted.flat[:: len(gram) + 1] += hidden
     inverse, _ = dtrtri(np.linalg.cholesky(lifted), lower=1)
@@ -188,7 +191,13 @@ def _inverse_root(gram):
     for _ in range(NORM_ITERATIONS):
         vector = inverse.T @ (inverse @ (vector / np.linalg.norm(vector)))
     least = 1 / np.linalg.norm(vector) - 2 * hidden
-    return inverse.T.astype(gram.dtype), max(least, 0.0) ** 0.5
+    return inverse.T.astype(np.float32), max(least, 0.0) ** 0.5
+
+
+def _precise_gram(matrix):
+    """Return BᵀB in double precision: a large singular value would hide small ones, the squares of both more so."""
+    rows = max(1, PRECISE_CHUNK // matrix.shape[1])
+    return sum(dense.gram(matrix[i : i + rows].astype(np.float64)) for i in range(0, len(matrix), rows))
 
 
 def _orthonormal(basis, spare):

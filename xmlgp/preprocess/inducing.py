@@ -76,7 +76,7 @@ def start_inducing(coordinates, count, method, seed, leading=None, progress=sile
     rows = np.sort(np.random.default_rng(seed).choice(coordinates.shape[0], count, replace=False))
     if method == "rows" or not count:
         return _dense(coordinates[rows]).astype(np.float32)
-    seen = coordinates.astype(np.float32, copy=False)
+    seen = coordinates = coordinates.astype(np.float32, copy=False)
     if leading is not None and leading < coordinates.shape[1]:
         seen = np.ascontiguousarray(coordinates[:, :leading])
     with one_blas_thread(), progress("k-means", total=KMEANS_ITERATIONS, unit="iteration") as bar:

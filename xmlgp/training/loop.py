@@ -51,7 +51,10 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     model = MLGPF(settings)
     # What overflows is not warned of on the way, but refused once it has reached the bound or the parameters.
     with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        parameters = start(model, coordinates, labels, inducing, random)
+        try:
+            parameters = start(model, coordinates, labels, inducing, random)
+        except NumericalError as error:
+            raise _diverged(error, 0) from error
     optimiser = OPTIMISERS[settings.optimiser](
         {name: value for name, value in parameters.items() if name not in model.bound.fixed}
     )

@@ -37,7 +37,7 @@ class _Optimiser:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            Each contiguous, in C's or Fortran's order.
+            Each contiguous, in C's or Fortran's order; in C's where the gradient is `Rows`.
         gradients : mapping of str to ndarray or Rows
             Of those parameters that move; of the same shapes.
         learning_rate : float
