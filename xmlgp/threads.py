@@ -58,20 +58,18 @@ def begin(task):
     ----------
     task : callable
     """
-    if core_count() == 1 or getattr(_inside, "task", False):
-        value = task()
-        return lambda: value
     outcome = []
 
     def work():
         _work(iter([lambda: outcome.append(task())]))
         return outcome[0]
 
-    future = _submit(work)
-    if future is None:
-        value = task()
-        return lambda: value
-    return future.result
+    alone = core_count() == 1 or getattr(_inside, "task", False)
+    future = None if alone else _submit(work)
+    if future is not None:
+        return future.result
+    value = task()
+    return lambda: value
 
 
 def parts(function, total, grain, rounds=1):

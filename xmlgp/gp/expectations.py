@@ -139,8 +139,8 @@ def _decay(x, real):
     """Return e^−x for x ≥ 0, in nothing but vector instructions.
 
     e^−x = (e^(−x/128))^128, with Taylor's polynomial for the inner exponential. The relative error is 1e-5 in single
-    precision, and in double precision 2e-9 up to x = 6 and 3e-6 up to x = 20, where the
-    value is 2e-9; far beyond it grows to 2e-2, and beyond 80 the value stays at e^−80.
+    precision, and in double precision 2e-9 up to x = 6 and 3e-6 up to x = 20, where the value is 2e-9; far beyond it
+    grows to 2e-2, and beyond 80 the value stays at e^−80.
     """
     x = min(x, real(80)) * real(-1 / 128)
     p = x * real(1 / 120) + real(1 / 24)
@@ -193,12 +193,11 @@ def _gradients(mean, variance, by_mean, by_variance, tail, limits, counts, nodes
         left = m.size
         if tail > real(0):
             left = _tails(m, v, tail, first, second, rest)
-        if left < m.size:
-            for k in range(left):
-                center[k], deviation[k] = m[rest[k]], v[rest[k]]
         else:
             for k in range(left):
-                center[k], deviation[k] = m[k], v[k]
+                rest[k] = k
+        for k in range(left):
+            center[k], deviation[k] = m[rest[k]], v[rest[k]]
         # The results may overwrite what they are computed from.
         for k in range(m.size):
             by_mean[start + k], by_variance[start + k] = first[k], second[k]
@@ -220,12 +219,8 @@ def _gradients(mean, variance, by_mean, by_variance, tail, limits, counts, nodes
                 below = e * above
                 first[k] += weight * (above if f >= real(0) else below)
                 second[k] += weight * (above * below)
-        if left < m.size:
-            for k in range(left):
-                by_mean[start + rest[k]], by_variance[start + rest[k]] = first[k], real(0.5) * second[k]
-        else:
-            for k in range(left):
-                by_mean[start + k], by_variance[start + k] = first[k], real(0.5) * second[k]
+        for k in range(left):
+            by_mean[start + rest[k]], by_variance[start + rest[k]] = first[k], real(0.5) * second[k]
 
 
 @compiled

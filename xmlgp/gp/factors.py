@@ -187,11 +187,7 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
         As in `all_labels`; gradients are `Rows`, of the labels among the pairs.
     """
     indptr, columns, positive, weight = pairs
-    # Only the rows of Φ and b in use are gathered, once each.
-    used, columns = np.unique(columns, return_inverse=True)
-    phi = loadings[used]
-    squares = phi * phi
-    widths = squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
+    used, columns, phi, widths = _in_use(moments, loadings, columns)
     mean, variance = _pair_moments(moments, phi, widths, bias[used], indptr, columns)
     value = None
     if value_needed:
@@ -224,11 +220,16 @@ def pair_moments(moments, loadings, bias, indptr, labels):
         Labels of point i are `labels[indptr[i]:indptr[i+1]]`.
     labels : ndarray, E
     """
+    used, columns, phi, widths = _in_use(moments, loadings, labels)
+    return _pair_moments(moments, phi, widths, bias[used], indptr, columns)
+
+
+def _in_use(moments, loadings, labels):
+    """Return the labels that occur, where each stands among them, their rows of Φ, and what variances multiply."""
     used, columns = np.unique(labels, return_inverse=True)
     phi = loadings[used]
     squares = phi * phi
-    widths = squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
-    return _pair_moments(moments, phi, widths, bias[used], indptr, columns)
+    return used, columns, phi, squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
 
 
 def _pair_moments(moments, phi, widths, bias, indptr, columns):

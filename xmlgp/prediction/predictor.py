@@ -208,9 +208,6 @@ class Predictor:
                     pairs = pair_moments(moments, *parameters, indptr, labels[rows].ravel())
                     std[rows] = self._deviations(*pairs, output).reshape(-1, k)
 
-        # The first point makes what all of them need.
-        if not variance_needed:
-            self._latent_mean(features[:0])
         in_parts(part, count, 1)
         return Scores.from_top(labels, scores, self.label_count, std)
 

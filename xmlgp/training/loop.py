@@ -55,6 +55,16 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
             parameters = start(model, coordinates, labels, inducing, random)
         except NumericalError as error:
             raise _diverged(error, 0) from error
+        history, step = _ascend(model, parameters, coordinates, labels, random, progress, after_epoch)
+    for name, value in parameters.items():
+        if not np.isfinite(value).all():
+            raise _diverged(f"{name} is not finite", step)
+    return parameters, history
+
+
+def _ascend(model, parameters, coordinates, labels, random, progress, after_epoch):
+    """Move the parameters in place, epoch by epoch; return the history and the number of steps."""
+    settings = model.settings
     optimiser = OPTIMISERS[settings.optimiser](
         {name: value for name, value in parameters.items() if name not in model.bound.fixed}
     )
@@ -66,8 +76,7 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
     total = sum(-(-count // size) for size in sizes)
     sampler = SAMPLERS[settings.sampling](labels)
     history, step, seconds = [], 0, 0.0
-    quietly = np.errstate(divide="ignore", over="ignore", invalid="ignore")
-    with one_blas_thread(), quietly, progress("train", total=total, unit="step") as bar:
+    with progress("train", total=total, unit="step") as bar:
         for epoch, size in enumerate(sizes):
             estimates, began = [], time.perf_counter()
             for rows in epoch_rows(count, size, random):
@@ -88,10 +97,7 @@ def train(coordinates, labels, inducing, settings, progress=silent, after_epoch=
             history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": round(seconds, 3)})
             if after_epoch is not None:
                 after_epoch(epoch + 1, parameters)
-    for name, value in parameters.items():
-        if not np.isfinite(value).all():
-            raise _diverged(f"{name} is not finite", step)
-    return parameters, history
+    return history, step
 
 
 def _diverged(reason, steps):

@@ -49,13 +49,13 @@ class _Optimiser:
             scalars = self._scalars(learning_rate, dtype)
             if isinstance(gradient, Rows):
                 values = np.ascontiguousarray(gradient.values, dtype)
-                starts, width = gradient.indices * (values.size // max(1, len(values))), values[:1].size
+                width = values[:1].size
+                starts = gradient.indices * width
             else:
                 order = "F" if arrays[0].flags.f_contiguous else "C"
                 arrays = [array.ravel(order) for array in arrays]
                 values = np.asarray(gradient, dtype, order=order).ravel(order)
-                # One stretch of all elements is as many of any length.
-                width = max(1, min(values.size, STRETCH))
+                width = STRETCH  # the last one is shorter
                 starts = np.arange(0, values.size, width)
             self._stretches([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
 

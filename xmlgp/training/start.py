@@ -34,17 +34,16 @@ def start(model, coordinates, labels, inducing, random):
         rows = np.arange(count)
         if count > NEWTON_POINTS:
             rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
+        prior, between = model.kernel.between_inducing(parameters)
         cross = np.empty((len(rows), len(inducing)), coordinates.dtype)
         for first in range(0, len(rows), CHUNK):
             chunk = slice(first, first + CHUNK)
             points = Points(*coordinates.rows(rows[chunk]))
-            covariances, _ = model.kernel.forward(parameters, points)
-            cross[chunk] = covariances.cross
+            cross[chunk], _, _ = model.kernel.with_points(points, between)
         weights, loadings = newton_start(
-            cross, covariances.inducing, labels[rows], parameters["bias"], model.settings.factors, count / len(rows)
+            cross, prior, labels[rows], parameters["bias"], model.settings.factors, count / len(rows)
         )
         found = loadings.shape[1]
-        mean = model.posterior.mean_of(weights, covariances.inducing)
-        parameters["posterior.mean"][:, :found] = mean
+        parameters["posterior.mean"][:, :found] = model.posterior.mean_of(weights, prior)
         parameters["loadings"][:, :found] = loadings
     return parameters
