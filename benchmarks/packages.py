@@ -1,0 +1,240 @@
+"""Data sets of real text from the index of a Debian archive: what a package is about, told from its description.
+
+    python benchmarks/packages.py --packages FILE --translation FILE FOLDER [--seed 0]
+
+The first FILE is a Packages file, such as `apt-cache dumpavail` prints, the second the archive's Translation-en, which
+has the descriptions; either may be packed by gzip, bzip2 or xz. Writes train.txt and test.txt of three sets in the
+repository's text format, and prints their sizes:
+
+    FOLDER/tags        descriptions and their debtags, such as role::program
+    FOLDER/shorttags   the first lines of descriptions, a few words, and the same tags
+    FOLDER/deps        descriptions and names, and the packages they depend on: many labels, most of them rare
+
+A feature is the count of a word in the text. Three quarters of the packages are for training, chosen by the seed; only
+words that two of them have and labels that one has count, and packages left without either are left out.
+"""
+
+import bz2
+import gzip
+import lzma
+import re
+import zlib
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import numpy as np
+
+from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.errors import DataFormatError, XmlgpError
+
+__all__ = ["collect", "read_index", "split"]
+
+#: How packed files begin; without any of these a file is taken for text.
+OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+
+#: What reading a damaged or truncated packed file raises.
+DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
+
+WORD = re.compile(r"[a-z][a-z0-9+]+")
+STOP_WORDS = {
+    "also", "an", "and", "are", "as", "at", "be", "by", "can", "for", "from", "has", "have", "if", "in",
+    "is", "it", "its", "not", "of", "on", "or", "that", "the", "this", "to", "which", "with", "you",
+}  # fmt: skip
+
+#: A facet with one value, `role::program`, or with several, `works-with::{text,image}`.
+TAG = re.compile(r"([^\s,{}]+::)(?:\{([^}]*)\}|([^\s,{}]+))")
+
+#: A dependency is `name (>= version)`, or several of these with bars between them, of which the first is the usual one.
+DEPENDENCY = re.compile(r"[^\s(:|,\[]+")
+
+#: The C library, on which every second package depends whatever it is about.
+EVERYWHERE = "libc6"
+
+#: Packages of `deps`: of a whole release about 20,000 others are named by so many.
+DEPENDENTS = 28_000
+
+TRAINING_SHARE = 0.75
+
+#: Training points that must have a word.
+WORD_POINTS = 2
+
+
+class Example(NamedTuple):
+    """A package as a data set sees it: its words, with repetitions, and its labels."""
+
+    words: list
+    labels: set
+
+
+def read_index(path):
+    """Yield the paragraphs of an index, each a mapping of the names of its fields to their text.
+
+    Parameters
+    ----------
+    path : str or Path
+        Text, or text packed by gzip, bzip2 or xz.
+
+    Raises
+    ------
+    DataFormatError
+        For a line that is no part of a field, with its number.
+    XmlgpError
+        Where the file is damaged or no text.
+    """
+    with open(path, "rb") as stream:
+        start = stream.read(max(map(len, OPENERS)))
+    opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), open)
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            yield from _paragraphs(lines, path)
+    except UnicodeDecodeError:
+        raise XmlgpError(f"{path}: this is no text, nor packed by gzip, bzip2 or xz") from None
+    except DAMAGED as error:
+        raise XmlgpError(f"{path}: cannot be read to its end ({error})") from error
+
+
+def _paragraphs(lines, path):
+    fields, name = {}, None
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            if fields:
+                yield fields
+            fields, name = {}, None
+        elif line[0] in " \t" and name:
+            fields[name] += line
+        else:
+            name, colon, text = line.partition(":")
+            if not colon or name != name.strip():
+                raise DataFormatError(path, number, "a field must be `Name: text`, with further lines indented")
+            fields[name] = text.lstrip(" ")
+    if fields:
+        yield fields
+
+
+def collect(packages, translations):
+    """Return the examples of each set (dict of str to list of Example), packages in alphabetical order.
+
+    Parameters
+    ----------
+    packages, translations : iterable of mapping
+        Paragraphs of the two files. Of a package that comes several times the first counts.
+    """
+    # A description is known by the hash of its text, for versions of a package differ in it.
+    descriptions = {
+        fields["Description-md5"].strip(): fields["Description-en"]
+        for fields in translations
+        if {"Description-md5", "Description-en"} <= fields.keys()
+    }
+    first = {}
+    for fields in packages:
+        if "Package" in fields:
+            first.setdefault(fields["Package"].strip(), fields)
+    sets = {"tags": [], "shorttags": [], "deps": []}
+    for name, fields in sorted(first.items()):
+        description = descriptions.get(fields.get("Description-md5", "").strip())
+        if description is None:
+            continue
+        words = _words(description)
+        if "Tag" in fields:
+            labels = _tags(fields["Tag"])
+            sets["tags"].append(Example(words, labels))
+            sets["shorttags"].append(Example(_words(description.partition("\n")[0]), labels))
+        if "Depends" in fields:
+            sets["deps"].append(Example(words + _words(name), _dependencies(fields["Depends"])))
+    return sets
+
+
+def _words(text):
+    return [word for word in WORD.findall(text.lower()) if word not in STOP_WORDS]
+
+
+def _tags(text):
+    return {facet + value.strip() for facet, several, one in TAG.findall(text) for value in (one or several).split(",")}
+
+
+def _dependencies(text):
+    firsts = (DEPENDENCY.search(clause) for clause in text.split(","))
+    return {first[0] for first in firsts if first} - {EVERYWHERE}
+
+
+def split(examples, random, limit=None):
+    """Return the training and the test set (`Dataset`) of some examples.
+
+    Parameters
+    ----------
+    examples : list of Example
+    random : numpy.random.Generator
+        Chooses which are for training.
+    limit : int, optional
+        Examples taken, at random where there are more.
+    """
+    order = random.permutation(len(examples))[:limit]
+    count = int(len(order) * TRAINING_SHARE)
+    parts = [[examples[i] for i in chosen] for chosen in (order[:count], order[count:])]
+    word_counts = Counter(word for example in parts[0] for word in set(example.words))
+    frequent = sorted(word for word, points in word_counts.items() if points >= WORD_POINTS)
+    known = sorted({label for example in parts[0] for label in example.labels})
+    features, labels = ({name: i for i, name in enumerate(names)} for names in (frequent, known))
+    return [_dataset(part, features, labels) for part in parts]
+
+
+def _dataset(examples, features, labels):
+    rows = [
+        (
+            sorted(Counter(features[word] for word in example.words if word in features).items()),
+            sorted(labels[label] for label in example.labels if label in labels),
+        )
+        for example in examples
+    ]
+    rows = [(counts, positives) for counts, positives in rows if counts and positives]
+    pairs = np.array([pair for counts, _ in rows for pair in counts], np.int32).reshape(-1, 2)
+    positives = np.array([label for _, row in rows for label in row], np.int32)
+    ends = np.cumsum([(0, 0), *((len(counts), len(row)) for counts, row in rows)], axis=0)
+    return Dataset(
+        as_csr(pairs[:, 1].astype(np.float32), pairs[:, 0], ends[:, 0], len(features)),
+        as_csr(None, positives, ends[:, 1], len(labels)),
+    )
+
+
+def write(packages, translation, folder, seed=0):
+    """Write the sets of two index files and print their sizes.
+
+    Raises
+    ------
+    XmlgpError
+        Where a file is malformed, or there are too few packages to learn from.
+    """
+    sets = collect(read_index(packages), read_index(translation))
+    print(f"{'set':12}{'N':>8}{'test':>8}{'D':>8}{'K':>8}{'words a point':>16}{'labels a point':>16}")
+    for name, examples in sets.items():
+        train, test = split(examples, np.random.default_rng(seed), DEPENDENTS if name == "deps" else None)
+        if not (train.N and test.N):
+            raise XmlgpError(f"{packages}: too few packages with a description in {translation} for {name}")
+        target = Path(folder, name)
+        target.mkdir(parents=True, exist_ok=True)
+        for part, dataset in ("train", train), ("test", test):
+            write_dataset(target / f"{part}.txt", dataset)
+        sizes = f"{train.N:8}{test.N:8}{train.D:8}{train.K:8}"
+        print(f"{name:12}{sizes}{train.features.nnz / train.N:16.1f}{train.labels.nnz / train.N:16.1f}", flush=True)
+
+
+_file = click.Path(exists=True, dir_okay=False)
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.option("--packages", required=True, type=_file, help="A Packages file.")
+@click.option("--translation", required=True, type=_file, help="A Translation-en file.")
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+def main(packages, translation, folder, seed):
+    try:
+        write(packages, translation, folder, seed)
+    except (OSError, XmlgpError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The sets of a made-up archive of a few packages."""
+
+import bz2
+import gzip
+import itertools
+import lzma
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from packages import Example, collect, main, read_index, split
+
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.errors import DataFormatError, XmlgpError
+
+PACKAGES = """\
+Package: viewer
+Description-md5: 1a
+Depends: libc6 (>= 2.34), libdraw1 (>= 1.0) | libdraw0, python3:any, libmap2[amd64]
+Tag: role::program, use::viewing,
+ works-with::{image,text}
+
+Package: libdraw1
+Description-md5: 2b
+Tag: role::shared-lib
+
+Package: viewer
+Description-md5: 2b
+Tag: role::documentation
+
+
+Package: silent
+Description-md5: 9f
+Tag: role::program
+"""
+
+TRANSLATION = """\
+Package: viewer
+Description-md5: 1a
+Description-en: Viewer of pictures
+ It is a viewer for C++ pictures.
+ .
+ And for maps.
+
+Package: libdraw1
+Description-md5: 2b
+Description-en: drawing library
+"""
+
+VIEWER = ["viewer", "pictures", "viewer", "c++", "pictures", "maps"]
+
+
+def index(tmp_path, text, name="index"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def archive(count):
+    """Return the index files of so many packages of two kinds, told apart by one word."""
+    kinds = [("sound", "audio player"), ("text", "word processor")]
+    packages, translation = [], []
+    for i in range(count):
+        kind, words = kinds[i % 2]
+        about = f"Package: p{i:02}\nDescription-md5: {i}\n"
+        packages.append(f"{about}Depends: lib{kind}\nTag: works-with::{kind}\n")
+        translation.append(f"{about}Description-en: {words}\n {words} number n{i}\n")
+    return "\n".join(packages), "\n".join(translation)
+
+
+def test_sets_of_an_index(tmp_path):
+    sets = collect(*(read_index(index(tmp_path, text, str(i))) for i, text in enumerate([PACKAGES, TRANSLATION])))
+    tags = {"role::program", "use::viewing", "works-with::image", "works-with::text"}
+    drawing = Example(["drawing", "library"], {"role::shared-lib"})
+    assert sets == {
+        "tags": [drawing, Example(VIEWER, tags)],
+        "shorttags": [drawing, Example(["viewer", "pictures"], tags)],
+        "deps": [Example([*VIEWER, "viewer"], {"libdraw1", "python3", "libmap2"})],
+    }
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
+def test_packed_files_are_read_as_plain_ones(tmp_path, pack):
+    packed = tmp_path / "packed"
+    packed.write_bytes(pack(PACKAGES.encode()))
+    assert list(read_index(packed)) == list(read_index(index(tmp_path, PACKAGES)))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
+def test_truncated_files_are_refused(tmp_path, pack):
+    packed = tmp_path / "packed"
+    packed.write_bytes(pack(PACKAGES.encode())[:-12])
+    with pytest.raises(XmlgpError, match="packed: cannot be read to its end"):
+        list(read_index(packed))
+
+
+def test_what_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "index.lz4"
+    path.write_bytes(b"\x04\x22\x4d\x18\xff\xfe")
+    with pytest.raises(XmlgpError, match="no text, nor packed"):
+        list(read_index(path))
+
+
+@pytest.mark.parametrize(("text", "line"), [(" indented\n", 1), ("Package: a\nno field\n", 2), ("A: b\n\n c\n", 3)])
+def test_malformed_lines_are_refused(tmp_path, text, line):
+    with pytest.raises(DataFormatError, match=f"index:{line}: a field must be"):
+        list(read_index(index(tmp_path, text)))
+
+
+def test_only_words_of_two_training_points_and_labels_of_one_count():
+    examples = [Example(["b", "a", "b", f"own{i}"], {"y", "x"}) for i in range(7)] + [Example(["a"], {"rare"})]
+    # With this seed the rare one is not for training.
+    seed = next(seed for seed in itertools.count() if np.random.default_rng(seed).permutation(8)[-1] == 7)
+    train, test = split(examples, np.random.default_rng(seed))
+    assert train.features.toarray().tolist() == [[1, 2]] * 6
+    assert train.labels.toarray().tolist() == [[True, True]] * 6
+    # Of the two others one has no label that occurs in training.
+    assert test.features.toarray().tolist() == [[1, 2]]
+    assert test.labels.toarray().tolist() == [[True, True]]
+
+
+def test_no_more_examples_than_the_limit():
+    train, test = split([Example(["a"], {"x"})] * 40, np.random.default_rng(0), limit=20)
+    assert (train.N, test.N) == (15, 5)
+
+
+def run(tmp_path, texts, *options):
+    files = [index(tmp_path, text, name) for name, text in zip(("packages", "translation"), texts, strict=True)]
+    arguments = ["--packages", files[0], "--translation", files[1], tmp_path / "out", *options]
+    return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def written(tmp_path):
+    return {path.relative_to(tmp_path): path.read_bytes() for path in sorted(tmp_path.glob("out/*/*.txt"))}
+
+
+def test_files_read_back_and_hang_on_the_seed_alone(tmp_path):
+    texts = archive(20)
+    result = run(tmp_path, texts)
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 4
+    for name, features in ("tags", 5), ("shorttags", 4), ("deps", 5):
+        train, test = (read_dataset(tmp_path / "out" / name / f"{part}.txt") for part in ("train", "test"))
+        sizes = train.N, test.N, train.D, train.K
+        assert sizes == (15, 5, features, 2)
+        # Features are in alphabetical order, audio first; labels too, sound first.
+        assert np.array_equal(train.features.toarray()[:, 0] > 0, train.labels.toarray()[:, 0])
+    files = written(tmp_path)
+    reversed_order = ["\n\n".join(reversed(text.strip().split("\n\n"))) + "\n" for text in texts]
+    run(tmp_path, reversed_order)
+    assert written(tmp_path) == files
+    run(tmp_path, texts, "--seed", "1")
+    assert written(tmp_path) != files
+
+
+@pytest.mark.parametrize("texts", [("", ""), (PACKAGES, TRANSLATION)], ids=["none", "two"])
+def test_too_few_packages_are_refused_in_one_sentence(tmp_path, texts):
+    result = run(tmp_path, texts)
+    assert result.exit_code == 1
+    assert "too few packages" in result.stderr
+    assert "Traceback" not in result.output
