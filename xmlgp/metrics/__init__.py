@@ -1,1 +1,1 @@
-"""The measures: precision, nDCG and their propensity-scored forms."""
+"""The measures: of rankings, of probabilities and of how certain a model is."""
