@@ -6,11 +6,15 @@ import click
 import numpy as np
 
 from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.cli.probabilities import check_probabilities, what_is_listed
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.selective import first_deviations, precision_by_certainty
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.progress import terminal_progress
 
@@ -42,10 +46,16 @@ class _Ranks(click.ParamType):
 @click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="The numbers of labels to look at.")
 @click.option("--propensity-a", type=click.FloatRange(min=0, min_open=True), help="A of the propensity model.")
 @click.option("--propensity-b", type=click.FloatRange(min=0, min_open=True), help="B of the propensity model.")
+@click.option(
+    "--calibration", is_flag=True, help="Also measure the probabilities that SCORES has: log loss, calibration error."
+)
+@click.option(
+    "--by-certainty", is_flag=True, help="Also P@k of the half of the points that is most certain, and of the other."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
-def evaluate(scores, data, train, ks, propensity_a, propensity_b, as_json, cache, quiet):
+def evaluate(scores, data, train, ks, propensity_a, propensity_b, calibration, by_certainty, as_json, cache, quiet):
     """Compare SCORES with the true labels in DATA.
 
     Prints P@k and nDCG@k in percent, with --train also their propensity-scored forms PSP@k and PSnDCG@k, as the Extreme
@@ -56,10 +66,18 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, as_json, cache
     A and B of the propensity model default to those of the catalogue's data set of the shape of the training data, else
     to 0.55 and 1.5.
 
+    --calibration is for probabilities. It adds their log loss, in nats a label, and ECE, the expected calibration error
+    in 15 bins, over all labels listed in SCORES, those of points without true labels too; predict -k all lists every
+    label. --by-certainty is for scores with standard deviations: P_certain@k is P@k of the half of the points that have
+    the lowest deviations of their first label, P_uncertain@k that of the other half, to which the middle one of an odd
+    number belongs. Equal deviations count in the order of the file.
+
     \b
-    Example:
+    Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
+      xmlgp predict models/bibtex data/bibtex -k all --output probability --with-std -o all.scores
+      xmlgp evaluate all.scores data/bibtex --calibration --by-certainty
     """
     if [scores, data, train].count("-") > 1:
         raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
@@ -67,7 +85,12 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, as_json, cache
         raise click.UsageError("--propensity-a and --propensity-b need --train.")
     progress = terminal_progress(quiet)
 
-    predicted = read_scores(scores, progress).matrix
+    read = read_scores(scores, progress)
+    if calibration:
+        check_probabilities(read, scores)
+    if by_certainty and read.std is None:
+        raise SettingsError(f"{scores} has no standard deviations; `xmlgp predict --with-std` writes them")
+    predicted = read.matrix
     longest = int(np.diff(predicted.indptr).max(initial=0))
     if ks[-1] > longest:
         note(f"{scores} has at most {longest} labels a point: for larger k the missing ones count as wrong", quiet)
@@ -80,6 +103,12 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, as_json, cache
     else:
         note("Without --train the propensity-scored measures are left out", quiet)
         measures = evaluate_ranking(predicted, labels, ks)
+    if by_certainty:
+        measures |= precision_by_certainty(predicted, labels, first_deviations(predicted, read.std), ks)
+    if calibration:
+        note(f"Log loss and ECE are over {what_is_listed(read)}", quiet)
+        measures["log_loss"] = log_loss(predicted, labels)
+        measures["ECE"] = expected_calibration_error(predicted, labels)
     click.echo(json.dumps(measures) if as_json else _table(measures, ks))
 
 
@@ -95,8 +124,12 @@ def _propensity_model(training_data, a, b):
 
 
 def _table(measures, ks):
-    """Lay out the measures, one a row."""
-    names = dict.fromkeys(name.split("@")[0] for name in measures)
-    rows = [["", *(f"@{k}" for k in ks)]] + [[name, *(f"{measures[f'{name}@{k}']:.2f}" for k in ks)] for name in names]
+    """Lay out the measures, one a row: those of each k in percent, then the others as they are."""
+    rows = [["", *(f"@{k}" for k in ks)]]
+    for name in dict.fromkeys(name.partition("@")[0] for name in measures):
+        single = measures.get(name)
+        cells = [f"{measures[f'{name}@{k}']:.2f}" for k in ks] if single is None else [f"{single:.5f}"]
+        rows.append([name, *cells])
+    first = max(len("PSnDCG"), *(len(name) for name, *_ in rows))
     width = max(len("100.00"), *(len(cell) for cell in rows[0]))
-    return "\n".join(f"{name:<6}" + "".join(f"  {cell:>{width}}" for cell in cells) for name, *cells in rows)
+    return "\n".join(f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell in cells) for name, *cells in rows)

@@ -38,6 +38,12 @@ class ReliabilityCurve(NamedTuple):
     confidence: np.ndarray
     frequency: np.ndarray
 
+    @property
+    def error(self):
+        """The expected calibration error, see `expected_calibration_error`."""
+        gaps = np.abs(self.frequency - self.confidence)
+        return float(np.nansum(self.count * gaps) / self.count.sum())
+
 
 def log_loss(probabilities, labels, unlisted=None):
     """Return the mean of −log p(y) over the entries.
@@ -128,9 +134,7 @@ def expected_calibration_error(probabilities, labels, bins=_BINS):
     SettingsError
         Where the shapes disagree, a number is no probability or there is no entry.
     """
-    curve = reliability_curve(probabilities, labels, bins)
-    gaps = np.abs(curve.frequency - curve.confidence)
-    return float(np.nansum(curve.count * gaps) / curve.count.sum())
+    return reliability_curve(probabilities, labels, bins).error
 
 
 def _losses(p, y):
