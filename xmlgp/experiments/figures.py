@@ -1,14 +1,24 @@
 """Figures, as PNG and PDF, drawn with Matplotlib (the extra `plot`)."""
 
+import itertools
+import textwrap
+from pathlib import Path
+
 import numpy as np
 
 from xmlgp.errors import XmlgpError
 from xmlgp.experiments.cells import read_cell
 
-__all__ = ["draw_bounds", "draw_experiment"]
+__all__ = ["draw_bounds", "draw_experiment", "draw_reliability"]
 
 #: Width of a panel in inches.
 PANEL = 4.2
+
+#: Markers that tell curves apart where they lie on each other.
+MARKERS = "osD^vPX"
+
+#: Characters of small print that fit beside each other into the legend above a panel.
+LEGEND_WIDTH = 64
 
 
 def draw_bounds(histories, out, title=""):
@@ -26,6 +36,43 @@ def draw_bounds(histories, out, title=""):
     for name, history in histories.items():
         _draw_line(axes[0], *_bounds(history), name, {})
     _finish(figure, axes, [title], "lower bound", [out])
+
+
+def draw_reliability(curves, out, title=""):
+    """Draw frequency against probability, beside the diagonal of the calibrated, and how many entries each bin has.
+
+    Parameters
+    ----------
+    curves : mapping of str to ReliabilityCurve
+        Name in the legend → bins of equal width.
+    out : path or binary file
+        File to write; its suffix chooses the format, PNG without one.
+    title : str
+    """
+    # The legend is above the panels, for curves may be anywhere, and a name as long as a path takes several lines.
+    names = [textwrap.fill(name, LEGEND_WIDTH) for name in curves]
+    figure = _figure(5, 7 + sum(0.18 + 0.16 * name.count("\n") for name in names))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    upper.plot([0, 1], [0, 1], "--", color="gray", linewidth=1, label="calibrated")
+    for name, curve, marker in zip(names, curves.values(), itertools.cycle(MARKERS), strict=False):
+        filled = curve.count > 0
+        edges = np.linspace(0, 1, len(curve.count) + 1)
+        style = {"marker": marker, "markersize": 4, "linewidth": 1.2}
+        (line,) = upper.plot(curve.confidence[filled], curve.frequency[filled], label=name, clip_on=False, **style)
+        # A bin without entries leaves a gap, for there is no logarithm of 0.
+        counts = np.where(filled, curve.count, np.nan)
+        lower.stairs(counts, edges, baseline=None, color=line.get_color(), linewidth=1.2)
+        lower.plot((edges[1:] + edges[:-1]) / 2, counts, marker, color=line.get_color(), markersize=3)
+    upper.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="frequency", title=title)
+    upper.set_xticks(np.linspace(0, 1, 6))
+    upper.set_yticks(np.linspace(0, 1, 6))
+    lower.set(yscale="log", xlabel="mean probability", ylabel="entries a bin")
+    lower.set_ylim(bottom=0.5)
+    for axis in (upper, lower):
+        axis.set_axisbelow(True)
+        axis.grid(color="0.9", linewidth=0.6)
+    figure.legend(*upper.get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
+    _save(figure, [out])
 
 
 def draw_experiment(experiment, results):
@@ -104,12 +151,16 @@ def _bounds(history):
     return [epoch["epoch"] for epoch in history], [epoch["bound"] for epoch in history]
 
 
-def _panels(count):
+def _figure(width, height):
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise XmlgpError("figures need Matplotlib: pip install 'xmlgp[plot]'") from None
-    figure = Figure(figsize=(PANEL * count, 3.4), layout="constrained")
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _panels(count):
+    figure = _figure(PANEL * count, 3.4)
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
@@ -121,5 +172,12 @@ def _finish(figure, axes, titles, label, files):
             axis.set_xlabel("epoch")
     if label:
         axes[0].set_ylabel(label)
+    _save(figure, files)
+
+
+def _save(figure, files):
     for file in files:
+        suffix = Path(file).suffix[1:] if isinstance(file, str | Path) else ""
+        if suffix and suffix.lower() not in figure.canvas.get_supported_filetypes():
+            raise XmlgpError(f"{file}: figures are written as png, pdf or svg, not as {suffix}")
         figure.savefig(file, dpi=150)

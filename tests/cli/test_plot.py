@@ -1,0 +1,89 @@
+"""`xmlgp plot reliability`: which files it takes, what it says of them, and how it fails."""
+
+import gzip
+
+import matplotlib.axes
+import pytest
+import sklearn.metrics
+
+from tests.cli.command import run, said, spawn
+
+# The point without a label counts as the others do.
+DATA = "3 2 3\n0,2 0:1\n1 1:0.5\n 0:1\n"
+ALL = "3 3\n0:0.9 1:0.8 2:0.7\n1:0.5 2:0.4 0:0.1\n0:0.6 1:0.3 2:0.2\n"
+TOP = "3 3\n0:0.9\n1:0.5 2:0.4\n\n"
+
+TRUTH = [1, 0, 1, 1, 0, 0, 0, 0, 0]
+PROBABILITIES = [0.9, 0.8, 0.7, 0.5, 0.4, 0.1, 0.6, 0.3, 0.2]
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    for name, content in {"test.txt": DATA, "all.scores": ALL, "top.scores": TOP}.items():
+        (tmp_path / name).write_text(content)
+
+
+@pytest.fixture
+def labels(monkeypatch):
+    """The labels of the lines drawn."""
+    found, plot = [], matplotlib.axes.Axes.plot
+
+    def record(axis, *arguments, **options):
+        found.append(options.get("label"))
+        return plot(axis, *arguments, **options)
+
+    monkeypatch.setattr(matplotlib.axes.Axes, "plot", record)
+    return found
+
+
+def test_one_file_becomes_one_curve_with_its_measures(tmp_path, labels):
+    result = run("plot", "reliability", "all.scores", "test.txt")
+    assert (result.exit_code, result.stdout) == (0, "reliability.png\n")
+    assert result.stderr.splitlines() == ["The curve of all.scores is over all 3 labels of each point"]
+    assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
+    loss = sklearn.metrics.log_loss(TRUTH, PROBABILITIES)
+    # Each is in a bin of its own, so each gap counts.
+    error = sum(abs(y - p) for y, p in zip(TRUTH, PROBABILITIES, strict=True)) / 9
+    assert [label for label in labels if label] == ["calibrated", f"all.scores: log loss {loss:.4f}, ECE {error:.4f}"]
+
+
+def test_some_files_become_some_curves(labels):
+    result = run("plot", "reliability", "all.scores", "top.scores", ".", "-o", "a.pdf")
+    assert (result.exit_code, result.stdout) == (0, "a.pdf\n")
+    assert "The curve of top.scores is over the 3 labels listed alone, at most 2 a point of 3" in result.stderr
+    assert [label.partition(":")[0] for label in labels if label] == ["calibrated", "all.scores", "top.scores"]
+    assert run("plot", "reliability", "top.scores", "test.txt", "-q").stderr == ""
+
+
+def test_streams_and_gzip(tmp_path):
+    (tmp_path / "all.scores.gz").write_bytes(gzip.compress(ALL.encode()))
+    piped = spawn("plot", "reliability", "all.scores.gz", "-", "test.txt", "-o", "-", input=TOP.encode())
+    assert piped.returncode == 0
+    assert piped.stdout.startswith(b"\x89PNG")
+    assert b"The curve of - is over the 3 labels" in piped.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("3 3\n0:-1.5\n\n\n", "b.scores has scores that are no probabilities from 0 to 1"),
+        ("3 3\n\n\n\n", "b.scores has no scores, so there is no probability to measure"),
+        ("2 3\n0:0.5\n\n", "b.scores: the probabilities are 2×3, the true labels 3×3"),
+        ("3 3\n0:x\n\n\n", "b.scores:2: label 0 has 'x' in place of a finite decimal number"),
+    ],
+)
+def test_what_is_no_curve_is_told_in_one_sentence(tmp_path, content, sentence):
+    (tmp_path / "b.scores").write_text(content)
+    told = said(run("plot", "reliability", "-q", "all.scores", "b.scores", "test.txt"))
+    assert told.startswith(sentence)
+    assert not (tmp_path / "reliability.png").exists()
+
+
+def test_wrong_use():
+    assert said(run("plot", "reliability", "-", "-"), status=2).startswith("Only one of SCORES and DATA")
+    assert "Missing argument" in said(run("plot", "reliability", "all.scores"), status=2)
+    assert said(run("plot", "reliability", "-q", "no.scores", "test.txt")) == "no.scores: No such file or directory"
+    told = said(run("plot", "reliability", "-q", "all.scores", "test.txt", "-o", "a.foo"))
+    assert told == "a.foo: figures are written as png, pdf or svg, not as foo"
