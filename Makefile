@@ -8,7 +8,7 @@ EPOCHS_SCALE ?= 1
 # The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them, EPOCHS_SCALE shortens them.
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
-BENCHMARKS = read recipes precision step time-to-precision prediction scaling negatives basis out-of-core
+BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -54,13 +54,16 @@ tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) ## the papers' tables and figures, on 
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
 
 benchmark-precision: $(VENV)/installed
 	$(BENCHMARK)/precision.py $(addprefix --data ,$(SETS))
+
+benchmark-probabilities: $(VENV)/installed
+	$(BENCHMARK)/probabilities.py $(SETS)
 
 benchmark-read: $(VENV)/installed
 	$(BENCHMARK)/read.py

@@ -1,0 +1,169 @@
+"""How good xmlgp's probabilities are, beside those of one-vs-rest logistic regression trained in the same run.
+
+    python benchmarks/probabilities.py DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--seeds 1]
+        [--strength C ...] [--json FILE]
+
+DATA is a folder with train.txt and test.txt, such as data/bibtex; one without them is left out, with a message. Log
+loss, in nats, and expected calibration error are over all labels of all test points; P@1 is in percent, `train s` is
+seconds of training from raw features in memory. `frequencies` gives each label the share of the training points that
+have it, the same for every point. Logistic regression is scikit-learn's with Liblinear, on rows of unit length, without
+and with the idf weights that xmlgp's default recipe has; labels of all training points or of none get the probability
+of the rule of succession.
+
+Then, who knows when he is right: P@1 of the half of the test points that is most certain, and of the other half. Of two
+points the more certain is the one whose first label has the lower standard deviation, of its utility or of its
+probability, or, for comparison, the higher probability.
+"""
+
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import harness
+import numpy as np
+import scipy.sparse as sp
+from peers import NEVER, OneVsRest
+from scipy.special import expit
+
+from xmlgp.metrics.calibration import expected_calibration_error, log_loss
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.selective import precision_by_certainty
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+
+
+class Certainty(NamedTuple):
+    """Scores, N×K, and by what their points are put in order, N, the most certain first."""
+
+    scores: np.ndarray
+    uncertainty: np.ndarray
+
+
+class Prediction(NamedTuple):
+    """Probabilities, N×K, seconds of training, and kinds of certainty by name."""
+
+    probabilities: np.ndarray
+    seconds: float
+    certainties: dict
+
+
+def of_first(scores, values):
+    """Return the value of the first label of each point, N."""
+    return np.take_along_axis(values, scores.argmax(axis=1, keepdims=True), axis=1)[:, 0]
+
+
+def by_probability(probabilities):
+    """Return certainty by the probability of the first label."""
+    return {"its probability": Certainty(probabilities, -of_first(probabilities, probabilities))}
+
+
+def predict_frequencies(train, test):
+    """Return each label's frequency for every point."""
+    share = (train.labels.sum(axis=0) + 1) / (train.N + 2)
+    return Prediction(np.tile(share, (test.N, 1)), 0.0, {})
+
+
+def predict_xmlgp(train, test, settings):
+    """Return the probabilities of a model trained with these settings."""
+    start = time.perf_counter()
+    model, _ = harness.fit(train, settings)
+    seconds = time.perf_counter() - start
+    predictor, certainties = Predictor(*model, test.D), {}
+    for output in OUTPUTS:
+        scores, deviations = predictor.score(test.features, output, with_std=True)
+        certainties[f"deviation of its {output}"] = Certainty(scores, of_first(scores, deviations))
+    probabilities = certainties["deviation of its probability"].scores
+    return Prediction(probabilities, seconds, certainties | by_probability(probabilities))
+
+
+def predict_logistic(train, test, strength, idf):
+    """Return the probabilities of a logistic regression for each label."""
+    start = time.perf_counter()
+    weights = inverse_document_frequency(train.features) if idf else None
+    peer = OneVsRest("linear_model", "LogisticRegression", C=strength, solver="liblinear", random_state=0)
+    peer.fit(weigh(train.features, weights, True).astype(peer.dtype), train.labels, None)
+    seconds = time.perf_counter() - start
+    # Certainty of what was never seen would cost 36 nats where it is wrong.
+    bias = np.where(np.abs(peer.bias) == abs(NEVER), np.sign(peer.bias) * np.log(train.N + 1), peer.bias)
+    probabilities = expit(weigh(test.features, weights, True) @ peer.weights + bias)
+    return Prediction(probabilities, seconds, by_probability(probabilities))
+
+
+def first_labels(scores):
+    """Return the first label of each point alone, as a csr_array."""
+    labels = scores.argmax(axis=1)
+    return sp.csr_array((of_first(scores, scores), labels, np.arange(len(labels) + 1)), scores.shape)
+
+
+def measure(prediction, labels):
+    """Return the measures of a prediction by name."""
+    probabilities = prediction.probabilities
+    certain = {
+        name: precision_by_certainty(first_labels(kind.scores), labels, kind.uncertainty, (1,))
+        for name, kind in prediction.certainties.items()
+    }
+    return {
+        "log_loss": log_loss(probabilities, labels),
+        "ECE": expected_calibration_error(probabilities, labels),
+        "P@1": evaluate_ranking(first_labels(probabilities), labels, (1,))["P@1"],
+        "train_s": prediction.seconds,
+        "by_certainty": certain,
+    }
+
+
+def compare(data, recipe, chosen, seeds, strengths):
+    """Print and return the measures of all models on a data set."""
+    train, test = harness.read_folder(data)
+    cases = {"frequencies": lambda: predict_frequencies(train, test)}
+    for seed in range(seeds):
+        settings = harness.resolve_settings(recipe, train, chosen | {"seed": seed})
+        cases[f"xmlgp, seed {seed}"] = lambda settings=settings: predict_xmlgp(train, test, settings)
+    for idf in (False, True):
+        for strength in strengths:
+            name = f"logistic C={strength:g}{', idf' if idf else ''}"
+            cases[name] = lambda strength=strength, idf=idf: predict_logistic(train, test, strength, idf)
+    harness.warm_up(settings)
+    results = {}
+    table = harness.Table({data.name: 24, "log loss": 12, "ECE": 12, "P@1": 10, "train s": 10})
+    for name, predict in cases.items():
+        result = results[name] = measure(predict(), test.labels)
+        table.row(name, result["log_loss"], result["ECE"], f"{result['P@1']:.2f}", f"{result['train_s']:.1f}")
+    print()
+    table = harness.Table({data.name: 24, "certain by": 28, "certain P@1": 14, "other P@1": 14})
+    for name, result in results.items():
+        for kind, found in result["by_certainty"].items():
+            table.row(name, kind, f"{found['P_certain@1']:.2f}", f"{found['P_uncertain@1']:.2f}")
+    print()
+    return results
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--recipe", default="default", show_default=True)
+@harness.set_option
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Trainings of xmlgp.")
+@click.option(
+    "--strength",
+    "strengths",
+    type=click.FloatRange(min=0, min_open=True),
+    multiple=True,
+    # The best in precision on Bibtex (benchmarks/peers.py), and scikit-learn's own.
+    default=[4, 1],
+    show_default=True,
+    help="C of logistic regression: the inverse strength of its regulariser.",
+)
+@harness.json_option
+def main(folders, recipe, chosen, seeds, strengths, as_json):
+    results = {}
+    for data in folders:
+        if all((data / name).is_file() for name in ("train.txt", "test.txt")):
+            results[data.name] = compare(data, recipe, chosen, seeds, strengths)
+        else:
+            print(f"{data} is left out: it has no train.txt and test.txt", file=sys.stderr)
+    harness.write_json(as_json, results)
+
+
+if __name__ == "__main__":
+    main()
