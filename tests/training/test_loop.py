@@ -15,7 +15,7 @@ from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.progress import silent
 from xmlgp.settings import Settings
-from xmlgp.training.loop import train
+from xmlgp.training.loop import Verdict, train
 from xmlgp.training.minibatches import make_batch
 from xmlgp.training.start import start
 
@@ -26,12 +26,12 @@ SMALL = {
 }  # fmt: skip
 
 
-def run(dataset, progress=silent, **chosen):
+def run(dataset, progress=silent, after_epoch=None, **chosen):
     """Preprocess and train; return settings, coordinates, start of the inducing inputs, parameters, history."""
     settings = Settings(**SMALL | chosen)
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress)
+    parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress, after_epoch)
     return settings, coordinates, preprocessed.inducing, parameters, history
 
 
@@ -192,23 +192,75 @@ def test_history():
     assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
 
 
-def test_every_step_is_reported():
-    reports, totals = [], []
+def recorder():
+    """A progress, with what it was told: label, total and unit, then steps and facts."""
+    told = []
 
     class Bar:
         def update(self, count=1, **facts):
-            reports.append(facts)
+            told.append((count, facts))
 
     @contextlib.contextmanager
     def progress(label, total=None, unit="it"):
-        totals.append((label, total, unit))
+        told.append((label, total, unit))
         yield Bar()
 
+    return progress, told
+
+
+def test_every_step_is_reported():
+    progress, told = recorder()
     # 40 points in batches of at most 4, 8 and 16.
     run(small_dataset(), progress, epochs=3, batch_size_first=4)
-    assert totals == [("train", 10 + 5 + 3, "step")]
-    assert [facts["epoch"] for facts in reports] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
-    assert all(float(facts["bound"]) < 0 for facts in reports)
+    assert told[0] == ("train", 10 + 5 + 3, "step")
+    assert [count for count, _ in told[1:]] == [1] * 18
+    assert [facts["epoch"] for _, facts in told[1:]] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
+    assert all(float(facts["bound"]) < 0 for _, facts in told[1:])
+
+
+def test_measures_join_the_history_and_are_shown_from_then_on():
+    progress, told = recorder()
+    seen = []
+
+    def after_epoch(epoch, parameters):
+        seen.append((epoch, parameters["bias"].copy()))
+        return Verdict({"P@1": 10.0 * epoch}) if epoch != 2 else None
+
+    *_, parameters, history = run(small_dataset(), progress, after_epoch, epochs=4, batch_size=20)
+    assert [epoch for epoch, _ in seen] == [1, 2, 3, 4]
+    assert not np.array_equal(seen[2][1], seen[3][1])
+    np.testing.assert_array_equal(seen[3][1], parameters["bias"])
+    assert [entry.get("P@1") for entry in history] == [10, None, 30, 40]
+    assert all({"epoch", "bound", "seconds"} <= set(entry) for entry in history)
+    assert [facts.get("P@1") for _, facts in told[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
+
+
+@pytest.mark.parametrize("last", [1, 3, 5])
+def test_a_verdict_ends_training_and_the_bar_ends_full(last):
+    progress, told = recorder()
+    seen = {}
+
+    def after_epoch(epoch, parameters):
+        seen[epoch] = {name: value.copy() for name, value in parameters.items()}
+        return Verdict({"P@1": 50.0}, stop=epoch == last)
+
+    dataset = small_dataset()
+    *_, parameters, history = run(dataset, progress, after_epoch, epochs=5)
+    assert [entry["epoch"] for entry in history] == list(seen) == list(range(1, last + 1))
+    assert sum(count for count, _ in told[1:]) == told[0][1] == 15
+    count, facts = told[-1]
+    assert (count, facts["epoch"], facts["P@1"]) == (15 - 3 * last, f"{last}/5", "50")
+    # Up to there it is the training that would have gone on.
+    watched = []
+
+    def watch(epoch, parameters):
+        watched.append(parameters["loadings"].copy())
+
+    run(dataset, silent, watch, epochs=5)
+    assert len(watched) == 5
+    np.testing.assert_array_equal(parameters["loadings"], watched[last - 1])
+    for name, value in parameters.items():
+        np.testing.assert_array_equal(value, seen[last][name])
 
 
 @pytest.mark.parametrize(
