@@ -1,0 +1,94 @@
+"""Systems solved in blocks against SciPy's solution in one piece."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from xmlgp import threads
+from xmlgp.linear_algebra import cholesky
+from xmlgp.linear_algebra.cholesky import solve_positive
+
+
+@pytest.fixture(autouse=True)
+def _single_threaded():
+    """One thread of linear algebra: idle threads of two BLAS libraries spin at each other."""
+    with threads.one_blas_thread():
+        yield
+
+
+@pytest.fixture(params=[1, 3])
+def cores(request, monkeypatch):
+    """So many cores."""
+    monkeypatch.setattr(threads, "core_count", lambda: request.param)
+    threads._pool.cache_clear()
+    yield
+    threads._pool.cache_clear()
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(cholesky, "BLOCK", 4)
+    monkeypatch.setattr(cholesky, "COLUMNS", 2)
+
+
+def problem(size, columns=3, dtype=np.float64):
+    random = np.random.default_rng(size)
+    root = random.normal(size=(size, size + 2))
+    matrix = (root @ root.T / (size + 2) + 0.1 * np.eye(size)).astype(dtype)
+    return matrix, random.normal(size=(size, columns)).astype(dtype)
+
+
+def lower_only(matrix):
+    """A copy whose upper triangle must not be read."""
+    matrix = matrix.copy()
+    matrix[np.triu_indices(len(matrix), 1)] = np.nan
+    return matrix
+
+
+@pytest.mark.usefixtures("cores", "small_blocks")
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 7, 8, 9, 30])
+@pytest.mark.parametrize("columns", [0, 1, 2, 3, 5])
+def test_solution(size, columns):
+    matrix, right = problem(size, columns)
+    solution = right.copy()
+    assert solve_positive(lower_only(matrix), solution)
+    if size:
+        expected = scipy.linalg.solve(matrix, right, assume_a="pos")
+        np.testing.assert_allclose(solution, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("size", [cholesky.BLOCK - 1, cholesky.BLOCK, cholesky.BLOCK + 1, 2 * cholesky.BLOCK + 70])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_solution_in_blocks_of_true_size(size, dtype, order):
+    matrix, right = problem(size, cholesky.COLUMNS + 1, dtype)
+    solution = np.array(right, order=order)
+    assert solve_positive(lower_only(matrix), solution)
+    assert solution.dtype == dtype
+    tolerance = 1e-3 if dtype == np.float32 else 1e-11
+    expected = scipy.linalg.solve(matrix.astype(float), right.astype(float), assume_a="pos")
+    np.testing.assert_allclose(solution, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_the_number_of_cores_changes_nothing(monkeypatch):
+    matrix, right = problem(700, 150, np.float32)
+    solutions = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
+        threads._pool.cache_clear()
+        solutions.append(right.copy())
+        solve_positive(matrix.copy(), solutions[-1])
+    threads._pool.cache_clear()
+    np.testing.assert_array_equal(solutions[0], solutions[1])
+    np.testing.assert_array_equal(solutions[0], solutions[2])
+
+
+@pytest.mark.usefixtures("cores", "small_blocks")
+@pytest.mark.parametrize("place", [0, 3, 4, 9])
+@pytest.mark.parametrize("spoiled", [-1.0, 0.0, np.nan])
+def test_what_has_no_factor_is_told(place, spoiled):
+    matrix, right = problem(10)
+    matrix[place, place] = spoiled
+    kept = right.copy()
+    assert not solve_positive(matrix, kept)
+    np.testing.assert_array_equal(kept, right)
