@@ -167,3 +167,55 @@ def test_rows_of_zeros(dense_limit, size):
     values, residual = Coordinates(features, basis, np.float32, dense_limit).rows(np.array([2, 1]))
     assert not dense(values).any()
     assert not residual.any()
+
+
+@LIMITS
+@DTYPES
+@pytest.mark.parametrize("size", [None, 6])
+@pytest.mark.parametrize("density", [0.05, 0.25])
+@pytest.mark.parametrize("rows", [ROWS, slice(None), slice(5, 9), np.array([], int)], ids=str)
+def test_weighted_features(dense_limit, dtype, size, density, rows):
+    features = small_features(density=density)
+    weigh_ours = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
+    expected = weigh_ours(features)
+    basis = None if size is None else truncated_svd_basis(expected, size, 0)
+    found = Coordinates(features, basis, dtype, dense_limit, weigh_ours).weighted(rows)
+    # They are sparse, and of all features, whatever the coordinates are.
+    assert isinstance(found, sp.csr_array)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.toarray(), expected.toarray()[rows])
+
+
+def test_weighted_features_that_are_kept_are_not_weighed_again():
+    calls = []
+
+    def weigh_ours(rows):
+        calls.append(rows.shape[0])
+        return weigh(rows, None, unit=True)
+
+    features = small_features(density=0.05)
+    Coordinates(features, None, np.float32, DENSE_LIMIT, weigh_ours).weighted(ROWS)
+    assert calls == [40]
+    calls.clear()
+    # Out of core only those asked for are read.
+    Coordinates(features, None, np.float32, 0, weigh_ours).weighted(ROWS)
+    assert calls == [4]
+
+
+@LIMITS
+@pytest.mark.parametrize("size", [None, 6])
+@pytest.mark.parametrize("density", [0.05, 0.25])
+def test_some_points_are_as_if_there_were_no_others(dense_limit, size, density):
+    features = small_features(density=density)
+    weigh_ours = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
+    basis = None if size is None else truncated_svd_basis(weigh_ours(features), size, 0)
+    chosen = np.array([7, 3, 39, 0, 11, 12])
+    selected = Coordinates(features, basis, np.float64, dense_limit, weigh_ours).select(chosen)
+    alone = Coordinates(features[chosen], basis, np.float64, dense_limit, weigh_ours)
+    assert len(selected) == len(alone) == 6
+    assert selected.dtype == alone.dtype
+    for rows in (np.array([4, 0, 0, 5]), slice(None), slice(2, 4), np.array([], int)):
+        for found, expected in zip(selected.rows(rows), alone.rows(rows), strict=True):
+            np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-12, atol=1e-14)
+        np.testing.assert_array_equal(selected.weighted(rows).toarray(), alone.weighted(rows).toarray())
+    assert len(Coordinates(features, basis, np.float64, dense_limit, weigh_ours).select(np.array([], int))) == 0

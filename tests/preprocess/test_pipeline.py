@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
 
 from tests.problems import small_features
 from xmlgp.errors import SettingsError
@@ -22,24 +24,38 @@ SMALL = {"basis_size": 6, "inducing_count": 5}
 
 @pytest.mark.parametrize("start", ["kmeans", "rows"])
 @pytest.mark.parametrize("inducing", ["subspace", "free"])
-@pytest.mark.parametrize("weighting", ["idf", "unit", "none"])
+@pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
 def test_parts(weighting, inducing, start):
     features = small_features()
     result = preprocess(
         features, Settings(weighting=weighting, inducing=inducing, inducing_start=start, seed=3, **SMALL)
     )
-    idf = inverse_document_frequency(features) if weighting == "idf" else None
-    weighted = weigh(features, idf, weighting != "none")
+    idf = inverse_document_frequency(features)
+    idf = {"root-idf": np.sqrt(idf), "idf": idf}.get(weighting)
+    weighted = weigh(features, idf, weighting != "none", weighting == "root-idf")
     expected_basis = truncated_svd_basis(weighted, 6, 3) if inducing == "subspace" else None
     coordinates = weighted.toarray() if expected_basis is None else weighted @ expected_basis.T
 
-    assert result.unit == (weighting != "none")
-    for found, expected in (result.idf, idf), (result.basis, expected_basis):
+    assert result.weighting[1:] == (weighting != "none", weighting == "root-idf")
+    np.testing.assert_array_equal(result.weigh(features).toarray(), weighted.toarray())
+    for found, expected in (result.weighting.idf, idf), (result.basis, expected_basis):
         assert (found is None) == (expected is None)
         if found is not None:
             np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(result.inducing, start_inducing(coordinates, 5, start, 3), atol=1e-5)
     np.testing.assert_allclose(result.coordinates(features, np.float64).all(), coordinates, atol=1e-5)
+
+
+def test_the_default_weights_features_by_scikit_learns_frequencies_once_in_inner_products():
+    features = small_features()
+    result = preprocess(features, Settings(**SMALL))
+    idf = TfidfTransformer().fit(features).idf_
+    np.testing.assert_allclose(result.weighting.idf**2, idf, rtol=1e-6)
+    assert result.weighting.idf.dtype == np.float32
+    # New points are weighed by the frequencies of the training points.
+    new = small_features(N=5, seed=4)
+    expected = normalize(np.log1p(new.toarray()) * np.sqrt(idf))
+    np.testing.assert_allclose(result.weigh(new).toarray(), expected, rtol=1e-5)
 
 
 def test_sizes_are_cut_to_the_data():

@@ -11,7 +11,8 @@ from sklearn.preprocessing import normalize
 
 from tests.problems import STEADY, small_features
 from xmlgp.preprocess import weighting as module
-from xmlgp.preprocess.weighting import inverse_document_frequency, row_chunks, weigh
+from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
+from xmlgp.settings import Settings, fields
 
 FLOAT32 = np.finfo(np.float32)
 
@@ -42,6 +43,47 @@ def test_new_points_are_weighed_by_the_frequencies_of_the_training_points():
     expected = TfidfTransformer().fit(train).transform(new)
     weighted = weigh(new, inverse_document_frequency(train), unit=True)
     np.testing.assert_allclose(weighted.toarray(), expected.toarray(), rtol=1e-6)
+
+
+def test_logarithms_and_roots_of_idf_are_those_by_hand():
+    train, new = small_features(seed=1), small_features(N=9, seed=2)
+    idf = TfidfTransformer().fit(train).idf_
+    expected = normalize(np.log1p(new.toarray()) * np.sqrt(idf))
+    found = weigh(new, *Weighting.named("root-idf", np.sqrt(inverse_document_frequency(train))))
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-5)
+    assert found.dtype == np.float32
+
+
+def test_logarithms_go_with_scikit_learns_sublinear_counts():
+    # Where scikit-learn has 1 + log(count), it is log(1 + x) of x = e·count − 1.
+    counts = small_features(seed=3)
+    counts.data = np.ceil(counts.data)
+    assert counts.data.max() > 3
+    features = counts.copy()
+    features.data = (np.e * counts.data - 1).astype(np.float32)
+    expected = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
+    found = weigh(features, inverse_document_frequency(features), unit=True, logarithm=True)
+    np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-5)
+
+
+def test_logarithms_keep_the_sign():
+    values = np.array([[-3, 0, 2], [0.5, -1e30, 0], [0, 0, -1e-30]], np.float32)
+    found = weigh(sp.csr_array(values), None, unit=False, logarithm=True).toarray()
+    np.testing.assert_allclose(found, np.sign(values) * np.log1p(np.abs(values.astype(float))), rtol=1e-6)
+    mirrored = weigh(sp.csr_array(-values), None, unit=False, logarithm=True).toarray()
+    np.testing.assert_array_equal(mirrored, -found)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "logarithm"),
+    [("root-idf", True, True), ("idf", True, False), ("unit", True, False), ("none", False, False)],
+)
+def test_what_the_names_of_weightings_stand_for(name, unit, logarithm):
+    idf = np.ones(3) if name in IDF_WEIGHTINGS else None
+    assert Weighting.named(name, idf) == (idf, unit, logarithm)
+    (spec,) = (spec for spec in fields() if spec.name == "weighting")
+    assert name in spec.metadata["choices"]
+    assert Settings().weighting == "root-idf"
 
 
 def test_unit_rows_are_those_of_scikit_learn():
@@ -90,6 +132,11 @@ def test_the_size_of_chunks_does_not_matter(monkeypatch, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     np.testing.assert_array_equal(inverse_document_frequency(features), idf)
     np.testing.assert_array_equal(weigh(features, idf, unit=True).data, expected.data)
+    monkeypatch.undo()
+    whole = weigh(features, idf, unit=True, logarithm=True).data
+    assert (whole != expected.data).any()
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    np.testing.assert_array_equal(weigh(features, idf, unit=True, logarithm=True).data, whole)
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 100])
@@ -114,10 +161,13 @@ magnitudes = st.floats(float(FLOAT32.smallest_subnormal), float(FLOAT32.max), wi
 
 
 @STEADY
-@given(arrays(np.float32, (3, 4), elements=st.one_of(st.just(0.0), magnitudes, magnitudes.map(lambda x: -x))))
-def test_unit_rows_at_any_magnitude(values):
+@given(
+    arrays(np.float32, (3, 4), elements=st.one_of(st.just(0.0), magnitudes, magnitudes.map(lambda x: -x))),
+    st.booleans(),
+)
+def test_unit_rows_at_any_magnitude(values, logarithm):
     features = sp.csr_array(values)
-    weighted = weigh(features, inverse_document_frequency(features), unit=True).toarray()
+    weighted = weigh(features, inverse_document_frequency(features), unit=True, logarithm=logarithm).toarray()
     assert np.isfinite(weighted).all()
     np.testing.assert_allclose(np.linalg.norm(weighted.astype(float), axis=1), (values != 0).any(axis=1), rtol=1e-6)
     np.testing.assert_array_equal(np.sign(weighted) * np.sign(values) >= 0, True)

@@ -5,7 +5,7 @@ import numpy as np
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.weighting import row_chunks
 
-__all__ = ["DENSE_LIMIT", "Coordinates"]
+__all__ = ["DENSE_LIMIT", "Coordinates", "Selected"]
 
 #: Bytes that the coordinates of all points may take in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
@@ -40,11 +40,14 @@ class Coordinates:
     ----------
     dimension : int
         R or D.
+    feature_count : int
+        D.
     """
 
     def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None):
         self._features, self._weigh = features, weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
+        self.feature_count = features.shape[1]
         self.dimension = features.shape[1] if basis is None else len(basis)
         self.dtype = np.dtype(dtype)
         N, D = features.shape
@@ -55,6 +58,10 @@ class Coordinates:
 
     def __len__(self):
         return self._features.shape[0]
+
+    def select(self, rows):
+        """Return the same of some points only (`Selected`), without a copy."""
+        return Selected(self, rows)
 
     @property
     def row_bytes(self):
@@ -76,6 +83,12 @@ class Coordinates:
             return values[rows], residual[rows]
         return self._compute(self._features[rows])
 
+    def weighted(self, rows):
+        """Return the weighted features, B×D (csr_array), of some rows in their order."""
+        if self._kept and not self._dense:
+            return self._kept[0][rows]
+        return self._weigh(self._features[rows]).astype(self.dtype, copy=False)
+
     def _all(self):
         if not self._dense:
             return self._compute(self._features)
@@ -94,3 +107,35 @@ class Coordinates:
         norms = np.asarray(features.multiply(features).sum(axis=1)).ravel()
         # Rounding can leave a point inside the subspace slightly less than nothing.
         return values, np.maximum(norms - np.einsum("nr,nr->n", values, values), 0).astype(self.dtype)
+
+
+class Selected:
+    """Some points of `Coordinates`, as if there were no others.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    chosen : ndarray of int
+        Their rows.
+
+    Attributes
+    ----------
+    dtype : dtype
+    feature_count : int
+        D.
+    """
+
+    def __init__(self, coordinates, chosen):
+        self._coordinates, self._chosen = coordinates, chosen
+        self.dtype, self.feature_count = coordinates.dtype, coordinates.feature_count
+
+    def __len__(self):
+        return len(self._chosen)
+
+    def rows(self, rows):
+        """Return coordinates and residual squared norms of some rows in their order."""
+        return self._coordinates.rows(self._chosen[rows])
+
+    def weighted(self, rows):
+        """Return the weighted features of some rows in their order."""
+        return self._coordinates.weighted(self._chosen[rows])

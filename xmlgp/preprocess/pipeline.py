@@ -1,6 +1,5 @@
 """Preprocessing from features to the arrays that training starts from."""
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import LEADING, candidates, start_inducing
-from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, weigh
 from xmlgp.progress import silent
 
 __all__ = ["Preprocessed", "preprocess"]
@@ -20,25 +19,24 @@ class Preprocessed(NamedTuple):
 
     Attributes
     ----------
-    idf : ndarray, D, or None
-        Feature weights.
-    unit : bool
-        Whether rows are scaled to unit length.
+    weighting : Weighting
     basis : ndarray, R×D, or None
         X̃, the transpose of a C-contiguous array; None for free inducing inputs.
     inducing : ndarray, M×R or M×D
         The start of A or Z.
     """
 
-    idf: np.ndarray | None
-    unit: bool
+    weighting: Weighting
     basis: np.ndarray | None
     inducing: np.ndarray
 
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
-        weighing = functools.partial(weigh, idf=self.idf, unit=self.unit)
-        return Coordinates(features, self.basis, dtype, weigh=weighing, **options)
+        return Coordinates(features, self.basis, dtype, weigh=self.weigh, **options)
+
+    def weigh(self, features):
+        """Return weighted features, N×D."""
+        return weigh(features, *self.weighting)
 
 
 def preprocess(features, settings, progress=silent):
@@ -59,8 +57,12 @@ def preprocess(features, settings, progress=silent):
     """
     if not features.nnz:
         raise SettingsError("there is nothing to learn from: no training point has a feature")
-    idf = inverse_document_frequency(features) if settings.weighting == "idf" else None
-    weighted = weigh(features, idf, settings.weighting != "none")
+    idf = inverse_document_frequency(features) if settings.weighting in IDF_WEIGHTINGS else None
+    if settings.weighting == "root-idf":
+        # Inner products then weight each feature by its inverse document frequency once, not twice.
+        idf = np.sqrt(idf)
+    weighting = Weighting.named(settings.weighting, idf)
+    weighted = weigh(features, *weighting)
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
@@ -70,4 +72,4 @@ def preprocess(features, settings, progress=silent):
     values, _ = coordinates.rows(rows)
     start, seed = settings.inducing_start, settings.seed
     inducing = start_inducing(values, settings.inducing_count, start, seed, leading, progress)
-    return Preprocessed(idf, settings.weighting != "none", basis, inducing)
+    return Preprocessed(weighting, basis, inducing)

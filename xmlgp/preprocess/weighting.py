@@ -1,9 +1,14 @@
-"""Feature weighting: inverse document frequencies and rows of unit length."""
+"""Feature weighting: logarithms of values, inverse document frequencies and rows of unit length."""
+
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["inverse_document_frequency", "row_chunks", "weigh"]
+__all__ = ["IDF_WEIGHTINGS", "Weighting", "inverse_document_frequency", "row_chunks", "weigh"]
+
+#: Values of the setting `weighting` that weight features by inverse document frequency.
+IDF_WEIGHTINGS = ("root-idf", "idf")
 
 #: Stored elements that are worked on at a time: temporary arrays of double precision stay in a core's cache.
 CHUNK = 1 << 16
@@ -44,23 +49,44 @@ def inverse_document_frequency(features):
     return (np.log((1 + features.shape[0]) / (1 + counts)) + 1).astype(np.float32)
 
 
-def weigh(features, idf, unit):
+class Weighting(NamedTuple):
+    """How features are weighted.
+
+    Attributes
+    ----------
+    idf : ndarray, D, or None
+        Weight of each feature.
+    unit : bool
+        Scale each row to unit length; rows of zeros stay.
+    logarithm : bool
+        Put sign(x) log(1 + |x|) in place of x first: the tenth occurrence of a word says less than the first.
+    """
+
+    idf: np.ndarray | None
+    unit: bool
+    logarithm: bool = False
+
+    @classmethod
+    def named(cls, name, idf):
+        """Return what a value of the setting `weighting` stands for, given the weights of features where it has any."""
+        return cls(idf, name != "none", name == "root-idf")
+
+
+def weigh(features, idf, unit, logarithm=False):
     """Return weighted features.
 
     Parameters
     ----------
     features : csr_array, N×D
-    idf : ndarray, D, or None
-        Weight of each feature.
-    unit : bool
-        Scale each row to unit length; rows of zeros stay.
+    idf, unit, logarithm
+        As in `Weighting`.
 
     Returns
     -------
     csr_array, N×D
         float32, sharing the index arrays of `features`; its elements as well where there is nothing to do.
     """
-    if idf is None and not unit and features.dtype == np.float32:
+    if idf is None and not unit and not logarithm and features.dtype == np.float32:
         return features
     weighted = np.empty(features.nnz, np.float32)
     for rows in row_chunks(features, CHUNK):
@@ -68,6 +94,8 @@ def weigh(features, idf, unit):
         part = slice(ends[0], ends[-1])
         # In double precision, where neither weights nor squares of single precision numbers overflow.
         values = features.data[part].astype(np.float64)
+        if logarithm:
+            values = np.copysign(np.log1p(np.abs(values)), values)
         if idf is not None:
             values *= idf[features.indices[part]]
         if unit:
