@@ -9,10 +9,11 @@ import scipy.sparse as sp
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.factors import Pairs, Rows
 from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.products import Points
 
-N, Q, K, M, P = 7, 5, 6, 4, 3
+N, Q, K, M, P, D = 7, 5, 6, 4, 3, 8
 KERNELS = [("linear",), ("se",), ("se", "linear")]
 
 
@@ -47,21 +48,50 @@ def sampled(labels, random, count=2):
     return Pairs(np.array(indptr), np.array(columns), np.array(positive), np.array(weight))
 
 
-COMBINATIONS = list(itertools.product(KERNELS, [False, True], POSTERIORS, ["dense", "sparse"], ["all", "sampled"]))
+def label_weights(random):
+    """Weights of every label but one on some features, of which there are more than coordinates, and those of points.
+
+    One point has no feature, and one feature is neither a point's nor a label's.
+    """
+    chosen = random.random((K, D)) < 0.5
+    chosen[2], chosen[:, 4] = False, False
+    columns = np.nonzero(chosen)[1].astype(np.int32)
+    parameters = {
+        "label_weights.indptr": np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]),
+        "label_weights.features": columns,
+        "label_weights.mean": random.normal(0, 0.7, len(columns)),
+        "label_weights.log_variance": random.normal(-2, 0.3, len(columns)),
+        "label_weights.log_prior": random.normal(0, 0.5, D),
+    }
+    features = 0.5 * random.random((N, D)) * (random.random((N, D)) < 0.5)
+    features[1], features[:, 4] = 0, 0
+    return parameters, sp.csr_array(features)
 
 
-@pytest.mark.parametrize(("terms", "ard", "posterior", "coordinates", "negatives"), COMBINATIONS)
-def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives):
+def written_out(value, gradients):
+    """The same with gradients of some labels as those of all."""
+    return value, {name: g.toarray(K) if isinstance(g, Rows) else g for name, g in gradients.items()}
+
+
+COMBINATIONS = list(
+    itertools.product(KERNELS, [False, True], POSTERIORS, ["dense", "sparse"], ["all", "sampled"], [False, True])
+)
+
+
+@pytest.mark.parametrize(("terms", "ard", "posterior", "coordinates", "negatives", "own"), COMBINATIONS)
+def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, own):
     kernel, parameters, points, labels = problem(terms, ard, posterior, coordinates)
+    weights, features = label_weights(np.random.default_rng(2)) if own else ({}, None)
+    parameters |= weights
     pairs = sampled(labels, np.random.default_rng(1)) if negatives == "sampled" else None
     # Small variances and many nodes: the quadrature of the derivative is then the derivative of the quadrature.
     bound = Bound(kernel, POSTERIORS[posterior], nodes=40)
-    batch = Batch(points, labels, pairs, scale=1.7)
+    batch = Batch(points, labels, pairs, 1.7, features)
     _, gradients = bound.value_and_gradients(parameters, batch)
-    assert gradients.keys() == parameters.keys()
+    # Where weights are is no matter of degree.
+    assert gradients.keys() == parameters.keys() - LABEL_WEIGHTS_FIXED
     step = 1e-5
-    for name, gradient in gradients.items():
-        gradient = gradient.toarray(K) if isinstance(gradient, Rows) else gradient
+    for name, gradient in written_out(None, gradients)[1].items():
         assert gradient.shape == parameters[name].shape
         numeric = np.zeros_like(gradient)
         for index in np.ndindex(gradient.shape):
@@ -77,17 +107,22 @@ def test_gradients_agree_with_central_differences(terms, ard, posterior, coordin
         np.testing.assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max(), err_msg=name)
 
 
+@pytest.mark.parametrize("own", [False, True], ids=["", "own"])
+@pytest.mark.parametrize("negatives", ["all", "sampled"])
 @pytest.mark.parametrize("posterior", POSTERIORS)
-def test_preconditioned_directions_lead_upwards(posterior):
+def test_preconditioned_directions_lead_upwards(posterior, negatives, own):
     kernel, parameters, points, labels = problem(("linear",), False, posterior)
+    weights, features = label_weights(np.random.default_rng(2)) if own else ({}, None)
+    parameters |= weights
     bound = Bound(kernel, POSTERIORS[posterior])
-    batch = Batch(points, labels, None, scale=1.0)
-    value, gradients = bound.value_and_gradients(parameters, batch)
-    _, directions = bound.value_and_gradients(parameters, batch, for_step=True)
+    pairs = sampled(labels, np.random.default_rng(1)) if negatives == "sampled" else None
+    batch = Batch(points, labels, pairs, 1.0, features)
+    value, gradients = written_out(*bound.value_and_gradients(parameters, batch))
+    _, directions = written_out(*bound.value_and_gradients(parameters, batch, for_step=True))
     for name, gradient in gradients.items():
         assert np.vdot(gradient, directions[name]) > 0, name
     # Expectations of a step may err by 1e-4.
     changed = [n for n, g in gradients.items() if np.abs(g - directions[n]).max() > 1e-2 * np.abs(g).max()]
     assert changed == ["posterior.mean"]
-    moved = {name: value + 1e-4 * directions[name] for name, value in parameters.items()}
+    moved = parameters | {name: parameters[name] + 1e-4 * direction for name, direction in directions.items()}
     assert bound.value_and_gradients(moved, batch)[0] > value

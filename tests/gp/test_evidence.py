@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import log_expit, roots_hermitenorm
 
 from tests.gp.reference import (
     KERNELS,
@@ -120,6 +122,77 @@ def test_optimal_bounds_are_near_the_evidence_and_in_order(points, factors, grid
         assert optimum["shared-diagonal"] == pytest.approx(optimum["diagonal"], abs=1e-9)
     # With Z = X the optimal covariance is (K⁻¹ + Λ⁻¹)⁻¹, Λ diagonal: the full posterior gains nothing.
     assert optimum["cholesky"] == pytest.approx(optimum["diagonal"], abs=1e-5)
+
+
+def weights_problem(seed, points, apart, prior_variance=None):
+    """Two labels whose utilities are b + W x: the loadings are zero, and q(u) is p(u).
+
+    The first has weights on two features, the second on one of them. Where they are apart, no point has both.
+    """
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(points, 2))
+    if apart:
+        features[np.arange(points), random.integers(2, size=points)] = 0
+    inducing = np.array([[1.0, 2.0]])
+    kernel, parameters = random_parameters(random, ("linear",), False, "cholesky", inducing, 1, LABELS)
+    covariance = scikit_covariances(("linear",), parameters, inducing, inducing)[1]
+    parameters |= {
+        "loadings": np.zeros((LABELS, 1)),
+        "posterior.mean": np.zeros((1, 1)),
+        "posterior.factor": np.log(covariance)[None] / 2,
+        "label_weights.indptr": np.array([0, 2, 3]),
+        "label_weights.features": np.array([0, 1, 0], np.int32),
+        "label_weights.mean": random.normal(size=3),
+        "label_weights.log_variance": random.normal(size=3),
+        "label_weights.log_prior": random.uniform(-1, 1, 2) if prior_variance is None else np.log([prior_variance] * 2),
+    }
+    labels = random_labels(random, points, LABELS, 0.5)
+    coordinates = Points(random.normal(size=(points, DIMENSION)), np.zeros(points))
+    fixed = parameters.keys() - {"label_weights.mean", "label_weights.log_variance"}
+    bound = Bound(kernel, POSTERIORS["cholesky"], fixed, NODES)
+    return bound, parameters, Batch(coordinates, labels, None, 1.0, sp.csr_array(features))
+
+
+def weights_evidence(parameters, batch, nodes=100):
+    """log p(Y) by a tensor grid of quadrature nodes over the weights of one label at a time."""
+    z, w = roots_hermitenorm(nodes)
+    grid, log_weights = np.stack(np.meshgrid(z, z)), np.add.outer(np.log(w / w.sum()), np.log(w / w.sum()))
+    weights = grid * np.exp(parameters["label_weights.log_prior"] / 2)[:, None, None]
+    features, signs = batch.features.toarray(), np.where(batch.labels.toarray(), 1, -1)
+    total = 0
+    for k, own in enumerate([[0, 1], [0]]):
+        utilities = np.einsum("id,dst->ist", features[:, own], weights[own]) + parameters["bias"][k]
+        log_likelihoods = log_expit(signs[:, k, None, None] * utilities).sum(axis=0)
+        total += np.logaddexp.reduce((log_weights + log_likelihoods).ravel())
+    return total
+
+
+APART = pytest.mark.parametrize("apart", [True, False], ids=["apart", "together"])
+
+
+@APART
+def test_bound_with_label_weights_is_below_the_evidence(apart):
+    @STEADY
+    @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
+    def check(seed, points):
+        bound, parameters, batch = weights_problem(seed, points, apart)
+        evidence = weights_evidence(parameters, batch)
+        assert evidence == pytest.approx(weights_evidence(parameters, batch, 90), abs=1e-5)
+        assert value_of(bound, parameters, batch) <= evidence + 1e-5
+
+    check()
+
+
+@APART
+@pytest.mark.parametrize("seed", range(3))
+def test_optimal_label_weights_are_near_the_evidence(apart, seed):
+    # So narrow a prior leaves the posterior nearly normal.
+    bound, parameters, batch = weights_problem(seed, 8, apart, prior_variance=0.1)
+    start, evidence = value_of(bound, parameters, batch), weights_evidence(parameters, batch)
+    optimum = value_of(bound, maximised(bound, parameters, batch), batch)
+    assert start < evidence - 1
+    # Where points have both features, weights that are independent are farther from those that are not.
+    assert evidence - (1e-3 if apart else 0.05) <= optimum <= evidence + 1e-6
 
 
 @EVERY_POSTERIOR

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.gp.reference import pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
@@ -27,7 +28,8 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
         points, labels = Points(*(values[rows] for values in whole.points)), whole.labels[rows]
         positives = labels.toarray()
         choices = [None] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
-        batches = [Batch(points, labels, pairs, N / size) for pairs in choices]
+        features = None if whole.features is None else whole.features[rows]
+        batches = [Batch(points, labels, pairs, N / size, features) for pairs in choices]
         # Points differ in the number of samples that there are: each minibatch has a mean of its own.
         minibatches.append(mean([written_out(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
     return mean(minibatches)
@@ -43,9 +45,26 @@ def mean(estimates):
     return np.mean(values), {name: np.mean([each[name] for each in gradients], axis=0) for name in gradients[0]}
 
 
+def with_label_weights(random, parameters, batch):
+    """The same with weights of every label but one on features that may differ from the coordinates."""
+    chosen = random.random((K, D)) < 0.6
+    chosen[3] = False
+    columns = np.nonzero(chosen)[1].astype(np.int32)
+    weights = {
+        "label_weights.indptr": np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]),
+        "label_weights.features": columns,
+        "label_weights.mean": random.normal(size=len(columns)),
+        "label_weights.log_variance": random.normal(size=len(columns)),
+        "label_weights.log_prior": random.normal(size=D),
+    }
+    features = sp.csr_array(random.normal(size=(N, D)) * (random.random((N, D)) < 0.7))
+    return parameters | weights, batch._replace(features=features)
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["", "own"])
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize(("size", "negatives"), [(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
-def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives):
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, own):
     random = np.random.default_rng(9)
     kernel, parameters = random_parameters(
         random, ("se", "linear"), True, posterior, random.normal(size=(M, D)), factors=P, labels=K
@@ -55,6 +74,8 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, neg
     positives = labels.toarray()
     positives[0], positives[1], positives[2] = True, [True, True, True, True, False], False
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
+    if own:
+        parameters, whole = with_label_weights(random, parameters, whole)
     bound = Bound(kernel, POSTERIORS[posterior])
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from xmlgp.gp import factors
 from xmlgp.gp.expectations import DEFAULT_NODES
 from xmlgp.gp.factors import Pairs, Rows
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
 from xmlgp.gp.products import Points, Products
 from xmlgp.threads import begin
 
@@ -26,18 +27,21 @@ class Batch(NamedTuple):
         Positives and sampled negatives; None for all negatives.
     scale : float
         N / |B|.
+    features : csr_array, B×D, or None
+        X, weighted; needed where labels have weights of their own.
     """
 
     points: Points
     labels: sp.csr_array
     pairs: Pairs | None
     scale: float
+    features: sp.csr_array | None = None
 
 
 class Bound:
-    """A lower bound on log p(Y): F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)].
+    """A lower bound on log p(Y): F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] − KL[q(W) ‖ p(W)].
 
-    Source: [S] (20) and (23), [L] (11).
+    The last term and its part of f where labels have weights of their own. Source: [S] (20) and (23), [L] (11).
 
     Parameters
     ----------
@@ -52,7 +56,7 @@ class Bound:
     def __init__(self, kernel, posterior, fixed=(), nodes=DEFAULT_NODES):
         self.kernel = kernel
         self.posterior = posterior
-        self.fixed = frozenset(fixed)
+        self.fixed = LABEL_WEIGHTS_FIXED.union(fixed)
         self.nodes = nodes
 
     def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
@@ -61,7 +65,8 @@ class Bound:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P) and `bias` (b, K).
+            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P), `bias` (b, K), and where labels have
+            weights of their own `label_weights.*`.
         batch : Batch
         value_needed : bool
             Without the value, None is returned in its place and the step is cheaper.
@@ -91,12 +96,15 @@ class Bound:
         covariances = Products(cross, prior, variances)
         moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared and prepared())
         loadings, bias = parameters["loadings"], parameters["bias"]
+        own = None
+        if "label_weights.mean" in parameters:
+            own = WeightedPoints(LabelWeights(parameters), batch.features)
+            own.prepare_gradients()
+        options = (self.nodes, value_needed, for_step, own)
         if batch.pairs is None:
-            likelihood = factors.all_labels(moments, loadings, bias, batch.labels, self.nodes, value_needed, for_step)
+            likelihood = factors.all_labels(moments, loadings, bias, batch.labels, *options)
         else:
-            likelihood = factors.sampled_labels(
-                moments, loadings, bias, batch.pairs, self.nodes, value_needed, for_step
-            )
+            likelihood = factors.sampled_labels(moments, loadings, bias, batch.pairs, *options)
         data, d_moments, gradients = likelihood
 
         scale = float(batch.scale)
@@ -107,6 +115,10 @@ class Bound:
             d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
         gradients |= d_posterior | d_kernel
+        if own is not None:
+            gradients |= own.weights.gradients(scale, own.by_mean, own.by_variance)
+            if value_needed:
+                kl = kl + own.weights.kl()
         gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
         value = None if data is None else scale * data - float(kl)
         return value, gradients

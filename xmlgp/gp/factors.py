@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp import expectations
+from xmlgp.gp.label_weights import PairsByLabel
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -90,7 +91,7 @@ def utility_moments(moments, loadings, bias):
     return mean, moments.variance @ squares.T
 
 
-def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, economical=False):
+def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, economical=False, own=None):
     """Return the expected log likelihood over all labels and its gradients.
 
     Labels are taken in blocks, so that memory grows with B + K and not with B·K.
@@ -111,6 +112,8 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, econom
         Without the value a step saves the costlier half of the quadrature.
     economical : bool
         See `expectations.logistic_gradients`.
+    own : WeightedPoints, optional
+        Weights of the labels' own and the points, where utilities have that part; keeps its gradients.
 
     Returns
     -------
@@ -138,12 +141,16 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, econom
             first, last = by_label.indptr[[start, stop]]
             phi, here = loadings[start:stop], (by_label.indices[first:last], positives[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
+            if own is not None:
+                own.add(start, mean, variance)
             if value_needed:
                 values[block] = float(mean[here].sum(dtype=np.float64))
                 values[block] -= float(expectations.softplus(mean, variance, nodes).sum(dtype=np.float64))
             # In place: from here on the gradients by mean and variance, of the sign of −E log(1 + e^f).
             expectations.logistic_gradients(mean, variance, nodes, economical, out=(mean, variance))
             mean[here] -= 1
+            if own is not None:
+                own.collect(start, mean, variance, sign=-1)
             d_loadings[start:stop] = _loadings_gradient(mean, variance, moments, phi, total)
             d_bias[start:stop] = mean.sum(axis=0)
         by_moments[core] = total
@@ -169,14 +176,14 @@ def _loadings_gradient(d_mean, d_variance, moments, loadings, d_moments):
     return d_mean.T @ moments.mean + 2 * by_squares * loadings
 
 
-def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, economical=False):
+def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, economical=False, own=None):
     """Return the expected log likelihood over positives and sampled negatives, and its gradients.
 
     Its mean over samples is that of `all_labels` ([S] (23) without N/|B|).
 
     Parameters
     ----------
-    moments, loadings, bias, nodes, value_needed, economical
+    moments, loadings, bias, nodes, value_needed, economical, own
         As in `all_labels`.
     pairs : Pairs
         Positives and sampled negatives.
@@ -189,6 +196,9 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     indptr, columns, positive, weight = pairs
     used, columns, phi, widths = _in_use(moments, loadings, columns)
     mean, variance = _pair_moments(moments, phi, widths, bias[used], indptr, columns)
+    if own is not None:
+        by_label = PairsByLabel.of(indptr, used, columns)
+        own.add_pairs(by_label, mean, variance)
     value = None
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
@@ -197,6 +207,8 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     d_mean *= -weight
     d_variance *= -weight
     d_mean += positive
+    if own is not None:
+        own.collect_pairs(by_label, d_mean, d_variance)
     shape = (len(indptr) - 1, len(used))
     by_mean = sp.csr_array((d_mean, columns, indptr), shape=shape)
     by_variance = sp.csr_array((d_variance, columns, indptr), shape=shape)

@@ -1,11 +1,14 @@
 """The whole model: which kernel and posterior its settings name, its parameters, its predictive moments."""
 
 import numpy as np
+import scipy.sparse as sp
 
+from xmlgp.gp import regression
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.factors import utility_moments
+from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights, WeightedPoints
+from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
 from xmlgp.linear_algebra import dense
 
 __all__ = ["MLGPF", "Predictive"]
@@ -26,6 +29,8 @@ class MLGPF:
         self.settings = settings
         self.kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.posterior = POSTERIORS[settings.posterior]
+        #: Multiples of the learning rate by parameter name, where not 1.
+        self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), settings.nodes)
 
     def initial(self, inducing, labels, random):
@@ -64,14 +69,16 @@ class MLGPF:
         parameters["bias"] = np.log(counts / (point_count + 1 - counts)).astype(dtype)
         return parameters
 
-    def predictive(self, parameters):
-        """Return what gives the mean and variance of q(f_ik) at any points (`Predictive`).
+    def predictive(self, parameters, feature_count=None):
+        """Return what gives the mean and variance of utilities at any points (`Predictive`).
 
         Parameters
         ----------
         parameters : mapping of str to ndarray
+        feature_count : int, optional
+            D; needed where `parameters` hold a regression.
         """
-        return Predictive(self, parameters)
+        return Predictive(self, parameters, feature_count)
 
 
 class Predictive:
@@ -81,14 +88,26 @@ class Predictive:
     ----------
     model : MLGPF
     parameters : mapping of str to ndarray
+    feature_count : int, optional
+        D; needed where `parameters` hold a regression.
     """
 
-    def __init__(self, model, parameters):
+    def __init__(self, model, parameters, feature_count=None):
         self._model = model
         self._parameters = parameters
         prior, self._between = model.kernel.between_inducing(parameters)
         self._prepared = model.posterior.prepare(parameters, prior)
         self._weights = model.posterior.weights(self._prepared)
+        #: Weights of the labels' own (`LabelWeights`), or None.
+        self.label_weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
+        #: Whether there is regression on all training points, with which utilities are pooled.
+        self.has_regression = "regression.weights" in parameters
+        if self.has_regression:
+            indptr, indices, values, weights = (
+                parameters[f"regression.{name}"] for name in ("indptr", "indices", "values", "weights")
+            )
+            points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, feature_count))
+            self._regression = regression.Regression(points, weights)
 
     def latent(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
@@ -105,6 +124,61 @@ class Predictive:
         """Return T, R×P or D×P, with which means are C T for points of coordinates C; None without a linear kernel."""
         return self._model.kernel.linear_map(self._parameters, self._weights)
 
-    def __call__(self, points):
-        """Return mean and variance of q(f_ik), both B×K, at points (`Points`) ([S] A.3)."""
-        return utility_moments(self.latent(points), self._parameters["loadings"], self._parameters["bias"])
+    def weighted_points(self, features):
+        """Return the `WeightedPoints` of weighted features, B×D; None where labels have no weights of their own."""
+        return None if self.label_weights is None else WeightedPoints(self.label_weights, features)
+
+    def regressed(self, features):
+        """Return the latent functions of the regression, B×S, at weighted features, B×D; None without a regression."""
+        return self._regression.latent(features) if self.has_regression else None
+
+    def pool(self, latent, labels, mean, variance=None):
+        """Pool the moments of utilities of some labels, B×L, with what the regression predicts, in place.
+
+        Parameters
+        ----------
+        latent : ndarray, B×S, or None
+            As `regressed` returns them.
+        labels : slice
+            Which those L are.
+        mean, variance : ndarray, B×L
+            Of q(f).
+        """
+        if latent is not None:
+            predicted = latent @ self._parameters["regression.loadings"][labels].T
+            predicted += self._parameters["regression.mean"][labels]
+            regression.pool(predicted, mean, variance)
+
+    def pool_pairs(self, latent, indptr, labels, mean, variance):
+        """Do the same to the moments of pairs, E; see `pair_moments`."""
+        if latent is not None:
+            certain = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
+            shared = self._parameters["regression.loadings"], self._parameters["regression.mean"]
+            predicted, _ = pair_moments(certain, *shared, indptr, labels)
+            regression.pool(predicted, mean, variance)
+
+    def mean(self, points, features=None):
+        """Return the mean of utilities alone, B×K; see `__call__`."""
+        mean = self.latent_mean(points) @ self._parameters["loadings"].T
+        mean += self._parameters["bias"]
+        self._add_all(features, mean)
+        return mean
+
+    def __call__(self, points, features=None):
+        """Return mean and variance of utilities, both B×K ([S] A.3, and `gp.regression.pool` where that applies).
+
+        Parameters
+        ----------
+        points : Points
+        features : csr_array, B×D, optional
+            X, weighted, of the same points; needed where labels have weights of their own, or with a regression.
+        """
+        mean, variance = utility_moments(self.latent(points), self._parameters["loadings"], self._parameters["bias"])
+        self._add_all(features, mean, variance)
+        return mean, variance
+
+    def _add_all(self, features, mean, variance=None):
+        own = self.weighted_points(features)
+        if own is not None:
+            own.add(0, mean, variance)
+        self.pool(self.regressed(features), slice(None), mean, variance)

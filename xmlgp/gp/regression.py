@@ -11,6 +11,7 @@ import threading
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logit
 
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import dense, sparse
@@ -19,13 +20,17 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.progress import silent
 from xmlgp.threads import one_blas_thread, run
 
-__all__ = ["LENGTHSCALE", "NOISE", "Regressed", "Regression", "regress"]
+__all__ = ["LENGTHSCALE", "NOISE", "Regressed", "Regression", "fits", "pool", "regress"]
 
 #: ℓ, for points of unit length.
 LENGTHSCALE = 0.7
 
 #: Variance of the noise, where that of the kernel is one.
 NOISE = 0.5
+
+#: What predictions are moved away from 0 and 1 by: least squares know of neither, and of labels hardly possible
+#: nothing at all. Of 0.001 to 0.01 the one of least log loss on validation points of Bibtex and Delicious.
+DOUBT = 0.003
 
 #: Labels up to which their Gram matrix is formed: eigenvectors of more take longer than the randomised method.
 GRAM_LIMIT = 2000
@@ -101,6 +106,42 @@ def regress(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, progre
     return Regressed(weights, loadings, mean)
 
 
+def fits(parameters, feature_count, label_count):
+    """Return whether the arrays of a regression, as a file has them, fit each other and the model: loops trust them.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        `regression.indptr`, `regression.indices` and `regression.values` of X, and `Regressed` by its names; nothing
+        of it may be there as well.
+    feature_count, label_count : int
+        D and K.
+    """
+    arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
+    if not arrays:
+        return True
+    if arrays.keys() != {"indptr", "indices", "values", *Regressed._fields}:
+        return False
+    indptr, indices, values = (arrays[name] for name in ("indptr", "indices", "values"))
+    weights, loadings, mean = (arrays[name] for name in Regressed._fields)
+    return bool(
+        indptr.dtype == np.int64
+        and indices.dtype == np.int32
+        and all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean))
+        and weights.ndim == 2
+        and indptr.shape == (len(weights) + 1,)
+        and indices.ndim == 1
+        and indptr[0] == 0
+        and indptr[-1] == len(indices)
+        # Not by differences, which overflow.
+        and (indptr[:-1] <= indptr[1:]).all()
+        and (not len(indices) or (indices.min() >= 0 and indices.max() < feature_count))
+        and values.shape == indices.shape
+        and loadings.shape == (label_count, weights.shape[1])
+        and mean.shape == (label_count,)
+    )
+
+
 class Regression:
     """Regression on the labels, ready to predict.
 
@@ -141,6 +182,25 @@ class Regression:
         with one_blas_thread():
             run(functools.partial(chunk, start) for start in range(0, count, ROWS))
         return out
+
+
+def pool(regressed, mean, variance=None):
+    """Replace the moments of utilities f by those of ½ f + ½ log(g/(1 − g)), the logarithmic pool of f and regression.
+
+    Parameters
+    ----------
+    regressed : ndarray
+        Predictions of the regression; overwritten by g, which they are within [0, 1], moved inwards by `DOUBT`.
+    mean, variance : ndarray of the same shape
+        Of q(f); changed in place. Variances may be left out.
+    """
+    np.clip(regressed, 0, 1, out=regressed)
+    regressed += DOUBT
+    regressed /= 1 + 2 * DOUBT
+    mean += logit(regressed)
+    mean *= 0.5
+    if variance is not None:
+        variance *= 0.25
 
 
 class _Kernel:

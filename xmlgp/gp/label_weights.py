@@ -1,0 +1,418 @@
+"""Weights of each label on its own features: f = Φ h + b + W x, for what few labels share.
+
+Φ h has rank P. A label of few points has little say in it; here it has weights of its own, on the features that its
+training points have. Their posterior is Gaussian and independent, q(w_kd) = N(m_kd, v_kd); their prior is N(0, τ_d),
+its variance learned for each feature within the bound: words that say nothing about any label lose their weight.
+"""
+
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.threads import core_count, in_parts, run
+
+__all__ = [
+    "LABEL_WEIGHTS_FIXED",
+    "LABEL_WEIGHTS_RATE",
+    "WEIGHTS_LIMIT",
+    "LabelWeights",
+    "PairsByLabel",
+    "WeightedPoints",
+    "fits",
+    "initial_label_weights",
+    "own_features",
+    "useful",
+]
+
+#: Parameters that say where weights are and are not optimised.
+LABEL_WEIGHTS_FIXED = frozenset({"label_weights.indptr", "label_weights.features"})
+
+#: Multiple of the learning rate for means of weights: those of a label of few points have a long way to go from zero,
+#: in the few minibatches that have such a point.
+LABEL_WEIGHTS_RATE = 10.0
+
+#: Features for each latent function from which on labels get weights of their own: with fewer, Φ h has all directions
+#: that matter, and on validation points of Delicious (D=500, P=100) weights beside it do harm.
+FEATURES_A_FACTOR = 10
+
+#: Weights that a model may have; beyond it each label keeps those features that its points have most of.
+WEIGHTS_LIMIT = 30_000_000
+
+#: Start of the prior variances τ.
+PRIOR_VARIANCE = 4.0
+
+#: Labels whose own features are found at a time.
+LABELS_AT_A_TIME = 4096
+
+#: Elements that are worth a thread.
+GRAIN = 1 << 16
+
+#: Parts in which the labels of pairs are shared out.
+PIECES = 32
+
+
+def useful(feature_count, factor_count):
+    """Return whether labels should have weights of their own, given D and P."""
+    return feature_count >= FEATURES_A_FACTOR * factor_count
+
+
+def own_features(features, labels, limit=WEIGHTS_LIMIT):
+    """Return which features the points of each label have.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X, weighted.
+    labels : csr_array, N×K
+        Y.
+    limit : int
+        Most weights of all labels together, where every label has at least one: labels of more features than others
+        lose first those of least total value over their points.
+
+    Returns
+    -------
+    indptr : ndarray of int64, K+1
+        Features of label k are `features[indptr[k]:indptr[k + 1]]`.
+    features : ndarray of int32
+        In ascending order, label by label.
+    """
+    by_label = labels.T.tocsr().astype(np.float32)
+    magnitudes = sp.csr_array((np.abs(features.data), features.indices, features.indptr), shape=features.shape)
+
+    def blocks():
+        for start in range(0, by_label.shape[0], LABELS_AT_A_TIME):
+            yield by_label[start : start + LABELS_AT_A_TIME] @ magnitudes
+
+    lengths = [np.diff(block.indptr) for block in blocks()]
+    lengths = np.concatenate(lengths) if lengths else np.zeros(0, int)
+    most = _most_each(lengths, limit)
+    found = [_strongest(block, most) for block in blocks()]
+    indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)
+    return indptr, np.concatenate(found) if found else np.zeros(0, np.int32)
+
+
+def _most_each(lengths, limit):
+    """Return the greatest m with Σ_k min(length_k, m) ≤ limit, at least 1."""
+    if lengths.sum() <= limit:
+        return int(lengths.max(initial=1))
+    low, high = 1, int(lengths.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if np.minimum(lengths, middle).sum() <= limit else (low, middle - 1)
+    return low
+
+
+def _strongest(totals, most):
+    """Return the features of greatest value in each row, at most so many, in ascending order."""
+    rows = np.repeat(np.arange(totals.shape[0]), np.diff(totals.indptr))
+    if len(rows) and np.diff(totals.indptr).max() > most:
+        order = np.lexsort((totals.indices, -totals.data, rows))
+        kept = order[np.arange(len(rows)) - totals.indptr[rows] < most]
+        rows, columns = rows[kept], totals.indices[kept]
+    else:
+        columns = totals.indices
+    return columns[np.lexsort((columns, rows))].astype(np.int32)
+
+
+def fits(parameters, feature_count, label_count):
+    """Return whether the arrays of weights, as a file has them, fit each other and the model: loops trust them.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        See `initial_label_weights`; nothing of it may be there as well.
+    feature_count, label_count : int
+        D and K.
+    """
+    arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("label_weights.")}
+    if not arrays:
+        return True
+    if arrays.keys() != {"indptr", "features", "mean", "log_variance", "log_prior"}:
+        return False
+    indptr, features, *values = (arrays[name] for name in ("indptr", "features", "mean", "log_variance", "log_prior"))
+    return bool(
+        indptr.dtype == np.int64
+        and features.dtype == np.int32
+        and values[0].dtype in (np.float32, np.float64)
+        and all(array.dtype == values[0].dtype for array in values)
+        and indptr.shape == (label_count + 1,)
+        and features.ndim == 1
+        and indptr[0] == 0
+        and indptr[-1] == len(features)
+        # Not by differences, which overflow.
+        and (indptr[:-1] <= indptr[1:]).all()
+        and (not len(features) or (features.min() >= 0 and features.max() < feature_count))
+        and [array.shape for array in values] == [features.shape, features.shape, (feature_count,)]
+    )
+
+
+def initial_label_weights(features, labels, bias, dtype):
+    """Return parameters to start from: means of zero, and variances as of one Newton step from f = b.
+
+    v_kd = 1 / (1/τ_d + π_k (1 − π_k) Σ_i x_id²) with π = σ(b) and τ_d = `PRIOR_VARIANCE`.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X, weighted.
+    labels : csr_array, N×K
+        Y.
+    bias : ndarray, K
+        b.
+    dtype : dtype
+
+    Returns
+    -------
+    dict of str to ndarray
+        `label_weights.indptr` and `label_weights.features`, where the weights are (see `own_features`);
+        `label_weights.mean` and `label_weights.log_variance`, m and log v of each; `label_weights.log_prior`, log τ, D.
+    """
+    indptr, columns = own_features(features, labels)
+    squares = np.bincount(features.indices, np.square(features.data, dtype=np.float64), features.shape[1])
+    probability = expit(bias.astype(np.float64))
+    curvature = np.repeat(probability * (1 - probability), np.diff(indptr))
+    curvature *= squares[columns]
+    return {
+        "label_weights.indptr": indptr,
+        "label_weights.features": columns,
+        "label_weights.mean": np.zeros(len(columns), dtype),
+        "label_weights.log_variance": -np.log(1 / PRIOR_VARIANCE + curvature).astype(dtype),
+        "label_weights.log_prior": np.full(features.shape[1], np.log(PRIOR_VARIANCE), dtype),
+    }
+
+
+class LabelWeights:
+    """q(W) with mean m and variance v of each weight.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        See `initial_label_weights`.
+    """
+
+    def __init__(self, parameters):
+        self.indptr, self.features, self.mean, self._log_variance, self._log_prior = (
+            parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
+        )
+        self.variance = np.empty_like(self.mean)
+        in_parts(lambda i, j: np.exp(self._log_variance[i:j], out=self.variance[i:j]), len(self.mean), GRAIN)
+
+    def kl(self):
+        """Return KL[q(W) ‖ p(W)] = ½ Σ_kd ((m_kd² + v_kd)/τ_d − 1 − log v_kd + log τ_d)."""
+        inverse = np.exp(-self._log_prior)
+        total = 0.0
+        for start in range(0, len(self.mean), GRAIN):
+            part = slice(start, start + GRAIN)
+            columns = self.features[part]
+            terms = (np.square(self.mean[part]) + self.variance[part]) * inverse[columns] - 1
+            terms += self._log_prior[columns] - self._log_variance[part]
+            total += terms.sum(dtype=np.float64)
+        return 0.5 * total
+
+    def gradients(self, scale, by_mean, by_variance):
+        """Return the gradients of `scale` times the expected log likelihood less the KL divergence.
+
+        Parameters
+        ----------
+        scale : float
+        by_mean, by_variance : ndarray
+            Of the expected log likelihood by m and v; they are overwritten.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By the names of parameters.
+        """
+        inverse = np.exp(-self._log_prior)
+        arrays = self.features, self.mean, self.variance, inverse, by_mean, by_variance
+        bounds = [len(self.mean) * core // core_count() for core in range(core_count() + 1)]
+        by_prior = np.zeros((core_count(), len(inverse)))
+        run(
+            partial(_with_prior, bounds[core], bounds[core + 1], self.mean.dtype.type(scale), *arrays, by_prior[core])
+            for core in range(core_count())
+        )
+        return {
+            "label_weights.mean": by_mean,
+            "label_weights.log_variance": by_variance,
+            "label_weights.log_prior": by_prior.sum(axis=0).astype(self.mean.dtype),
+        }
+
+
+class WeightedPoints:
+    """Some points and q(W): W x has mean Σ_d m_kd x_d and variance Σ_d v_kd x_d².
+
+    Parameters
+    ----------
+    weights : LabelWeights
+    features : csr_array, B×D
+        X, weighted.
+
+    Attributes
+    ----------
+    weights : LabelWeights
+    by_mean, by_variance : ndarray
+        The gradients by m and v that were collected.
+    """
+
+    def __init__(self, weights, features):
+        self.weights = weights
+        by_feature = features.tocsc()
+        values = by_feature.data.astype(weights.mean.dtype, copy=False)
+        self._mean = weights.indptr, weights.features, weights.mean, by_feature.indptr, by_feature.indices, values
+        self._variance = *self._mean[:2], weights.variance, *self._mean[3:5], values * values
+
+    def prepare_gradients(self):
+        """Make room for what `collect` and `collect_pairs` find; labels that they leave out have no gradient."""
+        self.by_mean, self.by_variance = np.zeros_like(self.weights.mean), np.zeros_like(self.weights.mean)
+
+    def add(self, first, mean, variance=None):
+        """Add the moments of W x to those of the utilities of labels from `first` on, B×L, in place.
+
+        Parameters
+        ----------
+        first : int
+        mean, variance : ndarray, B×L
+            Variances may be left out.
+        """
+        _add(first, *self._mean, mean)
+        if variance is not None:
+            _add(first, *self._variance, variance)
+
+    def collect(self, first, d_mean, d_variance, sign=1):
+        """Keep the gradients of labels from `first` on, given `sign` times those by the moments of utilities, B×L."""
+        _collect(first, *self._mean, d_mean, sign, self.by_mean)
+        _collect(first, *self._variance, d_variance, sign, self.by_variance)
+
+    def add_pairs(self, pairs, mean, variance):
+        """Add the moments of W x to those of the utilities of pairs, E, in place.
+
+        Parameters
+        ----------
+        pairs : PairsByLabel
+        mean, variance : ndarray, E
+        """
+        _shared_out(_add_pairs, pairs, *self._mean, mean)
+        _shared_out(_add_pairs, pairs, *self._variance, variance)
+
+    def collect_pairs(self, pairs, d_mean, d_variance):
+        """Keep the gradients, given those by the moments of the utilities of pairs, E."""
+        _shared_out(_collect_pairs, pairs, *self._mean, d_mean, self.by_mean)
+        _shared_out(_collect_pairs, pairs, *self._variance, d_variance, self.by_variance)
+
+
+class PairsByLabel(NamedTuple):
+    """Pairs (point, label), label by label.
+
+    Attributes
+    ----------
+    labels : ndarray, U
+        Those that occur, in ascending order.
+    starts : ndarray, U+1
+        Pairs of label u are `order[starts[u]:starts[u + 1]]`.
+    order : ndarray, E
+    points : ndarray, E
+        The point of each pair, in their own order.
+    point_count : int
+        B.
+    """
+
+    labels: np.ndarray
+    starts: np.ndarray
+    order: np.ndarray
+    points: np.ndarray
+    point_count: int
+
+    @classmethod
+    def of(cls, indptr, used, columns):
+        """Return them, given where the pairs of each point start, B+1, the labels and which one each pair has."""
+        counts = np.bincount(columns, minlength=len(used))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        points = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+        return cls(used, starts, np.argsort(columns, kind="stable"), points, len(indptr) - 1)
+
+
+def _shared_out(function, pairs, *arrays):
+    # Labels in many pieces: those of many weights are rare and not spread evenly.
+    count = len(pairs.labels)
+    bounds = [count * i // PIECES for i in range(PIECES + 1)]
+    run(partial(function, start, stop, *pairs, *arrays) for start, stop in pairwise(bounds) if start < stop)
+
+
+@compiled
+def _sum(k, indptr, features, weights, points, rows, values, total):
+    """Sum up a label's part of the utilities of all points."""
+    total[:] = 0
+    for e in range(indptr[k], indptr[k + 1]):
+        weight = weights[e]
+        for t in range(points[features[e]], points[features[e] + 1]):
+            total[rows[t]] += values[t] * weight
+
+
+@compiled
+def _gradient(k, indptr, features, points, rows, values, column, sign, gradient):
+    """Fill in `sign` times a label's gradient, given that by its utilities of all points."""
+    for e in range(indptr[k], indptr[k + 1]):
+        total = column.dtype.type(0)
+        for t in range(points[features[e]], points[features[e] + 1]):
+            total += values[t] * column[rows[t]]
+        gradient[e] = sign * total
+
+
+@compiled
+def _add(first, indptr, features, weights, points, rows, values, out):
+    total = np.empty(out.shape[0], out.dtype)
+    for j in range(out.shape[1]):
+        if indptr[first + j] < indptr[first + j + 1]:
+            # A column of `out` lies scattered; its sum does not.
+            _sum(first + j, indptr, features, weights, points, rows, values, total)
+            for i in range(total.size):
+                out[i, j] += total[i]
+
+
+@compiled
+def _collect(first, indptr, features, weights, points, rows, values, d_out, sign, gradient):
+    column = np.empty(d_out.shape[0], d_out.dtype)
+    for j in range(d_out.shape[1]):
+        if indptr[first + j] < indptr[first + j + 1]:
+            for i in range(column.size):
+                column[i] = d_out[i, j]
+            _gradient(first + j, indptr, features, points, rows, values, column, sign, gradient)
+
+
+@compiled
+def _add_pairs(
+    start, stop, labels, starts, order, pair_points, count, indptr, features, weights, points, rows, values, out
+):
+    total = np.empty(count, out.dtype)
+    for u in range(start, stop):
+        _sum(labels[u], indptr, features, weights, points, rows, values, total)
+        for s in range(starts[u], starts[u + 1]):
+            out[order[s]] += total[pair_points[order[s]]]
+
+
+@compiled
+def _collect_pairs(
+    start, stop, labels, starts, order, pair_points, count, indptr, features, weights, points, rows, values, d, gradient
+):
+    column = np.zeros(count, d.dtype)
+    for u in range(start, stop):
+        for s in range(starts[u], starts[u + 1]):
+            column[pair_points[order[s]]] += d[order[s]]
+        _gradient(labels[u], indptr, features, points, rows, values, column, 1, gradient)
+        for s in range(starts[u], starts[u + 1]):
+            column[pair_points[order[s]]] = 0
+
+
+@compiled
+def _with_prior(start, stop, scale, features, mean, variance, inverse, by_mean, by_variance, by_prior):
+    half, one = mean.dtype.type(0.5), mean.dtype.type(1)
+    for e in range(start, stop):
+        m, v, precision = mean[e], variance[e], inverse[features[e]]
+        by_mean[e] = scale * by_mean[e] - m * precision
+        by_variance[e] = v * (scale * by_variance[e] - half * precision) + half
+        by_prior[features[e]] += half * ((m * m + v) * precision - one)
