@@ -34,6 +34,7 @@ from xmlgp.prediction.predictor import Predictor  # noqa: E402
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
 from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings import Settings  # noqa: E402
+from xmlgp.training.fit import fit as fit_model  # noqa: E402
 from xmlgp.training.loop import train  # noqa: E402
 
 #: Side of the matrices whose product gives the machine's rate.
@@ -107,18 +108,19 @@ class Model(NamedTuple):
 def fit(dataset, settings, after_epoch=None):
     """Return a model trained from raw features, and the history of its training.
 
-    `after_epoch(epoch, model)` is called after each epoch.
+    With `after_epoch`, called as `after_epoch(epoch, model)` after each epoch, all points are trained on to the last
+    epoch, and the model has no regression.
     """
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
 
-    def report(epoch, parameters):
-        if after_epoch:
-            after_epoch(epoch, Model(settings, preprocessed, parameters))
-
-    parameters, history = train(
-        coordinates, dataset.labels, preprocessed.inducing, settings, after_epoch=after_epoch and report
-    )
+    arrays = coordinates, dataset.labels, preprocessed.inducing, settings
+    if after_epoch is None:
+        parameters, history, _ = fit_model(*arrays)
+    else:
+        parameters, history = train(
+            *arrays, after_epoch=lambda epoch, found: after_epoch(epoch, Model(settings, preprocessed, found))
+        )
     return Model(settings, preprocessed, parameters), history
 
 

@@ -54,6 +54,7 @@ DEFAULT = Variant("default", "", {})
 #: To measure another choice, add a line; a group is printed where its first line stands.
 VARIANTS = [
     DEFAULT,
+    Variant("weighting=idf", "feature weighting", {"weighting": "idf"}),
     Variant("weighting=unit", "feature weighting", {"weighting": "unit"}),
     Variant("weighting=none", "feature weighting", {"weighting": "none"}),
     Variant("subspace-500", "inducing inputs", {"inducing": "subspace", "basis_size": 500}),
@@ -69,6 +70,11 @@ VARIANTS = [
     Variant("posterior=diagonal", "posterior", {"posterior": "diagonal"}),
     Variant("posterior=cholesky", "posterior", {"posterior": "cholesky"}),
     Variant("start=random", "start", {"start": "random"}),
+    Variant("no-label-weights", "label weights", {"label_weights": False}),
+    Variant("label-weights", "label weights", {"label_weights": True}),
+    Variant("no-regression", "regression", {"regression_points": 0}),
+    Variant("validation=0.1", "stopping", {"validation": 0.1}),
+    Variant("validation=0.1, no refit", "stopping", {"validation": 0.1, "refit": False}),
     Variant("factors=30", "factors", {"factors": 30}),
     Variant("factors=50", "factors", {"factors": 50}),
     Variant("factors=200", "factors", {"factors": 200}),

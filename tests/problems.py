@@ -6,7 +6,7 @@ from hypothesis import settings
 
 from xmlgp.data.dataset import Dataset
 
-__all__ = ["STEADY", "small_dataset", "small_features"]
+__all__ = ["STEADY", "paired_dataset", "small_dataset", "small_features"]
 
 #: The same examples in every run, however slow the machine.
 STEADY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
@@ -25,3 +25,17 @@ def small_dataset(N=40, D=25, K=7, seed=0):
     features = small_features(N, D, seed=seed)
     utilities = features @ random.normal(size=(D, K)) - 2 + 0.1 * random.normal(size=(N, K))
     return Dataset(features, sp.csr_array(utilities > 0))
+
+
+def paired_dataset(N=100, D=25, K=7, seed=0):
+    """Points of two among six features, each pair with labels of its own: regression ranks them, what is linear cannot.
+
+    The other features are in no point.
+    """
+    random = np.random.default_rng(seed)
+    pairs = np.argwhere(np.triu(np.ones((6, 6)), 1))
+    labels = random.random((len(pairs), K)) < 0.2
+    kinds = random.integers(len(pairs), size=N)
+    features = np.zeros((N, D), np.float32)
+    features[np.arange(N)[:, None], pairs[kinds]] = 1
+    return Dataset(sp.csr_array(features), sp.csr_array(labels[kinds]))

@@ -9,10 +9,12 @@ from sklearn.base import clone
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 
-from tests.problems import small_dataset
+from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import MLGPFClassifier
+from xmlgp.models.build import train_model
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.settings import Settings, fields
 
 SMALL = {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200}
@@ -39,6 +41,24 @@ def test_it_learns(fitted):
     probabilities = fitted.predict_proba(test.features)
     assert ((probabilities > 0) & (probabilities < 1)).all()
     np.testing.assert_array_equal(fitted.predict(test.features), probabilities > 0.5)
+
+
+def test_with_nothing_but_defaults_it_is_the_model_of_the_library(tmp_path):
+    # Features enough for labels to have weights of their own, and held-out points that the regression ranks better.
+    dataset, new = paired_dataset(N=200, D=1000), paired_dataset(D=1000, seed=3).features
+    model = MLGPFClassifier().fit(dataset.features, dataset.labels)
+    folder = train_model(dataset, tmp_path, Settings())
+    assert model.parameters_.keys() == folder.arrays("parameters.").keys()
+    assert {"label_weights.mean", "regression.weights"} <= model.parameters_.keys()
+    for name, value in folder.arrays("parameters.").items():
+        np.testing.assert_array_equal(model.parameters_[name], value)
+    for found, stored in ((model.history_, "history"), (model.validation_history_, "validation")):
+        assert [epoch["bound"] for epoch in found] == [epoch["bound"] for epoch in folder.description[stored]]
+    predictor = Predictor.open(folder)
+    np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0])
+    np.testing.assert_array_equal(model.predict_proba(new), predictor.score(new, "probability")[0])
+    none_held_out = MLGPFClassifier(validation=0, epochs=2).fit(dataset.features, dataset.labels)
+    assert none_held_out.validation_history_ is None
 
 
 def test_dense_and_sparse_input_agree(fitted):

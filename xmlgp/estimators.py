@@ -9,7 +9,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.settings import Settings
-from xmlgp.training.loop import train
+from xmlgp.training.fit import fit
 
 __all__ = ["MLGPFClassifier"]
 
@@ -20,8 +20,8 @@ class MLGPFClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     weighting, inducing, basis_size, inducing_count, inducing_start, inducing_fixed, kernel, ard, lengthscale, \
-posterior, diagonal, start, factors, nodes, negatives, sampling, optimiser, learning_rate, schedule, epochs, \
-batch_size, batch_size_first, dtype, seed
+posterior, diagonal, start, factors, label_weights, regression_points, nodes, negatives, sampling, \
+optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_size, batch_size_first, dtype, seed
         The settings of `xmlgp train`, by the same names and with the same defaults; see `xmlgp.settings.Settings`.
 
     Attributes
@@ -30,6 +30,8 @@ batch_size, batch_size_first, dtype, seed
         As described in docs/model-folder.md.
     history_ : list of dict
         For each epoch `epoch`, `bound` and `seconds`.
+    validation_history_ : list of dict or None
+        The same, with `ndcg@5`, of the training that was stopped by held-out points; None where none were held out.
     n_features_in_ : int
         D.
     classes_ : list of ndarray
@@ -39,7 +41,7 @@ batch_size, batch_size_first, dtype, seed
     def __init__(
         self,
         *,
-        weighting="idf",
+        weighting="root-idf",
         inducing="free",
         basis_size=1000,
         inducing_count=200,
@@ -52,13 +54,18 @@ batch_size, batch_size_first, dtype, seed
         diagonal=1.0,
         start="newton",
         factors=100,
+        label_weights=None,
+        regression_points=25_000,
         nodes=10,
         negatives=None,
         sampling="frequency",
         optimiser="adam",
         learning_rate=None,
         schedule="linear",
-        epochs=40,
+        epochs=None,
+        validation=0.1,
+        patience=10,
+        refit=True,
         batch_size=500,
         batch_size_first=None,
         dtype="float32",
@@ -77,6 +84,8 @@ batch_size, batch_size_first, dtype, seed
         self.diagonal = diagonal
         self.start = start
         self.factors = factors
+        self.label_weights = label_weights
+        self.regression_points = regression_points
         self.nodes = nodes
         self.negatives = negatives
         self.sampling = sampling
@@ -84,6 +93,9 @@ batch_size, batch_size_first, dtype, seed
         self.learning_rate = learning_rate
         self.schedule = schedule
         self.epochs = epochs
+        self.validation = validation
+        self.patience = patience
+        self.refit = refit
         self.batch_size = batch_size
         self.batch_size_first = batch_size_first
         self.dtype = dtype
@@ -117,7 +129,8 @@ batch_size, batch_size_first, dtype, seed
             raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
         preprocessed = preprocess(features, settings)
         coordinates = preprocessed.coordinates(features, settings.dtype)
-        self.parameters_, self.history_ = train(coordinates, labels, preprocessed.inducing, settings)
+        found = fit(coordinates, labels, preprocessed.inducing, settings)
+        self.parameters_, self.history_, self.validation_history_ = found
         self.n_features_in_ = features.shape[1]
         self.classes_ = [np.array([0, 1])] * labels.shape[1]
         self._predictor = Predictor(settings, preprocessed, self.parameters_, features.shape[1])

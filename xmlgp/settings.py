@@ -23,7 +23,7 @@ COUNT_LIMIT = 10**9
 
 
 def _setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
-    limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
+    limits = {"choices": None, "minimum": None, "maximum": None, "above": None, "between": None} | limits
     about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "optional": optional}
     return field(default=default, metadata=about | limits)
 
@@ -39,10 +39,10 @@ class Settings:
     """
 
     weighting: str = _setting(
-        "idf",
-        "Feature weighting: idf (by inverse document frequency, then rows scaled to unit length), unit (rows scaled "
-        "to unit length) or none.",
-        choices=("idf", "unit", "none"),
+        "root-idf",
+        "Feature weighting: root-idf (log(1 + x) in place of x, times the root of the inverse document frequency), idf "
+        "(times the inverse document frequency), both with rows then scaled to unit length, unit (that alone) or none.",
+        choices=("root-idf", "idf", "unit", "none"),
         preprocess=True,
     )
     inducing: str = _setting(
@@ -78,6 +78,18 @@ class Settings:
         choices=("newton", "random"),
     )
     factors: int = _setting(100, "Latent functions.", symbol="P", minimum=1)
+    label_weights: bool | None = _setting(
+        None,
+        "Weights W of each label on its own features, beside the latent functions: f = Φ h + b + W x; when not given "
+        "where there are ten times as many features as latent functions.",
+        optional=True,
+    )
+    regression_points: int = _setting(
+        25_000,
+        "Where there are at most so many training points, utilities are pooled with those of Gaussian process "
+        "regression on all of them, if held-out points are then ranked better; 0 for never.",
+        minimum=0,
+    )
     nodes: int = _setting(
         10,
         "Gauss–Hermite quadrature nodes; training uses fewer where variances are small.",
@@ -105,7 +117,21 @@ class Settings:
         "Learning rate over time: constant, or linear (constant for half of the steps, then falling to zero).",
         choices=("constant", "linear"),
     )
-    epochs: int = _setting(40, "Passes over the data.", minimum=1)
+    epochs: int | None = _setting(
+        None,
+        "Passes over the data, at most; when not given as many as make 800 steps, and from 5 to 60.",
+        minimum=1,
+        optional=True,
+    )
+    validation: float = _setting(
+        0.1,
+        "Share of the training points that training is stopped by; 0 to train on all to the last epoch.",
+        between=(0, 0.5),
+    )
+    patience: int = _setting(10, "Epochs in a row without better nDCG@5 of these points that end training.", minimum=1)
+    refit: bool = _setting(
+        True, "Then train anew on all points, for as many epochs as were best, in place of keeping the best parameters."
+    )
     batch_size: int = _setting(500, "Points a minibatch.", minimum=1)
     batch_size_first: int | None = _setting(
         None,
@@ -167,6 +193,8 @@ def describe(spec):
         return "true or false"
     if kind(spec) is int:
         return f"an integer from {meta['minimum']} to {_greatest(meta)}"
+    if meta["between"]:
+        return "a number from {} to {}".format(*meta["between"])
     return f"a finite number above {meta['above']}"
 
 
@@ -187,6 +215,8 @@ def _check(spec, value):
         fits = value in meta["choices"]
     if fits and meta["minimum"] is not None:
         fits = meta["minimum"] <= value <= _greatest(meta)
+    if fits and meta["between"] is not None:
+        fits = meta["between"][0] <= value <= meta["between"][1]
     if fits and meta["above"] is not None:
         # Infinity, no number, and integers beyond all floats fail alike.
         fits = meta["above"] < value <= sys.float_info.max

@@ -119,20 +119,20 @@ def test_finished_runs_are_not_done_again(data, tmp_path, monkeypatch):
     monkeypatch.setattr(precision.harness, "warm_up", lambda settings: None)
     monkeypatch.setattr(precision.harness, "fit", counted)
     first = run(data, "--only", "weighting=unit", *cached)
-    assert trained == [("idf", 0), ("idf", 1), ("unit", 0), ("unit", 1)]
+    assert trained == [("root-idf", 0), ("root-idf", 1), ("unit", 0), ("unit", 1)]
     trained.clear()
     again = run(data, "--only", "weighting=unit", *cached)
     assert (trained, again.stdout) == ([], first.stdout)
     more = run(data, *TWO, "--seeds", 3, *cached)
     assert more.exit_code == 0, more.output
-    assert trained == [("idf", 2), ("unit", 2), ("none", 0), ("none", 1), ("none", 2)]
+    assert trained == [("root-idf", 2), ("unit", 2), ("none", 0), ("none", 1), ("none", 2)]
     trained.clear()
     # Other settings, another split and other data are other runs.
     run(data, "--only", "weighting=unit", *cached, "--seeds", 1, "--set", "epochs=2")
     run(data, "--only", "weighting=unit", *cached, "--seeds", 1, "--folds", 5)
     write_dataset(data / "train.txt", small_dataset(80, seed=1))
     run(data, "--only", "weighting=unit", *cached, "--seeds", 1)
-    assert trained == [("idf", 0), ("unit", 0)] * 3
+    assert trained == [("root-idf", 0), ("unit", 0)] * 3
 
 
 def test_a_setting_younger_than_a_run_was_at_its_default(tmp_path):
@@ -185,7 +185,7 @@ def test_mistakes_are_one_sentence(data, arguments, status, message):
 
 
 def test_a_default_that_diverges_is_an_error(data, monkeypatch):
-    monkeypatch.setattr(precision.harness, "fit", diverging("idf"))
+    monkeypatch.setattr(precision.harness, "fit", diverging("root-idf"))
     result = run(data, *TWO)
     assert result.exit_code == 1
     assert result.stderr == "Error: after 3 training steps: the bound is nan\n"

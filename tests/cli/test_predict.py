@@ -10,11 +10,14 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import run, said
-from tests.problems import small_dataset
+from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.gp.regression import DOUBT, LENGTHSCALE
 from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction.predictor import Predictor
@@ -24,8 +27,9 @@ from xmlgp.settings import Settings
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    settings = Settings(factors=3, inducing_count=6, epochs=2, batch_size=16)
-    return train_model(small_dataset(), tmp_path_factory.mktemp("trained"), settings).path
+    settings = Settings(factors=3, inducing_count=6, label_weights=True, epochs=2, batch_size=16)
+    # Of data whose held-out points are ranked better with the regression, so that there is one.
+    return train_model(paired_dataset(), tmp_path_factory.mktemp("trained"), settings).path
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +84,39 @@ def test_the_whole_way_with_a_subspace_and_separate_preprocessing():
     assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
 
 
+def test_the_whole_way_with_nothing_but_defaults(tmp_path):
+    (tmp_path / "catalogue.yaml").write_text("datasets: {}\n")
+    # Features enough for labels to have weights of their own, and held-out points that the regression ranks better.
+    dataset = paired_dataset(N=200, D=1000)
+    write_dataset("wide.txt", dataset)
+    result = run("train", "wide.txt", "usual")
+    assert (result.exit_code, result.stdout) == (0, "")
+    folder = ModelFolder("usual")
+    assert folder.settings == Settings()
+    epochs, best = len(folder.description["history"]), folder.description["validation"]
+    # All points were trained on for as long as the held-out ones were ranked better.
+    assert 1 <= epochs <= len(best) <= epochs + 10
+    assert all(0 <= epoch["ndcg@5"] <= 100 for epoch in best)
+    names = folder.arrays("parameters.")
+    assert {"loadings", "label_weights.mean", "regression.weights"} <= names.keys()
+    assert run("show", "usual").exit_code == 0
+
+    labels = dataset.labels.toarray()
+    for output in ("utility", "probability"):
+        options = ["--output", output, "--with-std", "-k", "all", "-o", "scores"]
+        assert run("predict", "usual", "wide.txt", *options).output == ""
+        scores = read_scores("scores")
+        assert labels.shape == (scores.N, scores.K)
+        assert (scores.std > 0).all()
+        values = np.zeros(labels.shape)
+        values[np.repeat(np.arange(200), 7), scores.labels] = scores.scores
+        if output == "probability":
+            assert ((values > 0) & (values < 1)).all()
+            assert (scores.std < 0.5).all()
+        # Its own points are told apart far better than by chance.
+        assert label_ranking_average_precision_score(labels[labels.any(axis=1)], values[labels.any(axis=1)]) > 0.9
+
+
 def test_kinds_of_input_and_output_agree(tmp_path):
     text = (tmp_path / "data" / "test.txt").read_bytes()
     (tmp_path / "test.txt.gz").write_bytes(gzip.compress(text))
@@ -109,8 +146,17 @@ def test_labels_are_not_looked_at_and_need_not_be_known(tmp_path):
 def test_points_without_features_and_no_points(tmp_path):
     (tmp_path / "new.txt").write_text("2 25 7\n\n0:1\n".replace("0:1", " 0:1"))
     header, bare, _ = lines(run("predict", "model", "new.txt", "-k", "all").stdout)
-    bias = ModelFolder("model").array("parameters.bias")
-    assert bare == [f"{label}:{bias[label]:.7g}" for label in np.argsort(-bias, kind="stable")]
+    # Of the factors and the labels' own weights the bias is left; the regression knows how far such a point is.
+    parameters = ModelFolder("model").arrays("parameters.")
+    rows = np.repeat(np.arange(100), np.diff(parameters["regression.indptr"]))
+    lengths = np.bincount(rows, parameters["regression.values"] ** 2, 100)
+    covariances = np.exp(-lengths / (2 * LENGTHSCALE**2))
+    regressed = covariances @ parameters["regression.weights"] @ parameters["regression.loadings"].T
+    regressed = np.clip(parameters["regression.mean"] + regressed, 0, 1)
+    expected = (parameters["bias"] + logit((regressed + DOUBT) / (1 + 2 * DOUBT))) / 2
+    labels, scores = zip(*(pair.split(":") for pair in bare), strict=True)
+    assert list(map(int, labels)) == np.argsort(-expected).tolist()
+    np.testing.assert_allclose(list(map(float, scores)), np.sort(expected)[::-1], rtol=1e-4)
     (tmp_path / "none.txt").write_text("0 25 7\n")
     assert run("predict", "model", "none.txt").stdout == "0 7\n"
 

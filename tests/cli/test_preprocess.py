@@ -88,7 +88,7 @@ WRONG_USAGE = [
     (["data", "model", "-M", "0"], "Invalid value for '-M' / '--inducing-count': 0 is not in the range x>=1."),
     (["data", "model", "-M", "many"], "Invalid value for '-M' / '--inducing-count': 'many' is not a valid int"),
     (["data", "model", "--seed", "-1"], "Invalid value for '--seed': -1 is not in the range 0<=x<=4294967295."),
-    (["data", "model", "--weighting", "tf"], "Invalid value for '--weighting': 'tf' is not one of 'idf', 'unit', 'n"),
+    (["data", "model", "--weighting", "tf"], "Invalid value for '--weighting': 'tf' is not one of 'root-idf', 'idf',"),
     (["data", "data/train.txt"], "Invalid value for 'MODEL': Directory 'data/train.txt' is a file."),
 ]
 

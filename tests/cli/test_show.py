@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("place")
 
 
 def test_a_trained_model():
-    run("train", "data", "model", *SMALL)
+    run("train", "data", "model", *SMALL, "--validation", "0")
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
     description = ModelFolder("model").description
@@ -45,7 +45,9 @@ def test_json_is_the_whole_description():
     assert (result.exit_code, result.stderr) == (0, "")
     description = json.loads(result.stdout)
     assert description == ModelFolder("model").description
-    assert [entry["epoch"] for entry in description["history"]] == [1, 2]
+    assert [entry["epoch"] for entry in description["validation"]] == [1, 2]
+    assert all({"bound", "ndcg@5"} < entry.keys() for entry in description["validation"])
+    assert [entry["epoch"] for entry in description["history"]] in ([1], [1, 2])
 
 
 def test_a_model_without_arrays_is_shown_all_the_same(tmp_path):

@@ -25,11 +25,12 @@ def changed(settings, **changes):
 
 
 def test_the_model_is_that_of_the_library():
-    result = run("train", "data", "models/a", *SMALL)
+    result = run("train", "data", "models/a", *SMALL, "--validation", "0")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith("models/a: trained, 2 epochs in ")
     folder = ModelFolder("models/a")
-    assert folder.settings == changed(DEFAULT, factors=3, inducing_count=6, basis_size=9, epochs=2, batch_size=16)
+    sizes = {"factors": 3, "inducing_count": 6, "basis_size": 9, "epochs": 2, "batch_size": 16, "validation": 0}
+    assert folder.settings == changed(DEFAULT, **sizes)
     expected = train_model(small_dataset(), "b", folder.settings)
     assert folder.description["data"] == expected.description["data"]
     for name, array in expected.arrays("").items():
@@ -144,6 +145,7 @@ def test_standard_input_and_bits_that_do_not_depend_on_the_process(tmp_path):
         (["--kernel", "rbf"], "Invalid value for '--kernel': 'rbf' is not one of 'linear', 'se', 'se+linear'."),
         (["--learning-rate", "0"], "Invalid value for '--learning-rate': 0.0 is not in the range x>0."),
         (["--nodes", "101"], "Invalid value for '--nodes': 101 is not in the range 1<=x<=100."),
+        (["--validation", "0.6"], "Invalid value for '--validation': 0.6 is not in the range 0<=x<=0.5."),
         (["--epochs", "1.5"], "Invalid value for '--epochs': '1.5' is not a valid integer range."),
         (["--no-kernel"], "No such option"),
         (["--ard", "yes"], "Got unexpected extra argument (yes)"),
@@ -157,6 +159,7 @@ def test_numbers_that_click_lets_through():
     allowed = "must be a finite number above 0"
     assert said(run("train", "data", "model", "--learning-rate", "nan")).endswith(allowed)
     assert said(run("train", "data", "model", "--diagonal", "inf")).endswith(allowed)
+    assert said(run("train", "data", "model", "--validation", "nan")).endswith("must be a number from 0 to 0.5")
     assert "factors is 10000000000" in said(run("train", "data", "model", "-P", "1" + "0" * 30))
 
 
@@ -172,7 +175,7 @@ def test_too_little_memory(monkeypatch, text, told):
     def exhausted(*arguments):
         raise MemoryError(text)
 
-    monkeypatch.setattr(build, "train", exhausted)
+    monkeypatch.setattr(build, "fit", exhausted)
     assert said(run("train", "data", "model")) == "there is not enough memory" + told
     assert not os.path.exists("model")
 
@@ -184,7 +187,7 @@ def test_an_interruption_leaves_the_earlier_model(monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(build, "train", interrupted)
+    monkeypatch.setattr(build, "fit", interrupted)
     result = run("train", "data", "model")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.split() == ["Aborted!"]

@@ -1,5 +1,6 @@
 """The model folder: what is written is read back, and replaced as a whole."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -25,6 +26,8 @@ ARRAYS = {
     "parameters.scalar": np.array(2.5),
     "parameters.in_fortrans_order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     "parameters.deep": np.ones((2, 1, 3), np.float32),
+    "parameters.places": np.array([0, 2**40, -1]),
+    "parameters.few_places": np.array([[3], [2**31 - 1]], np.int32),
     "preprocess.other": np.array([-0.0, np.nan, np.inf], np.float32),
 }
 
@@ -54,7 +57,7 @@ def test_what_is_written_is_read_back(tmp_path):
     for name, array in ARRAYS.items():
         same(folder.array(name), array)
     parameters = folder.arrays("parameters.")
-    assert list(parameters) == ["matrix", "scalar", "in_fortrans_order", "deep"]
+    assert list(parameters) == ["matrix", "scalar", "in_fortrans_order", "deep", "places", "few_places"]
     same(parameters["matrix"], ARRAYS["parameters.matrix"])
     assert folder.array("nothing") is None
     assert list(folder.entries("preprocess.")) == ["preprocess.other"]
@@ -67,11 +70,24 @@ def test_arrays_are_mapped_and_read_only(tmp_path):
         array[0] = 1
 
 
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_the_other_byte_order_are_read_in_that_of_the_machine(tmp_path, name):
+    expected = ARRAYS[name]
+    other = expected.astype(expected.dtype.newbyteorder())
+    folder = write(tmp_path, {name: other})
+    assert folder.description["arrays"][name]["dtype"] == other.dtype.str != expected.dtype.str
+    found = folder.array(name)
+    same(found, expected)
+    assert found.dtype.isnative
+    assert found.flags.f_contiguous == expected.flags.f_contiguous
+    assert not found.flags.writeable
+
+
 def test_other_programs_can_read_arrays_and_description(tmp_path):
     folder = write(tmp_path)
     description = json.loads((tmp_path / "model.json").read_bytes())
     assert description["format"] == "xmlgp model folder"
-    assert description["format_version"] == 2
+    assert description["format_version"] == 3
     for name, array in ARRAYS.items():
         same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
     assert folder.description == description
@@ -86,15 +102,30 @@ def test_arrays_keep_their_order(tmp_path):
     assert folder.array("preprocess.basis").T.flags.c_contiguous
 
 
-def test_a_model_of_the_first_format_was_started_at_random(tmp_path):
-    folder = write(tmp_path)
-    settings = dict(folder.description["settings"])
-    assert settings.pop("start") == "newton"
-    assert settings.pop("sampling") == "frequency"
-    description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": 1, "settings": settings}
+@pytest.mark.parametrize(
+    ("version", "unsaid"),
+    [
+        (
+            1,
+            {"start": "random", "sampling": "uniform", "label_weights": False, "regression_points": 0, "validation": 0},
+        ),
+        (2, {"label_weights": False, "regression_points": 0, "validation": 0}),
+    ],
+)
+def test_a_model_of_an_earlier_format_was_made_with_what_there_was_then(tmp_path, version, unsaid):
+    settings = dict(write(tmp_path).description["settings"])
+    for name, value in unsaid.items():
+        assert settings.pop(name) != value
+    # How long training goes on says nothing where no points are held out.
+    del settings["patience"], settings["refit"]
+    description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": version, "settings": settings}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **unsaid)
+    # What such a model does say is so.
+    description["settings"] |= {"label_weights": True, "validation": 0.25}
     (tmp_path / "model.json").write_text(json.dumps(description))
     read = ModelFolder(tmp_path).settings
-    assert (read.start, read.sampling) == ("random", "uniform")
+    assert (read.label_weights, read.validation, read.regression_points) == (True, 0.25, 0)
 
 
 def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):

@@ -56,11 +56,11 @@ def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
         ModelFolder(tmp_path)
 
 
-@pytest.mark.parametrize("version", [0, 3, 1.5, None, "1", [1]])
+@pytest.mark.parametrize("version", [0, 4, 1.5, None, "1", [1]])
 def test_another_version_of_the_format(tmp_path, version):
     write(tmp_path)
     describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
-    with pytest.raises(ModelFolderError, match="written in format .* by xmlgp 9.9; this is xmlgp .* formats 1 to 2$"):
+    with pytest.raises(ModelFolderError, match="written in format .* by xmlgp 9.9; this is xmlgp .* formats 1 to 3$"):
         ModelFolder(tmp_path)
 
 
@@ -79,7 +79,10 @@ ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
         *[("history", value) for value in (None, [], {}, [3], ["x"], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}])],
         *[("arrays", value) for value in (None, [], 3, {"a": None}, {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]})],
         *[("arrays", {"a": ENTRY | {"file": value}}) for value in (None, 3, ["arrays/a.npy"])],
-        *[("arrays", {"a": ENTRY | {"dtype": value}}) for value in (None, "|O", "<i4", "f4", [], {"a": 1})],
+        *[
+            ("arrays", {"a": ENTRY | {"dtype": value}})
+            for value in (None, "|O", "<i2", "<u4", "|b1", "f4", [], {"a": 1})
+        ],
         *[("arrays", {"a": ENTRY | {"shape": value}}) for value in (None, 2, "2", {}, ["2"], [None], [[2]], [2.5])],
     ],
     ids=repr,

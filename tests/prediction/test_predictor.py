@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
 
 from tests.gp.reference import inducing_posterior, random_parameters
 from tests.problems import STEADY, small_dataset, small_features
 from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.gp.label_weights import own_features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.models.build import preprocess_model, train_model
 from xmlgp.models.folder import ModelFolder
@@ -36,16 +38,33 @@ NEW = small_features(8, D, seed=9)
 DRAWS = 20_000
 
 
-def model(path, **chosen):
+def model(path, own=True, **chosen):
     """A model folder whose parameters are random, not trained, so that nothing about them is small or symmetric."""
     settings = Settings(**SMALL | chosen)
-    folder = preprocess_model(small_dataset(D=D, K=K), path, settings)
+    dataset = small_dataset(D=D, K=K)
+    folder = preprocess_model(dataset, path, settings)
     inducing = folder.array("preprocess.inducing").astype(float)
     random = np.random.default_rng(3)
     _, parameters = random_parameters(
         random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K
     )
-    return write(folder, {f"parameters.{name}": value.astype(settings.dtype) for name, value in parameters.items()})
+    if own:
+        indptr, features = own_features(dataset.features, dataset.labels)
+        parameters |= {
+            "label_weights.mean": random.normal(size=len(features)),
+            "label_weights.log_variance": random.normal(-2, 0.5, len(features)),
+            "label_weights.log_prior": random.normal(size=D),
+        }
+    parameters = {name: value.astype(settings.dtype) for name, value in parameters.items()}
+    if own:
+        parameters |= {"label_weights.indptr": indptr, "label_weights.features": features}
+    return write(folder, {f"parameters.{name}": value for name, value in parameters.items()})
+
+
+def weighted(features):
+    """The features of points as a model of `small_dataset` weighs them."""
+    idf = TfidfTransformer().fit(small_features(40, D)).idf_
+    return normalize(np.log1p(features.toarray()) * np.sqrt(idf))
 
 
 def write(folder, changes, settings=None):
@@ -78,9 +97,9 @@ def covariance(parameters, settings, left, right, basis):
 
 
 def utilities_by_monte_carlo(folder, features):
-    """Draws of f for each point, from q(u) and then p(h* | u): DRAWS×N×K."""
+    """Draws of f for each point, from q(u), then p(h* | u), and q(W): DRAWS×N×K."""
     settings, parameters = folder.settings, folder.arrays("parameters.")
-    points = TfidfTransformer().fit(small_features(40, D)).transform(features).toarray()
+    points = weighted(features)
     basis = np.eye(D) if settings.inducing == "free" else folder.array("preprocess.basis").astype(float)
     inducing = parameters["inducing"] @ basis
     prior = covariance(parameters, settings, inducing, inducing, basis)
@@ -94,7 +113,13 @@ def utilities_by_monte_carlo(folder, features):
         mean, spread = inducing_posterior(settings.posterior, parameters, prior, p)
         u = random.multivariate_normal(mean, spread, DRAWS, method="cholesky")
         latent[:, :, p] = u @ weights.T + np.sqrt(np.maximum(left_over, 0)) * random.normal(size=(DRAWS, len(points)))
-    return latent @ parameters["loadings"].T + parameters["bias"]
+    utilities = latent @ parameters["loadings"].T + parameters["bias"]
+    if "label_weights.mean" in parameters:
+        for k, (start, stop) in enumerate(itertools.pairwise(parameters["label_weights.indptr"])):
+            deviation = np.exp(parameters["label_weights.log_variance"][start:stop] / 2)
+            drawn = random.normal(parameters["label_weights.mean"][start:stop], deviation, (DRAWS, stop - start))
+            utilities[:, :, k] += drawn @ points[:, parameters["label_weights.features"][start:stop]].T
+    return utilities
 
 
 def agree(found, draws):
@@ -104,12 +129,13 @@ def agree(found, draws):
     assert error.max() < 0.05 * np.ptp(found)
 
 
-COMBINATIONS = list(itertools.product(POSTERIORS, ["free", "subspace"], [("linear", True), ("se+linear", False)]))
+KERNELS = [("linear", True), ("se+linear", False)]
+COMBINATIONS = list(itertools.product(POSTERIORS, ["free", "subspace"], KERNELS, [True, False]))
 
 
-@pytest.mark.parametrize(("posterior", "inducing", "kernel"), COMBINATIONS)
-def test_against_monte_carlo(tmp_path, posterior, inducing, kernel):
-    folder = model(tmp_path, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
+@pytest.mark.parametrize(("posterior", "inducing", "kernel", "own"), COMBINATIONS)
+def test_against_monte_carlo(tmp_path, posterior, inducing, kernel, own):
+    folder = model(tmp_path, own, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
     draws = utilities_by_monte_carlo(folder, NEW)
     predictor = Predictor.open(folder)
     mean, variance = predictor.utilities(NEW)
@@ -191,7 +217,7 @@ def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
+    "settings", [{}, {"own": False}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
 )
 def test_means_alone_are_the_means_with_variances(tmp_path, settings):
     predictor = Predictor.open(model(tmp_path, **settings))

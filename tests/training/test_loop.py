@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.preprocess.pipeline import preprocess
@@ -17,12 +18,13 @@ from xmlgp.progress import silent
 from xmlgp.settings import Settings
 from xmlgp.training.loop import Verdict, train
 from xmlgp.training.minibatches import make_batch
+from xmlgp.training.schedules import usual_epochs
 from xmlgp.training.start import start
 
 #: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
 SMALL = {
     "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
-    "epochs": 8, "batch_size": 16, "learning_rate": 0.05,
+    "epochs": 8, "batch_size": 16, "learning_rate": 0.05, "label_weights": True,
 }  # fmt: skip
 
 
@@ -35,11 +37,16 @@ def run(dataset, progress=silent, after_epoch=None, **chosen):
     return settings, coordinates, preprocessed.inducing, parameters, history
 
 
+def movable(parameters):
+    """Those that training may move: not where the weights of labels are."""
+    return {name: value for name, value in parameters.items() if name not in LABEL_WEIGHTS_FIXED}
+
+
 def whole_bound(settings, coordinates, labels, parameters):
     """The bound with all points and all labels, in double precision."""
-    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]))
+    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]), weighted=True)
     points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
-    parameters = {name: value.astype(np.float64) for name, value in parameters.items()}
+    parameters = parameters | {name: value.astype(np.float64) for name, value in movable(parameters).items()}
     return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
 
 
@@ -65,7 +72,10 @@ def test_the_bound_rises(kernel, ard, posterior, inducing):
     frequency = dataset.labels.toarray().mean(axis=0).clip(1e-9, 1 - 1e-9)
     entropy = -40 * (frequency * np.log(frequency) + (1 - frequency) * np.log(1 - frequency)).sum()
     assert after - before > 0.05 * entropy
-    for name, value in parameters.items():
+    assert parameters.keys() == initial.keys()
+    for name in LABEL_WEIGHTS_FIXED:
+        np.testing.assert_array_equal(parameters[name], initial[name])
+    for name, value in movable(parameters).items():
         assert value.dtype == np.float32
         assert value.shape == initial[name].shape
         assert not np.array_equal(value, initial[name]), name
@@ -79,8 +89,10 @@ def test_the_bound_rises(kernel, ard, posterior, inducing):
         {"schedule": "constant"},
         {"batch_size_first": 4},
         {"dtype": "float64"},
+        {"weighting": "idf"},
         {"weighting": "unit"},
         {"weighting": "none"},
+        {"label_weights": False},
         {"inducing_start": "kmeans"},
         {"nodes": 1},
         {"nodes": 100},
@@ -93,7 +105,8 @@ def test_the_bound_rises_with_other_settings(chosen):
     judge = Settings()  # of its settings the bound itself depends on the kernel and the posterior alone
     before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, coordinates, inducing, dataset.labels))
     assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
-    assert {value.dtype for value in parameters.values()} == {np.dtype(settings.dtype)}
+    assert {value.dtype for value in movable(parameters).values()} == {np.dtype(settings.dtype)}
+    assert any(name.startswith("label_weights.") for name in parameters) == settings.label_weights
 
 
 @pytest.mark.parametrize(
@@ -104,7 +117,7 @@ def test_the_seed_decides_bit_for_bit(chosen):
     first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
     for name in first:
         assert first[name].tobytes() == again[name].tobytes(), name
-        assert first[name].tobytes() != other[name].tobytes(), name
+        assert (first[name].tobytes() != other[name].tobytes()) == (name not in LABEL_WEIGHTS_FIXED), name
 
 
 def test_training_itself_goes_by_the_seed():
@@ -122,7 +135,7 @@ def test_fixed_inducing_inputs_stay(inducing, kernel):
     settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
     initial = start_of(settings, coordinates, given, dataset.labels)
     for name, value in parameters.items():
-        assert np.array_equal(value, initial[name]) == (name == "inducing"), name
+        assert np.array_equal(value, initial[name]) == (name in {"inducing", *LABEL_WEIGHTS_FIXED}), name
     # An SE kernel starts from points of unit length, the linear one from the points as they are.
     length = np.linalg.norm(given, axis=1, keepdims=True) if kernel == "se" else 1
     np.testing.assert_allclose(parameters["inducing"], given / length, rtol=1e-6)
@@ -190,6 +203,13 @@ def test_history():
     seconds = [entry["seconds"] for entry in history]
     assert seconds == sorted(seconds)
     assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
+
+
+def test_the_number_of_epochs_goes_by_that_of_points():
+    for batch_size in (16, 1):
+        history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
+        assert [entry["epoch"] for entry in history] == list(range(1, usual_epochs(40, batch_size) + 1))
+    assert usual_epochs(40, 1) < usual_epochs(40, 16)
 
 
 def recorder():
@@ -276,6 +296,14 @@ def test_a_verdict_ends_training_and_the_bar_ends_full(last):
 def test_what_diverges_is_refused_with_advice(chosen, advice):
     with pytest.raises(NumericalError, match=advice):
         run(small_dataset(), **chosen)
+
+
+def test_what_diverges_without_a_step_that_sees_it_is_refused_alike():
+    def after_epoch(epoch, parameters):
+        raise NumericalError("no factor")
+
+    with pytest.raises(NumericalError, match="^after 3 training steps: no factor; try a lower --learning-rate$"):
+        run(small_dataset(), after_epoch=after_epoch)
 
 
 def test_features_beyond_the_range_are_refused():

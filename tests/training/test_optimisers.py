@@ -59,6 +59,18 @@ def test_against_the_paper(name, paper, shape):
 
 
 @PAPERS
+def test_some_parameters_move_at_a_multiple_of_the_rate(name, paper):
+    gradients, rates = gradients_and_rates((6, 2))
+    values = {"x": np.ones((6, 2)), "rows": np.ones((6, 2)), "slow": np.ones((6, 2)), "usual": np.ones((6, 2))}
+    optimiser = OPTIMISERS[name](values, {"x": 5.0, "rows": 3.0, "slow": 0.25})
+    for gradient, rate in zip(gradients, rates, strict=True):
+        optimiser.step(values, dict.fromkeys(values, gradient) | {"rows": Rows(np.arange(6), gradient)}, rate)
+    for key, multiple in {"x": 5.0, "rows": 3.0, "slow": 0.25, "usual": 1.0}.items():
+        expected = [paper(1.0, gradients[(slice(None), *index)], multiple * rates) for index in np.ndindex(6, 2)]
+        np.testing.assert_allclose(values[key].ravel(), expected, rtol=1e-10)
+
+
+@PAPERS
 @pytest.mark.parametrize("size", [1, 6, 7, 8, 13, 14, 15])
 def test_parts_do_not_matter(monkeypatch, name, paper, size):
     gradients, rates = gradients_and_rates((size,))

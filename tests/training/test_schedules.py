@@ -1,11 +1,15 @@
 """Learning rates and batch sizes over training."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import STEADY
-from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, linear
+from xmlgp.settings import fields
+from xmlgp.training import schedules as module
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, linear, usual_epochs
 
 
 def test_constant():
@@ -42,6 +46,38 @@ def test_batch_sizes_grow_from_the_first_to_the_last(epochs, first, extra):
 @given(st.integers(1, 300), counts)
 def test_batch_sizes_stay_where_first_and_last_are_one(epochs, size):
     assert {batch_size_of_epoch(epoch, epochs, size, size) for epoch in range(epochs)} == {size}
+
+
+@pytest.mark.parametrize(
+    ("count", "batch_size", "epochs"),
+    [
+        (5000, 500, 60),
+        (6000, 500, 50),
+        (20_000, 500, 15),
+        (60_000, 500, 5),
+        (10**6, 500, 5),
+        (100, 500, 60),
+        (1, 1, 60),
+        (0, 500, 60),
+    ],
+)
+def test_usual_epochs_make_so_many_steps_within_limits(monkeypatch, count, batch_size, epochs):
+    monkeypatch.setattr(module, "USUAL_STEPS", 600)
+    monkeypatch.setattr(module, "EPOCHS_RANGE", (5, 60))
+    assert usual_epochs(count, batch_size) == epochs
+
+
+@STEADY
+@given(st.integers(1, 10**7), st.integers(1, 10**5))
+def test_usual_epochs_are_those_that_the_help_tells_of(count, batch_size):
+    (spec,) = (spec for spec in fields() if spec.name == "epochs")
+    steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["help"]))
+    epochs = usual_epochs(count, batch_size)
+    assert type(epochs) is int
+    assert least <= epochs <= most
+    # To half an epoch, but for rounding.
+    if least < epochs < most:
+        assert abs(epochs - steps * batch_size / count) < 0.5 + 1e-9
 
 
 def test_growth_is_by_the_same_factor_each_epoch():

@@ -62,6 +62,15 @@ def test_the_same_seed_starts_at_the_same_place(monkeypatch):
         np.testing.assert_array_equal(value, started(seed=3)[0][name])
 
 
+@pytest.mark.parametrize(
+    ("wanted", "factors", "there"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
+)
+def test_labels_have_weights_of_their_own_where_wanted_or_useful(wanted, factors, there):
+    # Of 25 features.
+    parameters, _ = started(label_weights=wanted, factors=factors)
+    assert ("label_weights.mean" in parameters) == there
+
+
 def test_inducing_inputs_without_features_leave_the_start_to_chance():
     dataset = small_dataset(N=30)
     coordinates = Coordinates(dataset.features, None, np.float64)

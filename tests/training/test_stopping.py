@@ -14,8 +14,9 @@ from xmlgp.gp.products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.settings import Settings
+from xmlgp.training import stopping as module
 from xmlgp.training.loop import train
-from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_top
+from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_top
 
 
 def rng(seed=0):
@@ -165,10 +166,35 @@ NAN = math.nan
         ([-2, -1], 5, 2, 2),
     ],
 )
-def test_training_ends_when_nothing_better_came_for_so_many_epochs(scores, patience, done, best):
+def test_training_ends_when_nothing_better_came_for_so_many_epochs(monkeypatch, scores, patience, done, best):
+    monkeypatch.setattr(module, "WINDOW", 1)
     stopping = watch(scores, patience)
     np.testing.assert_equal(stopping.scores, scores[:done])
     assert (stopping.best_epoch, stopping.best_score) == (best, scores[best - 1])
+    assert stopping.best_parameters == {"x": [best]}
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "done", "best", "mean"),
+    [
+        ([1, 2, 3, 4], 2, 4, 4, 3),
+        # The highest of all is mere luck, and of no use before its neighbours are as good.
+        ([3, 3, 3, 9, 0, 0, 0], 3, 7, 4, 5),
+        ([6, 3, 3, 5, 5, 5, 5], 4, 5, 1, 6),
+        ([6, 3, 3, 5, 7, 9, 9], 5, 7, 7, 25 / 3),
+        ([5, 5, 5, 5], 2, 3, 1, 5),
+        # What is no number is left out of means.
+        ([2, 4, NAN, 9, 9, 9, 9], 9, 7, 5, 9),
+        ([3, NAN, NAN, NAN, 2], 9, 5, 1, 3),
+        # The mean would be the highest at an epoch without a score.
+        ([1, 5, 9, NAN, 0], 9, 5, 3, 5),
+    ],
+)
+def test_epochs_are_compared_by_the_mean_of_the_last_scores(monkeypatch, scores, patience, done, best, mean):
+    monkeypatch.setattr(module, "WINDOW", 3)
+    stopping = watch(scores, patience)
+    np.testing.assert_equal(stopping.scores, scores[:done])
+    assert (stopping.best_epoch, stopping.best_score) == (best, pytest.approx(mean))
     assert stopping.best_parameters == {"x": [best]}
 
 
@@ -227,8 +253,9 @@ def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(cho
     last, history = run(stopping)
     assert len(history) == stopping.best_epoch + 5 < settings.epochs
     assert [entry["ndcg@5"] for entry in history] == stopping.scores
-    assert stopping.best_score == max(stopping.scores) == stopping.scores[stopping.best_epoch - 1]
-    assert score(stopping.best_parameters) == stopping.best_score
+    means = [np.mean(stopping.scores[max(0, end - WINDOW) : end]) for end in range(1, len(history) + 1)]
+    assert stopping.best_score == max(means) == means[stopping.best_epoch - 1]
+    assert score(stopping.best_parameters) == stopping.scores[stopping.best_epoch - 1]
 
     seen = {}
 

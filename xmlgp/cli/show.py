@@ -31,7 +31,8 @@ def show(model, as_json):
     click.echo(f"data      N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}")
     if history:
         last = history[-1]
-        click.echo(f"training  {last['epoch']} epochs, {last['seconds']:.1f} s, bound {last['bound']:.6g}")
+        epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
+        click.echo(f"training  {epochs}, {last['seconds']:.1f} s, bound {last['bound']:.6g}")
     rows = [(name, "-" if value is None else str(value)) for name, value in description["settings"].items()]
     _table("settings", rows)
     shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]

@@ -8,6 +8,7 @@ from pathlib import Path
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments.cells import Cell
 from xmlgp.recipes import resolve_for
+from xmlgp.training.schedules import usual_epochs
 
 __all__ = ["FIGURES", "Experiment", "load_experiment"]
 
@@ -100,7 +101,8 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
             for variant in spec["variants"] or [{}]:
                 chosen = spec["settings"] | variant
                 settings = resolve_for(catalogue, method, entry, chosen)
-                epochs = max(1, math.ceil(settings.epochs * epochs_scale))
+                usual = settings.epochs or usual_epochs(entry.shape.N, settings.batch_size)
+                epochs = max(1, math.ceil(usual * epochs_scale))
                 settings = dataclasses.replace(settings, epochs=epochs)
                 cells = tuple(
                     Cell(

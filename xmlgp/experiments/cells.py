@@ -29,7 +29,15 @@ from xmlgp.training.loop import train
 __all__ = ["Cell", "finish_cells", "read_cell"]
 
 #: Settings that came after the first finished cells, at the values that those had: left out, so that names stay.
-EARLIER = {"start": "random", "sampling": "uniform"}
+EARLIER = {
+    "start": "random",
+    "sampling": "uniform",
+    "label_weights": False,
+    "regression_points": 0,
+    "validation": 0,
+    "patience": 10,
+    "refit": True,
+}
 
 #: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30

@@ -5,8 +5,9 @@ import numpy as np
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess
+from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting
 from xmlgp.progress import silent
-from xmlgp.training.loop import train
+from xmlgp.training.fit import fit
 
 __all__ = ["open_preprocessed", "preprocess_model", "stored_preprocessing", "train_model"]
 
@@ -63,7 +64,7 @@ def stored_preprocessing(folder):
     settings, D = folder.settings, folder.description["data"]["D"]
     idf, basis, inducing = (folder.array(f"preprocess.{name}") for name in ("idf", "basis", "inducing"))
     fits = (
-        (idf is None) == (settings.weighting != "idf")
+        (idf is None) == (settings.weighting not in IDF_WEIGHTINGS)
         and (idf is None or idf.shape == (D,))
         and (basis is None) == (settings.inducing == "free")
         and (basis is None or basis.shape[1:] == (D,))
@@ -75,7 +76,7 @@ def stored_preprocessing(folder):
     if basis is not None:
         # As products want it; a copy where the file has it the other way round.
         basis = np.asfortranarray(basis)
-    return Preprocessed(idf, settings.weighting != "none", basis, inducing)
+    return Preprocessed(Weighting.named(settings.weighting, idf), basis, inducing)
 
 
 def train_model(dataset, path, settings, progress=silent):
@@ -101,8 +102,8 @@ def train_model(dataset, path, settings, progress=silent):
         preprocessed, kept = _preprocess(dataset, settings, progress), {}
         arrays = _named(preprocessed)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress)
-    arrays |= {f"parameters.{name}": value for name, value in parameters.items()}
+    found = fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress)
+    arrays |= {f"parameters.{name}": value for name, value in found.parameters.items()}
     return ModelFolder.write(
         path,
         settings=settings,
@@ -110,7 +111,8 @@ def train_model(dataset, path, settings, progress=silent):
         data=folder.description["data"] if kept else _facts(dataset),
         arrays=arrays,
         keep=kept,
-        history=history,
+        history=found.history,
+        validation=found.validation,
     )
 
 
@@ -121,7 +123,7 @@ def _preprocess(dataset, settings, progress):
 
 
 def _named(preprocessed):
-    arrays = {"idf": preprocessed.idf, "basis": preprocessed.basis, "inducing": preprocessed.inducing}
+    arrays = {"idf": preprocessed.weighting.idf, "basis": preprocessed.basis, "inducing": preprocessed.inducing}
     return {f"preprocess.{name}": array for name, array in arrays.items() if array is not None}
 
 

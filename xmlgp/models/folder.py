@@ -22,10 +22,12 @@ from xmlgp.settings import Settings
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 
 #: Raised when an older xmlgp could not read what is written.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 #: Settings that models of earlier formats were made with, though they do not say so.
-UNSAID = {1: {"start": "random", "sampling": "uniform"}, FORMAT_VERSION: {}}
+UNSAID = {3: {}}
+UNSAID[2] = {"label_weights": False, "regression_points": 0, "validation": 0}
+UNSAID[1] = UNSAID[2] | {"start": "random", "sampling": "uniform"}
 
 #: How far a model has come, in order.
 STAGES = ("preprocessed", "trained")
@@ -35,8 +37,8 @@ DESCRIPTION = "model.json"
 #: Largest description that is read: real ones have some kilobytes.
 DESCRIPTION_LIMIT = 64 << 20
 
-#: All arrays of a model are floating point numbers, of either byte order.
-DTYPES = ("<f4", "<f8", ">f4", ">f8")
+#: Arrays of a model are floating point numbers, or integers that say where they belong, of either byte order.
+DTYPES = ("<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
 
 #: Names of array files as they are written here; whatever else lies in the folder is somebody else's.
 ARRAY_FILE = re.compile(r"(preprocess|parameters)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
@@ -92,6 +94,8 @@ class ModelFolder:
     def array(self, name):
         """Return an array, memory-mapped and read-only, or None where the model has none of that name.
 
+        Of numbers that are not in this machine's byte order it is a copy that is.
+
         Raises
         ------
         ModelFolderError
@@ -112,6 +116,9 @@ class ModelFolder:
             raise ModelFolderError(f"{file}: the array {name} is damaged") from error
         if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
             raise ModelFolderError(f"{file}: the array {name} is not the one that {DESCRIPTION} describes")
+        if not array.dtype.isnative:
+            array = np.asarray(array).astype(array.dtype.newbyteorder("="))
+            array.flags.writeable = False
         return array
 
     def arrays(self, prefix):

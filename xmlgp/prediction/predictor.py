@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.gp import expectations
+from xmlgp.gp import expectations, label_weights, regression
 from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import Moments
@@ -15,7 +15,6 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.build import stored_preprocessing
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.preprocess.weighting import weigh
 from xmlgp.threads import in_parts, one_blas_thread
 
 __all__ = ["MEMORY", "OUTPUTS", "Predictor", "offer"]
@@ -52,7 +51,7 @@ class Predictor:
         self._dtype = np.dtype(settings.dtype)
         self._preprocessed = preprocessed
         self._parameters = parameters
-        self._predictive = MLGPF(settings).predictive(parameters)
+        self._predictive = MLGPF(settings).predictive(parameters, feature_count)
         self._nodes = settings.nodes
 
     @classmethod
@@ -74,9 +73,15 @@ class Predictor:
         preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
         D, K = (folder.description["data"][name] for name in "DK")
         try:
-            predictor = cls(folder.settings, preprocessed, parameters, D)
-            # No points at all are scored by arrays of the right shapes only.
-            fits = predictor.utilities(sp.csr_array((0, D), dtype=np.float32))[0].shape == (0, K)
+            fits = (
+                parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
+                and label_weights.fits(parameters, D, K)
+                and regression.fits(parameters, D, K)
+            )
+            if fits:
+                predictor = cls(folder.settings, preprocessed, parameters, D)
+                # No points at all are scored by arrays of the right shapes only.
+                fits = predictor.utilities(sp.csr_array((0, D), dtype=np.float32))[0].shape == (0, K)
         except (LookupError, TypeError, ValueError):
             fits = False
         if not fits:
@@ -98,8 +103,9 @@ class Predictor:
         features : csr_array, N×D
             As read, without weighting.
         """
+        weighted = self._preprocessed.weigh(features)
         with one_blas_thread():
-            return utility_moments(self._latent(features), self._parameters["loadings"], self._parameters["bias"])
+            return self._predictive(self._points(features), weighted)
 
     @functools.cached_property
     def _map(self):
@@ -113,20 +119,17 @@ class Predictor:
         coordinates = self._preprocessed.coordinates(features, self._dtype, dense_limit=0)
         return Points(*coordinates.rows(slice(None)))
 
-    def _latent(self, features):
-        return self._predictive.latent(self._points(features))
-
     def _latent_mean(self, features):
         if self._map is None:
             return self._predictive.latent_mean(self._points(features))
-        weighted = weigh(features, self._preprocessed.idf, self._preprocessed.unit)
+        weighted = self._preprocessed.weigh(features)
         return sparse.product(weighted.astype(self._dtype, copy=False), self._map)
 
     def score(self, features, output="utility", with_std=False):
         """Return scores of all labels, N×K, and their standard deviations or None.
 
-        The utility is its mean f̄ = Φ m + b; the probability is E σ(f) under q(f), and its standard
-        deviation that of σ(f) ([S] A.3).
+        The utility is the mean of q(f), pooled with the regression where there is one (`gp.regression.pool`); the
+        probability is E σ(f) under the same distribution, and its standard deviation that of σ(f) ([S] A.3).
 
         Parameters
         ----------
@@ -180,6 +183,8 @@ class Predictor:
         M, Q = self._parameters["inducing"].shape
         P = self._parameters["loadings"].shape[1]
         numbers = 4 * P + 4 * k + 2 * min(LABELS, self.label_count)
+        if self._predictive.has_regression:
+            numbers += self._parameters["regression.loadings"].shape[1]
         if k > FEW:
             numbers += 4 * self.label_count
         if with_std or output != "utility" or self._map is None:
@@ -198,20 +203,33 @@ class Predictor:
             for start in range(first, last, ROWS):
                 rows = slice(start, min(start + ROWS, last))
                 if variance_needed:
-                    moments = self._latent(features[rows])
+                    moments = self._predictive.latent(self._points(features[rows]))
                 else:
                     moments = Moments(self._latent_mean(features[rows]), None)
-                self._pick(moments, output, labels[rows], scores[rows])
+                weighted = self._preprocessed.weigh(features[rows])
+                own = self._predictive.weighted_points(weighted)
+                latent = self._predictive.regressed(weighted)
+                self._pick(moments, own, latent, output, labels[rows], scores[rows])
                 if with_std:
-                    indptr = np.arange(0, labels[rows].size + 1, k)
-                    parameters = self._parameters["loadings"], self._parameters["bias"]
-                    pairs = pair_moments(moments, *parameters, indptr, labels[rows].ravel())
+                    pairs = self._of_pairs(moments, own, latent, labels[rows])
                     std[rows] = self._deviations(*pairs, output).reshape(-1, k)
 
         in_parts(part, count, 1)
         return Scores.from_top(labels, scores, self.label_count, std)
 
-    def _pick(self, moments, output, labels, scores):
+    def _of_pairs(self, moments, own, latent, labels):
+        """Return the moments of the utilities of some labels of each point, B×k, in a row."""
+        indptr = np.arange(0, labels.size + 1, labels.shape[1])
+        columns = labels.ravel()
+        mean, variance = pair_moments(moments, self._parameters["loadings"], self._parameters["bias"], indptr, columns)
+        if own is not None:
+            own.add_pairs(
+                label_weights.PairsByLabel.of(indptr, *np.unique(columns, return_inverse=True)), mean, variance
+            )
+        self._predictive.pool_pairs(latent, indptr, columns, mean, variance)
+        return mean, variance
+
+    def _pick(self, moments, own, latent, output, labels, scores):
         """Fill in the labels of highest score and their scores, best first, equal ones by label."""
         k = labels.shape[1]
         width = self.label_count if k > FEW else LABELS
@@ -221,8 +239,15 @@ class Predictor:
             if output == "utility":
                 values = moments.mean @ phi.T
                 values += bias
+                if own is not None:
+                    own.add(start, values)
+                self._predictive.pool(latent, block, values)
             else:
-                values = self._scores(*utility_moments(moments, phi, bias), output)
+                utilities = utility_moments(moments, phi, bias)
+                if own is not None:
+                    own.add(start, *utilities)
+                self._predictive.pool(latent, block, *utilities)
+                values = self._scores(*utilities, output)
             if k > FEW:
                 order = np.argsort(-values, axis=1, kind="stable")[:, :k]
                 labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)

@@ -11,7 +11,7 @@ from xmlgp.progress import silent
 from xmlgp.threads import one_blas_thread
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
-from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs
 from xmlgp.training.start import start
 
 __all__ = ["BOUND_EVERY", "Verdict", "train"]
@@ -78,13 +78,14 @@ def _ascend(model, parameters, coordinates, labels, random, progress, after_epoc
     """Move the parameters in place, epoch by epoch; return the history and the number of steps."""
     settings = model.settings
     optimiser = OPTIMISERS[settings.optimiser](
-        {name: value for name, value in parameters.items() if name not in model.bound.fixed}
+        {name: value for name, value in parameters.items() if name not in model.bound.fixed}, model.rates
     )
     rate = settings.learning_rate or optimiser.usual_rate
     schedule = SCHEDULES[settings.schedule]
     first = settings.batch_size_first or settings.batch_size
     count = labels.shape[0]
-    sizes = [batch_size_of_epoch(e, settings.epochs, first, settings.batch_size) for e in range(settings.epochs)]
+    epochs = settings.epochs or usual_epochs(count, settings.batch_size)
+    sizes = [batch_size_of_epoch(epoch, epochs, first, settings.batch_size) for epoch in range(epochs)]
     total = sum(-(-count // size) for size in sizes)
     sampler = SAMPLERS[settings.sampling](labels)
     history, step, seconds, shown = [], 0, 0.0, {}
@@ -92,7 +93,9 @@ def _ascend(model, parameters, coordinates, labels, random, progress, after_epoc
         for epoch, size in enumerate(sizes):
             estimates, began = [], time.perf_counter()
             for rows in epoch_rows(count, size, random):
-                batch = make_batch(coordinates, labels, rows, settings.negatives, random, sampler)
+                batch = make_batch(
+                    coordinates, labels, rows, settings.negatives, random, sampler, "label_weights.mean" in parameters
+                )
                 value_needed = step % BOUND_EVERY == 0 or not estimates
                 try:
                     value, gradients = model.bound.value_and_gradients(parameters, batch, value_needed, for_step=True)
@@ -104,11 +107,14 @@ def _ascend(model, parameters, coordinates, labels, random, progress, after_epoc
                     estimates.append(value)
                 optimiser.step(parameters, gradients, rate * schedule(step / total))
                 step += 1
-                shown |= {"epoch": f"{epoch + 1}/{settings.epochs}", "bound": f"{estimates[-1]:.5g}"}
+                shown |= {"epoch": f"{epoch + 1}/{epochs}", "bound": f"{estimates[-1]:.5g}"}
                 bar.update(**shown)
             seconds += time.perf_counter() - began
             history.append({"epoch": epoch + 1, "bound": float(np.mean(estimates)), "seconds": round(seconds, 3)})
-            verdict = after_epoch and after_epoch(epoch + 1, parameters)
+            try:
+                verdict = after_epoch and after_epoch(epoch + 1, parameters)
+            except NumericalError as error:
+                raise _diverged(error, step) from error
             if verdict:
                 history[-1] |= verdict.measures
                 shown |= {name: f"{value:.5g}" for name, value in verdict.measures.items()}

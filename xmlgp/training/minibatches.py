@@ -27,7 +27,7 @@ def epoch_rows(count, batch_size, random):
     return np.array_split(random.permutation(count), -(-count // batch_size))
 
 
-def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None):
+def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, weighted=False):
     """Return a `Batch` of some rows.
 
     Parameters
@@ -43,12 +43,15 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
         Of the sample.
     sampler : callable, optional
         One of `SAMPLERS` for these labels; `sample_negatives` when not given.
+    weighted : bool
+        With the weighted features, for weights of the labels' own.
     """
     batch_labels = labels[rows]
     pairs = None
     if negatives is not None:
         pairs = (sampler or sample_negatives)(batch_labels, negatives, random, coordinates.dtype)
-    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, scale=labels.shape[0] / len(rows))
+    features = coordinates.weighted(rows) if weighted else None
+    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), features)
 
 
 def sample_negatives(labels, count, random, dtype):

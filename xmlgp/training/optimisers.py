@@ -20,8 +20,9 @@ class _Optimiser:
 
     statistics = ()
 
-    def __init__(self, parameters):
+    def __init__(self, parameters, rates=()):
         self.step_count = 0
+        self.rates = dict(rates)
         self.state = {
             f"{name}/{statistic}": np.zeros_like(value)
             for name, value in parameters.items()
@@ -46,7 +47,7 @@ class _Optimiser:
         for name, gradient in gradients.items():
             arrays = [parameters[name], *(self.state[f"{name}/{statistic}"] for statistic in self.statistics)]
             dtype = arrays[0].dtype
-            scalars = self._scalars(learning_rate, dtype)
+            scalars = self._scalars(learning_rate * self.rates.get(name, 1), dtype)
             if isinstance(gradient, Rows):
                 values = np.ascontiguousarray(gradient.values, dtype)
                 width = values[:1].size
@@ -73,6 +74,8 @@ class Adam(_Optimiser):
     ----------
     parameters : mapping of str to ndarray
         Those that will move.
+    rates : mapping of str to float
+        Multiples of the learning rate by parameter name, where not 1.
     """
 
     statistics = ("mean", "square")
@@ -107,6 +110,8 @@ class AdaDelta(_Optimiser):
     ----------
     parameters : mapping of str to ndarray
         Those that will move.
+    rates : mapping of str to float
+        Multiples of the learning rate by parameter name, where not 1.
     """
 
     statistics = ("square", "change")

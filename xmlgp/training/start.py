@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from xmlgp.gp.label_weights import initial_label_weights, useful
 from xmlgp.gp.newton import newton_start
 from xmlgp.gp.products import Points
 
@@ -29,6 +30,12 @@ def start(model, coordinates, labels, inducing, random):
     random : numpy.random.Generator
     """
     parameters = model.initial(inducing, labels, random)
+    wanted = model.settings.label_weights
+    if wanted is None:
+        wanted = useful(coordinates.feature_count, model.settings.factors)
+    if wanted:
+        features = coordinates.weighted(slice(None))
+        parameters |= initial_label_weights(features, labels, parameters["bias"], coordinates.dtype)
     if model.settings.start == "newton":
         count = labels.shape[0]
         rows = np.arange(count)

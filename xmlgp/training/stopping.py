@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, vstack
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.training.loop import Verdict
 
-__all__ = ["EarlyStopping", "hold_out", "ndcg_of_top"]
+__all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]
 
 
 def hold_out(count, share, random):
@@ -71,11 +71,16 @@ def _best(scores, k):
     return csr_array((values[order], labels[order], np.arange(count + 1) * k), scores.shape)
 
 
+#: Scores that are averaged to compare epochs.
+WINDOW = 5
+
+
 class EarlyStopping:
     """Watches a score over training, keeps the best parameters, and ends it when none better come.
 
-    It is what `train` calls after each epoch. Of equal scores the earlier one is better; one that is no number is
-    never better.
+    It is what `train` calls after each epoch. Epochs are compared by the mean of the last `WINDOW` scores, those that are no numbers left out: from one
+    epoch to the next a score rises and falls by more than it gains in ten, and the highest single one is mere luck. Of
+    equal means the earlier epoch is better; one that is no number is never better.
 
     Parameters
     ----------
@@ -91,6 +96,7 @@ class EarlyStopping:
     best_epoch : int or None
         Counted from 1; None as long as no score was a number.
     best_score : float or None
+        The mean at that epoch.
     best_parameters : dict of str to ndarray or None
         Those of `best_epoch`, each in the memory order that it is trained in. A better epoch overwrites the arrays.
     scores : list of float
@@ -115,8 +121,9 @@ class EarlyStopping:
         """
         score = float(self._score(parameters))
         self.scores.append(score)
-        if score > (-np.inf if self.best_score is None else self.best_score):
-            self.best_epoch, self.best_score = epoch, score
+        mean = float(np.mean([s for s in self.scores[-WINDOW:] if not np.isnan(s)] or np.nan))
+        if not np.isnan(score) and mean > (-np.inf if self.best_score is None else self.best_score):
+            self.best_epoch, self.best_score = epoch, mean
             self._keep(parameters)
         return Verdict({self._name: score}, stop=epoch - (self.best_epoch or 0) >= self._patience)
 
