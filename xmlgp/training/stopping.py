@@ -78,9 +78,9 @@ WINDOW = 5
 class EarlyStopping:
     """Watches a score over training, keeps the best parameters, and ends it when none better come.
 
-    It is what `train` calls after each epoch. Epochs are compared by the mean of the last `WINDOW` scores, those that are no numbers left out: from one
-    epoch to the next a score rises and falls by more than it gains in ten, and the highest single one is mere luck. Of
-    equal means the earlier epoch is better; one that is no number is never better.
+    It is what `train` calls after each epoch. Epochs are compared by the mean of the last `WINDOW` scores, less those
+    that are no numbers: from one epoch to the next a score rises and falls by more than it gains in ten, and the
+    highest single one is mere luck. Of equal means the earlier epoch is better; one without a score is never better.
 
     Parameters
     ----------
