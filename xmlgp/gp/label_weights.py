@@ -279,14 +279,19 @@ class WeightedPoints:
         mean, variance : ndarray, B×L
             Variances may be left out.
         """
-        _add(first, *self._mean, mean)
-        if variance is not None:
-            _add(first, *self._variance, variance)
+        if variance is None:
+            _add(first, *self._mean, mean)
+        else:
+            weights, points = self.weights, self._mean[3:5]
+            shared = weights.indptr, weights.features, weights.mean, weights.variance, *points
+            _add_moments(first, *shared, self._mean[-1], self._variance[-1], mean, variance)
 
     def collect(self, first, d_mean, d_variance, sign=1):
         """Keep the gradients of labels from `first` on, given `sign` times those by the moments of utilities, B×L."""
-        _collect(first, *self._mean, d_mean, sign, self.by_mean)
-        _collect(first, *self._variance, d_variance, sign, self.by_variance)
+        weights, points = self.weights, self._mean[3:5]
+        gradients = self.by_mean, self.by_variance
+        shared = weights.indptr, weights.features, *points, self._mean[-1], self._variance[-1]
+        _collect(first, *shared, d_mean, d_variance, sign, *gradients)
 
     def add_pairs(self, pairs, mean, variance):
         """Add the moments of W x to those of the utilities of pairs, E, in place.
@@ -354,13 +359,13 @@ def _sum(k, indptr, features, weights, points, rows, values, total):
 
 
 @compiled
-def _gradient(k, indptr, features, points, rows, values, column, sign, gradient):
-    """Fill in `sign` times a label's gradient, given that by its utilities of all points."""
+def _gradient(k, indptr, features, points, rows, values, column, gradient):
+    """Fill in a label's gradient, given that by its utilities of all points."""
     for e in range(indptr[k], indptr[k + 1]):
         total = column.dtype.type(0)
         for t in range(points[features[e]], points[features[e] + 1]):
             total += values[t] * column[rows[t]]
-        gradient[e] = sign * total
+        gradient[e] = total
 
 
 @compiled
@@ -375,13 +380,37 @@ def _add(first, indptr, features, weights, points, rows, values, out):
 
 
 @compiled
-def _collect(first, indptr, features, weights, points, rows, values, d_out, sign, gradient):
-    column = np.empty(d_out.shape[0], d_out.dtype)
-    for j in range(d_out.shape[1]):
-        if indptr[first + j] < indptr[first + j + 1]:
-            for i in range(column.size):
-                column[i] = d_out[i, j]
-            _gradient(first + j, indptr, features, points, rows, values, column, sign, gradient)
+def _add_moments(first, indptr, features, means, variances, points, rows, values, squares, mean, variance):
+    """Do what `_add` does to both moments at once: finding what belongs together takes most of the time."""
+    by_mean, by_variance = np.empty(mean.shape[0], mean.dtype), np.empty(mean.shape[0], mean.dtype)
+    for j in range(mean.shape[1]):
+        by_mean[:] = 0
+        by_variance[:] = 0
+        for e in range(indptr[first + j], indptr[first + j + 1]):
+            m, v = means[e], variances[e]
+            for t in range(points[features[e]], points[features[e] + 1]):
+                by_mean[rows[t]] += values[t] * m
+                by_variance[rows[t]] += squares[t] * v
+        for i in range(mean.shape[0]):
+            mean[i, j] += by_mean[i]
+            variance[i, j] += by_variance[i]
+
+
+@compiled
+def _collect(
+    first, indptr, features, points, rows, values, squares, d_mean, d_variance, sign, mean_gradient, variance_gradient
+):
+    by_mean, by_variance = np.empty(d_mean.shape[0], d_mean.dtype), np.empty(d_mean.shape[0], d_mean.dtype)
+    zero = d_mean.dtype.type(0)
+    for j in range(d_mean.shape[1]):
+        for i in range(d_mean.shape[0]):
+            by_mean[i], by_variance[i] = d_mean[i, j], d_variance[i, j]
+        for e in range(indptr[first + j], indptr[first + j + 1]):
+            m, v = zero, zero
+            for t in range(points[features[e]], points[features[e] + 1]):
+                m += values[t] * by_mean[rows[t]]
+                v += squares[t] * by_variance[rows[t]]
+            mean_gradient[e], variance_gradient[e] = sign * m, sign * v
 
 
 @compiled
@@ -403,7 +432,7 @@ def _collect_pairs(
     for u in range(start, stop):
         for s in range(starts[u], starts[u + 1]):
             column[pair_points[order[s]]] += d[order[s]]
-        _gradient(labels[u], indptr, features, points, rows, values, column, 1, gradient)
+        _gradient(labels[u], indptr, features, points, rows, values, column, gradient)
         for s in range(starts[u], starts[u + 1]):
             column[pair_points[order[s]]] = 0
 
