@@ -40,7 +40,7 @@ def test_a_preprocessed_model():
 
 
 def test_json_is_the_whole_description():
-    run("train", "data", "model", *SMALL)
+    run("train", "data", "model", *SMALL, "--validation", "0.5")
     result = run("show", "model", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     description = json.loads(result.stdout)

@@ -79,13 +79,13 @@ def test_commands_do_not_wait_for_scikit_learn():
 @pytest.mark.parametrize("before", [True, False])
 def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_path, settings, before):
     # Held-out points are ranked better with the regression.
-    dataset = paired_dataset()
+    dataset = paired_dataset(N=120)
     if before:
         preprocess_model(dataset, tmp_path, settings)
     folder = train_model(dataset, tmp_path, settings)
     assert folder.stage == "trained"
     assert folder.settings == settings
-    assert folder.description["data"] == {"N": 100, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    assert folder.description["data"] == {"N": 120, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     expected = fit(coordinates, dataset.labels, preprocessed.inducing, settings)

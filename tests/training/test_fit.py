@@ -16,6 +16,7 @@ from xmlgp.gp.regression import regress
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.settings import Settings
+from xmlgp.training import fit as module
 from xmlgp.training.fit import REGRESSION_RANK, fit
 from xmlgp.training.loop import train
 from xmlgp.training.schedules import usual_epochs
@@ -194,14 +195,23 @@ def test_few_points(count, refit, rate):
     rows = np.flatnonzero(DATASET.labels.sum(axis=1) > 0)[:count]
     dataset = DATASET.rows(rows)
     found = fit(*prepared(dataset, validation=rate, refit=refit, epochs=3))
-    assert (found.validation is None) == (count == 1 or rate == 0)
-    assert 1 <= len(found.history) <= 3
-    regression = of_regression(found.parameters)
-    # One or two held-out points may be ranked better or worse.
-    assert regression or found.validation is not None
-    if regression:
-        assert regression["regression.weights"].shape == (count, min(count, 12))
+    # One or two held-out points rank one epoch like another.
+    assert found.validation is None
+    assert len(found.history) == 3
+    assert of_regression(found.parameters)["regression.weights"].shape == (count, min(count, 12))
     assert all(np.isfinite(value).all() for value in found.parameters.values())
+
+
+def test_one_label_cannot_be_ranked():
+    dataset = dataclasses.replace(DATASET, labels=DATASET.labels[:, :1])
+    assert fit(*prepared(dataset, epochs=2)).validation is None
+
+
+@pytest.mark.parametrize("limit", [11, 12])
+def test_regression_is_left_out_with_too_many_labels(monkeypatch, limit):
+    monkeypatch.setattr(module, "REGRESSION_LABELS", limit)
+    found = fit(*prepared(DATASET, validation=0, epochs=1))
+    assert bool(of_regression(found.parameters)) == (limit >= DATASET.K)
 
 
 @pytest.mark.parametrize("refit", [True, False])

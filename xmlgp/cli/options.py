@@ -53,8 +53,9 @@ def _option(spec):
     symbol = [f"-{meta['symbol']}"] if meta["symbol"] else []
     text = meta["help"]
     if kind(spec) is bool:
-        default = flag.removeprefix("--") if spec.default else "no-" + flag.removeprefix("--")
-        return click.option(f"{flag}/--no-{flag[2:]}", spec.name, default=None, help=f"{text}  [default: {default}]")
+        if spec.default is not None:
+            text += f"  [default: {'' if spec.default else 'no-'}{flag.removeprefix('--')}]"
+        return click.option(f"{flag}/--no-{flag[2:]}", spec.name, default=None, help=text)
     if meta["choices"]:
         type_ = click.Choice(meta["choices"])
     elif kind(spec) is int:

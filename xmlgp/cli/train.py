@@ -47,3 +47,11 @@ def train(data, model, recipe, chosen, cache, quiet):
     last = folder.description["history"][-1]
     epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
     note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, bound {last['bound']:.6g}", quiet)
+    validation = folder.description["validation"]
+    if validation and settings.refit:
+        ranked = f"nDCG@5 of held-out points was {validation[last['epoch'] - 1]['ndcg@5']:.2f} after as many epochs"
+        note(f"{model}: {ranked}, the best of {len(validation)}", quiet)
+    elif validation:
+        note(f"{model}: the parameters are those of the epoch that ranked held-out points best", quiet)
+    if "parameters.regression.weights" in folder.description["arrays"]:
+        note(f"{model}: utilities are pooled with those of regression on all points", quiet)

@@ -46,8 +46,8 @@ WEIGHTS_LIMIT = 30_000_000
 #: Start of the prior variances τ.
 PRIOR_VARIANCE = 4.0
 
-#: Labels whose own features are found at a time.
-LABELS_AT_A_TIME = 4096
+#: Stored elements of points that are looked through at a time for the features of labels.
+AT_A_TIME = 1 << 22
 
 #: Elements that are worth a thread.
 GRAIN = 1 << 16
@@ -84,9 +84,14 @@ def own_features(features, labels, limit=WEIGHTS_LIMIT):
     by_label = labels.T.tocsr().astype(np.float32)
     magnitudes = sp.csr_array((np.abs(features.data), features.indices, features.indptr), shape=features.shape)
 
+    # Labels whose points have about as many features together as are worked on at a time.
+    ends = np.cumsum(by_label.astype(bool) @ np.diff(features.indptr).astype(np.float64))
+    cuts = np.searchsorted(ends, np.arange(1, ends[-1] // AT_A_TIME + 1) * AT_A_TIME) if len(ends) else []
+    bounds = np.unique([0, *cuts, len(ends)])
+
     def blocks():
-        for start in range(0, by_label.shape[0], LABELS_AT_A_TIME):
-            yield by_label[start : start + LABELS_AT_A_TIME] @ magnitudes
+        for start, stop in pairwise(bounds):
+            yield by_label[start:stop] @ magnitudes
 
     lengths = [np.diff(block.indptr) for block in blocks()]
     lengths = np.concatenate(lengths) if lengths else np.zeros(0, int)
@@ -109,13 +114,13 @@ def _most_each(lengths, limit):
 
 def _strongest(totals, most):
     """Return the features of greatest value in each row, at most so many, in ascending order."""
+    if np.diff(totals.indptr).max(initial=0) <= most:
+        totals.sort_indices()
+        return totals.indices.astype(np.int32)
     rows = np.repeat(np.arange(totals.shape[0]), np.diff(totals.indptr))
-    if len(rows) and np.diff(totals.indptr).max() > most:
-        order = np.lexsort((totals.indices, -totals.data, rows))
-        kept = order[np.arange(len(rows)) - totals.indptr[rows] < most]
-        rows, columns = rows[kept], totals.indices[kept]
-    else:
-        columns = totals.indices
+    order = np.lexsort((totals.indices, -totals.data, rows))
+    kept = order[np.arange(len(rows)) - totals.indptr[rows] < most]
+    rows, columns = rows[kept], totals.indices[kept]
     return columns[np.lexsort((columns, rows))].astype(np.int32)
 
 
@@ -173,7 +178,12 @@ def initial_label_weights(features, labels, bias, dtype):
         `label_weights.mean` and `label_weights.log_variance`, m and log v of each; `label_weights.log_prior`, log τ, D.
     """
     indptr, columns = own_features(features, labels)
-    squares = np.bincount(features.indices, np.square(features.data, dtype=np.float64), features.shape[1])
+    squares = np.zeros(features.shape[1])
+    # NumPy counts in 64 bits: all indices at once would be copied.
+    step = max(GRAIN, features.shape[1])
+    for start in range(0, features.nnz, step):
+        part = slice(start, start + step)
+        squares += np.bincount(features.indices[part], np.square(features.data[part]), features.shape[1])
     probability = expit(bias.astype(np.float64))
     curvature = np.repeat(probability * (1 - probability), np.diff(indptr))
     curvature *= squares[columns]

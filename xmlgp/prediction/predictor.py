@@ -74,7 +74,8 @@ class Predictor:
         D, K = (folder.description["data"][name] for name in "DK")
         try:
             fits = (
-                parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
+                all(np.isfinite(value).all() for value in parameters.values())
+                and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
                 and label_weights.fits(parameters, D, K)
                 and regression.fits(parameters, D, K)
             )

@@ -80,7 +80,8 @@ class EarlyStopping:
 
     It is what `train` calls after each epoch. Epochs are compared by the mean of the last `WINDOW` scores, less those
     that are no numbers: from one epoch to the next a score rises and falls by more than it gains in ten, and the
-    highest single one is mere luck. Of equal means the earlier epoch is better; one without a score is never better.
+    highest single one is mere luck. Of equal means the later epoch is better, being closer to the top of the
+    bound; one without a score is never better.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ class EarlyStopping:
         score = float(self._score(parameters))
         self.scores.append(score)
         mean = float(np.mean([s for s in self.scores[-WINDOW:] if not np.isnan(s)] or np.nan))
-        if not np.isnan(score) and mean > (-np.inf if self.best_score is None else self.best_score):
+        if np.isfinite(score) and mean >= (-np.inf if self.best_score is None else self.best_score):
             self.best_epoch, self.best_score = epoch, mean
             self._keep(parameters)
         return Verdict({self._name: score}, stop=epoch - (self.best_epoch or 0) >= self._patience)
