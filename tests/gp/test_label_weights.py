@@ -76,7 +76,7 @@ def lists(indptr, features):
 
 @pytest.mark.parametrize("at_a_time", [1, 3, 100])
 def test_own_features_are_those_of_the_points_of_a_label(monkeypatch, at_a_time):
-    monkeypatch.setattr(module, "LABELS_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(module, "AT_A_TIME", at_a_time)
     features, labels = small_features(30, D), random_labels(np.random.default_rng(0), 30, K, 0.1)
     features.data[::2] *= -1
     present, positives = features.toarray() != 0, labels.toarray()

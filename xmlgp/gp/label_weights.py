@@ -183,7 +183,8 @@ def initial_label_weights(features, labels, bias, dtype):
     step = max(GRAIN, features.shape[1])
     for start in range(0, features.nnz, step):
         part = slice(start, start + step)
-        squares += np.bincount(features.indices[part], np.square(features.data[part], dtype=np.float64), features.shape[1])
+        weights = np.square(features.data[part], dtype=np.float64)
+        squares += np.bincount(features.indices[part], weights, features.shape[1])
     probability = expit(bias.astype(np.float64))
     curvature = np.repeat(probability * (1 - probability), np.diff(indptr))
     curvature *= squares[columns]
