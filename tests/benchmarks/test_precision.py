@@ -19,7 +19,7 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.settings import Settings
 
 QUICK = ["--set", "epochs=1", "--set", "inducing_count=5", "--set", "factors=3"]
-TWO = ["--only", "weighting=*"]
+TWO = ["--only", "weighting=unit", "--only", "weighting=none"]
 
 
 @pytest.fixture
