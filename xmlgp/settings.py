@@ -23,7 +23,7 @@ COUNT_LIMIT = 10**9
 
 
 def _setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
-    limits = {"choices": None, "minimum": None, "maximum": None, "above": None, "between": None} | limits
+    limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
     about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "optional": optional}
     return field(default=default, metadata=about | limits)
 
@@ -126,7 +126,8 @@ class Settings:
     validation: float = _setting(
         0.1,
         "Share of the training points that training is stopped by; 0 to train on all to the last epoch.",
-        between=(0, 0.5),
+        minimum=0,
+        maximum=0.5,
     )
     patience: int = _setting(10, "Epochs in a row without better nDCG@5 of these points that end training.", minimum=1)
     refit: bool = _setting(
@@ -193,8 +194,8 @@ def describe(spec):
         return "true or false"
     if kind(spec) is int:
         return f"an integer from {meta['minimum']} to {_greatest(meta)}"
-    if meta["between"]:
-        return "a number from {} to {}".format(*meta["between"])
+    if meta["minimum"] is not None:
+        return f"a number from {meta['minimum']} to {meta['maximum']}"
     return f"a finite number above {meta['above']}"
 
 
@@ -215,8 +216,6 @@ def _check(spec, value):
         fits = value in meta["choices"]
     if fits and meta["minimum"] is not None:
         fits = meta["minimum"] <= value <= _greatest(meta)
-    if fits and meta["between"] is not None:
-        fits = meta["between"][0] <= value <= meta["between"][1]
     if fits and meta["above"] is not None:
         # Infinity, no number, and integers beyond all floats fail alike.
         fits = meta["above"] < value <= sys.float_info.max

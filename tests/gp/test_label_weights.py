@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
+from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import STEADY, random_labels
 from tests.problems import small_features
 from xmlgp import threads
@@ -278,31 +279,6 @@ def test_nothing_and_what_training_stores_fit():
     none = {name: value[:0] for name, value in parameters.items()}
     none["label_weights.indptr"], none["label_weights.log_prior"] = np.zeros(K + 1, np.int64), np.zeros(D)
     assert fits(none, D, K)
-
-
-def changed_at(index, value):
-    def change(array):
-        array = array.copy()
-        array[index] = value
-        return array
-
-    return change
-
-
-def around(array):
-    """What differences do not tell from a row that rises: they overflow."""
-    array = array.copy()
-    array[2:4] = 2**63 - 1, int(array[4]) + 1 - 2**63
-    assert (np.diff(array) >= 0).all()
-    return array
-
-
-def shorter(array):
-    return array[:-1]
-
-
-def longer(array):
-    return np.append(array, array[-1:])
 
 
 def column(array):

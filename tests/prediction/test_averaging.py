@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
+from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import conditional, inducing_posterior, random_parameters, scikit_covariances
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
@@ -230,33 +231,8 @@ def test_no_points_at_all(tmp_path):
     assert list(predictor.top(NEW[:0], 3)) == []
 
 
-def changed_at(index, value):
-    def change(array):
-        array = array.copy()
-        array[index] = value
-        return array
-
-    return change
-
-
-def around(array):
-    """Row ends of which the differences overflow, so that none is negative."""
-    array = array.copy()
-    array[2:4] = 2**63 - 1, int(array[4]) + 1 - 2**63
-    assert (np.diff(array) >= 0).all()
-    return array
-
-
 def missing(array):
     return None
-
-
-def shorter(array):
-    return array[:-1]
-
-
-def longer(array):
-    return np.concatenate([array, array[-1:]])
 
 
 def column(array):

@@ -60,8 +60,8 @@ def _option(spec):
         type_ = click.Choice(meta["choices"])
     elif kind(spec) is int:
         type_ = click.IntRange(meta["minimum"], meta["maximum"])
-    elif meta["between"]:
-        type_ = click.FloatRange(*meta["between"])
+    elif meta["minimum"] is not None:
+        type_ = click.FloatRange(meta["minimum"], meta["maximum"])
     else:
         type_ = click.FloatRange(min=meta["above"], min_open=True)
     if spec.default is not None:

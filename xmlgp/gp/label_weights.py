@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import core_count, in_parts, run
 
@@ -141,17 +142,9 @@ def fits(parameters, feature_count, label_count):
         return False
     indptr, features, *values = (arrays[name] for name in ("indptr", "features", "mean", "log_variance", "log_prior"))
     return bool(
-        indptr.dtype == np.int64
-        and features.dtype == np.int32
+        sparse.is_pattern(indptr, features, label_count, feature_count)
         and values[0].dtype in (np.float32, np.float64)
         and all(array.dtype == values[0].dtype for array in values)
-        and indptr.shape == (label_count + 1,)
-        and features.ndim == 1
-        and indptr[0] == 0
-        and indptr[-1] == len(features)
-        # Not by differences, which overflow.
-        and (indptr[:-1] <= indptr[1:]).all()
-        and (not len(features) or (features.min() >= 0 and features.max() < feature_count))
         and [array.shape for array in values] == [features.shape, features.shape, (feature_count,)]
     )
 
@@ -274,8 +267,9 @@ class WeightedPoints:
         self.weights = weights
         by_feature = features.tocsc()
         values = by_feature.data.astype(weights.mean.dtype, copy=False)
-        self._mean = weights.indptr, weights.features, weights.mean, by_feature.indptr, by_feature.indices, values
-        self._variance = *self._mean[:2], weights.variance, *self._mean[3:5], values * values
+        self._pattern = weights.indptr, weights.features
+        self._points = by_feature.indptr, by_feature.indices, values
+        self._squares = values * values
 
     def prepare_gradients(self):
         """Make room for what `collect` and `collect_pairs` find; labels that they leave out have no gradient."""
@@ -291,18 +285,18 @@ class WeightedPoints:
             Variances may be left out.
         """
         if variance is None:
-            _add(first, *self._mean, mean)
+            _add(first, *self._pattern, self.weights.mean, *self._points, mean)
         else:
-            weights, points = self.weights, self._mean[3:5]
-            shared = weights.indptr, weights.features, weights.mean, weights.variance, *points
-            _add_moments(first, *shared, self._mean[-1], self._variance[-1], mean, variance)
+            _add_moments(first, *self._posterior, *self._points, self._squares, mean, variance)
+
+    @property
+    def _posterior(self):
+        return *self._pattern, self.weights.mean, self.weights.variance
 
     def collect(self, first, d_mean, d_variance, sign=1):
         """Keep the gradients of labels from `first` on, given `sign` times those by the moments of utilities, B×L."""
-        weights, points = self.weights, self._mean[3:5]
         gradients = self.by_mean, self.by_variance
-        shared = weights.indptr, weights.features, *points, self._mean[-1], self._variance[-1]
-        _collect(first, *shared, d_mean, d_variance, sign, *gradients)
+        _collect(first, *self._pattern, *self._points, self._squares, d_mean, d_variance, sign, *gradients)
 
     def add_pairs(self, pairs, mean, variance):
         """Add the moments of W x to those of the utilities of pairs, E, in place.
@@ -312,13 +306,12 @@ class WeightedPoints:
         pairs : PairsByLabel
         mean, variance : ndarray, E
         """
-        _shared_out(_add_pairs, pairs, *self._mean, mean)
-        _shared_out(_add_pairs, pairs, *self._variance, variance)
+        _shared_out(_add_pairs, pairs, *self._posterior, *self._points, self._squares, mean, variance)
 
     def collect_pairs(self, pairs, d_mean, d_variance):
         """Keep the gradients, given those by the moments of the utilities of pairs, E."""
-        _shared_out(_collect_pairs, pairs, *self._mean, d_mean, self.by_mean)
-        _shared_out(_collect_pairs, pairs, *self._variance, d_variance, self.by_variance)
+        gradients = self.by_mean, self.by_variance
+        _shared_out(_collect_pairs, pairs, *self._pattern, *self._points, self._squares, d_mean, d_variance, *gradients)
 
 
 class PairsByLabel(NamedTuple):
@@ -360,92 +353,89 @@ def _shared_out(function, pairs, *arrays):
 
 
 @compiled
-def _sum(k, indptr, features, weights, points, rows, values, total):
-    """Sum up a label's part of the utilities of all points."""
-    total[:] = 0
-    for e in range(indptr[k], indptr[k + 1]):
-        weight = weights[e]
-        for t in range(points[features[e]], points[features[e] + 1]):
-            total[rows[t]] += values[t] * weight
-
-
-@compiled
-def _gradient(k, indptr, features, points, rows, values, column, gradient):
-    """Fill in a label's gradient, given that by its utilities of all points."""
-    for e in range(indptr[k], indptr[k + 1]):
-        total = column.dtype.type(0)
-        for t in range(points[features[e]], points[features[e] + 1]):
-            total += values[t] * column[rows[t]]
-        gradient[e] = total
-
-
-@compiled
 def _add(first, indptr, features, weights, points, rows, values, out):
     total = np.empty(out.shape[0], out.dtype)
     for j in range(out.shape[1]):
-        if indptr[first + j] < indptr[first + j + 1]:
-            # A column of `out` lies scattered; its sum does not.
-            _sum(first + j, indptr, features, weights, points, rows, values, total)
-            for i in range(total.size):
-                out[i, j] += total[i]
+        # A column of `out` lies scattered; its sum does not.
+        total[:] = 0
+        for e in range(indptr[first + j], indptr[first + j + 1]):
+            weight = weights[e]
+            for t in range(points[features[e]], points[features[e] + 1]):
+                total[rows[t]] += values[t] * weight
+        for i in range(total.size):
+            out[i, j] += total[i]
+
+
+@compiled
+def _moments(k, indptr, features, means, variances, points, rows, values, squares, mean, variance):
+    """Fill in both moments of a label's part of the utilities of all points: one walk, which is what takes time."""
+    mean[:] = 0
+    variance[:] = 0
+    for e in range(indptr[k], indptr[k + 1]):
+        m, v = means[e], variances[e]
+        for t in range(points[features[e]], points[features[e] + 1]):
+            mean[rows[t]] += values[t] * m
+            variance[rows[t]] += squares[t] * v
+
+
+@compiled
+def _gradients(k, indptr, features, points, rows, values, squares, d_mean, d_variance, sign, by_mean, by_variance):
+    """Fill in `sign` times a label's gradients, given those by the moments of its utilities of all points."""
+    zero = d_mean.dtype.type(0)
+    for e in range(indptr[k], indptr[k + 1]):
+        m, v = zero, zero
+        for t in range(points[features[e]], points[features[e] + 1]):
+            m += values[t] * d_mean[rows[t]]
+            v += squares[t] * d_variance[rows[t]]
+        by_mean[e], by_variance[e] = sign * m, sign * v
 
 
 @compiled
 def _add_moments(first, indptr, features, means, variances, points, rows, values, squares, mean, variance):
-    """Do what `_add` does to both moments at once: finding what belongs together takes most of the time."""
-    by_mean, by_variance = np.empty(mean.shape[0], mean.dtype), np.empty(mean.shape[0], mean.dtype)
+    m, v = np.empty(mean.shape[0], mean.dtype), np.empty(mean.shape[0], mean.dtype)
     for j in range(mean.shape[1]):
-        by_mean[:] = 0
-        by_variance[:] = 0
-        for e in range(indptr[first + j], indptr[first + j + 1]):
-            m, v = means[e], variances[e]
-            for t in range(points[features[e]], points[features[e] + 1]):
-                by_mean[rows[t]] += values[t] * m
-                by_variance[rows[t]] += squares[t] * v
-        for i in range(mean.shape[0]):
-            mean[i, j] += by_mean[i]
-            variance[i, j] += by_variance[i]
+        _moments(first + j, indptr, features, means, variances, points, rows, values, squares, m, v)
+        for i in range(m.size):
+            mean[i, j] += m[i]
+            variance[i, j] += v[i]
 
 
 @compiled
-def _collect(
-    first, indptr, features, points, rows, values, squares, d_mean, d_variance, sign, mean_gradient, variance_gradient
-):
-    by_mean, by_variance = np.empty(d_mean.shape[0], d_mean.dtype), np.empty(d_mean.shape[0], d_mean.dtype)
-    zero = d_mean.dtype.type(0)
+def _collect(first, indptr, features, points, rows, values, squares, d_mean, d_variance, sign, by_mean, by_variance):
+    m, v = np.empty(d_mean.shape[0], d_mean.dtype), np.empty(d_mean.shape[0], d_mean.dtype)
     for j in range(d_mean.shape[1]):
-        for i in range(d_mean.shape[0]):
-            by_mean[i], by_variance[i] = d_mean[i, j], d_variance[i, j]
-        for e in range(indptr[first + j], indptr[first + j + 1]):
-            m, v = zero, zero
-            for t in range(points[features[e]], points[features[e] + 1]):
-                m += values[t] * by_mean[rows[t]]
-                v += squares[t] * by_variance[rows[t]]
-            mean_gradient[e], variance_gradient[e] = sign * m, sign * v
+        for i in range(m.size):
+            m[i], v[i] = d_mean[i, j], d_variance[i, j]
+        _gradients(first + j, indptr, features, points, rows, values, squares, m, v, sign, by_mean, by_variance)
 
 
 @compiled
 def _add_pairs(
-    start, stop, labels, starts, order, pair_points, count, indptr, features, weights, points, rows, values, out
-):
-    total = np.empty(count, out.dtype)
+    start, stop, labels, starts, order, pair_points, count,
+    indptr, features, means, variances, points, rows, values, squares, mean, variance,
+):  # fmt: skip
+    m, v = np.empty(count, mean.dtype), np.empty(count, mean.dtype)
     for u in range(start, stop):
-        _sum(labels[u], indptr, features, weights, points, rows, values, total)
+        _moments(labels[u], indptr, features, means, variances, points, rows, values, squares, m, v)
         for s in range(starts[u], starts[u + 1]):
-            out[order[s]] += total[pair_points[order[s]]]
+            mean[order[s]] += m[pair_points[order[s]]]
+            variance[order[s]] += v[pair_points[order[s]]]
 
 
 @compiled
 def _collect_pairs(
-    start, stop, labels, starts, order, pair_points, count, indptr, features, weights, points, rows, values, d, gradient
-):
-    column = np.zeros(count, d.dtype)
+    start, stop, labels, starts, order, pair_points, count,
+    indptr, features, points, rows, values, squares, d_mean, d_variance, by_mean, by_variance,
+):  # fmt: skip
+    m, v = np.zeros(count, d_mean.dtype), np.zeros(count, d_mean.dtype)
     for u in range(start, stop):
         for s in range(starts[u], starts[u + 1]):
-            column[pair_points[order[s]]] += d[order[s]]
-        _gradient(labels[u], indptr, features, points, rows, values, column, gradient)
+            m[pair_points[order[s]]] += d_mean[order[s]]
+            v[pair_points[order[s]]] += d_variance[order[s]]
+        _gradients(labels[u], indptr, features, points, rows, values, squares, m, v, 1, by_mean, by_variance)
         for s in range(starts[u], starts[u + 1]):
-            column[pair_points[order[s]]] = 0
+            m[pair_points[order[s]]] = 0
+            v[pair_points[order[s]]] = 0
 
 
 @compiled

@@ -125,17 +125,9 @@ def fits(parameters, feature_count, label_count):
     indptr, indices, values = (arrays[name] for name in ("indptr", "indices", "values"))
     weights, loadings, mean = (arrays[name] for name in Regressed._fields)
     return bool(
-        indptr.dtype == np.int64
-        and indices.dtype == np.int32
-        and all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean))
+        all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean))
         and weights.ndim == 2
-        and indptr.shape == (len(weights) + 1,)
-        and indices.ndim == 1
-        and indptr[0] == 0
-        and indptr[-1] == len(indices)
-        # Not by differences, which overflow.
-        and (indptr[:-1] <= indptr[1:]).all()
-        and (not len(indices) or (indices.min() >= 0 and indices.max() < feature_count))
+        and sparse.is_pattern(indptr, indices, len(weights), feature_count)
         and values.shape == indices.shape
         and loadings.shape == (label_count, weights.shape[1])
         and mean.shape == (label_count,)

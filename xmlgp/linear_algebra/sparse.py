@@ -1,14 +1,39 @@
-"""Products of a sparse matrix and a dense one."""
+"""Products of a sparse matrix and a dense one, and the check of one that a stranger wrote."""
 
 import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
-__all__ = ["product"]
+__all__ = ["is_pattern", "product"]
 
 #: Multiplications that are worth a thread.
 GRAIN = 1 << 17
+
+
+def is_pattern(indptr, indices, row_count, column_count):
+    """Return whether arrays of int64 and int32 say where the elements of a sparse matrix, I×J, are, row by row.
+
+    Compiled loops trust them: what is out of range would be read out of range.
+
+    Parameters
+    ----------
+    indptr, indices : ndarray
+        Columns of row i are `indices[indptr[i]:indptr[i + 1]]`.
+    row_count, column_count : int
+        I and J.
+    """
+    return bool(
+        indptr.dtype == np.int64
+        and indices.dtype == np.int32
+        and indptr.shape == (row_count + 1,)
+        and indices.ndim == 1
+        and indptr[0] == 0
+        and indptr[-1] == len(indices)
+        # Not by differences, which overflow.
+        and (indptr[:-1] <= indptr[1:]).all()
+        and (not len(indices) or (indices.min() >= 0 and indices.max() < column_count))
+    )
 
 
 def product(left, right, out=None):

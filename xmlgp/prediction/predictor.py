@@ -15,6 +15,7 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.models.build import stored_preprocessing
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.threads import in_parts, one_blas_thread
 
 __all__ = ["MEMORY", "OUTPUTS", "Predictor", "offer"]
@@ -106,7 +107,7 @@ class Predictor:
         """
         weighted = self._preprocessed.weigh(features)
         with one_blas_thread():
-            return self._predictive(self._points(features), weighted)
+            return self._predictive(self._points(weighted), weighted)
 
     @functools.cached_property
     def _map(self):
@@ -116,14 +117,13 @@ class Predictor:
             return mapped
         return dense.product(self._preprocessed.basis.T, mapped)
 
-    def _points(self, features):
-        coordinates = self._preprocessed.coordinates(features, self._dtype, dense_limit=0)
+    def _points(self, weighted):
+        coordinates = Coordinates(weighted, self._preprocessed.basis, self._dtype, dense_limit=0)
         return Points(*coordinates.rows(slice(None)))
 
-    def _latent_mean(self, features):
+    def _latent_mean(self, weighted):
         if self._map is None:
-            return self._predictive.latent_mean(self._points(features))
-        weighted = self._preprocessed.weigh(features)
+            return self._predictive.latent_mean(self._points(weighted))
         return sparse.product(weighted.astype(self._dtype, copy=False), self._map)
 
     def score(self, features, output="utility", with_std=False):
@@ -203,11 +203,11 @@ class Predictor:
         def part(first, last):
             for start in range(first, last, ROWS):
                 rows = slice(start, min(start + ROWS, last))
-                if variance_needed:
-                    moments = self._predictive.latent(self._points(features[rows]))
-                else:
-                    moments = Moments(self._latent_mean(features[rows]), None)
                 weighted = self._preprocessed.weigh(features[rows])
+                if variance_needed:
+                    moments = self._predictive.latent(self._points(weighted))
+                else:
+                    moments = Moments(self._latent_mean(weighted), None)
                 own = self._predictive.weighted_points(weighted)
                 latent = self._predictive.regressed(weighted)
                 self._pick(moments, own, latent, output, labels[rows], scores[rows])
@@ -238,17 +238,14 @@ class Predictor:
             block = slice(start, start + width)
             phi, bias = self._parameters["loadings"][block], self._parameters["bias"][block]
             if output == "utility":
-                values = moments.mean @ phi.T
-                values += bias
-                if own is not None:
-                    own.add(start, values)
-                self._predictive.pool(latent, block, values)
+                mean, variance = moments.mean @ phi.T, None
+                mean += bias
             else:
-                utilities = utility_moments(moments, phi, bias)
-                if own is not None:
-                    own.add(start, *utilities)
-                self._predictive.pool(latent, block, *utilities)
-                values = self._scores(*utilities, output)
+                mean, variance = utility_moments(moments, phi, bias)
+            if own is not None:
+                own.add(start, mean, variance)
+            self._predictive.pool(latent, block, mean, variance)
+            values = self._scores(mean, variance, output)
             if k > FEW:
                 order = np.argsort(-values, axis=1, kind="stable")[:, :k]
                 labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)

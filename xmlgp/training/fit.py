@@ -59,15 +59,8 @@ def fit(coordinates, labels, inducing, settings, progress=silent):
 
     Parameters
     ----------
-    coordinates : Coordinates
-        Of the N training points.
-    labels : csr_array, N×K
-        Y.
-    inducing : ndarray, M×R or M×D
-        Start of A or Z.
-    settings : Settings
-    progress : callable
-        See `xmlgp.progress`.
+    coordinates, labels, inducing, settings, progress
+        As in `train`.
 
     Returns
     -------
@@ -76,7 +69,7 @@ def fit(coordinates, labels, inducing, settings, progress=silent):
     Raises
     ------
     NumericalError
-        Where the bound or a parameter stops being a finite number.
+        As `train` does.
     """
     count, label_count = labels.shape
     pooled = 0 < count <= settings.regression_points and label_count <= REGRESSION_LABELS
@@ -96,9 +89,9 @@ def fit(coordinates, labels, inducing, settings, progress=silent):
             alone = _ndcg(parameters, *others, settings)
             pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
         settings = dataclasses.replace(settings, epochs=stopping.best_epoch)
-        # What is not needed any more makes room for training anew.
         del stopping
     if validation is None or settings.refit:
+        parameters = None  # those of before make room
         parameters, history = train(coordinates, labels, inducing, settings, progress)
     if pooled:
         parameters |= _regression(coordinates, labels, progress)

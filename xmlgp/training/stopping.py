@@ -8,6 +8,9 @@ from xmlgp.training.loop import Verdict
 
 __all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]
 
+#: Scores that are averaged to compare epochs.
+WINDOW = 5
+
 
 def hold_out(count, share, random):
     """Divide points into those to train on and those to validate on, uniformly at random.
@@ -69,10 +72,6 @@ def _best(scores, k):
     starts = np.searchsorted(points, np.arange(count))
     order = order[(starts[:, None] + np.arange(k)).ravel()]
     return csr_array((values[order], labels[order], np.arange(count + 1) * k), scores.shape)
-
-
-#: Scores that are averaged to compare epochs.
-WINDOW = 5
 
 
 class EarlyStopping:
