@@ -86,8 +86,8 @@ class Settings:
     )
     regression_points: int = _setting(
         25_000,
-        "Where there are at most so many training points, utilities are pooled with those of Gaussian process "
-        "regression on all of them, if held-out points, where there are any, are then ranked better; 0 for never.",
+        "Where there are at most so many training points, and 5000 labels, utilities are pooled with those of Gaussian "
+        "process regression on all points, if held-out points, where there are any, are then ranked better; 0 for never.",
         minimum=0,
     )
     nodes: int = _setting(
