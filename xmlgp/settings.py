@@ -87,7 +87,8 @@ class Settings:
     regression_points: int = _setting(
         25_000,
         "Where there are at most so many training points, and 5000 labels, utilities are pooled with those of Gaussian "
-        "process regression on all points, if held-out points, where there are any, are then ranked better; 0 for never.",
+        "process regression on all points, if held-out points, where there are any, are ranked better by it; 0 for "
+        "never.",
         minimum=0,
     )
     nodes: int = _setting(
