@@ -1,0 +1,54 @@
+"""Make the golden models of the format that the installed xmlgp writes; README.md beside this tells when and how."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from xmlgp.models.folder import FORMAT_VERSION
+
+HERE = Path(__file__).parent
+
+SMALL = ["-P", "3", "-M", "5", "-R", "4", "--epochs", "8", "--batch-size", "8", "--seed", "3"]
+
+#: By the name of a model: the first format that has its options, the subcommand and the options.
+MODELS = {
+    "default": (1, "train", ["--epochs", "8"]),
+    "preprocessed": (1, "preprocess", ["--inducing", "subspace", "--weighting", "idf", "-M", "5", "-R", "4"]),
+    "subspace-idf-sum": (
+        1, "train", ["--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear", "--ard", *SMALL],
+    ),
+    "diagonal-se": (
+        1, "train",
+        ["--posterior", "diagonal", "--kernel", "se", "--no-ard", "--weighting", "unit", "--start", "random", *SMALL],
+    ),
+    "cholesky-float64": (
+        1, "train",
+        ["--posterior", "cholesky", "--weighting", "none", "--dtype", "float64", "--negatives", "2", *SMALL],
+    ),
+    "label-weights": (3, "train", ["--label-weights", "--validation", "0", *SMALL]),
+    "held-out": (3, "train", ["--label-weights", "--validation", "0.5", *SMALL, "--epochs", "20"]),
+}  # fmt: skip
+
+
+def xmlgp(*arguments):
+    """Run the command, from where Python finds no other xmlgp than the one imported above."""
+    subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments)], check=True, cwd=HERE)
+
+
+def make():
+    """Make all models that the format can hold, with what this very code predicts."""
+    for name, (first, command, options) in MODELS.items():
+        if first > FORMAT_VERSION:
+            continue
+        path = HERE / f"format-{FORMAT_VERSION}" / name
+        shutil.rmtree(path, ignore_errors=True)
+        xmlgp(command, HERE / "train.txt", path, "--no-cache", "-q", *options)
+        if command == "train":
+            for output in ("utility", "probability"):
+                out = ["--output", output, "-o", path / f"{output}.txt"]
+                xmlgp("predict", path, HERE / "test.txt", "-k", "all", "--with-std", "-q", *out)
+
+
+if __name__ == "__main__":
+    make()
