@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
-from xmlgp.models import folder as module
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.settings import Settings
 
@@ -181,8 +180,8 @@ def test_a_failure_in_the_middle_leaves_what_was_there(tmp_path, monkeypatch, er
         return original(*arguments, **options)
 
     library, name = function.split(".")
-    original = getattr(getattr(module, library), name)
-    monkeypatch.setattr(getattr(module, library), name, failing)
+    original = getattr(sys.modules[library], name)
+    monkeypatch.setattr(sys.modules[library], name, failing)
     with pytest.raises(type(error)):
         write(path)
     monkeypatch.undo()
@@ -215,7 +214,7 @@ def test_checking_fails_where_writing_would(tmp_path, monkeypatch):
     def read_only(file, *arguments):
         raise OSError(errno.EROFS, "Read-only file system", str(file))
 
-    monkeypatch.setattr("builtins.open", read_only)
+    monkeypatch.setattr("os.open", read_only)
     with pytest.raises(OSError, match="Read-only"):
         ModelFolder.check_writable(tmp_path / "model")
     assert [file.name for file in tmp_path.iterdir()] == ["file"]

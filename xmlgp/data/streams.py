@@ -4,12 +4,11 @@ import contextlib
 import gzip
 import io
 import os
-import secrets
 import stat
 import sys
 import zlib
-from pathlib import Path
 
+from xmlgp.durable import replacing
 from xmlgp.errors import XmlgpError
 
 __all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "describe_damage", "open_input", "open_output"]
@@ -89,29 +88,8 @@ def open_output(path):
         with open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
             yield output
     else:
-        with _replacing(path) as stream, _compressed_if_named_so(stream, path) as output:
+        with replacing(path) as stream, _compressed_if_named_so(stream, path) as output:
             yield output
-
-
-@contextlib.contextmanager
-def _replacing(path):
-    """Write beside `path` (the file it links to, if it is a link), then rename."""
-    target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".xmlgp-{secrets.token_hex(8)}.tmp")
-    try:
-        # Not through tempfile, which would deny other users what their umask grants them.
-        stream = os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb")
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from error
-    try:
-        with stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _compressed_if_named_so(stream, path):

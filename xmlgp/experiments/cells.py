@@ -17,6 +17,7 @@ import numpy as np
 from scipy.sparse import vstack
 
 from xmlgp.data.repository_format import read_dataset
+from xmlgp.durable import replacing
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -171,9 +172,8 @@ def run_cell(cell, results):
         "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
     }
     file = results / "cells" / cell.name
-    unfinished = file.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(json.dumps(result, indent=1), encoding="utf-8")
-    unfinished.replace(file)
+    with replacing(file) as stream:
+        stream.write(json.dumps(result, indent=1).encode())
 
 
 def _stacked(blocks):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
 from xmlgp.experiments.cells import read_cell
 
@@ -177,7 +178,11 @@ def _finish(figure, axes, titles, label, files):
 
 def _save(figure, files):
     for file in files:
-        suffix = Path(file).suffix[1:] if isinstance(file, str | Path) else ""
+        if not isinstance(file, str | Path):
+            figure.savefig(file, dpi=150)
+            continue
+        suffix = Path(file).suffix[1:]
         if suffix and suffix.lower() not in figure.canvas.get_supported_filetypes():
             raise XmlgpError(f"{file}: figures are written as png, pdf or svg, not as {suffix}")
-        figure.savefig(file, dpi=150)
+        with open_output(file if suffix else f"{file}.png") as stream:
+            figure.savefig(stream, dpi=150, format=suffix.lower() or "png")

@@ -8,6 +8,7 @@ from datetime import date
 
 import numpy as np
 
+from xmlgp.durable import replacing
 from xmlgp.experiments.cells import read_cell
 
 __all__ = ["collect", "write_table"]
@@ -85,15 +86,20 @@ def write_table(experiment, rows, results):
         "training_s": round(sum(row["seconds"] for row in rows), 1),
         "not_there": list(experiment.missing),
     }
-    (results / f"{experiment.name}.json").write_text(json.dumps(about | {"rows": rows}, indent=1), encoding="utf-8")
+    _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
     layout = {"precision": _precision, "minutes": _minutes}.get(experiment.kind, _restarts)
     lines = [f"# {experiment.title}", "", *layout(rows), ""]
     lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
     if experiment.missing:
         lines.append(f"Not run, for the data are not there: {', '.join(experiment.missing)}.")
     markdown = "\n".join(lines) + "\n"
-    (results / f"{experiment.name}.md").write_text(markdown, encoding="utf-8")
+    _write(results / f"{experiment.name}.md", markdown)
     return markdown
+
+
+def _write(file, text):
+    with replacing(file) as stream:
+        stream.write(text.encode())
 
 
 def _machine():

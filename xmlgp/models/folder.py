@@ -8,7 +8,6 @@ written. The format is described for other readers in docs/model-folder.md.
 import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from xmlgp import __version__
+from xmlgp.durable import created, replacing
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.settings import Settings
 
@@ -136,7 +136,7 @@ class ModelFolder:
         made = _make(folder)
         probe = folder / f".{secrets.token_hex(4)}"
         try:
-            with _created(probe):
+            with created(probe):
                 pass
         finally:
             _unmake([probe], made)
@@ -184,7 +184,8 @@ class ModelFolder:
                 **facts,
                 "arrays": entries,
             }
-            _replace(path / DESCRIPTION, json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n")
+            with replacing(path / DESCRIPTION) as stream:
+                stream.write(json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n")
         except BaseException:
             _unmake(written, made)
             raise
@@ -275,27 +276,7 @@ def _write_array(file, array):
     array = np.asarray(array, order="A")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
-    with _created(file) as stream:
+    with created(file) as stream:
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
         # Not by NumPy, which does not tell why it could not write all.
         stream.write((array if array.flags.c_contiguous else array.T).data)
-
-
-def _replace(file, content):
-    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        with _created(temporary) as stream:
-            stream.write(content)
-        os.replace(temporary, file)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-@contextlib.contextmanager
-def _created(file):
-    """Open a new file for writing; on disk when the block ends."""
-    with open(file, "xb") as stream:
-        yield stream
-        stream.flush()
-        os.fsync(stream.fileno())
