@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.problems import STEADY
 from xmlgp.errors import SettingsError
+from xmlgp.excerpt import excerpt
 from xmlgp.settings import PREPROCESS_FIELDS, Settings, describe, fields, kind
 
 BY_NAME = {spec.name: spec for spec in fields()}
@@ -65,7 +66,7 @@ def test_defaults_are_allowed_and_explained():
 def test_a_value_outside_its_limits_is_refused_with_what_is_allowed(name, value, allowed):
     with pytest.raises(SettingsError) as caught:
         Settings(**{name: value})
-    assert str(caught.value) == f"{name} is {value!r}, but must be {allowed}"
+    assert str(caught.value) == f"{name} is {excerpt(value)}, but must be {allowed}"
 
 
 @pytest.mark.parametrize(
@@ -136,3 +137,27 @@ def test_preprocess_part_is_what_preprocessing_depends_on():
     assert part.keys() == set(PREPROCESS_FIELDS)
     assert part["seed"] == 4
     assert Settings(factors=9).preprocess_part() == Settings(factors=3).preprocess_part()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("heads", "heads"),
+        ("two\nlines", r"'two\nlines'"),
+        (3, "3"),
+        (None, "None"),
+        (16**5000, "a number of 20001 bits"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_whatever_is_no_setting_is_named_in_one_line(name, shown):
+    with pytest.raises(SettingsError) as caught:
+        Settings.from_mapping({name: 1}, "my.yaml")
+    assert str(caught.value).startswith(f"my.yaml: {shown} is not a setting; there are ard, ")
+
+
+@pytest.mark.parametrize("value", ["x" * 10**6, [["x"] * 1000] * 1000, -(16**5000), {"a": {"b": {"c": "d"}}}], ids=type)
+def test_of_a_wrong_value_the_start_is_shown(value):
+    with pytest.raises(SettingsError, match="^factors is .*, but must be an integer from 1") as caught:
+        Settings(factors=value)
+    assert len(str(caught.value)) < 200

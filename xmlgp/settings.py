@@ -5,10 +5,12 @@ mappings of these names; the model folder stores them.
 """
 
 import dataclasses
+import re
 import sys
 from dataclasses import dataclass, field
 
 from xmlgp.errors import SettingsError
+from xmlgp.excerpt import excerpt
 
 __all__ = ["PREPROCESS_FIELDS", "Settings", "describe", "fields", "kind"]
 
@@ -20,6 +22,9 @@ SEED_LIMIT = 2**32 - 1
 
 #: Any other integer counts something; a greater one is a slip and overflows somewhere.
 COUNT_LIMIT = 10**9
+
+#: Names that a message can show as they are.
+NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 def _setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
@@ -164,8 +169,7 @@ class Settings:
             For an unknown name or a value that is not allowed.
         """
         known = {spec.name for spec in fields()}
-        # YAML and JSON have keys of many types, which cannot all be compared with each other.
-        unknown = sorted(map(str, set(mapping) - known))
+        unknown = sorted(map(_shown, set(mapping) - known))
         if unknown:
             raise SettingsError(f"{where}: {unknown[0]} is not a setting; there are {', '.join(sorted(known))}")
         try:
@@ -221,7 +225,12 @@ def _check(spec, value):
         # Infinity, no number, and integers beyond all floats fail alike.
         fits = meta["above"] < value <= sys.float_info.max
     if not fits:
-        raise SettingsError(f"{spec.name} is {value!r}, but must be {describe(spec)}")
+        raise SettingsError(f"{spec.name} is {excerpt(value)}, but must be {describe(spec)}")
+
+
+def _shown(name):
+    # YAML has keys of many types, which cannot all be compared with each other.
+    return name if isinstance(name, str) and NAME.fullmatch(name) else excerpt(name)
 
 
 def _greatest(meta):
