@@ -208,6 +208,13 @@ def test_a_mistake_is_told_with_its_place(load, path, value, complaint):
         ("datasets: &a {b: *a}", "datasets: b: shape is missing"),
         (f"datasets: {{a: {{shape: {{N: 0x{'f' * 5000}}}}}}}", "N must be a whole number from 1 to 1000000000, not "),
         ("[" * 3000, "this is not the YAML expected"),
+        (
+            "datasets: {}\nrecipes:\n  a: 1\n  b: 2\n  a: 3",
+            "my.yaml:5: this is not the YAML expected: 'a' stands twice",
+        ),
+        ("datasets: {}\nrecipes: {1: a, 0x1: b}", "my.yaml:2: this is not the YAML expected: 1 stands twice"),
+        ('recipes: {"<<": 1, "<<": 2}', "my.yaml:1: this is not the YAML expected: '<<' stands twice"),
+        (f"datasets: !{'x' * 1000} {{}}", "my.yaml:1: this is not the YAML expected: could not determine"),
         (b"\xff\xfe\xfd", "this is not the YAML expected"),
         (b"datasets: \x00", "this is not the YAML expected"),
     ],
@@ -218,6 +225,31 @@ def test_text_that_is_no_catalogue(load, text, complaint):
     assert complaint in str(error.value)
 
 
+def nested_aliases(first, form):
+    """Return lines of YAML: each stands for ten times what the one before it does."""
+    lines = [f"a0: &a0 {first}"]
+    lines += [f"a{level}: &a{level} {form % ', '.join([f'*a{level - 1}'] * 10)}" for level in range(1, 12)]
+    return "recipes:\n" + "".join(f"  {line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    "text", [nested_aliases("[x, x]", "[%s]"), nested_aliases("{x: 1}", "{<<: [%s]}")], ids=["lists", "merge keys"]
+)
+def test_aliases_that_no_memory_could_hold(load, text):
+    for complete in (text, text + "datasets: *a11\n"):
+        with pytest.raises(
+            CatalogueError, match=r"my\.yaml:\d+: this is not .* there are more than 1000000 values here"
+        ):
+            load(complete)
+
+
+def test_aliases_within_bounds_are_shown_in_part(load):
+    text = nested_aliases("[x, x]", "[%s]").split("  a5")[0]
+    with pytest.raises(CatalogueError, match=r"datasets: this must be a mapping of names to values, not \[\[") as error:
+        load(text + "datasets: *a4\n")
+    assert len(str(error.value).partition("my.yaml")[2]) < 200
+
+
 def test_a_missing_catalogue(tmp_path):
     with pytest.raises(CatalogueError, match=r"none\.yaml: the catalogue cannot be read \(No such file or directory\)"):
         load_catalogue(tmp_path / "none.yaml")
@@ -226,6 +258,9 @@ def test_a_missing_catalogue(tmp_path):
 def test_merge_keys_are_no_duplicates(load):
     merged = "datasets: {}\nrecipes: {a: &a {x: 1, y: 2}, b: {<<: *a, x: 3}}"
     assert load(merged).recipes["b"] == {"x": 3, "y": 2}
+    # What was merged elsewhere before it is read itself stands twice among its keys, but not in the file.
+    again = "datasets: {}\nrecipes: {a: &a {x: 1}, c: {<<: &b {<<: *a, x: 3}}, d: *b}"
+    assert load(again).recipes["d"] == {"x": 3}
 
 
 # Any value that YAML can hold, and names like those in use.

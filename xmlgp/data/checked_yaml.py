@@ -5,6 +5,7 @@ import re
 import yaml
 
 from xmlgp.errors import CatalogueError
+from xmlgp.excerpt import excerpt
 
 __all__ = ["Node", "parse_yaml"]
 
@@ -13,6 +14,12 @@ GREATEST = 1e9
 
 #: Keys that a complaint can show as they are.
 PLAIN_KEY = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
+
+#: Values of a file, counting what aliases stand for each time: ten aliases to ten aliases and so on are a few lines of
+#: text that no memory holds once they are merged or walked through.
+MOST_VALUES = 1_000_000
+
+MERGE = "tag:yaml.org,2002:merge"
 
 _REQUIRED = object()
 
@@ -36,22 +43,43 @@ def parse_yaml(path):
         raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark or error.context_mark).line + 1
-        raise CatalogueError(f"{path}:{line}: this is not the YAML expected: {error.problem}") from error
+        raise CatalogueError(f"{path}:{line}: this is not the YAML expected: {error.problem:.200}") from error
     except Exception as error:  # PyYAML lets through whatever int(), float(), re or datetime raise
         reason = " ".join(str(error).split()) or type(error).__name__
         raise CatalogueError(f"{path}: this is not the YAML expected: {reason:.200}") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader that refuses a key given twice, where PyYAML would silently keep the last."""
+    """A SafeLoader that refuses a key given twice, where PyYAML would silently keep the last, and too many values."""
 
-    def construct_mapping(self, node, deep=False):
-        pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        names = [key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
-        twice = {name for name in names if names.count(name) > 1}
-        if twice:
-            raise yaml.MarkedYAMLError(problem=f"{_shown(twice.pop())} stands twice", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
+    def __init__(self, stream):
+        super().__init__(stream)
+        #: Values within each list and mapping; an alias within what it stands for counts once.
+        self._sizes = {}
+
+    def compose_sequence_node(self, anchor):
+        node = super().compose_sequence_node(anchor)
+        self._count(node, node.value)
+        return node
+
+    def compose_mapping_node(self, anchor):
+        # Here and not where mappings are made of nodes: by then some keys have been merged into others.
+        node = super().compose_mapping_node(anchor)
+        keys = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
+                name = self.construct_object(key)
+                if name in keys:
+                    raise yaml.MarkedYAMLError(problem=f"{excerpt(name)} stands twice", problem_mark=key.start_mark)
+                keys.add(name)
+        self._count(node, [value for _, value in node.value])
+        return node
+
+    def _count(self, node, values):
+        self._sizes[node] = 1 + sum(self._sizes.get(value, 1) for value in values)
+        if self._sizes[node] > MOST_VALUES:
+            problem = f"there are more than {MOST_VALUES} values here, counting what aliases stand for"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 class Node:
@@ -68,7 +96,7 @@ class Node:
     def __init__(self, value, where):
         self.where = where
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise self.error(f"this must be a mapping of names to values, not {_shown(value)}")
+            raise self.error(f"this must be a mapping of names to values, not {excerpt(value)}")
         self.rest = dict(value)
 
     def error(self, reason):
@@ -83,7 +111,7 @@ class Node:
             return default
         value = self.rest.pop(key)
         if not fits(value):
-            raise self.error(f"{key} must be {what}, not {_shown(value)}")
+            raise self.error(f"{key} must be {what}, not {excerpt(value)}")
         return value
 
     def text(self, key, what="a text in one line", pattern=r".*", default=_REQUIRED):
@@ -115,7 +143,7 @@ class Node:
 
     def node(self, key):
         """Take a mapping whose values are to be checked."""
-        place = key if re.fullmatch(PLAIN_KEY, key) else _shown(key)
+        place = key if re.fullmatch(PLAIN_KEY, key) else excerpt(key)
         return Node(self.take(key, "", lambda value: True), f"{self.where}: {place}")
 
     def nodes(self, key):
@@ -133,17 +161,9 @@ class Node:
     def finish(self):
         """Complain of keys that nobody took."""
         for key in self.rest:
-            raise self.error(f"{_shown(key)} is not a key known here")
+            raise self.error(f"{excerpt(key)} is not a key known here")
 
 
 def _is_text(value, pattern):
     # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
     return isinstance(value, str) and value.isprintable() and re.fullmatch(pattern, value) is not None
-
-
-def _shown(value):
-    """Return the start of what stands in the file."""
-    try:
-        return f"{value!r:.60}"
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists within lists within lists
-        return f"this {type(value).__name__}"
