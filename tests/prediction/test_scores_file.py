@@ -145,6 +145,8 @@ MALFORMED = [
     (b"\n", 1, "two nonnegative integers `N K`"),
     (b"1 2 3\n", 1, "two nonnegative integers `N K`, not '1 2 3'"),
     (b"1 -2\n", 1, "two nonnegative integers"),
+    (b"1\x0b2\n", 1, "two nonnegative integers"),
+    (b"1 2\r\r\n", 1, "two nonnegative integers"),
     (b"1" * 5000 + b" 2\n", 1, "two nonnegative integers"),
     (b"\x1f\x8b\x08\n", 1, "two nonnegative integers"),
     (b"0 2147483648\n", 1, "2147483648 labels are announced, more than the 2147483647 supported"),

@@ -7,6 +7,7 @@ spaces or tabs; the line of a point without scores is empty. Numbers are decimal
 """
 
 import os
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,7 @@ from xmlgp.progress import silent
 
 __all__ = ["Scores", "read_scores", "write_scores"]
 
+HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Pairs formatted at a time, so that neither the text nor its template grows large.
 PAIRS_WRITTEN = 1 << 16
 #: Seven digits are what a float32 holds.
@@ -192,11 +194,11 @@ def _parse_header(text, path):
     """Return N and K."""
     if not text:
         raise ScoresFormatError(path, 1, "the file is empty")
-    fields = text.split() if len(text) <= HEADER_BYTES else []
-    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+    fields = HEADER.fullmatch(text) if len(text) <= HEADER_BYTES else None
+    if not fields:
         shown = quoted(text.rstrip(b"\r\n"))
         raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {shown}")
-    N, K = map(int, fields)
+    N, K = map(int, fields.groups())
     if K >= INDEX_BOUND:
         raise ScoresFormatError(path, 1, f"{K} labels are announced, more than the {INDEX_BOUND - 1} supported")
     return N, K
