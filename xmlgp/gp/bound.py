@@ -2,8 +2,10 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.errors import NumericalError
 from xmlgp.gp import factors
 from xmlgp.gp.expectations import DEFAULT_NODES
 from xmlgp.gp.factors import Pairs, Rows
@@ -85,7 +87,7 @@ class Bound:
         Raises
         ------
         NumericalError
-            Where a covariance matrix cannot be factorised.
+            Where a covariance matrix cannot be factorised, or gradients are not finite.
         """
         prior, between = self.kernel.between_inducing(parameters)
         # One C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
@@ -114,6 +116,9 @@ class Bound:
         if for_step:
             d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
+        # Those of hyperparameters are sums over all covariances: what is not finite anywhere is not finite there.
+        if not all(np.isfinite(d_kernel[name]).all() for name in self.kernel.parameter_names()):
+            raise NumericalError("the gradients of the bound are not finite")
         gradients |= d_posterior | d_kernel
         if own is not None:
             gradients |= own.weights.gradients(scale, own.by_mean, own.by_variance)

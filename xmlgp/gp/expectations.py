@@ -20,6 +20,9 @@ ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 #: an error of 1e-6 does no harm, and where the quadrature shall be no worse than by itself.
 TAIL, STRICT_TAIL = 1e-3, 3e-5
 
+#: Variance up to which that series is tried: c³ and a little more are within single precision.
+WIDEST = 28.0
+
 #: Elements a chunk: its arrays stay in a core's first level cache while the nodes are summed.
 CHUNK = 1024
 
@@ -169,11 +172,11 @@ def _tails(mean, variance, tail, by_mean, by_variance, rest):
     for k in range(mean.size):
         v = max(variance[k], real(0))
         x = mean[k] + real(0.5) * v
-        a, c = _decay(max(-x, real(0)), real), real(1) / _decay(v, real)
+        a, c = _decay(max(-x, real(0)), real), real(1) / _decay(min(v, real(WIDEST)), real)
         first, second = a * c, a * c * c
         by_mean[k] = a * (real(1) - first * (real(1) - second))
         by_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
-        size[k] = first * second if x < real(0) else real(1)
+        size[k] = first * second if x < real(0) and v < real(WIDEST) else real(1)
     left = 0
     for k in range(mean.size):
         rest[left] = k

@@ -3,6 +3,7 @@
 import numpy as np
 
 from xmlgp.gp import products
+from xmlgp.gp.bounded import LIMIT, exponential, log_within_limit, within
 from xmlgp.gp.products import Products
 from xmlgp.threads import in_parts
 
@@ -23,7 +24,7 @@ class Linear:
 
     def between_inducing(self, inner, log_variance):
         """Return K_Z of the inner products, M×M, and the tape."""
-        covariance = np.exp(log_variance) * inner
+        covariance = exponential(log_variance) * inner
         return covariance, covariance
 
     def with_points(self, inner, squares, norms, log_variance):
@@ -31,7 +32,7 @@ class Linear:
 
         `norms` are the squared norms of the inducing inputs, M.
         """
-        variance = np.exp(log_variance)
+        variance = exponential(log_variance)
         cross, points = variance * inner, variance * squares
         return cross, points, (variance, cross, points)
 
@@ -40,7 +41,8 @@ class Linear:
         inducing, (variance, cross, points) = tape
         covariances = Products(cross, inducing, points)
         d_log_variance = sum(np.vdot(gradient, values) for gradient, values in zip(d, covariances, strict=True))
-        return Products(*(variance * gradient for gradient in d)), {"log_variance": d_log_variance}
+        gradients = {"log_variance": d_log_variance * within(variance)}
+        return Products(*(variance * gradient for gradient in d)), gradients
 
 
 class SquaredExponential:
@@ -55,26 +57,27 @@ class SquaredExponential:
     def between_inducing(self, inner, log_variance, log_lengthscale):
         """Return K_Z of the inner products, M×M, and the tape."""
         norms = np.diagonal(inner)
-        precision = np.exp(-2 * log_lengthscale)
-        tape = _squared_exponential(inner, norms, norms, np.exp(log_variance), precision)
+        precision = _precision(log_lengthscale)
+        tape = _squared_exponential(inner, norms, norms, exponential(log_variance), precision)
         return tape[0], tape
 
     def with_points(self, inner, squares, norms, log_variance, log_lengthscale):
         """Return K_BZ and diag K_B, and the tape, as `Linear.with_points` does."""
-        variance, precision = np.exp(log_variance), np.exp(-2 * log_lengthscale)
+        variance, precision = exponential(log_variance), _precision(log_lengthscale)
         cross, exponent = _squared_exponential(inner, squares, norms, variance, precision)
         points = np.full_like(squares, variance)
-        return cross, points, (precision, cross, exponent, points)
+        return cross, points, (variance, precision, cross, exponent, points)
 
     def backward(self, tape, d):
         """Return the gradients of the inner products (`Products`) and of the hyperparameters (mapping)."""
-        (inducing, exponent_inducing), (precision, cross, exponent_cross, points) = tape
+        (inducing, exponent_inducing), (variance, precision, cross, exponent_cross, points) = tape
         d_cross = d.cross * cross
         d_inducing = d.inducing * inducing
         gradients = {
-            "log_variance": d_cross.sum() + d_inducing.sum() + np.vdot(d.points, points),
+            "log_variance": (d_cross.sum() + d_inducing.sum() + np.vdot(d.points, points)) * within(variance),
             # The exponent is −‖x−x′‖²/2ℓ²: its derivative by log ℓ is −2 times itself.
-            "log_lengthscale": -2 * (np.vdot(d_cross, exponent_cross) + np.vdot(d_inducing, exponent_inducing)),
+            "log_lengthscale": (-2 * within(precision).astype(d_cross.dtype))
+            * (np.vdot(d_cross, exponent_cross) + np.vdot(d_inducing, exponent_inducing)),
         }
         # The squared norms of the inducing inputs stand on the diagonal of their inner products.
         d_norms = -0.5 * (d_cross.sum(axis=0) + d_inducing.sum(axis=0) + d_inducing.sum(axis=1))
@@ -83,6 +86,11 @@ class SquaredExponential:
         d_cross *= precision
         d_inducing *= precision
         return Products(d_cross, d_inducing, d_points), gradients
+
+
+def _precision(log_lengthscale):
+    """Return 1/ℓ², within the limit."""
+    return exponential(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
 
 
 def _squared_exponential(inner, left_norms, right_norms, variance, precision):
@@ -111,6 +119,7 @@ class Kernel:
 
     The weights are the variances σ² of the terms. With ARD every term weighs the coordinates by
     exp(log_relevance): in the subspace one weight a basis dimension, for free Z one a feature ([L] section 5).
+    Variances, 1/ℓ² and relevances are within the limit of `xmlgp.gp.bounded`.
 
     Parameters
     ----------
@@ -144,8 +153,14 @@ class Kernel:
             ℓ of a squared exponential term, in the units of the rows of X.
         dtype : dtype
             Of the arrays.
+
+        Raises
+        ------
+        NumericalError
+            For a lengthscale that is too small or too large for these.
         """
-        start = {"log_variance": 0.0, "log_lengthscale": np.log(lengthscale), "log_relevance": np.zeros(dimension)}
+        log_lengthscale = log_within_limit(lengthscale, "the lengthscale", share=0.5)
+        start = {"log_variance": 0.0, "log_lengthscale": log_lengthscale, "log_relevance": np.zeros(dimension)}
         # The terms of a sum share the unit variance.
         start["log_variance"] = -np.log(len(self.terms))
         return {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
@@ -188,7 +203,7 @@ class Kernel:
         if [term.name for term in self.terms] != [Linear.name]:
             return None
         relevance = parameters["kernel.linear.log_relevance"] if self.ard else None
-        variance = np.exp(parameters["kernel.linear.log_variance"])
+        variance = exponential(parameters["kernel.linear.log_variance"])
         return products.linear_map(parameters["inducing"], relevance, variance * weights)
 
     def backward(self, tape, d_covariances, inducing_needed=True):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
+from xmlgp.gp.bounded import LIMIT, ROUNDING, exponential, within
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import core_count, in_parts, run
@@ -52,6 +53,12 @@ AT_A_TIME = 1 << 22
 
 #: Elements that are worth a thread.
 GRAIN = 1 << 16
+
+#: Elements that stay in a core's cache.
+CACHED = 1 << 15
+
+#: Variances between these change with their logarithms (`xmlgp.gp.bounded.within`).
+LEAST_VARIANCE, GREATEST_VARIANCE = np.exp(-LIMIT) * (1 + ROUNDING), np.exp(LIMIT) * (1 - ROUNDING)
 
 #: Parts in which the labels of pairs are shared out.
 PIECES = 32
@@ -191,7 +198,7 @@ def initial_label_weights(features, labels, bias, dtype):
 
 
 class LabelWeights:
-    """q(W) with mean m and variance v of each weight.
+    """q(W) with mean m and variance v of each weight; v and τ are within the limit of `xmlgp.gp.bounded`.
 
     Parameters
     ----------
@@ -204,17 +211,23 @@ class LabelWeights:
             parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
         )
         self.variance = np.empty_like(self.mean)
-        in_parts(lambda i, j: np.exp(self._log_variance[i:j], out=self.variance[i:j]), len(self.mean), GRAIN)
+        in_parts(self._fill_variance, len(self.mean), GRAIN)
+
+    def _fill_variance(self, start, stop):
+        # Few at a time: they are in the cache still when their exponentials are taken.
+        for first in range(start, stop, CACHED):
+            part = slice(first, min(first + CACHED, stop))
+            exponential(self._log_variance[part], out=self.variance[part])
 
     def kl(self):
         """Return KL[q(W) ‖ p(W)] = ½ Σ_kd ((m_kd² + v_kd)/τ_d − 1 − log v_kd + log τ_d)."""
-        inverse = np.exp(-self._log_prior)
+        inverse, log_prior = exponential(-self._log_prior), np.clip(self._log_prior, -LIMIT, LIMIT)
         total = 0.0
         for start in range(0, len(self.mean), GRAIN):
             part = slice(start, start + GRAIN)
             columns = self.features[part]
             terms = (np.square(self.mean[part]) + self.variance[part]) * inverse[columns] - 1
-            terms += self._log_prior[columns] - self._log_variance[part]
+            terms += log_prior[columns] - np.clip(self._log_variance[part], -LIMIT, LIMIT)
             total += terms.sum(dtype=np.float64)
         return 0.5 * total
 
@@ -232,7 +245,7 @@ class LabelWeights:
         dict of str to ndarray
             By the names of parameters.
         """
-        inverse = np.exp(-self._log_prior)
+        inverse = exponential(-self._log_prior)
         arrays = self.features, self.mean, self.variance, inverse, by_mean, by_variance
         bounds = [len(self.mean) * core // core_count() for core in range(core_count() + 1)]
         by_prior = np.zeros((core_count(), len(inverse)))
@@ -243,7 +256,7 @@ class LabelWeights:
         return {
             "label_weights.mean": by_mean,
             "label_weights.log_variance": by_variance,
-            "label_weights.log_prior": by_prior.sum(axis=0).astype(self.mean.dtype),
+            "label_weights.log_prior": (by_prior.sum(axis=0) * within(inverse)).astype(self.mean.dtype),
         }
 
 
@@ -440,9 +453,11 @@ def _collect_pairs(
 
 @compiled
 def _with_prior(start, stop, scale, features, mean, variance, inverse, by_mean, by_variance, by_prior):
-    half, one = mean.dtype.type(0.5), mean.dtype.type(1)
+    half, one, zero = mean.dtype.type(0.5), mean.dtype.type(1), mean.dtype.type(0)
+    least, greatest = mean.dtype.type(LEAST_VARIANCE), mean.dtype.type(GREATEST_VARIANCE)
     for e in range(start, stop):
         m, v, precision = mean[e], variance[e], inverse[features[e]]
         by_mean[e] = scale * by_mean[e] - m * precision
-        by_variance[e] = v * (scale * by_variance[e] - half * precision) + half
+        slope = v * (scale * by_variance[e] - half * precision) + half
+        by_variance[e] = slope if least < v < greatest else zero
         by_prior[features[e]] += half * ((m * m + v) * precision - one)

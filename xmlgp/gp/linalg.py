@@ -48,7 +48,7 @@ def factorise(matrix, name):
         When even the largest of `JITTERS` does not help.
     """
     diagonal = np.einsum("ii->i", matrix)
-    scale, added = float(diagonal.mean()), 0.0
+    scale, added = float(diagonal.mean(dtype=np.float64)), 0.0
     for jitter in JITTERS:
         diagonal += matrix.dtype.type((jitter - added) * scale)
         added = jitter

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.gp.bounded import exponential, within
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
@@ -89,7 +90,7 @@ def between_inducing(inducing, log_relevance=None):
         return dense.gram(transposed), Inducing(transposed, None)
     if log_relevance.shape != (len(transposed),):
         raise ValueError(f"relevances of shape {log_relevance.shape} for {len(transposed)} coordinates")
-    root = np.exp(0.5 * log_relevance)
+    root = exponential(log_relevance, 0.5)
     rooted = np.empty_like(transposed)
 
     def part(start, stop):
@@ -129,7 +130,7 @@ def linear_map(inducing, log_relevance, weights):
     """Return W Aᵀ weights, R×P or D×P, for `weights` M×P: applied to C it gives the products with points times them."""
     mapped = dense.product(inducing.T, weights)
     if log_relevance is not None:
-        mapped *= np.exp(log_relevance)[:, None]
+        mapped *= exponential(log_relevance)[:, None]
     return mapped
 
 
@@ -171,6 +172,7 @@ def backward(tape, d_products, inducing_needed=True):
         _combine(rooted, from_cross, from_inducing, root, d_relevance, start, stop)
 
     in_parts(part, len(rooted), GRAIN // max(1, rooted.shape[1]))
+    d_relevance *= within(root, 0.5)
     return from_inducing.T if inducing_needed else None, d_relevance
 
 

@@ -5,9 +5,10 @@ from operator import itemgetter
 
 import numpy as np
 
+from xmlgp.gp.bounded import exponential, log_within_limit, within
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, initial_mean
+from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, floored_diagonal, initial_mean
 from xmlgp.gp.products import Products
 from xmlgp.threads import in_parts, run
 
@@ -34,7 +35,7 @@ class Cholesky:
     def initial(self, inducing_count, factor_count, diagonal, random, dtype):
         """Return parameters to start from: L_p = √diagonal I, see `SharedDiagonal.initial`."""
         factor = np.zeros((factor_count, inducing_count, inducing_count), dtype)
-        factor[:, range(inducing_count), range(inducing_count)] = 0.5 * np.log(diagonal)
+        factor[:, range(inducing_count), range(inducing_count)] = 0.5 * log_within_limit(diagonal, DIAGONAL)
         return {
             "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
             "posterior.factor": factor,
@@ -114,7 +115,8 @@ class Cholesky:
             second_moment += moment_sum
         # The diagonals are logarithms: d log L = L dL, and the KL divergence holds −log L itself.
         index = range(len(inverse))
-        d_factors[:, index, index] = d_factors[:, index, index] * factors[:, index, index] - d_kl
+        diagonals = factors[:, index, index]
+        d_factors[:, index, index] = (d_factors[:, index, index] * diagonals - d_kl) * within(diagonals)
         d_projected_prior = d_projected @ inverse
         d_cross += d_projected_prior
         d_inducing = -projected.T @ d_projected_prior
@@ -143,11 +145,10 @@ class Cholesky:
             K_Z.
         """
         mean = parameters["posterior.mean"]
-        log_diagonals = np.broadcast_to(parameters["posterior.log_diagonal"], mean.T.shape)
+        diagonals = np.broadcast_to(floored_diagonal(parameters), mean.T.shape)
         covariance = _jittered(covariance)
         factors = np.empty((mean.shape[1], *covariance.shape), mean.dtype)
-        for factor, log_diagonal in zip(factors, log_diagonals, strict=True):
-            diagonal = np.exp(log_diagonal) + DIAGONAL_FLOOR
+        for factor, diagonal in zip(factors, diagonals, strict=True):
             total = factorise(covariance + np.diag(diagonal), "K_Z + Σ")
             posterior = covariance - covariance @ total.inverse @ covariance
             factor[:] = factorise((posterior + posterior.T) / 2, "the covariance of q(u)").factor
@@ -161,7 +162,9 @@ def _jitter(matrix):
 
 def _jittered(covariance):
     total = covariance.copy()
-    total[np.diag_indices_from(total)] += _jitter(covariance) * np.trace(covariance) / len(covariance)
+    # Inducing inputs without features have no covariance; their mean diagonal counts as one.
+    scale = np.trace(covariance) / len(covariance) or covariance.dtype.type(1)
+    total[np.diag_indices_from(total)] += _jitter(covariance) * scale
     return total
 
 
@@ -172,5 +175,5 @@ def _factorised_prior(covariance):
 def _lower(raw):
     factors = np.tril(raw)
     index = range(raw.shape[1])
-    factors[:, index, index] = np.exp(raw[:, index, index])
+    factors[:, index, index] = exponential(raw[:, index, index])
     return factors

@@ -5,8 +5,9 @@ from operator import itemgetter
 
 import numpy as np
 
+from xmlgp.gp.bounded import log_within_limit, slope
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR, floored_diagonal, inflated, initial_mean
+from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, DIAGONAL_FLOOR, floored_diagonal, inflated, initial_mean
 from xmlgp.gp.products import Products
 from xmlgp.threads import in_parts, run
 
@@ -31,7 +32,9 @@ class Diagonal:
         """Return parameters to start from, as `SharedDiagonal.initial` does."""
         return {
             "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
-            "posterior.log_diagonal": np.full((factor_count, inducing_count), np.log(diagonal), dtype),
+            "posterior.log_diagonal": np.full(
+                (factor_count, inducing_count), log_within_limit(diagonal, DIAGONAL), dtype
+            ),
         }
 
     def prepare(self, parameters, covariance):
@@ -108,7 +111,7 @@ class Diagonal:
             d_inducing += inducing_sum
         gradients = {
             "posterior.mean": covariances.cross.T @ d_moments.mean + d_kl * prior_mean,
-            "posterior.log_diagonal": d_diagonals * (diagonals - DIAGONAL_FLOOR),
+            "posterior.log_diagonal": d_diagonals * slope(diagonals - DIAGONAL_FLOOR),
         }
         return Products(d_cross, d_inducing, d_moments.variance.sum(axis=1)), gradients
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from xmlgp.gp.bounded import exponential, log_within_limit, slope
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.products import Products
@@ -13,6 +14,9 @@ __all__ = ["DIAGONAL_FLOOR", "SharedDiagonal"]
 
 #: Least value of the diagonal of Σ, for numerical stability ([S] section 2.3).
 DIAGONAL_FLOOR = 1e-6
+
+#: What a diagonal is called in messages.
+DIAGONAL = "the diagonal of Σ"
 
 
 class SharedDiagonal:
@@ -42,10 +46,15 @@ class SharedDiagonal:
             Of μ.
         dtype : dtype
             Of the arrays.
+
+        Raises
+        ------
+        NumericalError
+            For a diagonal beyond the limit of `xmlgp.gp.bounded`.
         """
         return {
             "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
-            "posterior.log_diagonal": np.full(inducing_count, np.log(diagonal), dtype),
+            "posterior.log_diagonal": np.full(inducing_count, log_within_limit(diagonal, DIAGONAL), dtype),
         }
 
     def prepare(self, parameters, covariance):
@@ -128,7 +137,7 @@ class SharedDiagonal:
         d_diagonal = np.diagonal(d_total) - half / diagonal + half * np.diagonal(inverse)
         d_inducing = dense.product(0.5 * d_kl * mean, mean.T)
         d_inducing += d_total
-        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * (diagonal - DIAGONAL_FLOOR)}
+        gradients = {"posterior.mean": d_mean, "posterior.log_diagonal": d_diagonal * slope(diagonal - DIAGONAL_FLOOR)}
         return Products(d_cross, d_inducing, d_variance), gradients
 
     def precondition(self, tape, gradients):
@@ -148,7 +157,7 @@ def initial_mean(inducing_count, factor_count, random, dtype):
 
 def floored_diagonal(parameters):
     """Return the diagonal of Σ (M) or of each Σ_p (P×M): exp of the parameter, and `DIAGONAL_FLOOR`."""
-    diagonal = np.exp(parameters["posterior.log_diagonal"])
+    diagonal = exponential(parameters["posterior.log_diagonal"])
     diagonal += DIAGONAL_FLOOR
     return diagonal
 
