@@ -1,20 +1,36 @@
 """A web server on the loopback interface that answers, and misbehaves, as a test tells it."""
 
 import contextlib
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
-__all__ = ["Loopback", "breaks_off", "endless", "redirect", "stalls", "status", "whole"]
+__all__ = ["CERTIFICATE", "Loopback", "breaks_off", "drips", "endless", "raw", "redirect", "stalls", "status", "whole"]
+
+#: For 127.0.0.1, until 2120, signed by itself, with its key, which is no secret: nobody trusts it but the tests.
+CERTIFICATE = Path(__file__).with_name("loopback.pem")
 
 
 class Loopback(ThreadingHTTPServer):
-    """Answers a request for a path with the first of `answers[path]`, dropping it unless it is the last."""
+    """Answers a request for a path with the first of `answers[path]`, dropping it unless it is the last.
+
+    Parameters
+    ----------
+    secure : bool
+        Speak https, with `CERTIFICATE`, instead of http.
+    """
 
     daemon_threads = True
 
-    def __init__(self):
+    def __init__(self, secure=False):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.url = f"http{'s' * secure}://127.0.0.1:{self.server_port}"
+        if secure:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(CERTIFICATE)
+            # Hands are shaken in the thread of each connection: clients that hang up then are part of the tests.
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.answers, self.requests = {}, []
         self.finished = threading.Event()
 
@@ -97,6 +113,23 @@ def endless(line=b"0 0:1\n"):
                 handler.wfile.write(line * 10000)
 
     return answer
+
+
+def drips(start, drop, pause=0.02):
+    """Send some bytes as they are, then a drop again and again, for ever."""
+
+    def answer(handler):
+        with contextlib.suppress(OSError):
+            handler.wfile.write(start)
+            while not handler.server.finished.wait(pause):
+                handler.wfile.write(drop)
+
+    return answer
+
+
+def raw(*pieces):
+    """Send bytes as they are, then hang up."""
+    return lambda handler: handler.wfile.write(b"".join(pieces))
 
 
 def status(code, **headers):

@@ -138,10 +138,7 @@ def test_a_size_that_lies(unpack):
 
 def test_archives_damaged_or_none_at_all(unpack):
     archive = zipped(("train", TEXT))
-    encrypted = bytearray(archive)
-    encrypted[6] |= 1
-    encrypted[archive.index(b"PK\x01\x02") + 8] |= 1
-    for content in (b"", TEXT, archive[:-30], archive[:-1], gzip.compress(TEXT), bytes(encrypted)):
+    for content in (b"", TEXT, archive[:-30], archive[:-1], gzip.compress(TEXT)):
         with pytest.raises(FetchError, match="the zip archive is damaged or none at all"):
             unpack(content, {"train": "train.txt"})
     with pytest.raises(FetchError, match="a web page came"):

@@ -1,14 +1,11 @@
-import http.client
 import json
 import socket
 from contextlib import contextmanager
-from urllib.error import HTTPError
-from urllib.request import Request
 
 import pytest
 
-from tests.data.loopback import breaks_off, endless, redirect, stalls, status, whole
-from xmlgp.data.download import Interrupted, NotThere, Patience, _WebRedirects, check_web_address, download
+from tests.data.loopback import CERTIFICATE, Loopback, breaks_off, endless, redirect, stalls, status, whole
+from xmlgp.data.download import Interrupted, NotThere, Patience, check_web_address, download
 from xmlgp.errors import FetchError
 
 BODY = bytes(range(256)) * 1000
@@ -177,7 +174,11 @@ def test_a_refusal_is_final_but_an_overloaded_server_is_asked_again(server, targ
     assert get(server, target) == BODY
 
 
-@pytest.mark.parametrize("to", ["file:///etc/hostname", "ftp://127.0.0.1/x", "gopher://127.0.0.1/", "/train.txt"])
+@pytest.mark.parametrize(
+    "to",
+    ["file:///etc/hostname", "ftp://127.0.0.1/x", "gopher://127.0.0.1/", "data:,x", "http://[::1", "http://a..b/"]
+    + ["http://127.0.0.1:x/", "http://user:secret@127.0.0.1/"],
+)
 def test_redirects_lead_only_to_other_web_addresses(server, target, to):
     server.answers["/train.txt"] = [redirect(to)]
     with pytest.raises(FetchError, match=r"/train\.txt redirects to .*, which is not followed$"):
@@ -192,14 +193,25 @@ def test_a_redirect_is_followed(server, target):
     assert asked_for(server)[-1] == "bytes=1000-"
 
 
-def test_a_redirect_never_leaves_https():
-    follow = _WebRedirects().redirect_request
-    request = Request("https://localhost/a")
-    with pytest.raises(HTTPError, match="Found") as refusal:
-        follow(request, None, 302, "Found", http.client.HTTPMessage(), "http://localhost/b")
-    refusal.value.close()
-    followed = follow(request, None, 302, "Found", http.client.HTTPMessage(), "https://localhost/b")
-    assert followed.full_url == "https://localhost/b"
+def test_a_redirect_in_a_circle(server, target):
+    server.answers["/train.txt"] = [redirect("/train.txt")]
+    with pytest.raises(FetchError, match=r"/train\.txt redirects more than 10 times$"):
+        get(server, target)
+    assert len(server.requests) == 11
+    assert left(target) == []
+
+
+def test_a_redirect_never_leaves_https(server, target, monkeypatch):
+    monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+    server.answers["/train.txt"] = [whole(BODY)]
+    with Loopback(secure=True) as secure:
+        secure.answers["/train.txt"] = [redirect(f"{server.url}/train.txt")]
+        with pytest.raises(FetchError, match=r"^https://.* redirects to http://.*, which is not followed$"):
+            get(secure, target)
+        assert server.requests == []
+        server.answers["/train.txt"] = [redirect(f"{secure.url}/train.txt")]
+        secure.answers["/train.txt"] = [whole(BODY)]
+        assert get(server, target) == BODY
 
 
 def test_a_refused_connection_is_reported_at_once(server, target, monkeypatch):

@@ -4,12 +4,16 @@ Nothing is trusted: content is copied as a stream to names of our own, its bytes
 an archive nor sizes that it declares lead anywhere.
 """
 
+import codecs
 import errno
 import gzip
+import io
+import re
 import stat
 import zipfile
 import zlib
 
+from xmlgp.data.download import shown
 from xmlgp.data.streams import DAMAGED_GZIP, GZIP_MAGIC, describe_damage
 from xmlgp.errors import FetchError
 from xmlgp.progress import silent
@@ -21,8 +25,13 @@ CHUNK = 1 << 20
 #: Sparse text packs about 4:1 and never near this; deflate reaches 1032:1 on a bomb.
 GREATEST_RATIO = 100
 
-#: What zipfile raises on archives that are damaged or encrypted.
-DAMAGED_ZIP = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError)
+#: What zipfile raises on archives that are damaged.
+DAMAGED_ZIP = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError)
+
+#: Bytes of the list of members, which takes many times as many in memory; the archives of data sets have ten members.
+LARGEST_DIRECTORY = CHUNK
+
+ENCRYPTED = 1
 
 
 def unpack_file(source, target, limit, progress=silent):
@@ -71,27 +80,53 @@ def unpack_zip(source, members, limit, progress=silent):
     Raises
     ------
     FetchError
-        If this is no archive or a damaged one, or a member is missing, no plain file, or too large.
+        If this is no archive or a damaged one, or a member is missing, ambiguous, no plain file, or too large.
     """
     with open(source, "rb") as file:
         _refuse_web_page(file.read(CHUNK))
     try:
-        with zipfile.ZipFile(source) as archive:
+        with open(source, "rb", buffering=0) as file, zipfile.ZipFile(_Sparing(file)) as archive:
             for name, target in members.items():
-                if name not in archive.namelist():
-                    raise FetchError(f"the zip archive has no {name}")
-                member = archive.getinfo(name)
-                if member.is_dir() or stat.S_ISLNK(member.external_attr >> 16):
-                    raise FetchError(f"{name} in the zip archive is not a plain file")
-                if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                    raise FetchError(f"{name} in the zip archive is not packed by the usual method, deflate")
+                member = _only_member(archive, name)
+                most = min(limit, _most_from(member.compress_size))
+                if member.file_size > most:
+                    raise _too_large(target, most)
                 with archive.open(member) as stream:
-                    _copy(stream, target, min(limit, _most_from(member.compress_size)), progress)
+                    _copy(stream, target, most, progress)
     except (*DAMAGED_ZIP, OSError) as error:
         # The disk's own errors are none of the archive's; it leads to seeking before the start of the file at worst.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        raise FetchError(f"the zip archive is damaged or none at all ({str(error) or type(error).__name__})") from error
+        reason = shown(str(error)) or type(error).__name__
+        raise FetchError(f"the zip archive is damaged or none at all ({reason})") from error
+
+
+class _Sparing(io.BufferedReader):
+    """Reads the file of an archive for zipfile, but not a list of members of any size at once."""
+
+    def read(self, size=-1):
+        """Return `size` bytes; without it, only as many as there are behind the list."""
+        if size is not None and size > LARGEST_DIRECTORY:
+            raise zipfile.BadZipFile("its list of members is too long")
+        return super().read(LARGEST_DIRECTORY if size is None or size < 0 else size)
+
+
+def _only_member(archive, name):
+    """Return the member of that name, if it is one that can be read without surprise."""
+    found = [member for member in archive.infolist() if member.filename == name]
+    if not found:
+        raise FetchError(f"the zip archive has no {name}")
+    if len(found) > 1:
+        raise FetchError(f"the zip archive has more than one {name}")
+    (member,) = found
+    # Archives made elsewhere than on Unix tell no kind of file.
+    if member.is_dir() or stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise FetchError(f"{name} in the zip archive is not a plain file")
+    if member.flag_bits & ENCRYPTED:
+        raise FetchError(f"{name} in the zip archive is encrypted")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise FetchError(f"{name} in the zip archive is not packed by the usual method, deflate")
+    return member
 
 
 def _most_from(packed_size):
@@ -108,14 +143,20 @@ def _copy(stream, target, limit, progress):
                 _refuse_web_page(chunk)
             size += len(chunk)
             if size > limit:
-                raise FetchError(f"{target.name} has over {limit} bytes, too many for the catalogue or its packed size")
+                raise _too_large(target, limit)
             output.write(chunk)
             bar.update(len(chunk))
 
 
+def _too_large(target, limit):
+    return FetchError(f"{target.name} has over {limit} bytes, too many for the catalogue or its packed size")
+
+
 def _refuse_web_page(start):
     """Complain if the first bytes are those of an HTML page, which servers send in place of what they cannot give."""
-    if start.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
+    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
+    # Neither data nor archives start with "<"; pages may with a comment or an XML declaration.
+    if start.startswith(b"<") and re.search(rb"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         raise FetchError(
             "a web page came in place of the data (Google Drive sends one when a file has been downloaded too often "
             "that day); try again tomorrow or give a copy of the data with --mirror"

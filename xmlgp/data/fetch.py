@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from xmlgp.data.download import PATIENCE, Interrupted, sweep
+from xmlgp.data.download import PATIENCE, interrupts, shown, sweep
 from xmlgp.data.sources import Copy, Order
 from xmlgp.data.verify import find_flaw
 from xmlgp.errors import FetchError
@@ -69,6 +69,8 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent, patienc
     ------
     FetchError
         If no source gives the files that the catalogue describes, or other files stand in their place.
+    OSError
+        If the folder cannot be written.
     """
     into = Path(into)
     folder = into / entry.name
@@ -120,10 +122,12 @@ def _obtain(entry, wanted, sources, staged, downloads, progress, patience):
                 flaw = find_flaw(staged / file.name, entry, file)
                 if flaw:
                     raise FetchError(f"{file.name} {flaw}")
-        except FetchError as error:
-            if not isinstance(error, Interrupted):
+        except BaseException as error:
+            if not interrupts(error):
                 shutil.rmtree(place, ignore_errors=True)
-            failures.append(f"{source.origin}: {error}")
+            if not isinstance(error, FetchError):
+                raise
+            failures.append(f"{shown(source.origin)}: {error}")
         else:
             shutil.rmtree(downloads, ignore_errors=True)
             return source.origin
@@ -152,6 +156,10 @@ def _workplace(into, name, progress):
         with _alone_in(workplace, progress):
             try:
                 yield workplace
+            except OSError as error:
+                if error.filename is None:
+                    error.filename = str(into)  # a full disk comes up without a name
+                raise
             finally:
                 shutil.rmtree(workplace / "whole", ignore_errors=True)
                 for folder in (workplace / "downloads").glob("*"):

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from xmlgp.data.archives import unpack_file, unpack_zip
-from xmlgp.data.download import PATIENCE, NotThere, Patience, download
+from xmlgp.data.download import PATIENCE, NotThere, Patience, download, shown
 from xmlgp.errors import FetchError
 from xmlgp.progress import silent
 
@@ -139,13 +139,13 @@ class Copy:
         if self.address.startswith("file:"):
             parts = urlsplit(self.address)
             if parts.netloc not in ("", "localhost"):
-                raise FetchError(f"{self.address} names another machine; only file:///FOLDER can be read")
+                raise FetchError(f"{shown(self.address)} names another machine; only file:///FOLDER can be read")
             folder = Path(url2pathname(parts.path))
         path = folder / order.mirror_folder / name
         for candidate in (path, path.with_name(f"{name}.gz")):
             if candidate.is_file():
                 return candidate
-        raise FetchError(f"neither {path} nor {name}.gz is there")
+        raise FetchError(f"neither {shown(str(path))} nor {name}.gz is there")
 
 
 @dataclass(frozen=True)
