@@ -203,6 +203,7 @@ def test_a_mistake_is_told_with_its_place(load, path, value, complaint):
         ("datasets: !!python/object:os.system {}", "could not determine a constructor"),
         ("datasets: !!timestamp x", "this is not the YAML expected"),
         ("datasets: !!bool x", "this is not the YAML expected"),
+        ("datasets: {}\n!!map x: {}", "my.yaml:2: this is not the YAML expected: expected a mapping node"),
         ("datasets: !!map [a]", "expected a mapping node"),
         ("datasets: 2001-99-99", "this is not the YAML expected: month must be in 1..12"),
         ("datasets: &a {b: *a}", "datasets: b: shape is missing"),

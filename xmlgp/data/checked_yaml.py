@@ -1,6 +1,7 @@
 """Reading a YAML file that people edit: every complaint is one sentence that says where in the file it belongs."""
 
 import re
+from collections.abc import Hashable
 
 import yaml
 
@@ -69,6 +70,8 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
                 name = self.construct_object(key)
+                if not isinstance(name, Hashable):
+                    continue  # refused, with its line, when the mapping is made
                 if name in keys:
                     raise yaml.MarkedYAMLError(problem=f"{excerpt(name)} stands twice", problem_mark=key.start_mark)
                 keys.add(name)
