@@ -103,6 +103,16 @@ def test_results_may_take_the_place_of_arguments():
             np.testing.assert_array_equal(out, expected)
 
 
+@pytest.mark.parametrize("count", [1, 5, 10, 16, 20, 47, 100])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_probability_is_beyond_one(dtype, count):
+    # The weights of the rule, rounded, can sum up to more.
+    mean = np.linspace(0, 200, 401, dtype=dtype)
+    for variance in (0, 1, 100):
+        probability = logistic(mean, np.full_like(mean, variance), count)
+        assert 1 - 1e-6 < probability.max() <= 1
+
+
 @pytest.mark.parametrize("economical", [False, True])
 def test_what_is_no_number_stays_none(economical):
     mean, variance = np.array([-20, np.nan, -20, 1.0]), np.array([0.1, 0.1, np.nan, 0.1])
@@ -112,7 +122,7 @@ def test_what_is_no_number_stays_none(economical):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 1e6])
+@pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
 def test_no_input_overflows(dtype, variance):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
     mean = np.concatenate([magnitudes, -magnitudes])

@@ -54,3 +54,19 @@ def test_least_jitter_that_helps_is_added(least, jitter):
 def test_hopeless_matrices_are_named(matrix):
     with pytest.raises(NumericalError, match=r"^the prior of q is not positive definite"):
         factorise(matrix.copy(), "the prior of q")
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_not_finite_is_told(value, dtype):
+    matrix = np.eye(4, dtype=dtype)
+    matrix[2, 2] = value
+    with np.errstate(all="raise"), pytest.raises(NumericalError, match=r"^the prior of q is not finite$"):
+        factorise(matrix, "the prior of q")
+
+
+def test_a_diagonal_whose_sum_overflows_does_no_harm():
+    matrix = np.diag(np.full(8, 2e38, np.float32))
+    with np.errstate(all="raise", under="ignore"):
+        result = factorise(matrix.copy(), "C")
+    np.testing.assert_allclose(np.diagonal(result.factor), np.sqrt(np.float32(2e38)), rtol=1e-6)

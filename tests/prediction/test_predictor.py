@@ -1,5 +1,6 @@
 """Predictions against Monte Carlo over q(u) and p(h* | u), from dense formulas written here."""
 
+import io
 import itertools
 import json
 import tracemalloc
@@ -16,13 +17,14 @@ from sklearn.preprocessing import normalize
 
 from tests.gp.reference import inducing_posterior, random_parameters
 from tests.problems import STEADY, small_dataset, small_features
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gp.label_weights import own_features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.models.build import preprocess_model, train_model
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.predictor import Predictor, offer
+from xmlgp.prediction.scores_file import write_scores
 from xmlgp.settings import Settings
 
 D, K, M, R, P = 25, 7, 5, 6, 3
@@ -171,6 +173,22 @@ def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
     probability, std = Predictor.open(folder).score(nothing, "probability", with_std=True)
     np.testing.assert_allclose(probability, expit(mean), rtol=1e-9)
     assert np.abs(std).max() < 1e-6
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("output", module.OUTPUTS)
+def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, posterior, output):
+    predictor = Predictor.open(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
+    large = NEW[:3].copy()
+    large.data[large.indptr[1] : large.indptr[2]] = 3e38
+    # No warning beside it: here warnings are errors.
+    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
+        predictor.score(large, output, with_std=True)
+    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
+        write_scores(io.BytesIO(), 3, K, predictor.top(large, None, output, with_std=True))
+    # Of rows of unit length nothing is large.
+    weighted = Predictor.open(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32"))
+    assert np.isfinite(weighted.score(large, output, with_std=True)).all()
 
 
 def test_no_points_at_all(tmp_path):

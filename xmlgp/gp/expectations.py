@@ -72,7 +72,8 @@ def softplus(mean, variance, count=DEFAULT_NODES):
 def logistic(mean, variance, count=DEFAULT_NODES):
     """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability."""
     probability, _ = _quadrature(mean, variance, _rule(count, False, mean.dtype), STRICT_TAIL)
-    return probability
+    # The sum of all weights is one but for rounding.
+    return np.minimum(probability, 1, out=probability)
 
 
 def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, out=None):

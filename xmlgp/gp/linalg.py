@@ -45,10 +45,12 @@ def factorise(matrix, name):
     Raises
     ------
     NumericalError
-        When even the largest of `JITTERS` does not help.
+        When even the largest of `JITTERS` does not help, or the matrix is not finite.
     """
     diagonal = np.einsum("ii->i", matrix)
     scale, added = float(diagonal.mean(dtype=np.float64)), 0.0
+    if not np.isfinite(scale):
+        raise NumericalError(f"{name} is not finite")
     for jitter in JITTERS:
         diagonal += matrix.dtype.type((jitter - added) * scale)
         added = jitter

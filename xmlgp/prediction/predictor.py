@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gp import expectations, label_weights, regression
 from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.mlgpf import MLGPF
@@ -106,7 +106,7 @@ class Predictor:
             As read, without weighting.
         """
         weighted = self._preprocessed.weigh(features)
-        with one_blas_thread():
+        with one_blas_thread(), _overflow_is_told_later():
             return self._predictive(self._points(weighted), weighted)
 
     @functools.cached_property
@@ -138,9 +138,21 @@ class Predictor:
         output : str
             One of `OUTPUTS`.
         with_std : bool
+
+        Raises
+        ------
+        NumericalError
+            Where a score is not finite: features that are not weighted can be too large.
         """
         mean, variance = self.utilities(features)
-        return self._scores(mean, variance, output), self._deviations(mean, variance, output) if with_std else None
+        with _overflow_is_told_later():
+            scores = self._scores(mean, variance, output)
+            std = self._deviations(mean, variance, output) if with_std else None
+        finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
+        if not finite.all():
+            point, label = np.argwhere(~finite)[0]
+            raise NumericalError(f"the score of label {label} for point {point} is not finite")
+        return scores, std
 
     def _scores(self, mean, variance, output):
         return mean if output == "utility" else expectations.logistic(mean, variance, self._nodes)
@@ -175,7 +187,7 @@ class Predictor:
         k = min(k or self.label_count, self.label_count)
         chunk = max(1, (memory << 20) // self._bytes_a_point(k, output, with_std))
         for start in range(0, features.shape[0], chunk):
-            with one_blas_thread():
+            with one_blas_thread(), _overflow_is_told_later():
                 scores = self._top(features[start : start + chunk], k, output, with_std)
             yield scores
 
@@ -251,6 +263,11 @@ class Predictor:
                 labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
             else:
                 offer(values, start, labels, scores)
+
+
+def _overflow_is_told_later():
+    """Have NumPy not warn of what is not finite: scores are looked at, here or where they are written."""
+    return np.errstate(divide="ignore", over="ignore", invalid="ignore")
 
 
 @compiled
