@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from threadpoolctl import ThreadpoolController
 
+from xmlgp.signals import undivided
+
 __all__ = ["begin", "core_count", "in_parts", "one_blas_thread", "parts", "prefer_wide_kernels", "run"]
 
 
@@ -29,7 +31,11 @@ def run(tasks):
     tasks : iterable of callable
         What one does must not depend on which of the others are done.
     """
-    tasks = list(tasks)
+    with undivided:
+        _run(list(tasks))
+
+
+def _run(tasks):
     helpers = 0 if getattr(_inside, "task", False) else min(core_count(), len(tasks)) - 1
     # The next element of a list iterator is taken in one piece, whatever other threads do.
     remaining = iter(tasks)
@@ -65,7 +71,8 @@ def begin(task):
         return outcome[0]
 
     alone = core_count() == 1 or getattr(_inside, "task", False)
-    future = None if alone else _submit(work)
+    with undivided:
+        future = None if alone else _submit(work)
     if future is not None:
         return future.result
     value = task()

@@ -3,6 +3,9 @@
 import errno
 import os
 import re
+import signal
+import subprocess
+import sys
 
 import click
 import pytest
@@ -112,3 +115,16 @@ def test_help_does_not_wait_for_numpy():
     result = spawn("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
     assert b"xmlgp.cli" in result.stderr
     assert b"numpy" not in result.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_a_command_in_one_line_with_the_status_of_shells(tmp_path, number):
+    command = [sys.executable, "-m", "xmlgp", "train", "-", str(tmp_path / "model"), "-q"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        # More than a pipe holds: when all is written, reading has begun.
+        process.stdin.write(b"1000000 3 4\n" + b"0 1:1\n" * 100_000)
+        process.stdin.flush()
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (128 + number, b"", b"interrupted\n")
+    assert not (tmp_path / "model").exists()

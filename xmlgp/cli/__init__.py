@@ -3,12 +3,14 @@
 import contextlib
 import errno
 import os
+import signal
 import sys
 
 import click
 
 from xmlgp import __version__
 from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.signals import Interrupted, answered
 from xmlgp.threads import prefer_wide_kernels
 
 __all__ = ["main"]
@@ -54,7 +56,8 @@ class _Commands(click.Group):
 
     def invoke(self, context):
         try:
-            result = super().invoke(context)
+            with answered():
+                result = super().invoke(context)
             # Here and not at exit, where Python would print a full disk as an exception that it ignores.
             sys.stdout.flush()
             return result
@@ -62,6 +65,13 @@ class _Commands(click.Group):
             raise _AtLine(str(error)) from error
         except XmlgpError as error:
             raise click.ClickException(str(error)) from error
+        except (Interrupted, KeyboardInterrupt) as error:
+            if not isinstance(error, Interrupted):
+                error = Interrupted(signal.SIGINT)
+            _abandon_stdout()
+            with contextlib.suppress(OSError):  # the terminal may be gone
+                click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
+            context.exit(error.status)
         except BrokenPipeError:
             # The reader of a pipe (`| head`) has seen enough.
             _abandon_stdout()
