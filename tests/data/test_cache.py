@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -131,7 +132,31 @@ def with_element(place, value):
     return change
 
 
+def replaced_by_a_pipe(name):
+    def harm(entry):
+        (entry / name).unlink()
+        os.mkfifo(entry / name)
+
+    return harm
+
+
+def with_header(name, old, new):
+    """Return a harm that changes the header of an array, but not its length."""
+
+    def harm(entry):
+        content = (entry / f"{name}.npy").read_bytes()
+        assert old in content
+        (entry / f"{name}.npy").write_bytes(content.replace(old + b" " * (len(new) - len(old)), new, 1))
+
+    return harm
+
+
 HARMS = {
+    "a copy of another file": lambda entry: replace_by_copy_of_another(entry),
+    "a pipe in place of an array": replaced_by_a_pipe("label_indptr.npy"),
+    "a pipe in place of the digests": replaced_by_a_pipe("sha256.json"),
+    "a header as Python 2 wrote it": with_header("feature_data", b"(6,), }  ", b"(6L,), }"),
+    "an odd escape in a header": with_header("feature_data", b"'<f4'", b"'\\<4'"),
     "an array missing": lambda entry: (entry / "label_indices.npy").unlink(),
     "an array truncated": lambda entry: os.truncate(entry / "feature_data.npy", 130),
     "an array without a header": lambda entry: os.truncate(entry / "feature_data.npy", 50),
@@ -166,6 +191,17 @@ HARMS = {
 }
 
 
+def replace_by_copy_of_another(entry):
+    """Put the copy of a data set of the same shape there."""
+    path = entry.parent / "another.txt"
+    path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
+    read_dataset(path)
+    path.unlink()
+    (other,) = (folder for folder in entry.parent.iterdir() if folder != entry)
+    shutil.rmtree(entry)
+    other.rename(entry)
+
+
 def flip(file, place):
     content = bytearray(file.read_bytes())
     content[place] ^= 1
@@ -178,7 +214,7 @@ def test_a_damaged_copy_is_made_anew(path, folder, harm, no_parsing):
     (entry,) = folder.iterdir()
     before = {file.name: file.read_bytes() for file in entry.iterdir()}
     HARMS[harm](entry)
-    assert before != {file.name: file.read_bytes() for file in entry.iterdir()}
+    assert before != {file.name: file.read_bytes() for file in entry.iterdir() if file.is_file()}
     assert_right(read_dataset(path))
     assert before == {file.name: file.read_bytes() for file in entry.iterdir()}
     no_parsing()
@@ -226,10 +262,10 @@ def test_a_malformed_file_leaves_nothing(path, folder):
 def test_two_processes_may_convert_the_same_file(path, folder, monkeypatch):
     store = cache._store
 
-    def overtaken(target, blocks):
+    def overtaken(*arguments):
         monkeypatch.setattr(cache, "_store", store)
         assert_right(read_dataset(path))
-        store(target, blocks)
+        store(*arguments)
 
     monkeypatch.setattr(cache, "_store", overtaken)
     assert_right(read_dataset(path))
@@ -239,8 +275,8 @@ def test_two_processes_may_convert_the_same_file(path, folder, monkeypatch):
 def test_a_file_that_changes_while_it_is_read_is_refused(path, folder, monkeypatch):
     store = cache._store
 
-    def changing(target, blocks):
-        store(target, blocks)
+    def changing(*arguments):
+        store(*arguments)
         path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
 
     monkeypatch.setattr(cache, "_store", changing)

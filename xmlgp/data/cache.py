@@ -2,7 +2,8 @@
 
 A copy lies in `$XDG_CACHE_HOME/xmlgp/text/DIGEST-vVERSION/` (`$XMLGP_CACHE_DIR` in place of the first two), where
 DIGEST is the SHA-256 of the file's bytes: it cannot be stale. It consists of `.npy` files and a JSON file of their
-digests. What is found there is not trusted: a copy that is not in every respect as it should be is discarded.
+digests and that of the text. What is found there is not trusted: a copy that is not in every respect as it should be
+is discarded.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import os
 import shutil
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +24,7 @@ from xmlgp.errors import XmlgpError
 __all__ = ["load_or_store"]
 
 #: To be raised when the meaning of the files changes.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: The files of a copy, all one-dimensional, in the terms of a csr_array; labels are True wherever stored.
 ARRAYS = {
     "feature_data": "<f4",
@@ -32,6 +34,8 @@ ARRAYS = {
     "label_indptr": "<i8",
 }
 DIGESTS = "sha256.json"
+#: Under which DIGESTS has the digest of the text: a copy of another file is sound in itself.
+TEXT = "text"
 
 TEMPORARY_PREFIX = ".temporary-"
 DAY = 24 * 60 * 60
@@ -67,13 +71,13 @@ def load_or_store(path, read):
     digest = _digest(path)
     entry = _root() / "text" / f"{digest}-v{FORMAT_VERSION}"
     header, blocks = read()
-    dataset = _load(entry, header)
+    dataset = _load(entry, digest, header)
     if dataset is None:
         with _replacing(entry) as folder:
-            _store(folder, blocks)
+            _store(folder, digest, blocks)
             if _digest(path) != digest:
                 raise XmlgpError(f"{path} was changed while it was being read")
-        dataset = _load(entry, header)
+        dataset = _load(entry, digest, header)
     return dataset
 
 
@@ -98,13 +102,16 @@ def _digest(path):
     return sha256.hexdigest()
 
 
-def _load(entry, header):
+def _load(entry, text_digest, header):
     """Return the data set in the folder `entry`; if it is damaged, remove it and return None."""
     if not entry.is_dir():
         return None
     # Whatever may be the matter with the files, the text is there to be read again.
     try:
-        dataset = _open(entry, header)
+        # NumPy warns of headers as Python 2 wrote them, Python of odd escapes in them: ours have neither.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            dataset = _open(entry, text_digest, header)
     except Exception:
         shutil.rmtree(entry, ignore_errors=True)
         return None
@@ -113,9 +120,14 @@ def _load(entry, header):
     return dataset
 
 
-def _open(entry, header):
+def _open(entry, text_digest, header):
     """Return the data set in the folder `entry`; raise an exception of any kind if anything is wrong."""
+    files = [DIGESTS, *(f"{name}.npy" for name in ARRAYS)]
+    if not all((entry / file).is_file() for file in files):  # opening a named pipe would wait for its writer
+        raise ValueError("files are missing")
     digests = json.loads((entry / DIGESTS).read_text())
+    if digests[TEXT] != text_digest:
+        raise ValueError("this is a copy of another text")
     arrays = {}
     for name, dtype in ARRAYS.items():
         array = np.lib.format.open_memmap(entry / f"{name}.npy", mode="r")  # unlike np.load, knows no pickles
@@ -141,7 +153,7 @@ def _checked_csr(data, indices, indptr, rows, columns):
     return matrix
 
 
-def _store(folder, blocks):
+def _store(folder, text_digest, blocks):
     """Write the files of a copy, block by block."""
     with contextlib.ExitStack() as stack:
         files = {
@@ -156,7 +168,8 @@ def _store(folder, blocks):
                 files[f"{kind}_indices"].append(matrix.indices)
                 files[f"{kind}_indptr"].append(matrix.indptr[1:].astype(np.int64) + stored)
     with open(folder / DIGESTS, "w") as stream:
-        json.dump({name: file.sha256.hexdigest() for name, file in files.items()}, stream, indent=1)
+        digests = {TEXT: text_digest} | {name: file.sha256.hexdigest() for name, file in files.items()}
+        json.dump(digests, stream, indent=1)
         _sync(stream)
 
 
