@@ -12,7 +12,7 @@ BENCHMARKS = read recipes precision probabilities step time-to-precision predict
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format tables $(S_EXPERIMENTS) $(L_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test fuzz lint format tables $(S_EXPERIMENTS) $(L_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ demo: $(VENV)/installed ## install, then run every subcommand on the embedded da
 
 test: $(VENV)/installed-test ## install, then run all tests
 	$(VENV)/bin/python -m pytest
+
+fuzz: $(VENV)/installed-test ## try 20,000 damaged files of all kinds that are read, other ones each time; for a scheduled run
+	$(VENV)/bin/python -m tests.fuzzing
 
 lint: $(VENV)/installed-lint ## check style
 	$(VENV)/bin/ruff check .
@@ -84,4 +87,4 @@ benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
 
 clean: ## remove the virtual environment and what the demo made
-	rm -rf $(VENV) data/toy models/toy toy.scores
+	rm -rf $(VENV) data/toy models/toy toy.scores fuzz-failures

@@ -1,0 +1,48 @@
+"""`python -m tests.fuzzing`: try many damaged files of every kind, anew each time, and tell how many were refused."""
+
+import argparse
+import os
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.fuzzing.hunt import Violation, hunt
+from tests.fuzzing.kinds import KINDS
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__.partition(": ")[2])
+    parser.add_argument("--files", type=int, default=20_000, help="files in all; %(default)s")
+    parser.add_argument("--seed", type=int, help="the same files as the run that told this number; otherwise others")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("fuzz-failures"), help="folder for a file treated wrongly; %(default)s"
+    )
+    chosen = parser.parse_args()
+    number = secrets.randbits(32) if chosen.seed is None else chosen.seed
+    print(f"seed {number}", file=sys.stderr)
+    row = "{:<14} {:>7} {:>7} {:>7} {:>8}".format
+    print(row("kind", "tried", "read", "refused", "seconds"), flush=True)
+    totals = [0, 0, 0, 0.0]
+    with tempfile.TemporaryDirectory() as folder:
+        for place, kind in enumerate(KINDS):
+            # What does not divide evenly goes to the last.
+            count = chosen.files * (place + 1) // len(KINDS) - chosen.files * place // len(KINDS)
+            start = time.monotonic()
+            workshop = Path(folder, kind.name.replace(" ", "-"))
+            workshop.mkdir()
+            os.environ["XMLGP_CACHE_DIR"] = str(workshop / "cache")
+            try:
+                tally = hunt(kind(workshop), count, chosen.keep.resolve() / workshop.name, number)
+            except Violation as violation:
+                print(f"{kind.name}: {violation}", flush=True)
+                sys.exit(1)
+            counts = [tally.tried, tally.read, tally.refused, time.monotonic() - start]
+            totals = [total + count for total, count in zip(totals, counts, strict=True)]
+            print(row(kind.name, *counts[:3], f"{counts[3]:.0f}"), flush=True)
+    print(row("all", *totals[:3], f"{totals[3]:.0f}"))
+
+
+if __name__ == "__main__":
+    main()

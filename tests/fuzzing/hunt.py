@@ -1,0 +1,112 @@
+"""The hunt for a file that is treated wrongly, which ends with the smallest one found, kept."""
+
+import contextlib
+import os
+import shutil
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+
+__all__ = ["Sample", "Tally", "Violation", "hunt"]
+
+
+class Sample(NamedTuple):
+    """Files to be tried.
+
+    Attributes
+    ----------
+    original : str
+        The folder of whole files that they belong to; empty where there is none.
+    files : dict of str to bytes or None
+        The content of each file that differs; None for one that is missing.
+    """
+
+    original: str
+    files: dict
+
+
+class Violation(AssertionError):
+    """A file was not treated as all must be; its text says how, and where the file is kept."""
+
+
+@dataclass
+class Tally:
+    """How many files of a kind were tried, and how many of these were read."""
+
+    tried: int = 0
+    read: int = 0
+
+    @property
+    def refused(self):
+        return self.tried - self.read
+
+
+def hunt(kind, count, kept, number=None):
+    """Try `count` samples of a kind and return their `Tally`.
+
+    Parameters
+    ----------
+    kind : object
+        With `samples`, a strategy for `Sample`; `check`, which returns whether a sample was read, raises an exception
+        of any kind where it was treated wrongly and leaves nothing behind; and `folder`, where `original` is.
+    count : int
+    kept : Path
+        The folder for the smallest sample that is treated wrongly; replaced.
+    number : int, optional
+        Where chance starts from; the same samples in every run where not given.
+
+    Raises
+    ------
+    Violation
+        At the first sample treated wrongly, once it was made as small as can be.
+    """
+    tally = Tally()
+
+    def attempt(sample):
+        tally.tried += 1
+        try:
+            tally.read += bool(kind.check(sample))
+        except Exception as error:
+            _keep(kind, sample, kept)  # the last one is the smallest
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
+            what = " and ".join(sample.files) + f" of {sample.original}" * bool(sample.original)
+            raise Violation(f"{reason}; the smallest such {what} is kept in {kept}") from error
+
+    found = given(kind.samples)(attempt)
+    chances = settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=number is None,
+        phases=[Phase.generate, Phase.shrink],
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    found = chances(found if number is None else seed(number)(found))
+    with contextlib.ExitStack() as stack:
+        # What NumPy or Python would print to standard error is no clear sentence.
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("error")
+        # Nothing here need outlive a power cut.
+        stack.enter_context(mock.patch.object(os, "fsync"))
+        found()
+    return tally
+
+
+def _keep(kind, sample, kept):
+    """Write the sample, and beside it what belongs to it."""
+    shutil.rmtree(kept, ignore_errors=True)
+    if sample.original:
+        shutil.copytree(kind.folder / sample.original, kept)
+    for name, content in sample.files.items():
+        file = Path(kept, name)
+        if content is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)

@@ -1,0 +1,11 @@
+"""Every kind of file that xmlgp reads from strangers."""
+
+from tests.fuzzing.cache_entries import CacheEntries
+from tests.fuzzing.catalogues import Catalogues
+from tests.fuzzing.data_files import DataFiles
+from tests.fuzzing.model_folders import ModelFolders
+from tests.fuzzing.scores_files import ScoresFiles
+
+__all__ = ["KINDS"]
+
+KINDS = [DataFiles, ScoresFiles, Catalogues, ModelFolders, CacheEntries]

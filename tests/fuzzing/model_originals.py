@@ -1,0 +1,76 @@
+"""Small models of all kinds that differ in how they are read, the same in every run, and what they predict."""
+
+import json
+import os
+from unittest import mock
+
+import numpy as np
+
+from tests.cli.command import run
+from tests.fuzzing.npy_files import packed, unpacked
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+
+__all__ = ["DESCRIPTION", "make_originals"]
+
+DESCRIPTION = "model.json"
+
+SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16", "--validation", "0"]
+
+#: Command, options, and the format that the description is put into.
+KINDS = {
+    "default": (["train", *SMALL, "--label-weights"], 3),
+    "subspace": (
+        ["train", *SMALL, "--inducing", "subspace", "--posterior", "cholesky", "--no-label-weights"]
+        + ["--kernel", "se+linear", "--regression-points", "0"],
+        2,
+    ),
+    "diagonal": (
+        ["train", *SMALL, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none", "--kernel", "se"]
+        + ["--no-ard", "--no-label-weights", "--regression-points", "0"],
+        1,
+    ),
+    "preprocessed": (["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"], 3),
+}
+
+#: Settings that descriptions of earlier formats do not have.
+LATER = {
+    3: [],
+    2: ["label_weights", "regression_points", "validation", "patience", "refit"],
+    1: ["label_weights", "regression_points", "validation", "patience", "refit", "start", "sampling"],
+}
+
+
+def make_originals(folder):
+    """Make train.txt, test.txt, a catalogue and the models in a folder; return the names of the models."""
+    write_dataset(folder / "train.txt", small_dataset())
+    write_dataset(folder / "test.txt", small_dataset(seed=7).rows(slice(0, 9)))
+    (folder / "catalogue.yaml").write_text("datasets: {}\n")
+    with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(folder / "catalogue.yaml")}):
+        for name, ((command, *options), version) in KINDS.items():
+            result = run(command, "-q", "--no-cache", folder / "train.txt", folder / name, *options)
+            assert result.exit_code == 0, result.stderr
+            _settle(folder / name, version)
+    return list(KINDS)
+
+
+def _settle(model, version):
+    """Take out of a model what differs from run to run, and put its description into a format."""
+    description = json.loads((model / DESCRIPTION).read_text())
+    description["format_version"] = version
+    for name in LATER[version]:
+        del description["settings"][name]
+    for epoch in description.get("history", []):
+        epoch["seconds"] = 0.25
+    for name, entry in description["arrays"].items():
+        settled = f"arrays/{name}.00000000.npy"
+        os.rename(model / entry["file"], model / settled)
+        if version == 1:
+            # Of the other byte order, too.
+            array = unpacked((model / settled).read_bytes())
+            array = array.astype(array.dtype.newbyteorder())
+            (model / settled).write_bytes(packed(array))
+            entry["dtype"] = array.dtype.str
+        entry["file"] = settled
+    (model / DESCRIPTION).write_text(json.dumps(description, indent=1))
+    assert np.all([(model / entry["file"]).exists() for entry in description["arrays"].values()])

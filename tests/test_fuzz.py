@@ -1,0 +1,79 @@
+"""Damaged files of every kind: a hundred each, the same in every run; `make fuzz` tries other ones, and thousands."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from tests.fuzzing.hunt import Sample, Violation, hunt
+from tests.fuzzing.kinds import KINDS
+
+PROJECT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_damaged_files_are_read_right_or_refused_in_one_sentence(kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "place").mkdir()
+    tally = hunt(kind(tmp_path / "place"), 100, tmp_path / "kept")
+    assert tally.tried >= 100
+    assert min(tally.read, tally.refused) >= 5
+
+
+class Picky:
+    """A reader that comes to grief over each `!`, to see whether the hunt finds it."""
+
+    name = "picky"
+
+    def __init__(self, folder, original=""):
+        self.folder = folder
+        contents = st.text("a!b", min_size=1, max_size=40)
+        self.samples = contents.map(lambda text: Sample(original, {"odd.txt": text.encode(), "gone.txt": None}))
+
+    def check(self, sample):
+        if b"!" in sample.files["odd.txt"]:
+            raise ValueError("I do not like it\nat all")
+        return sample.files["odd.txt"].startswith(b"a")
+
+
+def test_the_smallest_file_treated_wrongly_is_kept(tmp_path):
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / "beside.txt").write_text("as it was")
+    (whole / "gone.txt").write_text("there before")
+    kept = tmp_path / "kept"
+    with pytest.raises(Violation) as caught:
+        hunt(Picky(tmp_path, "whole"), 100, kept)
+    reason, _, where = str(caught.value).partition("; ")
+    assert reason == "ValueError: I do not like it"
+    assert where == f"the smallest such odd.txt and gone.txt of whole is kept in {kept}"
+    assert {file.name: file.read_text() for file in kept.iterdir()} == {"odd.txt": "!", "beside.txt": "as it was"}
+
+
+def test_the_same_number_gives_the_same_files(tmp_path):
+    def tried(number):
+        contents = []
+
+        class Calm(Picky):
+            def check(self, sample):
+                contents.append(sample.files["odd.txt"])
+
+        hunt(Calm(tmp_path), 50, tmp_path / "kept", number)
+        return contents
+
+    assert tried(3) == tried(3) != tried(4)
+    assert tried(None) == tried(None)
+
+
+def test_the_command_tells_what_was_tried(tmp_path):
+    command = [sys.executable, "-m", "tests.fuzzing", "--files", "25", "--seed", "1", "--keep", str(tmp_path / "kept")]
+    result = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    head, *rows, total = [line.split() for line in result.stdout.splitlines()]
+    assert head == ["kind", "tried", "read", "refused", "seconds"]
+    assert [" ".join(row[:-4]) for row in rows] == [kind.name for kind in KINDS]
+    tried, read, refused = ([int(row[place]) for row in [*rows, total]] for place in (-4, -3, -2))
+    assert tried == [5] * len(KINDS) + [25]
+    assert [a + b for a, b in zip(read, refused, strict=True)] == tried
