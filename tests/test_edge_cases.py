@@ -1,0 +1,238 @@
+"""Data and settings at the edge, from features to predictions: everything trains and predicts, or is refused in a word.
+
+Settings are combined so that every two values of different settings meet, and each meets every data set.
+"""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.cli.command import run, said
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.errors import NumericalError, SettingsError
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.scores_file import read_scores
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import Settings
+from xmlgp.training.fit import fit
+
+N, D, K = 40, 12, 5
+
+
+def dataset(change=None, rows=slice(None), labels=slice(None), columns=slice(None)):
+    """The small data set, changed by a function of its features and labels, and parts of it."""
+    whole = small_dataset(N, D, K)
+    X, Y = whole.features.toarray(), whole.labels.toarray()
+    # A feature that no point has.
+    X[:, 5] = 0
+    if change is not None:
+        changed = change(X, Y)
+        X, Y = (X, Y) if changed is None else changed
+    return Dataset(sp.csr_array(X[rows][:, columns].astype(np.float32)), sp.csr_array(Y[rows][:, labels].astype(bool)))
+
+
+def setting(array, index, value):
+    """A change that sets some elements of the features or labels."""
+
+    def change(X, Y):
+        {"X": X, "Y": Y}[array][index] = value
+
+    return change
+
+
+def scaled(factor):
+    return lambda X, Y: (X * factor, Y)
+
+
+def up_to(value):
+    return lambda X, Y: (X / X.max() * np.float32(value), Y)
+
+
+def one_row(X, Y):
+    X[np.arange(N) != 7] = 0
+    X[7, :5] = 1
+
+
+ALL = slice(None)
+DATA = {
+    "one point": dataset(rows=[5]),
+    "two points": dataset(rows=[5, 6]),
+    "three points": dataset(rows=[5, 6, 7]),
+    "one feature": dataset(setting("X", (ALL, 0), 1.5), columns=[0]),
+    "one column": dataset(setting("X", (ALL, [d for d in range(D) if d != 4]), 0)),
+    "one label": dataset(labels=[0]),
+    "one label, never": dataset(setting("Y", ALL, False), labels=[0]),
+    "one label, always": dataset(setting("Y", ALL, True), labels=[0]),
+    "a label never": dataset(setting("Y", (ALL, 2), False)),
+    "a label always": dataset(setting("Y", (ALL, 2), True)),
+    "no label ever": dataset(setting("Y", ALL, False)),
+    "every label always": dataset(setting("Y", ALL, True)),
+    "rows of zeros": dataset(setting("X", slice(None, None, 3), 0)),
+    "all rows zero": dataset(setting("X", ALL, 0)),
+    "one row not zero": dataset(one_row),
+    "identical points": dataset(rows=[5] * 30),
+    "two points many times": dataset(rows=[5, 6] * 15),
+    "of both signs": dataset(scaled(np.where(np.arange(D) % 2, 1, -1))),
+    "large": dataset(scaled(1e30)),
+    "as large as can be": dataset(up_to(3e38)),
+    "small": dataset(scaled(1e-30)),
+    "as small as can be": dataset(up_to(1e-38)),
+    "large and small": dataset(scaled(np.logspace(-30, 30, D))),
+}
+#: Without weighting the covariances of these are beyond all numbers of single precision.
+LARGE = {"large", "as large as can be", "large and small"}
+
+#: Values of settings, most of them beyond what so few points, features and labels have: M > N, R > rank, P > K.
+CHOICES = {
+    "data": list(DATA),
+    "weighting": ["root-idf", "idf", "unit", "none"],
+    "kernel": ["linear", "se", "se+linear"],
+    "ard": [True, False],
+    "posterior": ["shared-diagonal", "diagonal", "cholesky"],
+    "inducing": ["free", "subspace"],
+    "inducing_start": ["rows", "kmeans"],
+    "inducing_fixed": [False, True],
+    "inducing_count": [6, 1, 60],
+    "basis_size": [5, 1, 60],
+    "factors": [3, 1, 20],
+    "label_weights": [True, False],
+    "regression_points": [25_000, 0],
+    "validation": [0.3, 0],
+    "refit": [True, False],
+    "negatives": [None, 1, 3, 50],
+    "sampling": ["frequency", "uniform"],
+    "batch_size": [16, 1, 500],
+    "start": ["newton", "random"],
+    "optimiser": ["adam", "adadelta"],
+    "nodes": [10, 1],
+    "dtype": ["float32", "float64"],
+}
+
+
+def pairs(case):
+    return set(itertools.combinations(case.items(), 2))
+
+
+def new_pairs(chosen, name, value, missing):
+    """How many pairs of a value and those chosen before are missing still."""
+    return sum(((name, value), other) in missing or (other, (name, value)) in missing for other in chosen.items())
+
+
+def every_pair_of_values():
+    """Cases in which every two values of different settings meet, found greedily; always the same."""
+    missing = set()
+    for (left, here), (right, there) in itertools.combinations(CHOICES.items(), 2):
+        missing.update(itertools.product([(left, value) for value in here], [(right, value) for value in there]))
+    cases = []
+    while missing:
+        chosen = dict(min(missing, key=repr))
+        for name in [name for name in CHOICES if name not in chosen]:
+            used = [case[name] for case in cases]
+            merits = [(new_pairs(chosen, name, value, missing), -used.count(value)) for value in CHOICES[name]]
+            chosen[name] = CHOICES[name][merits.index(max(merits))]
+        cases.append({name: chosen[name] for name in CHOICES})
+        missing -= pairs(cases[-1])
+    return cases
+
+
+CASES = every_pair_of_values()
+
+
+def trained(data, **chosen):
+    settings = Settings(epochs=2, **chosen)
+    preprocessed = preprocess(data.features, settings)
+    coordinates = preprocessed.coordinates(data.features, settings.dtype)
+    found = fit(coordinates, data.labels, preprocessed.inducing, settings)
+    return Predictor(settings, preprocessed, found.parameters, data.D), found
+
+
+def new_points(count, weighted):
+    """Points without features, with one that no training point has, with those of all, and with values at the edge."""
+    points = np.zeros((6, count), np.float32)
+    points[1, min(5, count - 1)] = 2
+    points[2] = 1
+    points[3] = -1
+    points[4] = 1e-38
+    points[5] = 3e38 if weighted else 1e3
+    return sp.csr_array(points)
+
+
+def check_predictions(predictor, points, label_count):
+    for output in OUTPUTS:
+        scores, deviations = predictor.score(points, output, with_std=True)
+        assert scores.shape == deviations.shape == (points.shape[0], label_count)
+        assert np.isfinite(scores).all()
+        assert np.isfinite(deviations).all()
+        assert (deviations >= 0).all()
+        if output == "probability":
+            assert scores.min() >= 0
+            assert scores.max() <= 1
+        (top,) = predictor.top(points, 2, output)
+        best = scores.max(axis=1)
+        assert len(top.labels) == points.shape[0] * min(2, label_count)
+        np.testing.assert_allclose(top.scores[top.indptr[:-1]], best, rtol=1e-3, atol=1e-3 * max(1, np.abs(best).max()))
+
+
+def test_every_two_values_meet():
+    sizes = [len(values) for values in CHOICES.values()]
+    assert len(set().union(*map(pairs, CASES))) == sum(a * b for a, b in itertools.combinations(sizes, 2))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['data']}-{case['kernel']}-{case['posterior']}")
+def test_everything_trains_and_predicts(case):
+    chosen = dict(case)
+    name = chosen.pop("data")
+    data, unweighted = DATA[name], chosen["weighting"] == "none"
+    if name == "all rows zero":
+        with pytest.raises(SettingsError, match="^there is nothing to learn from: no training point has a feature$"):
+            trained(data, **chosen)
+        return
+    if name in LARGE and unweighted:
+        chosen |= {"inducing": "free", "inducing_start": "rows", "dtype": "float32"}
+        with pytest.raises(NumericalError, match=r"^after [01] training steps: .* not finite; try [^\n]*$"):
+            trained(data, **chosen)
+        return
+    predictor, found = trained(data, **chosen)
+    assert all(np.isfinite(value).all() for value in found.parameters.values())
+    assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
+    check_predictions(predictor, data.features, data.K)
+    check_predictions(predictor, new_points(data.D, not unweighted), data.K)
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_the_commands_train_and_predict_or_say_why_not(tmp_path, name):
+    data, model = tmp_path / "train.txt", tmp_path / "model"
+    write_dataset(data, DATA[name])
+    result = run("train", data, model, "--no-cache", "-q", "--epochs", "2", "-P", "4")
+    if name == "all rows zero":
+        assert said(result) == "there is nothing to learn from: no training point has a feature"
+        assert not model.exists()
+        return
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    write_dataset(
+        tmp_path / "new.txt", Dataset(new_points(DATA[name].D, True), sp.csr_array((6, DATA[name].K), dtype=bool))
+    )
+    for output in OUTPUTS:
+        scores = tmp_path / f"{output}.scores"
+        options = ["-k", "all", "--output", output, "--with-std", "-q", "-o", scores]
+        result = run("predict", model, tmp_path / "new.txt", *options)
+        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+        found = read_scores(scores)
+        assert len(found.labels) == 6 * DATA[name].K
+        assert np.isfinite(found.scores).all()
+
+
+@pytest.mark.parametrize("kernel", CHOICES["kernel"])
+@pytest.mark.parametrize("posterior", CHOICES["posterior"])
+@pytest.mark.parametrize("negatives", [None, 2])
+def test_labels_of_all_points_and_of_none_are_told_apart(kernel, posterior, negatives):
+    data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
+    predictor, _ = trained(data, kernel=kernel, posterior=posterior, negatives=negatives, factors=3, inducing_count=6)
+    for points in (data.features, new_points(D, True)):
+        probabilities, _ = predictor.score(points, "probability")
+        assert probabilities[:, K].min() > 0.9
+        assert probabilities[:, K + 1].max() < 0.1
