@@ -171,3 +171,14 @@ def test_covariances_without_a_factor_are_told():
     features.data[3] = np.nan
     with pytest.raises(NumericalError, match="cannot be factorised"):
         regress(features, labels, K)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_whose_squares_are_beyond_single_precision_are_refused(dtype):
+    features, labels = problem()
+    large = features.astype(dtype)
+    large.data[3] = 1e19
+    assert np.isfinite(regress(large, labels, K).weights).all()
+    large.data[3] = 3e38
+    with np.errstate(all="raise", under="ignore"), pytest.raises(NumericalError, match="^regression needs features "):
+        regress(large, labels, K)

@@ -6,6 +6,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.ranking import evaluate_ranking
 
 
 def labels_with_counts(n_points, counts):
@@ -40,3 +41,14 @@ def test_too_few_training_points_are_refused(n_points):
 def test_senseless_parameters_are_refused(a, b):
     with pytest.raises(SettingsError, match="no propensities between 0 and 1"):
         propensities(labels_with_counts(10, [0, 1]), a, b)
+
+
+def test_the_least_propensities_can_be_divided_by():
+    labels = labels_with_counts(1000, [0, 1000])
+    with pytest.raises(SettingsError, match=r"A=200 and B=0.1 give no propensities"):
+        propensities(labels, 200, 0.1)
+    found = propensities(labels, 190, 0.1)
+    assert 1e-200 < found[0] < 1e-190
+    with np.errstate(all="raise"):
+        measured = evaluate_ranking(labels.astype(float), labels, propensities=found)
+    assert measured["PSP@1"] == measured["PSnDCG@5"] == 100

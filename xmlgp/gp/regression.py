@@ -88,7 +88,7 @@ def regress(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, progre
     Raises
     ------
     NumericalError
-        Where K_XX + noise I has no Cholesky factor.
+        Where K_XX + noise I has no Cholesky factor, or squares of features are beyond single precision.
     """
     labels = labels.astype(np.float32)
     mean = labels.sum(axis=0, dtype=np.float64) / max(1, labels.shape[0])
@@ -202,7 +202,13 @@ class _Kernel:
         self.dimension = features.shape[1]
         # Its rows are sorted by point.
         self._transposed = features.T.tocsr().astype(np.float32, copy=False)
-        self._halves = 0.5 * features.multiply(features).sum(axis=1, dtype=np.float64).astype(np.float32)
+        with np.errstate(over="ignore"):
+            self._halves = 0.5 * features.multiply(features).sum(axis=1, dtype=np.float64).astype(np.float32)
+        if np.isinf(self._halves).any():
+            raise NumericalError(
+                "regression needs features whose squares are within single precision; "
+                "try another --weighting, or --regression-points 0"
+            )
         self._precision = np.float32(1 / lengthscale**2)
 
     def fill(self, points, start, stop, out):

@@ -9,6 +9,9 @@ __all__ = ["DEFAULT_A", "DEFAULT_B", "propensities"]
 #: A and B of most sets. The repository takes 0.5 and 0.4 for Wikipedia's, 0.6 and 2.6 for Amazon's.
 DEFAULT_A, DEFAULT_B = 0.55, 1.5
 
+#: Sums of what is divided by propensities as small as this do not overflow.
+LEAST = 1e-200
+
 
 def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
     """Estimate the propensity of each label from the training labels.
@@ -27,7 +30,7 @@ def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
     Returns
     -------
     array of float, K
-        Propensities, above 0 and at most 1.
+        Propensities, from `LEAST` to 1.
 
     Raises
     ------
@@ -39,6 +42,6 @@ def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
     with np.errstate(all="ignore"):
         odds_against = (np.log(n_points) - 1) * ((b + 1) / (labels.sum(axis=0) + b)) ** a
         estimate = 1 / (1 + odds_against)
-    if not (a > 0 and b > 0 and np.all((estimate > 0) & (estimate <= 1))):
+    if not (a > 0 and b > 0 and np.all((estimate >= LEAST) & (estimate <= 1))):
         raise SettingsError(f"A={a:g} and B={b:g} give no propensities between 0 and 1 for {n_points} training points")
     return estimate
