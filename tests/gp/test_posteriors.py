@@ -191,3 +191,19 @@ def test_start_is_a_draw_with_the_diagonal_asked_for(name, dtype):
         np.testing.assert_allclose(covariance, 0.25 * np.eye(6), rtol=1e-6)
     else:
         np.testing.assert_allclose(np.exp(start["posterior.log_diagonal"]), 0.25, rtol=1e-6)
+
+
+@EVERY_POSTERIOR
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_where_nothing_covaries_the_moments_are_those_of_the_prior(name, dtype):
+    # Inducing inputs without features, and a linear kernel.
+    parameters, prior, cross, points = problem(name, 5, 4, 3, 0)
+    parameters = {key: value.astype(dtype) for key, value in parameters.items()}
+    covariances = Products(*(0 * values.astype(dtype) for values in (cross, prior)), np.diagonal(points).astype(dtype))
+    with np.errstate(all="raise", under="ignore"):
+        moments, kl, tape = POSTERIORS[name].forward(parameters, covariances)
+        d_covariances, gradients = POSTERIORS[name].backward(tape, Moments(*(-np.ones_like(m) for m in moments)), -1)
+    np.testing.assert_array_equal(moments.mean, 0)
+    np.testing.assert_allclose(moments.variance, np.broadcast_to(covariances.points[:, None], moments.variance.shape))
+    assert np.isfinite(kl)
+    assert all(np.isfinite(values).all() for values in (*d_covariances, *gradients.values()))

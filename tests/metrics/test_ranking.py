@@ -168,3 +168,13 @@ def test_true_entries_are_positions_in_the_order_given():
     predicted = sparse([{4: 0.0, 1: 0.5, 3: 0.1}, {0: 1.0}, {2: 0.2}], 5)
     truth = sparse([[3, 4], [1], [2]], 5, bool)
     assert sorted(true_entries(predicted, truth)) == [0, 2, 4]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
+def test_the_size_of_scores_does_not_matter(scale):
+    random = np.random.default_rng(0)
+    scores, labels = csr_array(random.normal(size=(9, 6))), csr_array(random.random((9, 6)) < 0.4)
+    propensities = random.uniform(0.01, 1, 6)
+    expected = evaluate_ranking(scores, labels, propensities=propensities)
+    with np.errstate(all="raise"):
+        assert evaluate_ranking(scores * scale, labels, propensities=propensities) == expected
