@@ -34,7 +34,7 @@ TWO_TRIES = Patience(stall=10, pauses=(0.0,))
 IMPATIENT = Patience(stall=0.2, pauses=())
 
 #: Longer than what is asked of a server within the patience above.
-LONG = TRAIN + bytes(10_000)
+LONG = TRAIN + bytes(100_000)
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -521,7 +521,7 @@ def failing_disk(monkeypatch, operation, code):
     class Written(io.BufferedWriter):
         write = counted(io.BufferedWriter.write, "write")
 
-    def opened(path, mode):
+    def opened(path, mode, opener=None):
         return open(path, mode) if mode == "rb" else counted(lambda path: Written(io.FileIO(path, mode)), "open")(path)
 
     with monkeypatch.context() as patch:
@@ -595,19 +595,18 @@ def test_a_disk_that_cannot_be_written(server, here, mounted):
 @pytest.mark.parametrize("headers", [{}, {"ETag": '"v1"'}], ids=["not to be resumed", "to be resumed"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_middle(server, here, number, headers):
-    server.answers["/train.txt"] = [stalls(LONG, 5000, **headers)]
+    server.answers["/train.txt"] = [stalls(LONG, 50_000, **headers)]
     catalogue(here, files(server))
     before = everything(here.parent)
     command = [sys.executable, "-m", "xmlgp", "fetch", "small"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         part = here / "data/.partial/small/downloads/1/train.txt"
-        while not (part.exists() and server.requests) and process.poll() is None:
+        while not (part.exists() and part.stat().st_size) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (128 + number, "")
-    assert len(err.splitlines()) == 1
-    assert err.startswith("interrupted")
+    advice = "; what has arrived stays in data/.partial, the next call goes on from there" if headers else ""
+    assert (process.returncode, out, err) == (128 + number, "", f"interrupted{advice}\n")
     if headers:
         assert {path.name for path in here.rglob("*") if path.is_file()} == {"train.txt", "train.txt.json"}
         server.answers["/train.txt"] = [whole(TRAIN)]

@@ -88,13 +88,16 @@ def test_a_listed_member_goes_to_our_name_whatever_its_own(unpack, tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["into", "source", "train.txt"]
 
 
-def link(name, to):
-    info = zipfile.ZipInfo(name)
-    info.external_attr = (stat.S_IFLNK | 0o777) << 16
-    return info, to
+def of_kind(kind, content=TEXT):
+    info = zipfile.ZipInfo("train")
+    info.external_attr = (kind | 0o777) << 16
+    return info, content
 
 
-@pytest.mark.parametrize("member", [link("train", "/etc/hostname"), ("train/", b"")])
+KINDS = [of_kind(kind) for kind in (stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFDIR)]
+
+
+@pytest.mark.parametrize("member", [of_kind(stat.S_IFLNK, "/etc/hostname"), ("train/", b""), *KINDS])
 def test_members_that_are_no_files(unpack, member):
     name = getattr(member[0], "filename", member[0])
     with pytest.raises(FetchError, match=f"{name} in the zip archive is not a plain file"):
@@ -114,6 +117,17 @@ def test_a_full_disk_is_not_blamed_on_the_archive(unpack, monkeypatch):
     monkeypatch.setattr("xmlgp.data.archives._copy", full)
     with pytest.raises(OSError, match="No space left"):
         unpack(zipped(("train", TEXT)), {"train": "train.txt"})
+
+
+def test_an_ambiguous_member(unpack):
+    with pytest.raises(FetchError, match="the zip archive has more than one train$"):
+        unpack(zipped(("train", TEXT), ("train", TEXT[::-1])), {"train": "train.txt"})
+
+
+def test_a_list_of_members_that_would_take_much_memory(unpack):
+    archive = zipped(*((f"{i}{'x' * 60_000}", b"") for i in range(18)), ("train", TEXT))
+    with pytest.raises(FetchError, match=r"\(its list of members is too long\)$"):
+        unpack(archive, {"train": "train.txt"})
 
 
 def test_a_missing_member(unpack):

@@ -1,6 +1,7 @@
 import dataclasses
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import threading
@@ -277,6 +278,41 @@ def test_remains_of_a_killed_fetch_do_no_harm(files, data):
     (data / ".partial/small/lock").touch()
     fetch(entry_of(files), data)
     assert_whole(data)
+
+
+@pytest.mark.parametrize(
+    "place", [".partial", ".partial/small", ".partial/small/downloads", ".partial/small/downloads/1"]
+)
+def test_a_link_in_place_of_the_workplace_is_not_followed(files, data, tmp_path, place):
+    elsewhere = tmp_path / "elsewhere"
+    for folder in ("whole", "downloads/1", "small/whole", "small/downloads/1", "1"):
+        (elsewhere / folder).mkdir(parents=True)
+        (elsewhere / folder / "train.txt").write_text("mine")
+    before = tree(tmp_path)
+    (data / place).parent.mkdir(parents=True)
+    (data / place).symlink_to(elsewhere)
+    with pytest.raises(FetchError, match=f"{place} is in the way, for it is a link$"):
+        fetch(entry_of(files), data)
+    shutil.rmtree(data)
+    assert tree(tmp_path) == before
+
+
+def test_links_in_place_of_files_of_the_workplace_are_not_followed(server, files, data, tmp_path):
+    server.answers["/small/train.txt"] = [whole(TRAIN, ETag='"v1"')]
+    mine = tmp_path / "mine"
+    mine.write_bytes(TRAIN[:5])
+    place = data / ".partial/small/downloads/1"
+    place.mkdir(parents=True)
+    (place / "train.txt").symlink_to(mine)
+    label = {"address": f"{server.url}/small/train.txt", "validator": '"v1"'}
+    (place / "train.txt.json").write_text(json.dumps(label))
+    fetch(entry_of(files), data)
+    assert_whole(data)
+    place.parents[1].mkdir(parents=True)
+    (place.parents[1] / "lock").symlink_to(mine)
+    with pytest.raises(OSError, match="lock"):
+        fetch(entry_of(files), data, force=True)
+    assert mine.read_bytes() == TRAIN[:5]
 
 
 def test_fetches_at_the_same_time_wait_for_each_other(server, files, data):

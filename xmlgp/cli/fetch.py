@@ -26,7 +26,8 @@ def fetch(name, into, mirror, force, as_list, catalogue, quiet):
     """Fetch the data set NAME of the catalogue.
 
     Puts its files into the folder data/NAME, verified, and prints their paths. What is there already is verified and
-    left alone. A download that breaks off is resumed by the next call. The data set toy needs no network.
+    left alone. A download that breaks off stays in data/.partial, if the server can resume it, and the next call goes
+    on from there. The data set toy needs no network.
 
     The environment variable XMLGP_CATALOGUE names another catalogue, too.
 

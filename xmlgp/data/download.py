@@ -14,6 +14,7 @@ import string
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urljoin, urlsplit
 from urllib.request import (
@@ -346,8 +347,10 @@ class _Partial:
         self.size, self.validator = 0, None
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
             label = json.loads(self._label.read_text())
-            if label["address"] == self.address and VALIDATOR.fullmatch(label["validator"]):
-                self.size, self.validator = self.path.stat().st_size, label["validator"]
+            facts = self.path.lstat()
+            # A link could lead to any file, to which the rest would be appended.
+            if label["address"] == self.address and VALIDATOR.fullmatch(label["validator"]) and S_ISREG(facts.st_mode):
+                self.size, self.validator = facts.st_size, label["validator"]
 
     def begin(self, validator):
         """Start with no bytes of the state called `validator` (None: the server cannot resume)."""

@@ -11,6 +11,7 @@ from xmlgp.data.sources import Copy, Order
 from xmlgp.data.verify import find_flaw
 from xmlgp.errors import FetchError
 from xmlgp.progress import silent
+from xmlgp.signals import Interrupted
 
 try:
     import fcntl
@@ -152,6 +153,11 @@ def _workplace(into, name, progress):
     """Lend a folder to one fetch at a time; only downloads that can be resumed stay in it."""
     new = not into.exists()
     workplace = into / WORKPLACE / name
+    downloads = workplace / "downloads"
+    for folder in (workplace.parent, workplace, downloads, *downloads.glob("*")):
+        if folder.is_symlink():
+            # Files that are none of ours would be replaced and removed where it leads.
+            raise FetchError(f"{folder} is in the way, for it is a link")
     try:
         with _alone_in(workplace, progress):
             try:
@@ -162,10 +168,14 @@ def _workplace(into, name, progress):
                 raise
             finally:
                 shutil.rmtree(workplace / "whole", ignore_errors=True)
-                for folder in (workplace / "downloads").glob("*"):
+                for folder in downloads.glob("*"):
                     sweep(folder)
+    except Interrupted as error:
+        if any(downloads.glob("*/*")):
+            error.advice = f"what has arrived stays in {into / WORKPLACE}, the next call goes on from there"
+        raise
     finally:
-        for folder in (workplace / "downloads", workplace, workplace.parent, *([into] if new else [])):
+        for folder in (downloads, workplace, workplace.parent, *([into] if new else [])):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
@@ -183,7 +193,7 @@ def _alone_in(workplace, progress):
         with contextlib.ExitStack() as stack:
             try:
                 workplace.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(open(lock, "wb"))
+                file = stack.enter_context(open(lock, "wb", opener=_open_no_link))
             except (FileNotFoundError, FileExistsError):
                 # The other fetch has just removed a folder: before it was used, or between two looks at it. What is so
                 # again and again has another cause.
@@ -197,6 +207,11 @@ def _alone_in(workplace, progress):
                 stack.callback(lock.unlink, missing_ok=True)
                 yield
                 return
+
+
+def _open_no_link(path, flags):
+    """Open a file, but not the one that a link in its place leads to."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _lock(file, progress):
