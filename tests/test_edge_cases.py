@@ -193,7 +193,7 @@ def test_everything_trains_and_predicts(case):
         return
     if name in LARGE and unweighted:
         chosen |= {"inducing": "free", "inducing_start": "rows", "dtype": "float32"}
-        with pytest.raises(NumericalError, match=r"^after [01] training steps: .* not finite; try [^\n]*$"):
+        with pytest.raises(NumericalError, match=r"^after \d+ training steps: [^\n]* not finite[^\n]*; try [^\n]*$"):
             trained(data, **chosen)
         return
     predictor, found = trained(data, **chosen)
