@@ -303,6 +303,22 @@ def test_a_server_that_does_not_shake_hands_is_given_up(here, monkeypatch):
         assert from_server(refused(here)) == reason + "with --mirror"
 
 
+def test_a_host_of_many_addresses_is_given_up(here, monkeypatch):
+    tried = []
+
+    def silent(address, *details):
+        tried.append(address)
+        raise TimeoutError
+
+    places = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.{i}.1", 443)) for i in range(200)]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *details, **more: places)
+    monkeypatch.setattr("socket.create_connection", silent)
+    be_patient(monkeypatch, IMPATIENT)
+    catalogue(here, {"https": "https://many.invalid/{file}"})
+    assert "no connection to many.invalid (no byte came for 0.2 seconds)" in refused(here)
+    assert tried == [place for *_, place in places[:8]] * 2
+
+
 def test_a_server_that_cannot_prove_who_it_is(server, here, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     be_patient(monkeypatch, ONE_TRY)

@@ -10,6 +10,7 @@ import io
 import json
 import math
 import re
+import socket
 import string
 import time
 from dataclasses import dataclass
@@ -56,6 +57,9 @@ RANGE_NOT_SATISFIABLE = 416
 
 REDIRECTS = {301, 302, 303, 307, 308}
 MOST_REDIRECTS = 10
+
+#: Of a host that are tried.
+MOST_ADDRESSES = 8
 
 #: A part of a file as a server announces it; of no more digits than any file needs.
 CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})")
@@ -301,10 +305,22 @@ def _metered(connection, meter):
 
     def connect(host, **options):
         made = connection(host, **options)
+        made._create_connection = _connect_to_any
         made.response_class = functools.partial(_Answer, meter=meter)
         return made
 
     return connect
+
+
+def _connect_to_any(address, timeout, source_address=None):
+    """Connect to one of the first addresses of a host; `socket.create_connection` waits for each of thousands."""
+    failure = OSError("the host has no address")
+    for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[:MOST_ADDRESSES]:
+        try:
+            return socket.create_connection(place[:2], timeout, source_address)
+        except OSError as error:
+            failure = error
+    raise failure
 
 
 class _Http(HTTPHandler):
