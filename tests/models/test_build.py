@@ -199,6 +199,9 @@ def test_data_to_learn_nothing_from_are_refused_and_nothing_is_written(tmp_path,
         (SUBSPACE, "basis", np.array(1.0)),
         (SUBSPACE, "inducing", np.ones((6, 25))),
         (SUBSPACE, "idf", np.ones(25)),
+        (FREE, "idf", np.full(25, np.nan)),
+        (FREE, "inducing", np.full((6, 25), -np.inf)),
+        (SUBSPACE, "basis", np.full((9, 25), np.inf)),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):

@@ -94,6 +94,31 @@ def test_a_damaged_description(tmp_path, key, value):
         ModelFolder(tmp_path)
 
 
+#: As JSON has it: Python would not write all of it, nor show it.
+NOT_PLAIN = {
+    "a bound that is no number": '"history": [{"epoch": 1, "bound": NaN, "seconds": 1}]',
+    "endless seconds": '"history": [{"epoch": 1, "bound": 1, "seconds": 1e999}]',
+    "an integer beyond all floats": f'"history": [{{"epoch": 1, "bound": 1, "seconds": 1{"0" * 400}}}]',
+    "points beyond all floats": f'"data": {{"N": 1{"0" * 400}, "D": 4, "K": 2, "fingerprint": "f"}}',
+    "an endless number of somebody else's": '"theirs": {"number": -Infinity}',
+    "lists without end": f'"theirs": {"[" * 500}{"]" * 500}',
+    "mappings without end": '"theirs": ' + '{"a": ' * 500 + "1" + "}" * 500,
+    "a line of its own": r'"written_by": "xmlgp 1\nall is well"',
+    "a command to the terminal": r'"written_by": "\u001b[2J"',
+    "half a character": r'"written_by": "\ud800"',
+    "a name of two lines": r'"theirs": {"a\nb": 1}',
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLAIN)
+def test_a_description_that_could_not_be_shown(tmp_path, name):
+    write(tmp_path)
+    file = tmp_path / "model.json"
+    file.write_text(file.read_text().rstrip().removesuffix("}") + f", {NOT_PLAIN[name]}}}")
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(tmp_path)
+
+
 @pytest.mark.parametrize("key", ["model", "written_by", "stage", "settings", "data", "history", "arrays"])
 def test_an_incomplete_description(tmp_path, key):
     write(tmp_path)

@@ -70,6 +70,9 @@ def stored_preprocessing(folder):
         and (basis is None or basis.shape[1:] == (D,))
         and inducing is not None
         and inducing.shape[1:] == (D if basis is None else len(basis),)
+        # Of rows that hold nothing a file can claim any number.
+        and inducing.size
+        and all(array is None or np.isfinite(array).all() for array in (idf, basis, inducing))
     )
     if not fits:
         raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings")

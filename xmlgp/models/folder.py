@@ -17,6 +17,7 @@ import numpy as np
 from xmlgp import __version__
 from xmlgp.durable import created, replacing
 from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.models.plain import is_plain
 from xmlgp.settings import Settings
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
@@ -240,7 +241,8 @@ def _check_description(file, description):
 
     data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
     whole = (
-        description.get("model") == "mlgpf"
+        is_plain(description)
+        and description.get("model") == "mlgpf"
         and isinstance(description.get("written_by"), str)
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
