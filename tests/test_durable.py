@@ -77,12 +77,13 @@ def test_errors_of_other_files_keep_their_names(tmp_path):
     assert caught.value.filename == str(tmp_path / "other")
 
 
-def test_a_link_stays_one(tmp_path):
+def test_a_link_does_not_lead_elsewhere(tmp_path):
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
     write(tmp_path / "link")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"new"
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert (tmp_path / "real").read_bytes() == b"old"
 
 
 def test_files_are_as_open_as_the_user_wants_them(tmp_path):

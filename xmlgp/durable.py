@@ -45,12 +45,14 @@ def created(file, named=None):
 
 
 @contextlib.contextmanager
-def replacing(path):
-    """Write beside `path` (the file it links to, if it is a link), then rename: readers see the old file or the new.
+def replacing(path, named=None):
+    """Write beside `path`, then rename: readers see the old file or the new. A link is replaced, not followed.
 
     Parameters
     ----------
     path : path
+    named : path, optional
+        What errors call it, if not by its name.
 
     Yields
     ------
@@ -61,10 +63,10 @@ def replacing(path):
     OSError
         Where it cannot be written; what was there stays.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(path)
     temporary = target.with_name(f".xmlgp-{secrets.token_hex(8)}.tmp")
     try:
-        with created(temporary, path) as stream:
+        with created(temporary, named or path) as stream:
             yield stream
         os.replace(temporary, target)
     except BaseException:

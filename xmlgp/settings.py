@@ -177,6 +177,10 @@ class Settings:
         except SettingsError as error:
             raise SettingsError(f"{where}: {error}") from None
 
+    def mapping(self):
+        """Return all settings as a mapping of names to values."""
+        return dict(vars(self))
+
     def preprocess_part(self):
         """Return the settings that preprocessing depends on, as a mapping."""
         return {name: getattr(self, name) for name in PREPROCESS_FIELDS}

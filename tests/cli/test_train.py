@@ -1,6 +1,7 @@
 """`xmlgp train`: what it goes on from, whose settings count, and how it fails."""
 
 import os
+import re
 import warnings
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_every_option_reaches_its_setting(monkeypatch, spec):
     class Stop(Exception):
         pass
 
-    def stop(dataset, path, settings, progress):
+    def stop(dataset, path, settings, progress, **options):
         raise Stop(settings)
 
     monkeypatch.setattr("xmlgp.cli.train.train_model", stop)
@@ -114,19 +115,35 @@ def test_a_damaged_folder_is_replaced(tmp_path):
     assert ModelFolder("model").stage == "trained"
 
 
+DIVERGENT = ["--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"]
+
+
 def test_a_failed_attempt_leaves_no_settings_behind():
-    said(run("train", "data", "model", "--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"))
+    # It fails before it begins, and has nothing to keep.
+    said(run("train", "data", "model", "--lengthscale", "1e30", "--kernel", "se"))
     assert not os.path.exists("model")
+    # It has trained for a moment, which is not worth an error.
+    result = run("train", "data", "model", *DIVERGENT)
+    note, line = result.stderr.splitlines()
+    assert (result.exit_code, note) == (
+        1,
+        "model: a checkpoint after 1 of 5 steps on all points is kept, --resume goes on from it",
+    )
+    assert os.listdir("model/arrays")
     run("train", "data", "model")
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
     assert ModelFolder("model").settings == DEFAULT
 
 
 def test_divergence_is_one_line_without_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        line = said(run("train", "data", "model", "--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"))
-    assert line.startswith("after ")
-    assert line.endswith("; try a lower --learning-rate")
+        line = said(run("train", "data", "model", *DIVERGENT, "--quiet"))
+    assert re.fullmatch(
+        r"after \d training steps: .* is not finite \(so it was after \d with a learning rate of 1e\+30\); "
+        r"try a lower --learning-rate",
+        line,
+    )
 
 
 def test_standard_input_and_bits_that_do_not_depend_on_the_process(tmp_path):

@@ -54,3 +54,18 @@ def test_grams_of_several_matrices():
 def test_single_precision_stays():
     left = matrix(6, 5).astype(np.float32)
     assert dense.product(left, left.T).dtype == dense.gram(left).dtype == np.float32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_all_finite(dtype, order):
+    array = np.ones((3, 4), dtype, order=order)
+    assert dense.all_finite(array)
+    assert dense.all_finite(array[1, 1])
+    assert dense.all_finite(array[:0])
+    if dtype != "int64":
+        for bad in (np.nan, np.inf, -np.inf):
+            array[2, 1] = bad
+            assert not dense.all_finite(array)
+        array[0, 0] = np.inf
+        assert not dense.all_finite(array)

@@ -10,6 +10,7 @@ from tests.models.test_folder import ARRAYS, DATA, HISTORY, write
 from xmlgp.errors import ModelFolderError
 from xmlgp.models import folder as module
 from xmlgp.models.folder import ModelFolder
+from xmlgp.models.unfinished import Unfinished
 
 
 def describe(path, **changes):
@@ -262,3 +263,25 @@ def test_damaged_headers(array_file, header):
     encoded = header.encode("latin-1") + b"\n"
     array_file[1].write_bytes(b"\x93NUMPY\x01\x00" + len(encoded).to_bytes(2, "little") + encoded + bytes(24))
     refused(array_file, "is ")
+
+
+def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    path = tmp_path / "model"
+    write(path)
+    (path / "arrays").rename(elsewhere)
+    (path / "arrays").symlink_to(elsewhere)
+    before = sorted(elsewhere.iterdir())
+    with pytest.raises(ModelFolderError, match="the description of the model is damaged"):
+        ModelFolder(path)
+    for attempt in (write, ModelFolder.check_writable):
+        with pytest.raises(ModelFolderError, match="is a link, and arrays are not written to where it leads"):
+            attempt(path)
+    assert sorted(elsewhere.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["model.json", "checkpoint.npz"])
+def test_pipes_are_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ModelFolderError, match=f"{name}: "):
+        (ModelFolder if name == "model.json" else Unfinished.read)(tmp_path)

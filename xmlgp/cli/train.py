@@ -1,17 +1,26 @@
 """`xmlgp train`: train a model."""
 
+import shlex
+
 import click
 
 from xmlgp.cli.options import cache_option, note, quiet_option, recipe_option, settings_options
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.models.build import open_preprocessed, train_model
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
+from xmlgp.models.unfinished import Unfinished
 from xmlgp.progress import terminal_progress
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
 from xmlgp.settings import Settings
+from xmlgp.signals import Interrupted
+from xmlgp.threads import core_count
 
 __all__ = ["train"]
+
+#: A year: more is a slip.
+MOST_MINUTES = 525_600
 
 
 @click.command(short_help="Train a model.")
@@ -19,31 +28,74 @@ __all__ = ["train"]
 @click.argument("model", type=click.Path(file_okay=False))
 @recipe_option
 @settings_options()
+@click.option(
+    "--resume/--no-resume",
+    default=None,
+    help="Go on with the training that was interrupted in MODEL, with its settings, if there is one; or begin anew "
+    "without it. Where neither is said, one of the same data with the same settings is gone on with, and one of a "
+    "minute or more that is another is an error.",
+)
+@click.option(
+    "--checkpoint-every",
+    "minutes",
+    type=click.FloatRange(0, MOST_MINUTES),
+    default=CHECKPOINT_SECONDS / 60,
+    show_default=True,
+    metavar="MINUTES",
+    help="Time from one checkpoint to the next within an epoch; there is one at each epoch's end as well, unless that "
+    "takes over a twentieth of the time. 0 for none at all.",
+)
 @cache_option
 @quiet_option
-def train(data, model, recipe, chosen, cache, quiet):
+def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     """Train a model of DATA into the folder MODEL.
 
     DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with train.txt.
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training goes on from there with its settings.
+    What was interrupted goes on from its last checkpoint with --resume, and ends in the same model.
 
     \b
     Examples:
+      xmlgp train data/bibtex models/bibtex --resume
       xmlgp train data/bibtex models/bibtex
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
     """
     progress = terminal_progress(quiet)
     dataset = read_dataset(locate(data, "train"), cache, progress)
-    folder = None if recipe else open_preprocessed(model, dataset)
-    if folder is not None and folder.stage == "preprocessed":
-        settings = Settings.from_mapping(vars(folder.settings) | chosen, model)
+    shape = (dataset.N, dataset.D, dataset.K)
+    folder, unfinished = open_preprocessed(model, dataset), Unfinished.read(model) if resume else None
+    wanted = resolve(load_catalogue(), recipe, shape, chosen)[0].mapping() if recipe else chosen
+    if unfinished:
+        settings = _settings_of(unfinished, wanted, chosen, model)
+    elif resume and folder and folder.stage == "trained" and not _differing(folder.settings, wanted):
+        note(f"{model}: is trained, there is nothing to go on with", quiet)
+        return
+    elif folder and folder.stage == "preprocessed" and not recipe:
+        settings = Settings.from_mapping(folder.settings.mapping() | chosen, model)
     else:
-        shape = (dataset.N, dataset.D, dataset.K)
         settings, entry = resolve(load_catalogue(), recipe or DEFAULT_RECIPE, shape, chosen)
         if entry is not None and recipe:
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
-    folder = train_model(dataset, model, settings, progress)
+
+    def going_on(found):
+        note(f"{model}: goes on {found.where}", quiet)
+        if found.cores != core_count():
+            note(f"{model}: begun on {found.cores} cores, here are {core_count()}: last digits may differ", quiet)
+
+    options = {"resume": resume, "every": 60 * minutes, "rate": chosen.get("learning_rate"), "going_on": going_on}
+    try:
+        folder = train_model(dataset, model, settings, progress, **options)
+    except (Interrupted, KeyboardInterrupt) as error:
+        left = _left(model)
+        if left and isinstance(error, Interrupted):
+            error.advice = f"`{shlex.join(['xmlgp', 'train', data, model])} --resume` goes on {left.where}"
+        raise
+    except Exception:
+        left = _left(model)
+        if left and left.steps:
+            note(f"{model}: a checkpoint {left.where} is kept, --resume goes on from it", quiet)
+        raise
     last = folder.description["history"][-1]
     epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
     note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, bound {last['bound']:.6g}", quiet)
@@ -55,3 +107,35 @@ def train(data, model, recipe, chosen, cache, quiet):
         note(f"{model}: the parameters are those of the epoch that ranked held-out points best", quiet)
     if "parameters.regression.weights" in folder.description["arrays"]:
         note(f"{model}: utilities are pooled with those of regression on all points", quiet)
+    if "learning_rate" in last:
+        note(
+            f"{model}: the learning rate came down to {last['learning_rate']:g}, for the numbers were lost before",
+            quiet,
+        )
+
+
+def _settings_of(unfinished, wanted, chosen, model):
+    """Return the settings of the training that is gone on with; another learning rate is all that may be wanted."""
+    differing = [
+        name for name in _differing(unfinished.settings, wanted) if name not in chosen or name != "learning_rate"
+    ]
+    if differing:
+        name = differing[0]
+        raise SettingsError(
+            f"{model}: {name} is {unfinished.settings.mapping()[name]} in the training that was interrupted, not "
+            f"{wanted[name]}; leave it out, or begin anew with --no-resume"
+        )
+    return unfinished.settings
+
+
+def _differing(settings, wanted):
+    """Return the names of settings that are not as wanted."""
+    return [name for name, value in wanted.items() if value != settings.mapping()[name]]
+
+
+def _left(model):
+    """Return what training left to go on with, or None."""
+    try:
+        return Unfinished.read(model)
+    except (ModelFolderError, OSError):
+        return None

@@ -73,7 +73,8 @@ def open_output(path):
     Parameters
     ----------
     path : str or Path
-        `-` is standard output; a name in `.gz` is compressed. Devices and pipes are written to directly.
+        `-` is standard output; a name in `.gz` is compressed. Devices and pipes are written to directly, links lead
+        to what they name.
 
     Yields
     ------
@@ -88,7 +89,7 @@ def open_output(path):
         with open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
             yield output
     else:
-        with replacing(path) as stream, _compressed_if_named_so(stream, path) as output:
+        with replacing(os.path.realpath(path), path) as stream, _compressed_if_named_so(stream, path) as output:
             yield output
 
 

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
@@ -11,6 +10,7 @@ from xmlgp.gp.expectations import DEFAULT_NODES
 from xmlgp.gp.factors import Pairs, Rows
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
 from xmlgp.gp.products import Points, Products
+from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.threads import begin
 
 __all__ = ["Batch", "Bound"]
@@ -87,7 +87,7 @@ class Bound:
         Raises
         ------
         NumericalError
-            Where a covariance matrix cannot be factorised, or gradients are not finite.
+            Where a covariance matrix cannot be factorised, or a gradient is not finite.
         """
         prior, between = self.kernel.between_inducing(parameters)
         # One C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
@@ -116,15 +116,15 @@ class Bound:
         if for_step:
             d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
-        # Those of hyperparameters are sums over all covariances: what is not finite anywhere is not finite there.
-        if not all(np.isfinite(d_kernel[name]).all() for name in self.kernel.parameter_names()):
-            raise NumericalError("the gradients of the bound are not finite")
         gradients |= d_posterior | d_kernel
         if own is not None:
             gradients |= own.weights.gradients(scale, own.by_mean, own.by_variance)
             if value_needed:
                 kl = kl + own.weights.kl()
         gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
+        for name, gradient in gradients.items():
+            if not all_finite(gradient.values if isinstance(gradient, Rows) else gradient):
+                raise NumericalError(f"the gradient of {name} is not finite")
         value = None if data is None else scale * data - float(kl)
         return value, gradients
 

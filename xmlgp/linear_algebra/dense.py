@@ -6,7 +6,7 @@ import numpy as np
 
 from xmlgp.threads import core_count, parts, run
 
-__all__ = ["gram", "product"]
+__all__ = ["all_finite", "gram", "product"]
 
 #: Multiplications that are worth a thread: waking one takes a twentieth of the time of so many.
 GRAIN = 1 << 22
@@ -84,3 +84,9 @@ def _block(matrix, out, rows, columns):
     else:
         np.matmul(left.T, matrix[:, columns], out=out[rows, columns])
         out[columns, rows] = out[rows, columns].T
+
+
+def all_finite(array):
+    """Return whether all numbers are finite, by their sum: one so large that it is not would be as wrong as they."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.add.reduce(array, axis=None)))

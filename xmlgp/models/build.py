@@ -1,15 +1,24 @@
 """From data to a model folder: preprocess it, train it, and keep what need not be done again."""
 
+from pathlib import Path
+
 import numpy as np
 
 from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.models.arrays import read_array, remove, write_arrays
 from xmlgp.models.folder import ModelFolder, fingerprint
+from xmlgp.models.lock import alone_in
+from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_run
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting
 from xmlgp.progress import silent
+from xmlgp.training.checkpoints import Checkpoints
 from xmlgp.training.fit import fit
 
-__all__ = ["open_preprocessed", "preprocess_model", "stored_preprocessing", "train_model"]
+__all__ = ["CHECKPOINT_SECONDS", "open_preprocessed", "preprocess_model", "stored_preprocessing", "train_model"]
+
+#: From one checkpoint to the next within an epoch.
+CHECKPOINT_SECONDS = 300
 
 
 def preprocess_model(dataset, path, settings, progress=silent):
@@ -20,7 +29,7 @@ def preprocess_model(dataset, path, settings, progress=silent):
     dataset : Dataset
         The training points.
     path : path
-        The model folder; made where missing, an earlier model in it is replaced.
+        The model folder; made where missing, an earlier model in it is replaced. A training that was interrupted stays.
     settings : Settings
     progress : callable
         See `xmlgp.progress`.
@@ -28,10 +37,36 @@ def preprocess_model(dataset, path, settings, progress=silent):
     Returns
     -------
     ModelFolder
+
+    Raises
+    ------
+    SettingsError
+        Where there is nothing to learn from.
+    ModelFolderError
+        Where another process is writing the folder.
+    OSError
+        Where it cannot be written; what was there stays.
     """
-    ModelFolder.check_writable(path)
-    arrays = _named(_preprocess(dataset, settings, progress))
-    return ModelFolder.write(path, settings=settings, stage="preprocessed", data=_facts(dataset), arrays=arrays)
+    with alone_in(path):
+        ModelFolder.check_writable(path)
+        arrays = _named(_preprocess(dataset, settings, progress))
+        unfinished = _readable(path)
+        return ModelFolder.write(
+            path,
+            settings=settings,
+            stage="preprocessed",
+            data=_facts(dataset),
+            arrays=arrays,
+            spare=unfinished.preprocess.values() if unfinished else (),
+        )
+
+
+def _readable(path):
+    """Return what is unfinished in a model folder; None where nothing is, or nothing that can be read."""
+    try:
+        return Unfinished.read(path)
+    except ModelFolderError:
+        return None
 
 
 def open_preprocessed(path, dataset):
@@ -61,8 +96,11 @@ def stored_preprocessing(folder):
     ModelFolderError
         Where arrays are missing or damaged, or do not fit the settings.
     """
-    settings, D = folder.settings, folder.description["data"]["D"]
-    idf, basis, inducing = (folder.array(f"preprocess.{name}") for name in ("idf", "basis", "inducing"))
+    return _stored(folder.path, folder.settings, folder.description["data"]["D"], folder.array)
+
+
+def _stored(path, settings, D, array):
+    idf, basis, inducing = (array(f"preprocess.{name}") for name in ("idf", "basis", "inducing"))
     fits = (
         (idf is None) == (settings.weighting not in IDF_WEIGHTINGS)
         and (idf is None or idf.shape == (D,))
@@ -75,48 +113,141 @@ def stored_preprocessing(folder):
         and all(array is None or np.isfinite(array).all() for array in (idf, basis, inducing))
     )
     if not fits:
-        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings")
+        raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings")
     if basis is not None:
         # As products want it; a copy where the file has it the other way round.
         basis = np.asfortranarray(basis)
     return Preprocessed(Weighting.named(settings.weighting, idf), basis, inducing)
 
 
-def train_model(dataset, path, settings, progress=silent):
+def train_model(
+    dataset,
+    path,
+    settings,
+    progress=silent,
+    *,
+    resume=None,
+    every=CHECKPOINT_SECONDS,
+    rate=None,
+    going_on=lambda unfinished: None,
+):
     """Train a model into its folder, at stage "trained", preprocessing first where that was not done.
 
     Preprocessing is kept where it was done for the same data with the same settings. Until training has succeeded,
-    what the folder held before stays.
+    what the folder held before stays. A training of the same data with the same settings that was interrupted is gone
+    on with, from its last checkpoint: the model is the same bit for bit, on as many cores, as without interruption.
 
     Parameters
     ----------
     dataset, path, settings, progress
         As in `preprocess_model`.
+    resume : bool, optional
+        Whether an interrupted training of other data or with other settings that took a minute or more is an error
+        (None), or is dropped like any other (False); True: as None, but of whatever length.
+    every : float
+        Seconds from one checkpoint to the next within an epoch; 0 for no checkpoints at all.
+    rate : float, optional
+        Learning rate from now on of a training that is gone on with.
+    going_on : callable
+        Told of what is gone on with (`Unfinished`).
 
     Returns
     -------
     ModelFolder
+
+    Raises
+    ------
+    SettingsError
+        Where there is nothing to learn from.
+    ModelFolderError
+        Where another process is writing the folder, or holds an interrupted training that is damaged or another.
+    NumericalError
+        Where the numbers are lost, once more after training began anew with a lower learning rate.
+    OSError
+        Where the folder cannot be written; the model that was there stays, and so does the last checkpoint.
     """
-    ModelFolder.check_writable(path)
-    folder = open_preprocessed(path, dataset)
-    if folder is not None and folder.settings.preprocess_part() == settings.preprocess_part():
-        preprocessed, kept, arrays = stored_preprocessing(folder), folder.entries("preprocess."), {}
-    else:
-        preprocessed, kept = _preprocess(dataset, settings, progress), {}
-        arrays = _named(preprocessed)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    found = fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress)
-    arrays |= {f"parameters.{name}": value for name, value in found.parameters.items()}
-    return ModelFolder.write(
-        path,
-        settings=settings,
-        stage="trained",
-        data=folder.description["data"] if kept else _facts(dataset),
-        arrays=arrays,
-        keep=kept,
-        history=found.history,
-        validation=found.validation,
+    with alone_in(path):
+        ModelFolder.check_writable(path)
+        data = _facts(dataset)
+        unfinished = _to_go_on_with(Path(path), data, settings, resume)
+        if unfinished and unfinished.steps:
+            going_on(unfinished)
+            if rate is not None:
+                unfinished.checkpoint.facts["learning_rate"] = rate
+        return _train_alone(dataset, Path(path), settings, progress, data, unfinished, every)
+
+
+def _train_alone(dataset, path, settings, progress, data, unfinished, every):
+    file = path / CHECKPOINT
+    checkpoints, written = None, {}
+    # Before there is anything to go on from, a failure leaves nothing.
+    kept = bool(unfinished and unfinished.steps)
+    try:
+        if unfinished and unfinished.preprocess:
+            entries = unfinished.preprocess
+            preprocessed = _stored(path, settings, dataset.D, _reader(path, entries))
+        else:
+            if every:
+                # From now on it is known what is to be trained.
+                Checkpoints(file, describe_run(data, settings, {}), every).write()
+            preprocessed, entries = _preprocessed_before(path, dataset, settings)
+            if preprocessed is None:
+                preprocessed = _preprocess(dataset, settings, progress)
+                write_arrays(path, _named(preprocessed), written)
+                entries = written
+        if every:
+            begun = unfinished.checkpoint if unfinished and unfinished.steps else None
+            checkpoints = Checkpoints(file, describe_run(data, settings, entries), every, begun)
+            if not kept:
+                checkpoints.write()
+        coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+        found = fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress, checkpoints)
+        folder = ModelFolder.write(
+            path,
+            settings=settings,
+            stage="trained",
+            data=data,
+            arrays={f"parameters.{name}": value for name, value in found.parameters.items()},
+            keep=entries,
+            history=found.history,
+            validation=found.validation,
+        )
+    except Exception:
+        if not (kept or (checkpoints and checkpoints.kept)):
+            remove([file, *(path / entry["file"] for entry in written.values())], ())
+        raise
+    file.unlink(missing_ok=True)
+    return folder
+
+
+def _to_go_on_with(path, data, settings, resume):
+    """Return the `Unfinished` training that this one goes on with, or None."""
+    if resume is False:
+        return None
+    unfinished = Unfinished.read(path)
+    if unfinished is None:
+        return None
+    other = unfinished.other(data, settings)
+    if other is None:
+        return unfinished
+    if resume is None and not unfinished.worth_keeping:
+        return None
+    raise ModelFolderError(
+        f"{path}: training {other} was interrupted here {unfinished.where}; --resume goes on with it, "
+        "--no-resume begins anew without it"
     )
+
+
+def _preprocessed_before(path, dataset, settings):
+    """Return what preprocessing left in the model folder, and its entries, if it was of the same; else None twice."""
+    folder = open_preprocessed(path, dataset)
+    if folder is None or folder.settings.preprocess_part() != settings.preprocess_part():
+        return None, None
+    return stored_preprocessing(folder), folder.entries("preprocess.")
+
+
+def _reader(path, entries):
+    return lambda name: read_array(path, name, entries[name], CHECKPOINT) if name in entries else None
 
 
 def _preprocess(dataset, settings, progress):

@@ -5,10 +5,8 @@ write, so a reader sees the earlier model or the new one, never a mixture. Array
 written. The format is described for other readers in docs/model-folder.md.
 """
 
-import contextlib
 import hashlib
 import json
-import re
 import secrets
 from pathlib import Path
 
@@ -17,8 +15,10 @@ import numpy as np
 from xmlgp import __version__
 from xmlgp.durable import created, replacing
 from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
 from xmlgp.models.plain import is_plain
 from xmlgp.settings import Settings
+from xmlgp.training.checkpoints import is_epoch
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 
@@ -37,12 +37,6 @@ DESCRIPTION = "model.json"
 
 #: Largest description that is read: real ones have some kilobytes.
 DESCRIPTION_LIMIT = 64 << 20
-
-#: Arrays of a model are floating point numbers, or integers that say where they belong, of either byte order.
-DTYPES = ("<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
-
-#: Names of array files as they are written here; whatever else lies in the folder is somebody else's.
-ARRAY_FILE = re.compile(r"(preprocess|parameters)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
 def fingerprint(dataset):
@@ -105,22 +99,7 @@ class ModelFolder:
         entry = self.description["arrays"].get(name)
         if entry is None:
             return None
-        file = self.path / entry["file"]
-        if not file.is_file():
-            raise ModelFolderError(f"{file}: the array {name} is missing")
-        try:
-            # Never a pickle or an archive, and nothing that a header claims is allocated.
-            array = np.lib.format.open_memmap(file, mode="r")
-        except OSError as error:
-            raise ModelFolderError(f"{file}: the array {name} cannot be read: {error.strerror}") from error
-        except Exception as error:  # NumPy lets through whatever evaluating a damaged header raises
-            raise ModelFolderError(f"{file}: the array {name} is damaged") from error
-        if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
-            raise ModelFolderError(f"{file}: the array {name} is not the one that {DESCRIPTION} describes")
-        if not array.dtype.isnative:
-            array = np.asarray(array).astype(array.dtype.newbyteorder("="))
-            array.flags.writeable = False
-        return array
+        return read_array(self.path, name, entry, DESCRIPTION)
 
     def arrays(self, prefix):
         """Return all arrays whose names start with a prefix, as a mapping without it."""
@@ -133,17 +112,16 @@ class ModelFolder:
     @staticmethod
     def check_writable(path):
         """Raise OSError where a model could not be written: before the work that it is to hold, not after."""
-        folder = Path(path) / "arrays"
-        made = _make(folder)
-        probe = folder / f".{secrets.token_hex(4)}"
+        made = make_folders(path)
+        probe = Path(path) / FOLDER / f".{secrets.token_hex(4)}"
         try:
             with created(probe):
                 pass
         finally:
-            _unmake([probe], made)
+            remove([probe], made)
 
     @classmethod
-    def write(cls, path, *, settings, stage, data, arrays, keep=(), **facts):
+    def write(cls, path, *, settings, stage, data, arrays, keep=(), spare=(), **facts):
         """Write a model and return it opened.
 
         Parameters
@@ -158,22 +136,17 @@ class ModelFolder:
         arrays : mapping of str to ndarray
         keep : mapping
             Entries of arrays that the folder already holds and that stay beside the new ones (`entries`).
+        spare : iterable of dict
+            Entries of arrays that the folder holds for something else.
         **facts
             Further entries of the description, such as the training history.
         """
         path = Path(path)
-        folder = path / "arrays"
-        made = _make(folder)
-        entries = dict(keep)
-        written = []
+        made = make_folders(path)
+        written = {}
         try:
-            for name, array in arrays.items():
-                # A name of its own for every write: files of an earlier model stay as they are.
-                file = folder / f"{name}.{secrets.token_hex(4)}.npy"
-                written.append(file)
-                _write_array(file, array)
-                entry = {"file": f"arrays/{file.name}", "dtype": array.dtype.str, "shape": list(array.shape)}
-                entries[name] = entry
+            write_arrays(path, arrays, written)
+            entries = dict(keep) | written
             description = {
                 "format": "xmlgp model folder",
                 "format_version": FORMAT_VERSION,
@@ -181,25 +154,24 @@ class ModelFolder:
                 "model": "mlgpf",
                 "stage": stage,
                 "data": dict(data),
-                "settings": {spec: getattr(settings, spec) for spec in settings.__dataclass_fields__},
+                "settings": settings.mapping(),
                 **facts,
                 "arrays": entries,
             }
             with replacing(path / DESCRIPTION) as stream:
                 stream.write(json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n")
         except BaseException:
-            _unmake(written, made)
+            remove([path / entry["file"] for entry in written.values()], made)
             raise
-        used = {entry["file"] for entry in entries.values()}
-        for file in folder.iterdir():
-            # What the earlier model alone needed; a reader that still maps it keeps its own hold.
-            if ARRAY_FILE.fullmatch(file.name) and f"arrays/{file.name}" not in used:
-                file.unlink(missing_ok=True)
+        remove_other_arrays(path, [*entries.values(), *spare])
         return cls(path)
 
 
 def _read_description(path):
     file = path / DESCRIPTION
+    # A pipe would be waited for.
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     try:
         with open(file, "rb") as stream:
             content = stream.read(DESCRIPTION_LIMIT + 1)
@@ -222,23 +194,6 @@ def _read_description(path):
 
 
 def _check_description(file, description):
-    def is_entry(entry):
-        return (
-            isinstance(entry, dict)
-            and isinstance(entry.get("file"), str)
-            # Only files directly in arrays/: a stranger's folder must not name any other.
-            and entry["file"] == f"arrays/{Path(entry['file']).name}"
-            and not (file.parent / entry["file"]).is_symlink()
-            and entry.get("dtype") in DTYPES
-            and isinstance(entry.get("shape"), list)
-            and all(isinstance(length, int) for length in entry["shape"])
-        )
-
-    def is_epoch(entry):
-        return isinstance(entry, dict) and all(
-            isinstance(entry.get(key), int | float) for key in ("epoch", "bound", "seconds")
-        )
-
     data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
     whole = (
         is_plain(description)
@@ -250,35 +205,9 @@ def _check_description(file, description):
         and all(isinstance(data.get(name), int) for name in "NDK")
         and isinstance(data.get("fingerprint"), str)
         and isinstance(arrays, dict)
-        and all(map(is_entry, arrays.values()))
+        and all(is_entry(file.parent, entry) for entry in arrays.values())
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
         and all(map(is_epoch, history or []))
     )
     if not whole:
         raise ModelFolderError(f"{file}: the description of the model is damaged")
-
-
-def _make(folder):
-    """Make a folder and return all that were missing, the innermost first."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
-
-
-def _unmake(files, folders):
-    for file in files:
-        file.unlink(missing_ok=True)
-    for folder in folders:
-        with contextlib.suppress(OSError):  # somebody else's files are in it by now
-            folder.rmdir()
-
-
-def _write_array(file, array):
-    # A copy only where there has to be one: a basis in Fortran's order can be a tenth of the memory that there is.
-    array = np.asarray(array, order="A")
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        array = np.ascontiguousarray(array)
-    with created(file) as stream:
-        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-        # Not by NumPy, which does not tell why it could not write all.
-        stream.write((array if array.flags.c_contiguous else array.T).data)

@@ -11,10 +11,14 @@ from xmlgp.gp.products import Points
 from xmlgp.gp.regression import regress
 from xmlgp.progress import silent
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.loop import train
+from xmlgp.training.checkpoints import State, is_epoch
+from xmlgp.training.loop import Diverged, train
 from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_top
 
-__all__ = ["REGRESSION_RANK", "Fit", "fit"]
+__all__ = ["REGRESSION_RANK", "RETRY_RATE", "Fit", "fit"]
+
+#: What the learning rate is multiplied by when training begins once more, because numbers were lost.
+RETRY_RATE = 0.25
 
 #: Latent functions of the regression: of 100 to 400 all rank the validation points of Delicious alike.
 REGRESSION_RANK = 300
@@ -48,19 +52,22 @@ class Fit(NamedTuple):
     validation: list | None
 
 
-def fit(coordinates, labels, inducing, settings, progress=silent):
+def fit(coordinates, labels, inducing, settings, progress=silent, checkpoints=None):
     """Train a model as its settings say.
 
     With a validation part of at least `HELD_OUT_LEAST` points, and more labels than one to rank, training on the others
     stops when nDCG@5 of this part has not risen for `settings.patience` epochs. Then, with `settings.refit`, all points
     are trained on for as many epochs as were best; else the best parameters are kept. Regression on all points is added
     where `settings.regression_points` allows it, of at most `REGRESSION_LABELS` labels, and where that part, if there
-    is one, is ranked better with it.
+    is one, is ranked better with it. Where the numbers are lost, training begins once more with `RETRY_RATE` times the
+    learning rate.
 
     Parameters
     ----------
     coordinates, labels, inducing, settings, progress
         As in `train`.
+    checkpoints : Checkpoints, optional
+        Where to keep what training goes on from, and what it goes on from now.
 
     Returns
     -------
@@ -68,34 +75,105 @@ def fit(coordinates, labels, inducing, settings, progress=silent):
 
     Raises
     ------
-    NumericalError
+    NumericalError, ModelFolderError
         As `train` does.
     """
     count, label_count = labels.shape
     pooled = 0 < count <= settings.regression_points and label_count <= REGRESSION_LABELS
     # A stream of its own: what is drawn for training does not depend on whether points are held out.
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
-    validation = None
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
-    if label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
+    begun = checkpoints and checkpoints.begun
+    plan = _plan(begun)
+    if plan is None and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
         others = coordinates.select(held), labels[held]
         part = coordinates.select(trained), labels[trained]
         stopping = EarlyStopping(lambda found: _ndcg(found, *others, settings), settings.patience)
-        validation = history = train(*part, inducing, settings, progress, after_epoch=stopping)[1]
+        steadily = _Steadily(checkpoints, begun, stopping)
+        history = steadily.train(*part, inducing, settings, progress)[1]
         if stopping.best_epoch is None:
             raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
         parameters = stopping.best_parameters
         if pooled:
             alone = _ndcg(parameters, *others, settings)
             pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
-        settings = dataclasses.replace(settings, epochs=stopping.best_epoch)
-        del stopping
-    if validation is None or settings.refit:
+        plan = {
+            "epochs": stopping.best_epoch,
+            "rate": history[-1].get("learning_rate"),
+            "pooled": pooled,
+            "validation": history,
+        }
+        begun = None
+        del steadily, stopping
+    elif plan is None:
+        plan = {"epochs": settings.epochs, "rate": None, "pooled": pooled, "validation": None}
+    history = plan["validation"]
+    if history is None or settings.refit:
         parameters = None  # those of before make room
-        parameters, history = train(coordinates, labels, inducing, settings, progress)
-    if pooled:
+        settings = dataclasses.replace(settings, epochs=plan["epochs"])
+        steadily = _Steadily(checkpoints, begun, plan=plan)
+        parameters, history = steadily.train(coordinates, labels, inducing, settings, progress)
+    if plan["pooled"]:
         parameters |= _regression(coordinates, labels, progress)
-    return Fit(parameters, history, validation)
+    return Fit(parameters, history, plan["validation"])
+
+
+def _plan(checkpoint):
+    """Return what held-out points told of the training that a checkpoint is of, or None where it is one of those."""
+    plan = checkpoint and checkpoint.facts.get("plan")
+    if not plan:
+        return None
+    kinds = {"epochs": int | None, "rate": float | None, "pooled": bool, "validation": list | None}
+    if not (
+        isinstance(plan, dict)
+        and plan.keys() == kinds.keys()
+        and all(isinstance(plan[name], kind) for name, kind in kinds.items())
+        and all(is_epoch(epoch) for epoch in plan["validation"] or [])
+    ):
+        raise checkpoint.damaged()
+    return plan
+
+
+class _Steadily:
+    """Trains, keeping checkpoints; where the numbers are lost once more, with a lower learning rate.
+
+    Parameters
+    ----------
+    checkpoints : Checkpoints or None
+    begun : Checkpoint or None
+        What to go on from.
+    stopping : EarlyStopping, optional
+    plan : dict, optional
+        Kept in checkpoints.
+    """
+
+    def __init__(self, checkpoints, begun, stopping=None, plan=None):
+        self._checkpoints, self._begun, self._stopping = checkpoints, begun, stopping
+        #: `lost`: how the numbers were lost, in words; None where they were not.
+        #: `spent`: seconds of the training before.
+        spent = plan["validation"][-1]["seconds"] if plan and plan["validation"] else 0.0
+        self._facts = {"plan": plan, "lost": begun and begun.facts.get("lost"), "spent": spent}
+
+    def train(self, *arguments):
+        """Do what `train` does, with the same arguments as far as the progress."""
+        keep = self._checkpoints and self._keep
+        rate = (self._facts["plan"] or {}).get("rate")
+        while True:
+            try:
+                return train(*arguments, self._stopping, rate=rate, keep=keep, resumed=self._begun)
+            except Diverged as error:
+                if self._facts["lost"] is not None:
+                    raise Diverged(f"{error.reason} ({self._facts['lost']})", error.steps) from error
+                if not error.steps:
+                    raise
+                self._facts["lost"] = f"so it was after {error.steps} with a learning rate of {error.rate:g}"
+                rate = RETRY_RATE * error.rate
+            self._begun = None
+            if self._stopping:
+                self._stopping.forget()
+
+    def _keep(self, state, epoch_ended):
+        self._checkpoints.offer(lambda: state().joined(State(self._facts, {})), epoch_ended)
 
 
 def _ndcg(parameters, coordinates, labels, settings):
@@ -113,8 +191,12 @@ def _ndcg(parameters, coordinates, labels, settings):
 
 
 def _regression(coordinates, labels, progress):
+    """Return the parameters of the regression; none where features are too large for it, for the rest is trained."""
     features = coordinates.weighted(slice(None))
-    found = regress(features, labels, REGRESSION_RANK, progress=progress)
+    try:
+        found = regress(features, labels, REGRESSION_RANK, progress=progress)
+    except NumericalError:
+        return {}
     return {
         "regression.indptr": features.indptr.astype(np.int64),
         "regression.indices": features.indices.astype(np.int32),

@@ -14,6 +14,10 @@ GRAIN = 1 << 16
 #: Elements of an array that are updated in a row.
 STRETCH = 1 << 12
 
+#: Largest gradient that counts: squares of larger ones overflow in single precision, and the parameter would stay where
+#: it is.
+GREATEST = 1e18
+
 
 class _Optimiser:
     """Shared walk over parameters; subclasses name their statistics and update stretches of flat arrays."""
@@ -91,13 +95,14 @@ class Adam(_Optimiser):
     @staticmethod
     @compiled
     def _update(starts, width, values, means, squares, gradients, rate, epsilon, decay_mean, decay_square):
-        one = values.dtype.type(1)
+        one, greatest = values.dtype.type(1), values.dtype.type(GREATEST)
         for s in range(starts.size):
             stretch = slice(starts[s], starts[s] + width)
             value, mean, square = values[stretch], means[stretch], squares[stretch]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                g = gradient[k]
+                # What is no number stays so.
+                g = greatest if gradient[k] > greatest else -greatest if gradient[k] < -greatest else gradient[k]
                 mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
                 square[k] = decay_square * square[k] + (one - decay_square) * g * g
                 value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
@@ -124,13 +129,14 @@ class AdaDelta(_Optimiser):
     @staticmethod
     @compiled
     def _update(starts, width, values, squares, changes, gradients, rate, decay, epsilon):
-        one = values.dtype.type(1)
+        one, greatest = values.dtype.type(1), values.dtype.type(GREATEST)
         for s in range(starts.size):
             stretch = slice(starts[s], starts[s] + width)
             value, square, change = values[stretch], squares[stretch], changes[stretch]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                g = gradient[k]
+                # What is no number stays so.
+                g = greatest if gradient[k] > greatest else -greatest if gradient[k] < -greatest else gradient[k]
                 square[k] = decay * square[k] + (one - decay) * g * g
                 move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
                 change[k] = decay * change[k] + (one - decay) * move * move

@@ -4,6 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.training.checkpoints import State
 from xmlgp.training.loop import Verdict
 
 __all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]
@@ -107,6 +108,10 @@ class EarlyStopping:
         self._score = score
         self._patience = patience
         self._name = name
+        self.forget()
+
+    def forget(self):
+        """Begin anew."""
         self.best_epoch = self.best_score = self.best_parameters = None
         self.scores = []
 
@@ -126,6 +131,42 @@ class EarlyStopping:
             self.best_epoch, self.best_score = epoch, mean
             self._keep(parameters)
         return Verdict({self._name: score}, stop=epoch - (self.best_epoch or 0) >= self._patience)
+
+    def state(self):
+        """Return what it goes on from (`State`)."""
+        facts = {name: getattr(self, name) for name in ("best_epoch", "best_score", "scores")}
+        return State({"stopping": facts}, self._best())
+
+    def restore(self, checkpoint, parameters):
+        """Take up where a state was left.
+
+        Parameters
+        ----------
+        checkpoint : Checkpoint
+        parameters : mapping of str to ndarray
+            Such as it keeps.
+
+        Raises
+        ------
+        ModelFolderError
+            Where the checkpoint is damaged.
+        """
+        try:
+            facts = checkpoint.facts["stopping"]
+            self.scores = [float(score) for score in facts["scores"]]
+            self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
+            if not isinstance(self.best_epoch, int | None) or not isinstance(self.best_score, float | None):
+                raise TypeError
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise checkpoint.damaged() from error
+        if self.best_epoch is not None:
+            self._keep(parameters)
+            checkpoint.fill(self._best())
+
+    def _best(self):
+        # What is not of floating point says where parameters belong, and stays.
+        best = (self.best_parameters or {}).items()
+        return {f"best.{name}": value for name, value in best if value.dtype.kind == "f"}
 
     def _keep(self, parameters):
         if self.best_parameters is None:

@@ -1,0 +1,223 @@
+"""Checkpoints: a file with all that training goes on from, bit for bit, as if it had not been interrupted.
+
+It is a zip archive of NumPy's `.npy` files, stored as they are, and of a JSON file; nothing in it is code. It is
+replaced in one piece, so a process that is killed leaves the last whole one.
+"""
+
+import json
+import os
+import time
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.durable import replacing
+from xmlgp.errors import ModelFolderError
+from xmlgp.signals import pending, raise_pending
+
+__all__ = ["Checkpoint", "Checkpoints", "State", "is_epoch", "read_checkpoint"]
+
+FACTS = "checkpoint.json"
+
+#: Largest JSON file that is read: real ones have some kilobytes.
+FACTS_LIMIT = 64 << 20
+
+#: Ends of epochs are left out where writing would take more than the inverse of this share of the time.
+PATIENCE = 20
+
+
+class State(NamedTuple):
+    """What something goes on from.
+
+    Attributes
+    ----------
+    facts : dict
+        As JSON has them.
+    arrays : dict of str to ndarray
+    """
+
+    facts: dict
+    arrays: dict
+
+    def joined(self, other):
+        """Return this and another `State`, whose names are others, in one."""
+        return State(self.facts | other.facts, self.arrays | other.arrays)
+
+
+class Checkpoint:
+    """A checkpoint that was read.
+
+    Attributes
+    ----------
+    path : Path
+    about : dict
+        What was trained: see `Checkpoints`.
+    facts : dict or None
+        Of the state; None where training had not begun.
+    """
+
+    def __init__(self, path, about, facts):
+        self.path, self.about, self.facts = path, about, facts
+
+    def fill(self, arrays):
+        """Copy stored arrays into others of the same types and shapes.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            By the names under which they are stored.
+
+        Raises
+        ------
+        ModelFolderError
+            Where one is missing, damaged or another.
+        """
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                for name, array in arrays.items():
+                    np.copyto(array, _read_array(archive, f"{name}.npy", array))
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # whatever damaged archives and headers raise
+            raise self.damaged() from error
+
+    def damaged(self):
+        """Return the error for a checkpoint that is not as it should be."""
+        return ModelFolderError(f"{self.path}: the checkpoint is damaged; --no-resume begins anew without it")
+
+
+def read_checkpoint(path):
+    """Return a `Checkpoint`, or None where there is no file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    ModelFolderError
+        For a file that is none.
+    """
+    try:
+        # Nothing else is opened: a pipe would be waited for.
+        if not path.is_file():
+            if os.path.lexists(path):
+                raise ValueError
+            return None
+        with zipfile.ZipFile(path) as archive:
+            content = json.loads(_read(archive, FACTS, FACTS_LIMIT))
+        about, facts = content["about"], content["state"]
+        if not isinstance(about, dict) or not isinstance(facts, dict | None):
+            raise TypeError
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        raise Checkpoint(path, {}, None).damaged() from error
+    return Checkpoint(path, about, facts)
+
+
+class Checkpoints:
+    """Writes checkpoints of one training now and then.
+
+    At the ends of epochs, unless that takes more than a twentieth of the time; within an epoch `every` so many
+    seconds; and when a signal waits for the end of a step.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file.
+    about : mapping
+        What is trained, as JSON has it.
+    every : float
+        Seconds.
+    begun : Checkpoint, optional
+        What training goes on from; None where it begins.
+
+    Attributes
+    ----------
+    begun : Checkpoint or None
+    kept : bool
+        Whether there is a state to go on from.
+    """
+
+    def __init__(self, path, about, every, begun=None):
+        self.path, self.begun, self.kept = path, begun, begun is not None
+        self._about, self._every = about, every
+        self._written, self._took = time.monotonic(), 0.0
+
+    def offer(self, state, epoch_ended=False):
+        """Write a checkpoint if it is time for one; then raise `Interrupted` if a signal is waiting.
+
+        Parameters
+        ----------
+        state : callable
+            Returns the `State`; called only where it is written.
+        epoch_ended : bool
+        """
+        wait = PATIENCE * self._took
+        if not epoch_ended:
+            wait = max(wait, self._every)
+        if pending() or time.monotonic() - self._written >= wait:
+            self.write(state())
+        raise_pending()
+
+    def write(self, state=None):
+        """Write a checkpoint; without a state it says what is to be trained.
+
+        Parameters
+        ----------
+        state : State, optional
+        """
+        arrays = {} if state is None else state.arrays
+        begun = time.monotonic()
+        content = {"about": self._about, "state": None if state is None else state.facts}
+        with replacing(self.path) as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                    _write_array(member, array)
+            archive.writestr(zipfile.ZipInfo(FACTS), json.dumps(content))
+        if state is not None:
+            self.kept, self._written = True, time.monotonic()
+            self._took = self._written - begun
+
+
+def is_epoch(entry):
+    """Return whether what a file has in the place of an epoch of a history is one."""
+    return isinstance(entry, dict) and all(
+        isinstance(entry.get(key), int | float) for key in ("epoch", "bound", "seconds")
+    )
+
+
+def _write_array(stream, array):
+    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
+    stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
+
+
+def _read_array(archive, name, like):
+    member = _stored(archive, name)
+    with archive.open(member) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(name)
+        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+        if shape != like.shape or dtype != like.dtype:
+            raise ValueError(name)
+        # To the end of the member, where its checksum is compared.
+        values = np.frombuffer(stream.read(member.file_size), dtype)
+    return values.reshape(shape, order="F" if in_columns else "C")
+
+
+def _read(archive, name, limit):
+    with archive.open(_stored(archive, name)) as stream:
+        content = stream.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(name)
+    return content
+
+
+def _stored(archive, name):
+    """Return a member that is as large as it says: what is packed could be a bomb."""
+    member = archive.getinfo(name)
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size > os.fstat(archive.fp.fileno()).st_size:
+        raise ValueError(name)
+    return member
