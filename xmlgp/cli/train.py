@@ -1,5 +1,6 @@
 """`xmlgp train`: train a model."""
 
+import math
 import shlex
 
 import click
@@ -8,7 +9,7 @@ from xmlgp.cli.options import cache_option, note, quiet_option, recipe_option, s
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
 from xmlgp.models.unfinished import Unfinished
 from xmlgp.progress import terminal_progress
@@ -39,6 +40,7 @@ MOST_MINUTES = 525_600
     "--checkpoint-every",
     "minutes",
     type=click.FloatRange(0, MOST_MINUTES),
+    callback=lambda context, option, minutes: _number(minutes),
     default=CHECKPOINT_SECONDS / 60,
     show_default=True,
     metavar="MINUTES",
@@ -91,7 +93,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         if left and isinstance(error, Interrupted):
             error.advice = f"`{shlex.join(['xmlgp', 'train', data, model])} --resume` goes on {left.where}"
         raise
-    except Exception:
+    except (NumericalError, OSError, MemoryError):
         left = _left(model)
         if left and left.steps:
             note(f"{model}: a checkpoint {left.where} is kept, --resume goes on from it", quiet)
@@ -109,9 +111,15 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         note(f"{model}: utilities are pooled with those of regression on all points", quiet)
     if "learning_rate" in last:
         note(
-            f"{model}: the learning rate came down to {last['learning_rate']:g}, for the numbers were lost before",
+            f"{model}: trained with the learning rate {last['learning_rate']:g} at the end",
             quiet,
         )
+
+
+def _number(minutes):
+    if math.isnan(minutes):  # which no range refuses
+        raise click.BadParameter("nan is not a number of minutes.")
+    return minutes
 
 
 def _settings_of(unfinished, wanted, chosen, model):

@@ -232,8 +232,9 @@ def _to_go_on_with(path, data, settings, resume):
         return unfinished
     if resume is None and not unfinished.worth_keeping:
         return None
+    going_on = "--resume" if unfinished.data == data else "--resume with those data"
     raise ModelFolderError(
-        f"{path}: training {other} was interrupted here {unfinished.where}; --resume goes on with it, "
+        f"{path}: training {other} was interrupted here {unfinished.where}; {going_on} goes on with it, "
         "--no-resume begins anew without it"
     )
 

@@ -1,0 +1,206 @@
+"""Training that is interrupted at any moment ends in the same model, bit for bit; what is gone on with and what not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import run, said
+from tests.problems import paired_dataset, small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.models.folder import ModelFolder
+from xmlgp.signals import Interrupted
+from xmlgp.threads import core_count
+from xmlgp.training import checkpoints
+
+pytestmark = pytest.mark.usefixtures("place")
+
+MOMENTS = 20
+
+SMALL = ["--recipe", "s-SMALL", "--batch-size", "8", "--epochs", "3"]
+
+
+def test_killed_at_any_moment(place):
+    write_dataset("data/train.txt", paired_dataset(N=120))
+    command = [sys.executable, "-m", "tests.cli.killing", "expected", str(MOMENTS)]
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    outcomes = [json.loads(line) for line in result.stdout.splitlines() if "differs" in line]
+    assert [outcome for outcome in outcomes if outcome["differs"]] == []
+    moments, calls = ([outcome for outcome in outcomes if key in outcome] for key in ("seconds", "call"))
+    assert len(moments) == MOMENTS
+    assert sum(outcome["status"] == -9 for outcome in moments) >= MOMENTS / 2
+    # Whatever the machine's speed, those that count calls come by everything.
+    stages = Counter(outcome["stage"] for outcome in calls if outcome["status"] == -9)
+    assert {"not begun", "preprocessing", "preprocessed", "trained", "trained on all", "saved"} <= stages.keys()
+    assert calls[-1]["status"] == 0
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Trains with the command until a checkpoint of so many steps is written."""
+
+    def train(model, steps, *options, seconds=0.0):
+        offer = checkpoints.Checkpoints.offer
+
+        def stopping(self, state, epoch_ended=False):
+            if (found := state()).facts["step"] < steps:
+                return
+            self.write(found.joined(checkpoints.State({"seconds": seconds}, {})))
+            raise Interrupted(2)
+
+        monkeypatch.setattr(checkpoints.Checkpoints, "offer", stopping)
+        result = run("train", "data", model, *options)
+        assert (result.exit_code, result.stdout) == (130, "")
+        monkeypatch.setattr(checkpoints.Checkpoints, "offer", offer)
+        return result.stderr
+
+    return train
+
+
+def arrays(model):
+    return {name: array.tobytes() for name, array in ModelFolder(model).arrays("").items()}
+
+
+def test_resuming_takes_the_settings_of_what_was_interrupted(interrupt):
+    run("train", "data", "whole", *SMALL)
+    told = interrupt("model", 7, *SMALL)
+    assert told.splitlines()[-1] == (
+        "interrupted; `xmlgp train data model --resume` goes on after 7 of 15 steps on all points"
+    )
+    assert not ModelFolder.exists("model")
+    result = run("train", "data", "model", "--resume")
+    assert result.stderr.startswith("model: goes on after 7 of 15 steps on all points\nmodel: trained, 3 epochs in ")
+    assert arrays("model") == arrays("whole")
+    assert ModelFolder("model").settings == ModelFolder("whole").settings
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+def test_the_same_command_again_goes_on_too(interrupt):
+    run("train", "data", "whole", *SMALL)
+    interrupt("model", 7, *SMALL)
+    assert "model: goes on after 7 of 15 steps" in run("train", "data", "model", *SMALL).stderr
+    assert arrays("model") == arrays("whole")
+
+
+def test_what_is_trained_is_not_trained_again(interrupt):
+    run("train", "data", "model", *SMALL)
+    before = Path("model/model.json").read_bytes()
+    for options in ([], SMALL, ["--epochs", "3"]):
+        result = run("train", "data", "model", "--resume", *options)
+        assert (result.exit_code, result.stderr) == (0, "model: is trained, there is nothing to go on with\n")
+    assert Path("model/model.json").read_bytes() == before
+    assert "trained, 2 epochs" in run("train", "data", "model", "--resume", *SMALL, "--epochs", "2").stderr
+
+
+def test_with_nothing_to_go_on_with_it_begins():
+    assert "model: trained, 3 epochs" in run("train", "data", "model", *SMALL, "--resume").stderr
+
+
+def test_settings_that_are_others_than_those_of_what_is_resumed(interrupt):
+    interrupt("model", 7, *SMALL)
+    line = said(run("train", "data", "model", "--resume", "--epochs", "4"))
+    assert line == (
+        "model: epochs is 3 in the training that was interrupted, not 4; leave it out, or begin anew with --no-resume"
+    )
+    assert said(run("train", "data", "model", "--resume", "--recipe", "default")).startswith("model: ")
+    assert run("train", "data", "model", "--resume", *SMALL).exit_code == 0
+
+
+def test_another_learning_rate_from_where_it_was_interrupted(interrupt):
+    run("train", "data", "whole", *SMALL)
+    interrupt("model", 7, *SMALL)
+    result = run("train", "data", "model", "--resume", "--learning-rate", "0.001")
+    assert result.stderr.splitlines()[-1] == "model: trained with the learning rate 0.001 at the end"
+    assert arrays("model") != arrays("whole")
+    rates = [epoch.get("learning_rate") for epoch in ModelFolder("model").description["history"]]
+    assert rates == [None, 0.001, 0.001]
+
+
+@pytest.mark.parametrize("seconds", [59, 61])
+@pytest.mark.parametrize("change", ["settings", "data"])
+def test_another_training_drops_only_what_took_less_than_a_minute(interrupt, seconds, change):
+    interrupt("model", 7, *SMALL, seconds=float(seconds))
+    before = Path("model/checkpoint.npz").read_bytes()
+    options = SMALL
+    if change == "data":
+        write_dataset("data/train.txt", small_dataset(seed=3))
+        how, going_on = "of other data", "--resume with those data"
+    else:
+        options = [*SMALL, "--seed", "9"]
+        how, going_on = "with seed 5 in place of 9", "--resume"
+    result = run("train", "data", "model", *options, "--quiet")
+    if seconds < 60:
+        assert result.exit_code == 0
+        assert "goes on" not in result.stderr
+        return
+    assert said(result) == (
+        f"model: training {how} was interrupted here after 7 of 15 steps on all points; {going_on} goes on with it, "
+        "--no-resume begins anew without it"
+    )
+    assert Path("model/checkpoint.npz").read_bytes() == before
+    assert run("train", "data", "model", *options, "--no-resume").exit_code == 0
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+def test_other_data_are_not_gone_on_with(interrupt):
+    interrupt("model", 7, *SMALL)
+    write_dataset("data/train.txt", small_dataset(seed=3))
+    assert "training of other data was interrupted here" in said(run("train", "data", "model", "--resume"))
+
+
+def test_what_preprocessing_left_is_used_again(interrupt, monkeypatch):
+    interrupt("model", 7, *SMALL)
+    monkeypatch.setattr("xmlgp.models.build.preprocess", None)
+    assert run("train", "data", "model", "--resume").exit_code == 0
+
+
+def test_the_earlier_model_stays_until_the_new_one_is_whole(interrupt):
+    run("train", "data", "model", *SMALL, "--seed", "1")
+    before = arrays("model")
+    interrupt("model", 7, *SMALL)
+    assert arrays("model") == before
+    assert run("predict", "model", "data/test.txt").exit_code == 0
+    run("train", "data", "model", "--resume")
+    assert ModelFolder("model").settings.seed == 5
+    assert len(os.listdir("model/arrays")) == len(arrays("model"))
+
+
+def test_preprocessing_beside_what_was_interrupted_leaves_it_alone(interrupt):
+    run("train", "data", "whole", *SMALL)
+    interrupt("model", 7, *SMALL)
+    assert run("preprocess", "data", "model").exit_code == 0
+    assert "goes on after 7" in run("train", "data", "model", "--resume").stderr
+    assert arrays("model") == arrays("whole")
+
+
+def test_without_checkpoints(monkeypatch):
+    monkeypatch.setattr(checkpoints.Checkpoints, "write", None)
+    assert run("train", "data", "model", *SMALL, "--checkpoint-every", "0").exit_code == 0
+
+
+def test_other_numbers_of_cores_are_told(interrupt, monkeypatch):
+    monkeypatch.setattr("xmlgp.cli.train.core_count", lambda: 7)
+    interrupt("model", 7, *SMALL)
+    line = f"model: begun on {core_count()} cores, here are 7: last digits may differ"
+    assert line in run("train", "data", "model", "--resume").stderr.splitlines()
+
+
+def test_a_folder_that_was_copied_goes_on_elsewhere(interrupt):
+    run("train", "data", "whole", *SMALL)
+    interrupt("model", 7, *SMALL)
+    shutil.copytree("model", "copy")
+    run("train", "data", "copy", "--resume")
+    assert arrays("copy") == arrays("whole")
+
+
+@pytest.mark.parametrize("minutes", ["-1", "nan", "inf", "often"])
+def test_wrong_intervals(minutes):
+    assert said(run("train", "data", "model", "--checkpoint-every", minutes), status=2).startswith("Invalid value")
