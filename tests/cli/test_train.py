@@ -111,7 +111,10 @@ def test_preprocessing_of_other_data_is_not_used():
 def test_a_damaged_folder_is_replaced(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.json").write_text("{")
-    assert run("train", "data", "model").exit_code == 0
+    result = run("train", "data", "model")
+    assert result.exit_code == 0
+    told = "model/model.json: this is not the description of an xmlgp model; a new model takes its place"
+    assert result.stderr.splitlines()[0] == told
     assert ModelFolder("model").stage == "trained"
 
 

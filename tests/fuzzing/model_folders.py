@@ -18,7 +18,7 @@ from xmlgp.models.folder import ModelFolder
 __all__ = ["ModelFolders"]
 
 #: Settings that say how arrays are used.
-MEANINGFUL = ["weighting", "inducing", "kernel", "ard", "posterior", "nodes", "dtype"]
+MEANINGFUL = ["weighting", "inducing", "posterior", "nodes", "dtype"]
 
 TOKENS = [
     b"null", b"true", b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1e-999", b"0.5", b'""', b"[]", b"{}",

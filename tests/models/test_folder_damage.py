@@ -57,11 +57,11 @@ def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
         ModelFolder(tmp_path)
 
 
-@pytest.mark.parametrize("version", [0, 4, 1.5, None, "1", [1]])
+@pytest.mark.parametrize("version", [0, 4, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
 def test_another_version_of_the_format(tmp_path, version):
     write(tmp_path)
     describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
-    with pytest.raises(ModelFolderError, match="written in format .* by xmlgp 9.9; this is xmlgp .* formats 1 to 3$"):
+    with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* formats 1 to 3$"):
         ModelFolder(tmp_path)
 
 
@@ -263,6 +263,14 @@ def test_damaged_headers(array_file, header):
     encoded = header.encode("latin-1") + b"\n"
     array_file[1].write_bytes(b"\x93NUMPY\x01\x00" + len(encoded).to_bytes(2, "little") + encoded + bytes(24))
     refused(array_file, "is ")
+
+
+def test_a_key_given_twice(tmp_path):
+    write(tmp_path)
+    text = (tmp_path / "model.json").read_text()
+    (tmp_path / "model.json").write_text(text.replace('"model": ', '"model": "mlgpf", "model": '))
+    with pytest.raises(ModelFolderError, match="this is not the description of an xmlgp model"):
+        ModelFolder(tmp_path)
 
 
 def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):

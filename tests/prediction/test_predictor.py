@@ -335,6 +335,40 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape
         Predictor.open(folder)
 
 
+@pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])
+def test_settings_that_want_other_parameters_are_refused(tmp_path, changes):
+    folder = model(tmp_path, kernel="se+linear", ard=True, label_weights=False)
+    settings = Settings(**vars(folder.settings) | changes)
+    data, arrays = folder.description["data"], folder.arrays("")
+    history = folder.description["history"]
+    facts = {"settings": settings, "stage": "trained", "data": data, "arrays": arrays, "history": history}
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(ModelFolder.write(tmp_path, **facts))
+
+
+@pytest.mark.parametrize("name", ["extra", "kernel.se.log_variance", "label_weights.extra", "regression.extra"])
+def test_parameters_that_no_model_has_are_refused(tmp_path, name):
+    folder = write(model(tmp_path), {f"parameters.{name}": np.ones(2)})
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+def test_no_inducing_inputs_are_refused(tmp_path):
+    folder = model(tmp_path, posterior="cholesky")
+    empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, P)), "posterior.factor": np.ones((P, 0, 0))}
+    folder = write(folder, {f"parameters.{name}": array for name, array in empty.items()})
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+@pytest.mark.filterwarnings("error")
+def test_inducing_inputs_whose_products_overflow_are_refused_without_a_warning(tmp_path):
+    folder = model(tmp_path)
+    folder = write(folder, {"parameters.inducing": np.full((M, D), 3e38, np.float32)})
+    with pytest.raises(NumericalError, match="not finite"):
+        Predictor.open(folder)
+
+
 @pytest.mark.parametrize("changes", [{"kernel": "se"}, {"posterior": "cholesky"}, {"posterior": "diagonal"}], ids=str)
 def test_settings_of_another_model_are_refused(tmp_path, changes):
     folder = model(tmp_path)

@@ -11,6 +11,7 @@ from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
+from xmlgp.models.folder import ModelFolder
 from xmlgp.models.unfinished import Unfinished
 from xmlgp.progress import terminal_progress
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
@@ -66,7 +67,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     progress = terminal_progress(quiet)
     dataset = read_dataset(locate(data, "train"), cache, progress)
     shape = (dataset.N, dataset.D, dataset.K)
-    folder, unfinished = open_preprocessed(model, dataset), Unfinished.read(model) if resume else None
+    folder, unfinished = _model_of(model, dataset, quiet), Unfinished.read(model) if resume else None
     wanted = resolve(load_catalogue(), recipe, shape, chosen)[0].mapping() if recipe else chosen
     if unfinished:
         settings = _settings_of(unfinished, wanted, chosen, model)
@@ -120,6 +121,16 @@ def _number(minutes):
     if math.isnan(minutes):  # which no range refuses
         raise click.BadParameter("nan is not a number of minutes.")
     return minutes
+
+
+def _model_of(model, dataset, quiet):
+    """Return the model folder if it was made of these data, or None; say if what is there cannot be read."""
+    if ModelFolder.exists(model):
+        try:
+            ModelFolder(model)
+        except ModelFolderError as error:
+            note(f"{error}; a new model takes its place", quiet)
+    return open_preprocessed(model, dataset)
 
 
 def _settings_of(unfinished, wanted, chosen, model):

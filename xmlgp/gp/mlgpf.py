@@ -33,6 +33,10 @@ class MLGPF:
         self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), settings.nodes)
 
+    def parameter_names(self):
+        """Return the names of the parameters that `initial` returns."""
+        return ["inducing", *self.kernel.parameter_names(), *self.posterior.names, "loadings", "bias"]
+
     def initial(self, inducing, labels, random):
         """Return parameters to start from.
 

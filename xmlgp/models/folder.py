@@ -15,8 +15,9 @@ import numpy as np
 from xmlgp import __version__
 from xmlgp.durable import created, replacing
 from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
-from xmlgp.models.plain import is_plain
+from xmlgp.models.plain import is_plain, once_each
 from xmlgp.settings import Settings
 from xmlgp.training.checkpoints import is_epoch
 
@@ -175,7 +176,8 @@ def _read_description(path):
     try:
         with open(file, "rb") as stream:
             content = stream.read(DESCRIPTION_LIMIT + 1)
-        description = json.loads(content) if len(content) <= DESCRIPTION_LIMIT else None
+        known = len(content) <= DESCRIPTION_LIMIT
+        description = json.loads(content, object_pairs_hook=once_each) if known else None
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
     except (ValueError, RecursionError):
@@ -183,9 +185,10 @@ def _read_description(path):
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
         raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     version = description.get("format_version")
-    if not isinstance(version, int) or version not in UNSAID:
+    # Python takes true for an integer.
+    if type(version) is not int or version not in UNSAID:
         raise ModelFolderError(
-            f"{file}: written in format {version} by {description.get('written_by')}; "
+            f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
             f"this is xmlgp {__version__}, which reads formats {min(UNSAID)} to {FORMAT_VERSION}"
         )
     _check_description(file, description)
@@ -194,7 +197,7 @@ def _read_description(path):
 
 
 def _check_description(file, description):
-    data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
+    data, arrays, history, validation = (description.get(key) for key in ("data", "arrays", "history", "validation"))
     whole = (
         is_plain(description)
         and description.get("model") == "mlgpf"
@@ -202,12 +205,13 @@ def _check_description(file, description):
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
         and isinstance(data, dict)
-        and all(isinstance(data.get(name), int) for name in "NDK")
+        and all(type(data.get(name)) is int and data[name] >= 0 for name in "NDK")
         and isinstance(data.get("fingerprint"), str)
         and isinstance(arrays, dict)
         and all(is_entry(file.parent, entry) for entry in arrays.values())
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
-        and all(map(is_epoch, history or []))
+        and isinstance(validation, list | None)
+        and all(map(is_epoch, [*(history or []), *(validation or [])]))
     )
     if not whole:
         raise ModelFolderError(f"{file}: the description of the model is damaged")

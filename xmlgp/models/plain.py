@@ -2,7 +2,7 @@
 
 import sys
 
-__all__ = ["is_plain"]
+__all__ = ["is_plain", "once_each"]
 
 #: Real descriptions have four levels; thousands are more than Python writes or shows.
 LEVELS = 10
@@ -25,3 +25,21 @@ def is_plain(value, levels=LEVELS):
         return levels > 0 and all(is_plain(child, levels - 1) for child in children)
     # Integers of JSON may be greater than any float.
     return value is None or abs(value) <= sys.float_info.max
+
+
+def once_each(pairs):
+    """Return a mapping of JSON's keys and values, for `json.loads`: of a key given twice the last would count.
+
+    Parameters
+    ----------
+    pairs : list of tuple
+
+    Raises
+    ------
+    ValueError
+        For a key that is given twice.
+    """
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a key is given twice")
+    return mapping

@@ -75,13 +75,16 @@ class Predictor:
         D, K = (folder.description["data"][name] for name in "DK")
         try:
             fits = (
-                all(np.isfinite(value).all() for value in parameters.values())
+                _as_settings_say(folder.settings, parameters)
+                and all(np.isfinite(value).all() for value in parameters.values())
                 and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
+                and parameters["inducing"].size
                 and label_weights.fits(parameters, D, K)
                 and regression.fits(parameters, D, K)
             )
             if fits:
-                predictor = cls(folder.settings, preprocessed, parameters, D)
+                with _overflow_is_told_later():
+                    predictor = cls(folder.settings, preprocessed, parameters, D)
                 # No points at all are scored by arrays of the right shapes only.
                 fits = predictor.utilities(sp.csr_array((0, D), dtype=np.float32))[0].shape == (0, K)
         except (LookupError, TypeError, ValueError):
@@ -301,3 +304,16 @@ def offer(values, first, labels, best):
                 best[i, place], labels[i, place] = best[i, place - 1], labels[i, place - 1]
                 place -= 1
             best[i, place], labels[i, place] = value, first + j
+
+
+def _as_settings_say(settings, parameters):
+    """Return whether there are the parameters that a model of these settings has, and no others: each counts."""
+    own, regressed = (
+        any(name.startswith(f"{part}.") for name in parameters) for part in ("label_weights", "regression")
+    )
+    others = {name for name in parameters if not name.startswith(("label_weights.", "regression."))}
+    return (
+        others == set(MLGPF(settings).parameter_names())
+        and settings.label_weights in (None, own)
+        and (settings.regression_points > 0 or not regressed)
+    )

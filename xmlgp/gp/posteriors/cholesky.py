@@ -29,6 +29,8 @@ class Cholesky:
     """
 
     name = "cholesky"
+    #: Of the parameters.
+    names = ("posterior.mean", "posterior.factor")
     #: Whether `prepare` keeps all cores busy by itself.
     shares_out = False
 

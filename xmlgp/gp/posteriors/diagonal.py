@@ -25,6 +25,8 @@ class Diagonal:
     """
 
     name = "diagonal"
+    #: Of the parameters.
+    names = ("posterior.mean", "posterior.log_diagonal")
     #: Whether `prepare` keeps all cores busy by itself.
     shares_out = True
 

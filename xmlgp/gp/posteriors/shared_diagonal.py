@@ -30,6 +30,8 @@ class SharedDiagonal:
     """
 
     name = "shared-diagonal"
+    #: Of the parameters.
+    names = ("posterior.mean", "posterior.log_diagonal")
     #: Whether `prepare` keeps all cores busy by itself.
     shares_out = False
 
