@@ -2,7 +2,10 @@
 
 import contextlib
 import os
+import re
 import socket
+import stat
+import time
 from pathlib import Path
 
 from xmlgp.errors import ModelFolderError
@@ -13,9 +16,18 @@ try:
 except ImportError:  # not on Windows, where two writers of one folder at once are not kept apart
     fcntl = None
 
-__all__ = ["alone_in"]
+__all__ = ["alone_in", "writer_in"]
 
 LOCK = ".lock"
+
+#: What a lock says of who holds it.
+HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
+
+#: How often folders are made that another process removes at once, since they came to nothing there.
+ATTEMPTS = 100
+
+#: Seconds after which a lock that is held is tried for once more: `writer_in` holds it for less.
+PAUSE = 0.05
 
 
 @contextlib.contextmanager
@@ -31,48 +43,109 @@ def alone_in(path):
     Raises
     ------
     ModelFolderError
-        Where another process is in it; this one does not wait, for that could be hours.
+        Where another process is in it, which is not waited for, for that could be hours; or where something else is
+        in the place of the lock.
     OSError
         Where the folder cannot be written.
     """
-    file = Path(path) / LOCK
-    made = make_folders(path)
+    path, made = Path(path), []
+    descriptor = _locked(path, made) if fcntl else None
     try:
-        with _locked(file):
-            try:
-                yield
-            finally:
-                # While it is still locked: who comes later makes another.
-                file.unlink(missing_ok=True)
+        # Who was in it before may have removed the folder of arrays.
+        made += make_folders(path)
+        yield
     finally:
-        remove([], made)
+        # While it is still locked: afterwards the folder of arrays may be another one's, and so may the lock.
+        remove([path / LOCK], [folder for folder in made if folder.parent == path])
+        if fcntl:
+            os.close(descriptor)
+        remove([], [folder for folder in made if folder.parent != path])
 
 
-@contextlib.contextmanager
-def _locked(file):
-    while True:
-        with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666), "r+") as stream:
-            _lock(stream, file.parent)
-            # Of a lock that was removed before it was locked here nobody else would know.
-            if not fcntl or os.fstat(stream.fileno()).st_nlink:
-                stream.truncate()
-                stream.write(f"{os.getpid()} on {socket.gethostname()}\n")
-                stream.flush()
-                yield
-                return
+def writer_in(path):
+    """Return who is writing a model folder, in words; None where nobody is, or none that could be known of.
 
-
-def _lock(stream, path):
-    if not fcntl:
-        return
+    Parameters
+    ----------
+    path : path
+    """
+    file = Path(path) / LOCK
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = stream.read(100).strip()
-        named = f"process {holder}" if holder else "another process"
-        raise ModelFolderError(
-            f"{path}: {named} is writing this model; wait for its end or name another folder"
-        ) from None
+        if fcntl and stat.S_ISREG(os.lstat(file).st_mode):
+            with open(file, "rb", buffering=0) as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return _holder(stream.fileno())
     except OSError:
-        # Some network disks know no locks; two trainings into one folder are rare enough to do without there.
         pass
+    return None
+
+
+def _locked(path, made):
+    attempts = ATTEMPTS
+    while True:
+        try:
+            made += make_folders(path)
+            descriptor = _open(path / LOCK)
+        except (FileNotFoundError, FileExistsError):
+            # Another process removed the folders that it had made, just now: between two looks at them, or before.
+            attempts -= 1
+            if not attempts:
+                raise
+            continue
+        except (OSError, ModelFolderError):
+            remove([], made)
+            raise
+        try:
+            _lock(descriptor, path)
+            # Of a lock that was removed before it was locked here nobody else would know.
+            if _is(descriptor, path / LOCK):
+                _sign(descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _open(file):
+    # Nothing that is read from or written to elsewhere, or waited for: the folder may be a stranger's.
+    if os.path.lexists(file) and not stat.S_ISREG(os.lstat(file).st_mode):
+        raise ModelFolderError(f"{file}: this is no lock of a model folder; remove it")
+    return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def _sign(descriptor):
+    with contextlib.suppress(OSError):  # of a full disk will be told where there is more to write
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()} on {socket.gethostname()}\n".encode())
+
+
+def _is(descriptor, file):
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(file))
+    except FileNotFoundError:
+        return False
+
+
+def _lock(descriptor, path):
+    for pause in (PAUSE, None):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if pause is None:
+                raise ModelFolderError(
+                    f"{path}: {_holder(descriptor)} is writing this model; wait for its end or name another folder"
+                ) from None
+            time.sleep(pause)
+        except OSError:
+            # Some network disks know no locks; two trainings into one folder are rare enough to do without there.
+            return
+        else:
+            return
+
+
+def _holder(descriptor):
+    named = HOLDER.fullmatch(os.pread(descriptor, 200, 0))
+    return "process {} on {}".format(*map(bytes.decode, named.groups())) if named else "another process"
