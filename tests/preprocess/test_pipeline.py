@@ -97,3 +97,15 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
     )
     preprocess(features, Settings(inducing=inducing, inducing_start=start, **SMALL))
     assert seen == [20]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("inducing", ["free", "subspace"])
+@pytest.mark.parametrize("value", [1e16, -3e38])
+def test_features_whose_squares_do_not_fit_are_refused(inducing, value):
+    features = small_features()
+    features.data[3] = value
+    settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}
+    with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
+        preprocess(features, Settings(weighting="none", **settings))
+    assert np.isfinite(preprocess(features, Settings(**settings)).inducing).all()

@@ -302,7 +302,9 @@ def test_every_stage_is_reported_in_full(dataset, validation, trainings):
 
 @pytest.mark.parametrize("refit", [True, False])
 def test_what_diverges_is_refused_with_advice(refit):
-    with pytest.raises(NumericalError, match="^after [0-9]+ training steps: .*; try a lower --learning-rate$"):
+    with pytest.raises(
+        NumericalError, match="^after [0-9]+ training steps: .*; try a lower --learning-rate or another --weighting$"
+    ):
         fit(*prepared(DATASET, kernel="se", learning_rate=1e30, refit=refit))
 
 

@@ -286,9 +286,9 @@ def test_a_verdict_ends_training_and_the_bar_ends_full(last):
 @pytest.mark.parametrize(
     ("chosen", "advice"),
     [
-        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate$"),
+        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate or another --weighting$"),
         # So few steps that the bound is computed at the first only.
-        ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate$"),
+        ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate or another --weighting$"),
         ({"kernel": "se", "lengthscale": 1e-300}, "^after 0 training steps: .*--lengthscale"),
     ],
     ids=str,
@@ -302,12 +302,17 @@ def test_what_diverges_without_a_step_that_sees_it_is_refused_alike():
     def after_epoch(epoch, parameters):
         raise NumericalError("no factor")
 
-    with pytest.raises(NumericalError, match="^after 3 training steps: no factor; try a lower --learning-rate$"):
+    with pytest.raises(
+        NumericalError, match="^after 3 training steps: no factor; try a lower --learning-rate or another --weighting$"
+    ):
         run(small_dataset(), after_epoch=after_epoch)
 
 
-def test_features_beyond_the_range_are_refused():
+def test_a_start_beyond_the_range_is_refused():
+    with pytest.raises(NumericalError, match="^after 0 training steps: the lengthscale .*; try another --weighting"):
+        run(small_dataset(), kernel="se", lengthscale=1e30)
+
+
+def test_features_as_large_as_can_be_are_weighted():
     features = small_dataset().features * np.float32(1e30)
-    with pytest.raises(NumericalError, match="^after 0 training steps: .*; try another --weighting"):
-        run(Dataset(features, small_dataset().labels), weighting="none")
     run(Dataset(features, small_dataset().labels), weighting="unit")

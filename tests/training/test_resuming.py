@@ -101,7 +101,7 @@ def test_interrupted_here_and_there(tmp_path):
 def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path):
     problem = prepared(PAIRED, **USUAL)
     agree(fit(*problem, checkpoints=Checkpoints(tmp_path / "checkpoint", {}, 1e-9)), fit(*problem))
-    assert read_checkpoint(tmp_path / "checkpoint").facts["plan"]
+    assert read_checkpoint(tmp_path / "checkpoint").facts["step"]
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_numbers_lost_twice_end_it_naming_the_gradient_and_the_step(lose):
         fit(*prepared(PAIRED, **RATED))
     assert str(caught.value) == (
         "after 3 training steps: the gradient of loadings is not finite (so it was after 5 with a learning rate of "
-        "0.1); try a lower --learning-rate"
+        "0.1); try a lower --learning-rate or another --weighting"
     )
 
 

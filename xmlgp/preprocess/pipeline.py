@@ -14,6 +14,10 @@ from xmlgp.progress import silent
 __all__ = ["Preprocessed", "preprocess"]
 
 
+#: Length of a point, as weighted, whose square can be added up over a hundred million points in single precision.
+FARTHEST = 1e15
+
+
 class Preprocessed(NamedTuple):
     """What preprocessing computes.
 
@@ -53,7 +57,7 @@ def preprocess(features, settings, progress=silent):
     Raises
     ------
     SettingsError
-        Where there is no feature to learn from.
+        Where there is no feature to learn from, or points are too far from the origin to be computed with.
     """
     if not features.nnz:
         raise SettingsError("there is nothing to learn from: no training point has a feature")
@@ -63,6 +67,7 @@ def preprocess(features, settings, progress=silent):
         idf = np.sqrt(idf)
     weighting = Weighting.named(settings.weighting, idf)
     weighted = weigh(features, *weighting)
+    _check_size(weighted)
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
@@ -73,3 +78,13 @@ def preprocess(features, settings, progress=silent):
     start, seed = settings.inducing_start, settings.seed
     inducing = start_inducing(values, settings.inducing_count, start, seed, leading, progress)
     return Preprocessed(weighting, basis, inducing)
+
+
+def _check_size(weighted):
+    peak = np.abs(weighted.data).max(initial=0)
+    farthest = float(peak) * np.sqrt(np.diff(weighted.indptr).max(initial=0))
+    if farthest > FARTHEST:
+        raise SettingsError(
+            f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "
+            "or choose another --weighting"
+        )

@@ -45,7 +45,9 @@ class Diverged(NumericalError):
     """
 
     def __init__(self, reason, steps, rate=None):
-        advice = "try a lower --learning-rate" if steps else "try another --weighting, --lengthscale or --diagonal"
+        advice = "try a lower --learning-rate or another --weighting"
+        if not steps:
+            advice = "try another --weighting, --lengthscale or --diagonal"
         super().__init__(f"after {steps} training steps: {reason}; {advice}")
         self.reason, self.steps, self.rate = reason, steps, rate
 
