@@ -6,10 +6,39 @@ import re
 import secrets
 from pathlib import Path
 
-__all__ = ["LEFTOVER", "created", "replacing"]
+__all__ = ["LEFTOVER", "created", "leftover_beside", "naming", "replacing"]
 
 #: Names that files have until they are whole: what is left of a process that was killed.
 LEFTOVER = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
+
+
+def leftover_beside(path):
+    """Return a name in the same folder, as `LEFTOVER` has them, that no file has.
+
+    Parameters
+    ----------
+    path : path
+    """
+    return Path(path).with_name(f".xmlgp-{secrets.token_hex(8)}.tmp")
+
+
+@contextlib.contextmanager
+def naming(known, *files):
+    """Let errors of these files name what the user knows, and so those that have no name: of a full disk, for one.
+
+    Errors that do not come from these files have other names.
+
+    Parameters
+    ----------
+    known : path
+    *files : path
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, *files, *map(os.fspath, files)):
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(known)) from error
 
 
 @contextlib.contextmanager
@@ -31,17 +60,14 @@ def created(file, named=None):
     OSError
         Where it is there, or cannot be written.
     """
-    try:
-        # Not through tempfile, which would deny other users what their umask grants them.
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        # A full disk comes up without a name; errors that do not come from this file have one.
-        if error.errno is None or error.filename not in (None, file, os.fspath(file)):
-            raise
-        raise OSError(error.errno, error.strerror, os.fspath(named or file)) from error
+    # Not through tempfile, which would deny other users what their umask grants them.
+    with (
+        naming(named or file, file),
+        os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream,
+    ):
+        yield stream
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 @contextlib.contextmanager
@@ -64,13 +90,16 @@ def replacing(path, named=None):
         Where it cannot be written; what was there stays.
     """
     target = Path(path)
-    temporary = target.with_name(f".xmlgp-{secrets.token_hex(8)}.tmp")
+    temporary = leftover_beside(path)
     try:
         with created(temporary, named or path) as stream:
             yield stream
-        os.replace(temporary, target)
+        with naming(named or path, temporary):
+            os.replace(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        # What goes wrong now is not what went wrong first.
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise
     _sync_folder(target.parent)
 

@@ -80,7 +80,7 @@ class _Commands(click.Group):
             raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
         except OSError as error:
             _abandon_stdout()
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno == errno.ENOSPC:
                 raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
             where = f"{error.filename}: " if error.filename else ""
             raise click.ClickException(f"{where}{error.strerror or error}") from error

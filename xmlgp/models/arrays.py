@@ -59,19 +59,26 @@ def make_folders(path):
     if folder.is_symlink():
         raise ModelFolderError(f"{folder}: this is a link, and arrays are not written to where it leads")
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        remove([], missing)
+        raise
     return missing
 
 
 def remove(files, folders):
-    """Remove files, and those of the folders that are empty then.
+    """Remove files, and those of the folders that are empty then, as far as that can be done.
+
+    What stays is in nobody's way: whoever writes the model next tries again.
 
     Parameters
     ----------
     files, folders : iterable of Path
     """
     for file in files:
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
     for folder in folders:
         with contextlib.suppress(OSError):  # somebody else's files are in it by now
             folder.rmdir()
@@ -93,15 +100,15 @@ def write_arrays(path, arrays, entries):
         # A name of its own for every write: files of an earlier model stay as they are.
         file = f"{FOLDER}/{name}.{secrets.token_hex(4)}.npy"
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
-        _write(path / file, array)
+        _write(path / file, array, path)
 
 
-def _write(file, array):
+def _write(file, array, known):
     # A copy only where there has to be one: a basis in Fortran's order can be a tenth of the memory that there is.
     array = np.asarray(array, order="A")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
-    with created(file) as stream:
+    with created(file, known) as stream:
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
         # Not by NumPy, which does not tell why it could not write all.
         stream.write((array if array.flags.c_contiguous else array.T).data)
@@ -157,7 +164,9 @@ def remove_other_arrays(path, entries):
     entries : iterable of dict
     """
     used = {entry["file"] for entry in entries}
-    for folder, mine in ((path / FOLDER, ARRAY_FILE), (path, LEFTOVER)):
-        for file in folder.iterdir():
-            if mine.fullmatch(file.name) and f"{FOLDER}/{file.name}" not in used:
-                file.unlink(missing_ok=True)
+    # The model is written: what cannot be listed or removed now stays until the next one is.
+    with contextlib.suppress(OSError):
+        left = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
+        mine = [file for file in left if ARRAY_FILE.fullmatch(file.name)]
+        mine += [file for file in (*left, *path.iterdir()) if LEFTOVER.fullmatch(file.name)]
+        remove(mine, ())

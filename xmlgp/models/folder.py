@@ -7,18 +7,18 @@ written. The format is described for other readers in docs/model-folder.md.
 
 import hashlib
 import json
-import secrets
 from pathlib import Path
 
 import numpy as np
 
 from xmlgp import __version__
-from xmlgp.durable import created, replacing
+from xmlgp.durable import created, leftover_beside, replacing
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
 from xmlgp.models.plain import is_plain, once_each
 from xmlgp.settings import Settings
+from xmlgp.signals import undivided
 from xmlgp.training.checkpoints import is_epoch
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
@@ -114,9 +114,9 @@ class ModelFolder:
     def check_writable(path):
         """Raise OSError where a model could not be written: before the work that it is to hold, not after."""
         made = make_folders(path)
-        probe = Path(path) / FOLDER / f".{secrets.token_hex(4)}"
+        probe = leftover_beside(Path(path) / FOLDER / DESCRIPTION)
         try:
-            with created(probe):
+            with created(probe, path):
                 pass
         finally:
             remove([probe], made)
@@ -159,8 +159,12 @@ class ModelFolder:
                 **facts,
                 "arrays": entries,
             }
-            with replacing(path / DESCRIPTION) as stream:
-                stream.write(json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n")
+            content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
+            # A signal waits until the arrays are known to be the model's, and not to be removed.
+            with undivided:
+                with replacing(path / DESCRIPTION) as stream:
+                    stream.write(content)
+                written = {}
         except BaseException:
             remove([path / entry["file"] for entry in written.values()], made)
             raise

@@ -8,6 +8,7 @@ import stat
 import time
 from pathlib import Path
 
+from xmlgp.durable import naming
 from xmlgp.errors import ModelFolderError
 from xmlgp.models.arrays import make_folders, remove
 
@@ -113,7 +114,8 @@ def _open(file):
     # Nothing that is read from or written to elsewhere, or waited for: the folder may be a stranger's.
     if os.path.lexists(file) and not stat.S_ISREG(os.lstat(file).st_mode):
         raise ModelFolderError(f"{file}: this is no lock of a model folder; remove it")
-    return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    with naming(file.parent, file):
+        return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def _sign(descriptor):
