@@ -4,9 +4,14 @@ It is a zip archive of NumPy's `.npy` files, stored as they are, and of a JSON f
 replaced in one piece, so a process that is killed leaves the last whole one.
 """
 
+import contextlib
+import errno
 import json
+import math
 import os
+import sys
 import time
+import warnings
 import zipfile
 from typing import NamedTuple
 
@@ -16,7 +21,7 @@ from xmlgp.durable import replacing
 from xmlgp.errors import ModelFolderError
 from xmlgp.signals import pending, raise_pending
 
-__all__ = ["Checkpoint", "Checkpoints", "State", "is_epoch", "read_checkpoint"]
+__all__ = ["Checkpoint", "Checkpoints", "State", "is_epoch", "is_history", "is_number", "read_checkpoint"]
 
 FACTS = "checkpoint.json"
 
@@ -71,16 +76,11 @@ class Checkpoint:
         Raises
         ------
         ModelFolderError
-            Where one is missing, damaged or another.
+            Where one is missing, damaged or another, or not finite.
         """
-        try:
-            with zipfile.ZipFile(self.path) as archive:
-                for name, array in arrays.items():
-                    np.copyto(array, _read_array(archive, f"{name}.npy", array))
-        except (OSError, MemoryError):
-            raise
-        except Exception as error:  # whatever damaged archives and headers raise
-            raise self.damaged() from error
+        with _read_as_damaged(self), zipfile.ZipFile(self.path) as archive:
+            for name, array in arrays.items():
+                np.copyto(array, _read_array(archive, f"{name}.npy", array))
 
     def damaged(self):
         """Return the error for a checkpoint that is not as it should be."""
@@ -99,7 +99,7 @@ def read_checkpoint(path):
     ModelFolderError
         For a file that is none.
     """
-    try:
+    with _read_as_damaged(Checkpoint(path, {}, None)):
         # Nothing else is opened: a pipe would be waited for.
         if not path.is_file():
             if os.path.lexists(path):
@@ -110,11 +110,26 @@ def read_checkpoint(path):
         about, facts = content["about"], content["state"]
         if not isinstance(about, dict) or not isinstance(facts, dict | None):
             raise TypeError
-    except (OSError, MemoryError):
+    return Checkpoint(path, about, facts)
+
+
+@contextlib.contextmanager
+def _read_as_damaged(checkpoint):
+    """Raise the error for a damaged checkpoint for whatever damaged archives and headers raise within the block."""
+    try:
+        # NumPy warns of headers as Python 2 wrote them, Python of odd escapes in them: ours have neither.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            yield
+    except MemoryError:
+        raise
+    except OSError as error:
+        # Without a name it is of a place in the file that an archive names and that there cannot be.
+        if error.filename is None and error.errno in (None, errno.EINVAL):
+            raise checkpoint.damaged() from error
         raise
     except Exception as error:
-        raise Checkpoint(path, {}, None).damaged() from error
-    return Checkpoint(path, about, facts)
+        raise checkpoint.damaged() from error
 
 
 class Checkpoints:
@@ -189,21 +204,49 @@ def is_epoch(entry):
     )
 
 
+def is_history(value, *measures):
+    """Return whether what a file has in the place of a history is one, epoch by epoch, of finite numbers.
+
+    Parameters
+    ----------
+    value : object
+    *measures : str
+        That each epoch has beside what all have.
+    """
+    return (
+        isinstance(value, list)
+        and all(map(is_epoch, value))
+        and all(epoch.keys() >= set(measures) for epoch in value)
+        # The description of a model, which it comes to be in, has nothing else.
+        and all(name.isprintable() and is_number(number) for epoch in value for name, number in epoch.items())
+        and [epoch["epoch"] for epoch in value] == list(range(1, len(value) + 1))
+    )
+
+
+def is_number(value, least=-math.inf):
+    """Return whether what a file has in the place of a number is one, finite and not below the least."""
+    # Integers of JSON may be greater than any float, and Python takes true for one.
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
+
+
 def _write_array(stream, array):
+    if not (array.flags.c_contiguous or array.flags.f_contiguous):
+        array = np.ascontiguousarray(array)
     np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
     stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
 
 
 def _read_array(archive, name, like):
-    member = _stored(archive, name)
-    with archive.open(member) as stream:
+    with archive.open(_stored(archive, name)) as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(name)
         shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
         if shape != like.shape or dtype != like.dtype:
             raise ValueError(name)
-        # To the end of the member, where its checksum is compared.
-        values = np.frombuffer(stream.read(member.file_size), dtype)
+        # To the end of the member, where its checksum is compared; no more than there should be.
+        values = np.frombuffer(stream.read(like.nbytes + 1), dtype)
+    if not np.isfinite(values).all():
+        raise ValueError(name)
     return values.reshape(shape, order="F" if in_columns else "C")
 
 
@@ -218,6 +261,9 @@ def _read(archive, name, limit):
 def _stored(archive, name):
     """Return a member that is as large as it says: what is packed could be a bomb."""
     member = archive.getinfo(name)
-    if member.compress_type != zipfile.ZIP_STORED or member.file_size > os.fstat(archive.fp.fileno()).st_size:
+    size = os.fstat(archive.fp.fileno()).st_size
+    if member.compress_type != zipfile.ZIP_STORED or not member.file_size == member.compress_size <= size:
+        raise ValueError(name)
+    if archive.namelist().count(name) > 1:
         raise ValueError(name)
     return member

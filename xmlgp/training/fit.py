@@ -1,6 +1,7 @@
 """From points and labels to the parameters of a model: training, when to stop it, and what is computed besides."""
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from xmlgp.gp.products import Points
 from xmlgp.gp.regression import regress
 from xmlgp.progress import silent
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.checkpoints import State, is_epoch
+from xmlgp.training.checkpoints import State, is_history, is_number
 from xmlgp.training.loop import Diverged, train
 from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_top
 
@@ -29,6 +30,9 @@ REGRESSION_LABELS = 5000
 
 #: Held-out points with labels below which nothing is held out: so few rank one epoch like another.
 HELD_OUT_LEAST = 10
+
+#: Characters of what a checkpoint says of numbers that were lost.
+LONGEST = 200
 
 #: Points that are scored at a time, and their scores.
 ROWS, SCORES = 256, 1 << 24
@@ -84,7 +88,7 @@ def fit(coordinates, labels, inducing, settings, progress=silent, checkpoints=No
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
     begun = checkpoints and checkpoints.begun
-    plan = _plan(begun)
+    plan = _plan(begun, settings, pooled)
     if plan is None and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
         others = coordinates.select(held), labels[held]
         part = coordinates.select(trained), labels[trained]
@@ -118,20 +122,36 @@ def fit(coordinates, labels, inducing, settings, progress=silent, checkpoints=No
     return Fit(parameters, history, plan["validation"])
 
 
-def _plan(checkpoint):
+def _plan(checkpoint, settings, pooled):
     """Return what held-out points told of the training that a checkpoint is of, or None where it is one of those."""
-    plan = checkpoint and checkpoint.facts.get("plan")
-    if not plan:
-        return None
-    kinds = {"epochs": int | None, "rate": float | None, "pooled": bool, "validation": list | None}
-    if not (
-        isinstance(plan, dict)
-        and plan.keys() == kinds.keys()
-        and all(isinstance(plan[name], kind) for name, kind in kinds.items())
-        and all(is_epoch(epoch) for epoch in plan["validation"] or [])
-    ):
+    facts = checkpoint.facts if checkpoint else {}
+    plan, lost = facts.get("plan"), facts.get("lost")
+    whole = lost is None or (isinstance(lost, str) and lost.isprintable() and len(lost) <= LONGEST)
+    if plan is not None:
+        whole = (
+            whole
+            and isinstance(plan, dict)
+            and plan.keys() == {"epochs", "rate", "pooled", "validation"}
+            and isinstance(plan["pooled"], bool)
+            and plan["pooled"] <= pooled
+            and _ends_as_planned(settings, **plan)
+        )
+    if not whole:
         raise checkpoint.damaged()
     return plan
+
+
+def _ends_as_planned(settings, epochs, rate, validation, **others):
+    """Return whether there is training to come after what held-out points told, and that ends."""
+    if validation is None:
+        return rate is None and epochs == settings.epochs
+    return (
+        settings.refit
+        and is_history(validation, "ndcg@5")
+        and type(epochs) is int
+        and 0 < epochs <= len(validation)
+        and (rate is None or is_number(rate, math.ulp(0)))
+    )
 
 
 class _Steadily:

@@ -1,6 +1,7 @@
 """The loop that turns a bound into a model."""
 
 import contextlib
+import math
 import time
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.progress import silent
 from xmlgp.signals import held
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.checkpoints import State, is_epoch
+from xmlgp.training.checkpoints import State, is_history, is_number
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs
@@ -245,19 +246,33 @@ class _Ascent:
     def restore(self, checkpoint):
         """Take up where a state was left."""
         facts, order = checkpoint.facts, np.empty(self.labels.shape[0], np.int64)
+        known = self.random.bit_generator.state
         try:
-            self.history = facts["history"]
-            self.done, self.ended = int(facts["done"]), bool(facts["ended"])
-            self.estimates = [float(estimate) for estimate in facts["estimates"]]
-            self.seconds, self.rate = float(facts["seconds"]), float(facts["learning_rate"])
+            self.history, self.done, self.ended = facts["history"], facts["done"], facts["ended"]
+            self.estimates, self.seconds, self.rate = facts["estimates"], facts["seconds"], facts["learning_rate"]
+            whole = (
+                is_history(self.history)
+                and type(self.done) is int
+                and 0 <= self.done < [*self.counts, 1][len(self.history)]
+                and type(self.ended) is bool
+                and self.ended <= bool(self.history)
+                and isinstance(self.estimates, list)
+                and all(map(is_number, self.estimates))
+                and is_number(sum(map(abs, self.estimates)))
+                and bool(self.done) == bool(self.estimates)
+                and is_number(self.seconds, 0)
+                and is_number(self.rate, math.ulp(0))
+                and facts["step"] == self.step
+                and facts["steps"] == sum(self.counts)
+            )
             self.random.bit_generator.state = facts["random"]
-            counts = [*self.counts, 1]
-            if not isinstance(self.history, list) or not all(map(is_epoch, self.history)):
-                raise TypeError
-            if not 0 <= self.done < counts[len(self.history)] or bool(self.done) != bool(self.estimates):
-                raise ValueError
-        except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            # Of the same seed: a generator with another increment may repeat itself, and be waited for without end.
+            state = self.random.bit_generator.state
+            whole = whole and state == facts["random"] and state["state"]["inc"] == known["state"]["inc"]
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise checkpoint.damaged() from error
+        if not whole:
+            raise checkpoint.damaged()
         self.optimiser.step_count = self.step
         checkpoint.fill(self._moving())
         if self.done:

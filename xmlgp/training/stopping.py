@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.training.checkpoints import State
+from xmlgp.training.checkpoints import State, is_history, is_number
 from xmlgp.training.loop import Verdict
 
 __all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]
@@ -152,13 +152,18 @@ class EarlyStopping:
             Where the checkpoint is damaged.
         """
         try:
-            facts = checkpoint.facts["stopping"]
-            self.scores = [float(score) for score in facts["scores"]]
-            self.best_epoch, self.best_score = facts["best_epoch"], facts["best_score"]
-            if not isinstance(self.best_epoch, int | None) or not isinstance(self.best_score, float | None):
-                raise TypeError
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            facts, history = checkpoint.facts["stopping"], checkpoint.facts["history"]
+            self.scores, self.best_epoch, self.best_score = (facts[n] for n in ("scores", "best_epoch", "best_score"))
+            whole = is_history(history, self._name) and self.scores == [epoch[self._name] for epoch in history]
+            if self.best_epoch is None:
+                whole = whole and self.best_score is None
+            else:
+                whole = whole and type(self.best_epoch) is int and 0 < self.best_epoch <= len(history)
+                whole = whole and is_number(self.best_score)
+        except (KeyError, TypeError) as error:
             raise checkpoint.damaged() from error
+        if not whole:
+            raise checkpoint.damaged()
         if self.best_epoch is not None:
             self._keep(parameters)
             checkpoint.fill(self._best())
