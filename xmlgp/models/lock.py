@@ -52,7 +52,7 @@ def alone_in(path):
     path, made = Path(path), []
     descriptor = _locked(path, made) if fcntl else None
     try:
-        # Who was in it before may have removed the folder of arrays.
+        # Not before it is locked: whoever makes a folder for nothing removes it.
         made += make_folders(path)
         yield
     finally:
@@ -87,10 +87,11 @@ def _locked(path, made):
     attempts = ATTEMPTS
     while True:
         try:
-            made += make_folders(path)
+            made += [folder for folder in (path, *path.parents) if not folder.exists()]
+            path.mkdir(parents=True, exist_ok=True)
             descriptor = _open(path / LOCK)
         except (FileNotFoundError, FileExistsError):
-            # Another process removed the folders that it had made, just now: between two looks at them, or before.
+            # Another process removes the folders that it made, just now.
             attempts -= 1
             if not attempts:
                 raise
