@@ -181,7 +181,7 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
     file = path / CHECKPOINT
     checkpoints, written = None, {}
     # Before there is anything to go on from, a failure leaves nothing.
-    kept = bool(unfinished and unfinished.steps)
+    kept = bool(unfinished and (unfinished.steps or unfinished.preprocess))
     try:
         if unfinished and unfinished.preprocess:
             entries = unfinished.preprocess
@@ -216,7 +216,7 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
         if not (kept or (checkpoints and checkpoints.kept)):
             remove([file, *(path / entry["file"] for entry in written.values())], ())
         raise
-    file.unlink(missing_ok=True)
+    remove([file], ())
     return folder
 
 
