@@ -185,7 +185,7 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
     try:
         if unfinished and unfinished.preprocess:
             entries = unfinished.preprocess
-            preprocessed = _stored(path, settings, dataset.D, _reader(path, entries))
+            preprocessed = _left_by(unfinished, path, dataset.D)
         else:
             if every:
                 # From now on it is known what is to be trained.
@@ -195,8 +195,8 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
                 preprocessed = _preprocess(dataset, settings, progress)
                 write_arrays(path, _named(preprocessed), written)
                 entries = written
-        if every:
-            begun = unfinished.checkpoint if unfinished and unfinished.steps else None
+        begun = unfinished.checkpoint if unfinished and unfinished.steps else None
+        if every or begun:
             checkpoints = Checkpoints(file, describe_run(data, settings, entries), every, begun)
             if not kept:
                 checkpoints.write()
@@ -212,8 +212,10 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
             history=found.history,
             validation=found.validation,
         )
-    except Exception:
-        if not (kept or (checkpoints and checkpoints.kept)):
+    except BaseException as error:
+        # An interruption leaves what a checkpoint tells of.
+        useless = isinstance(error, Exception) or not every
+        if useless and not (kept or (checkpoints and checkpoints.kept)):
             remove([file, *(path / entry["file"] for entry in written.values())], ())
         raise
     remove([file], ())
@@ -247,8 +249,17 @@ def _preprocessed_before(path, dataset, settings):
     return stored_preprocessing(folder), folder.entries("preprocess.")
 
 
-def _reader(path, entries):
-    return lambda name: read_array(path, name, entries[name], CHECKPOINT) if name in entries else None
+def _left_by(unfinished, path, D):
+    """Return what preprocessing left of a training that was interrupted (`Preprocessed`)."""
+    entries = unfinished.preprocess
+
+    def array(name):
+        return read_array(path, name, entries[name], CHECKPOINT) if name in entries else None
+
+    try:
+        return _stored(path, unfinished.settings, D, array)
+    except ModelFolderError as error:
+        raise ModelFolderError(f"{error}; --no-resume begins anew without the checkpoint") from error
 
 
 def _preprocess(dataset, settings, progress):

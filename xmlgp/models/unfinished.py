@@ -4,10 +4,12 @@ from pathlib import Path
 
 from xmlgp import __version__
 from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import is_entry
-from xmlgp.settings import Settings
+from xmlgp.models.plain import is_plain
+from xmlgp.settings import Settings, fields
 from xmlgp.threads import core_count
-from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.training.checkpoints import is_number, read_checkpoint
 
 __all__ = ["CHECKPOINT", "Unfinished", "describe_run"]
 
@@ -17,6 +19,9 @@ FORMAT_VERSION = 1
 
 #: Seconds of training that are not thrown away unasked.
 WORTH_KEEPING = 60
+
+#: Names of the arrays that preprocessing leaves.
+PREPROCESSED = {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
 
 
 def describe_run(data, settings, preprocess):
@@ -65,28 +70,42 @@ class Unfinished:
     """
 
     def __init__(self, checkpoint):
-        about, facts = checkpoint.about, checkpoint.facts or {}
+        about, facts = checkpoint.about, {"step": 0, "steps": 0, "seconds": 0.0, "spent": 0.0}
+        if checkpoint.facts is not None:
+            facts = checkpoint.facts
         if about.get("format") != "xmlgp checkpoint":
             raise checkpoint.damaged()
-        if about.get("format_version") != FORMAT_VERSION:
+        version, writer = about.get("format_version"), about.get("written_by")
+        # Python takes true for an integer.
+        if type(version) is not int or version != FORMAT_VERSION:
             raise ModelFolderError(
-                f"{checkpoint.path}: written in format {about.get('format_version')} by {about.get('written_by')}, "
-                f"this is xmlgp {__version__}, which goes on from format {FORMAT_VERSION}; --no-resume begins anew"
+                f"{checkpoint.path}: written in format {excerpt(version)} by {excerpt(writer)}, this is xmlgp "
+                f"{__version__}, which goes on from format {FORMAT_VERSION}; --no-resume begins anew"
             )
         self.checkpoint = checkpoint
         self.data, self.preprocess, settings = (about.get(name) for name in ("data", "preprocess", "settings"))
-        self.step, self.steps = facts.get("step", 0), facts.get("steps", 0)
-        seconds = facts.get("seconds", 0), facts.get("spent", 0)
-        self.cores = about.get("cores")
-        folder = checkpoint.path.parent
+        self.cores, self.step, self.steps = about.get("cores"), facts.get("step"), facts.get("steps")
+        seconds = facts.get("seconds"), facts.get("spent")
         if not (
-            isinstance(self.data, dict)
+            # It comes to be in the description of a model, as far as it is not in messages.
+            is_plain(about)
+            and isinstance(writer, str)
+            and about.get("model") == "mlgpf"
+            and isinstance(self.data, dict)
+            and self.data.keys() == {"N", "D", "K", "fingerprint"}
+            and all(_counts(self.data[name], 0) for name in "NDK")
+            and isinstance(self.data["fingerprint"], str)
             and isinstance(settings, dict)
+            and settings.keys() >= {spec.name for spec in fields()}
+            and _counts(self.cores)
             and isinstance(self.preprocess, dict)
-            and all(is_entry(folder, entry) for entry in self.preprocess.values())
-            and isinstance(self.step, int)
-            and isinstance(self.steps, int)
-            and all(isinstance(part, int | float) for part in seconds)
+            and self.preprocess.keys() <= PREPROCESSED
+            and all(is_entry(checkpoint.path.parent, entry) for entry in self.preprocess.values())
+            # What has begun to train has been preprocessed, and has some steps to make.
+            and (checkpoint.facts is None or bool(self.preprocess))
+            and (checkpoint.facts is None or _counts(self.steps))
+            and _counts(self.step, 0, self.steps)
+            and all(is_number(part, 0) for part in seconds)
         ):
             raise checkpoint.damaged()
         self.seconds = sum(seconds)
@@ -134,6 +153,10 @@ class Unfinished:
     def worth_keeping(self):
         """Whether it took long enough not to be thrown away unasked."""
         return self.seconds >= WORTH_KEEPING
+
+
+def _counts(value, least=1, most=10**18):
+    return type(value) is int and least <= value <= most
 
 
 def _said(value):

@@ -145,7 +145,7 @@ class Checkpoints:
     about : mapping
         What is trained, as JSON has it.
     every : float
-        Seconds.
+        Seconds; 0 to write none.
     begun : Checkpoint, optional
         What training goes on from; None where it begins.
 
@@ -173,7 +173,7 @@ class Checkpoints:
         wait = PATIENCE * self._took
         if not epoch_ended:
             wait = max(wait, self._every)
-        if pending() or time.monotonic() - self._written >= wait:
+        if self._every and (pending() or time.monotonic() - self._written >= wait):
             self.write(state())
         raise_pending()
 
