@@ -6,6 +6,7 @@ replaced in one piece, so a process that is killed leaves the last whole one.
 
 import contextlib
 import errno
+import io
 import json
 import math
 import os
@@ -27,6 +28,9 @@ FACTS = "checkpoint.json"
 
 #: Largest JSON file that is read: real ones have some kilobytes.
 FACTS_LIMIT = 64 << 20
+
+#: Largest list of what is in the archive.
+DIRECTORY_LIMIT = 1 << 20
 
 #: Ends of epochs are left out where writing would take more than the inverse of this share of the time.
 PATIENCE = 20
@@ -78,7 +82,7 @@ class Checkpoint:
         ModelFolderError
             Where one is missing, damaged or another, or not finite.
         """
-        with _read_as_damaged(self), zipfile.ZipFile(self.path) as archive:
+        with _read_as_damaged(self), _opened(self.path) as archive:
             for name, array in arrays.items():
                 np.copyto(array, _read_array(archive, f"{name}.npy", array))
 
@@ -105,7 +109,7 @@ def read_checkpoint(path):
             if os.path.lexists(path):
                 raise ValueError
             return None
-        with zipfile.ZipFile(path) as archive:
+        with _opened(path) as archive:
             content = json.loads(_read(archive, FACTS, FACTS_LIMIT))
         about, facts = content["about"], content["state"]
         if not isinstance(about, dict) or not isinstance(facts, dict | None):
@@ -223,10 +227,28 @@ def is_history(value, *measures):
     )
 
 
-def is_number(value, least=-math.inf):
+def is_number(value, least=-sys.float_info.max):
     """Return whether what a file has in the place of a number is one, finite and not below the least."""
     # Integers of JSON may be greater than any float, and Python takes true for one.
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
+
+
+@contextlib.contextmanager
+def _opened(path):
+    with _Reader(io.FileIO(path)) as stream, zipfile.ZipFile(stream) as archive:
+        stream.most = math.inf
+        yield archive
+
+
+class _Reader(io.BufferedReader):
+    """Reads no more than `most` bytes at a time: with ZipFile a list could be as long as a file that is nothing else."""
+
+    most = DIRECTORY_LIMIT
+
+    def read(self, size=-1):
+        if size > self.most:
+            raise ValueError(size)
+        return super().read(size)
 
 
 def _write_array(stream, array):
