@@ -6,20 +6,10 @@ import re
 import secrets
 from pathlib import Path
 
-__all__ = ["LEFTOVER", "created", "leftover_beside", "naming", "replacing"]
+__all__ = ["LEFTOVER", "check_writable", "created", "naming", "replacing"]
 
 #: Names that files have until they are whole: what is left of a process that was killed.
 LEFTOVER = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
-
-
-def leftover_beside(path):
-    """Return a name in the same folder, as `LEFTOVER` has them, that no file has.
-
-    Parameters
-    ----------
-    path : path
-    """
-    return Path(path).with_name(f".xmlgp-{secrets.token_hex(8)}.tmp")
 
 
 @contextlib.contextmanager
@@ -90,18 +80,44 @@ def replacing(path, named=None):
         Where it cannot be written; what was there stays.
     """
     target = Path(path)
-    temporary = leftover_beside(path)
+    temporary = _unused(target.parent)
     try:
         with created(temporary, named or path) as stream:
             yield stream
         with naming(named or path, temporary):
             os.replace(temporary, target)
     except BaseException:
-        # What goes wrong now is not what went wrong first.
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
         raise
     _sync_folder(target.parent)
+
+
+def check_writable(folder, named=None):
+    """Raise OSError where no file can be made in a folder: before the work that it is to hold, not after.
+
+    Parameters
+    ----------
+    folder : Path
+    named : path, optional
+        What errors call it, if not by its name.
+    """
+    probe = _unused(folder)
+    try:
+        with created(probe, named or folder):
+            pass
+    finally:
+        _remove(probe)
+
+
+def _unused(folder):
+    """Return the name of a file that is not there, as `LEFTOVER` has them."""
+    return folder / f".xmlgp-{secrets.token_hex(8)}.tmp"
+
+
+def _remove(file):
+    # What goes wrong now is not what went wrong first.
+    with contextlib.suppress(OSError):
+        file.unlink(missing_ok=True)
 
 
 def _sync_folder(folder):

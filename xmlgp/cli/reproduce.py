@@ -62,7 +62,9 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
     results.mkdir(parents=True, exist_ok=True)
     for experiment in experiments:
         rows = collect(experiment, catalogue.entries, results)
-        click.echo(write_table(experiment, rows, results))
-        if rows and experiment.kind in FIGURES:
-            for file in draw_experiment(experiment, results):
-                note(f"drawn: {file}", quiet)
+        table = write_table(experiment, rows, results)
+        drawn = draw_experiment(experiment, results) if rows and experiment.kind in FIGURES else []
+        # Once all its files are written: what is printed is there.
+        click.echo(table)
+        for file in drawn:
+            note(f"drawn: {file}", quiet)

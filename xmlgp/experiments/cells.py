@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import vstack
 
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.durable import replacing
+from xmlgp.durable import check_writable, replacing
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -111,6 +111,7 @@ def finish_cells(cells, results, progress=silent):
     if not open_cells:
         return
     (results / "cells").mkdir(parents=True, exist_ok=True)
+    check_writable(results / "cells")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     fitting = int(memory // max(cell.bytes_needed() for cell in open_cells))
     workers = max(1, min(os.cpu_count() or 1, fitting, len(open_cells)))
@@ -124,9 +125,14 @@ def finish_cells(cells, results, progress=silent):
             progress("cells", total=len(open_cells), unit="cell") as bar,
         ):
             running = {pool.submit(run_cell, cell, results): cell for cell in open_cells}
-            for done in as_completed(running):
-                done.result()
-                bar.update(last=running[done].name.partition("-")[0])
+            try:
+                for done in as_completed(running):
+                    done.result()
+                    bar.update(last=running[done].name.partition("-")[0])
+            except BaseException:
+                # On a full disk the others would be trained in vain; those under way are kept if they can be.
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     finally:
         for name, value in saved.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})

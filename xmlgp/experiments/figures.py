@@ -1,5 +1,6 @@
 """Figures, as PNG and PDF, drawn with Matplotlib (the extra `plot`)."""
 
+import io
 import itertools
 import textwrap
 from pathlib import Path
@@ -179,10 +180,18 @@ def _finish(figure, axes, titles, label, files):
 def _save(figure, files):
     for file in files:
         if not isinstance(file, str | Path):
-            figure.savefig(file, dpi=150)
+            file.write(_drawn(figure, "png"))
             continue
         suffix = Path(file).suffix[1:]
         if suffix and suffix.lower() not in figure.canvas.get_supported_filetypes():
             raise XmlgpError(f"{file}: figures are written as png, pdf or svg, not as {suffix}")
+        content = _drawn(figure, suffix.lower() or "png")
         with open_output(file if suffix else f"{file}.png") as stream:
-            figure.savefig(stream, dpi=150, format=suffix.lower() or "png")
+            stream.write(content)
+
+
+def _drawn(figure, suffix):
+    """Return the content of a file; Matplotlib itself writes to a full disk as if the first failure were none."""
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=150, format=suffix)
+    return stream.getvalue()

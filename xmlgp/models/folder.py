@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from xmlgp import __version__
-from xmlgp.durable import created, leftover_beside, replacing
+from xmlgp.durable import check_writable, replacing
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
@@ -114,12 +114,10 @@ class ModelFolder:
     def check_writable(path):
         """Raise OSError where a model could not be written: before the work that it is to hold, not after."""
         made = make_folders(path)
-        probe = leftover_beside(Path(path) / FOLDER / DESCRIPTION)
         try:
-            with created(probe, path):
-                pass
+            check_writable(Path(path) / FOLDER, path)
         finally:
-            remove([probe], made)
+            remove([], made)
 
     @classmethod
     def write(cls, path, *, settings, stage, data, arrays, keep=(), spare=(), **facts):
