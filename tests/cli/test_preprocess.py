@@ -137,13 +137,13 @@ def test_unknown_recipes_and_broken_catalogues(tmp_path, monkeypatch):
 
 
 def test_folders_that_cannot_be_made(tmp_path, monkeypatch):
-    assert said(run("preprocess", "data", "data/train.txt/model")) == "data/train.txt/model/arrays: Not a directory"
+    assert said(run("preprocess", "data", "data/train.txt/model")) == "data/train.txt/model: Not a directory"
 
     def read_only(path, *arguments, **options):
         raise PermissionError(30, "Read-only file system", str(path))
 
     monkeypatch.setattr("pathlib.Path.mkdir", read_only)
-    assert said(run("preprocess", "data", "model", "--no-cache")) == "model/arrays: Read-only file system"
+    assert said(run("preprocess", "data", "model", "--no-cache")) == "model: Read-only file system"
 
 
 def test_a_model_in_a_folder_with_other_files_leaves_them_alone(tmp_path):

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import os
 import signal
 import sys
@@ -48,42 +49,57 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, *arguments, **options):
+        if sys.stderr is None:  # closed: nobody is to be told anything
+            sys.stderr = io.StringIO()
         for stream in (sys.stdout, sys.stderr):
             # A locale that lacks ℓ or Σ shows a question mark in their place.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         return super().main(*arguments, **options)
 
+    def make_context(self, *arguments, **options):
+        # Which prints the help.
+        with _told():
+            return super().make_context(*arguments, **options)
+
     def invoke(self, context):
-        try:
+        with _told():
             with answered():
                 result = super().invoke(context)
             # Here and not at exit, where Python would print a full disk as an exception that it ignores.
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed
+                sys.stdout.flush()
             return result
-        except DataFormatError as error:
-            raise _AtLine(str(error)) from error
-        except XmlgpError as error:
-            raise click.ClickException(str(error)) from error
-        except (Interrupted, KeyboardInterrupt) as error:
-            if not isinstance(error, Interrupted):
-                error = Interrupted(signal.SIGINT)
-            _abandon_stdout()
-            with contextlib.suppress(OSError):  # the terminal may be gone
-                click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
-            context.exit(error.status)
-        except BrokenPipeError:
-            # The reader of a pipe (`| head`) has seen enough.
-            _abandon_stdout()
-            context.exit(128 + 13)
-        except MemoryError as error:
-            raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
-        except OSError as error:
-            _abandon_stdout()
-            if error.errno == errno.ENOSPC:
-                raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
-            where = f"{error.filename}: " if error.filename else ""
-            raise click.ClickException(f"{where}{error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _told():
+    """Turn errors of users and of their machines into those that click tells in a sentence."""
+    try:
+        yield
+    except DataFormatError as error:
+        raise _AtLine(str(error)) from error
+    except XmlgpError as error:
+        raise click.ClickException(str(error)) from error
+    except (Interrupted, KeyboardInterrupt) as error:
+        if not isinstance(error, Interrupted):
+            error = Interrupted(signal.SIGINT)
+        _abandon_stdout()
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
+        raise click.exceptions.Exit(error.status) from error
+    except BrokenPipeError as error:
+        # The reader of a pipe (`| head`) has seen enough.
+        _abandon_stdout()
+        raise click.exceptions.Exit(128 + 13) from error
+    except MemoryError as error:
+        raise click.ClickException(f"there is not enough memory: {error}".removesuffix(": ")) from error
+    except OSError as error:
+        _abandon_stdout()
+        if error.errno == errno.ENOSPC:
+            raise click.ClickException(f"no space left on the disk of {error.filename or 'the output'}") from error
+        where = f"{error.filename}: " if error.filename else ""
+        raise click.ClickException(f"{where}{error.strerror or error}") from error
 
 
 class _AtLine(click.ClickException):
@@ -95,7 +111,7 @@ class _AtLine(click.ClickException):
 
 def _abandon_stdout():
     """Send what is left of standard output nowhere: Python would complain again when it flushes it at exit."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,5 +1,6 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
+import contextlib
 import functools
 
 import click
@@ -72,4 +73,5 @@ def _option(spec):
 def note(text, quiet):
     """Tell the user something on standard error, unless quiet."""
     if not quiet:
-        click.echo(text, err=True)
+        with contextlib.suppress(OSError):  # a log on a full disk is no reason to fail
+            click.echo(text, err=True)

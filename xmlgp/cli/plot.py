@@ -1,13 +1,12 @@
 """`xmlgp plot`: draw what a training left behind, and how well probabilities are calibrated."""
 
-import sys
-
 import click
 
 from xmlgp.cli.options import cache_option, note, quiet_option
 from xmlgp.cli.probabilities import check_probabilities, what_is_listed
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.experiments.figures import draw_bounds, draw_reliability
 from xmlgp.metrics.calibration import log_loss, reliability_curve
@@ -99,7 +98,8 @@ def reliability(scores, data, out, cache, quiet):
 def _draw(draw, lines, out):
     """Draw into a file and print its name, or to standard output."""
     if out == "-":
-        draw(lines, sys.stdout.buffer)
+        with open_output(out) as stream:
+            draw(lines, stream)
     else:
         draw(lines, out)
         click.echo(out)

@@ -8,7 +8,7 @@ import stat
 import sys
 import zlib
 
-from xmlgp.durable import replacing
+from xmlgp.durable import naming, replacing
 from xmlgp.errors import XmlgpError
 
 __all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "describe_damage", "open_input", "open_output"]
@@ -86,7 +86,7 @@ def open_output(path):
         yield stream
         stream.flush()
     elif os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
+        with naming(path), open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
             yield output
     else:
         with replacing(os.path.realpath(path), path) as stream, _compressed_if_named_so(stream, path) as output:
