@@ -198,7 +198,8 @@ class _Steadily:
 
 def _ndcg(parameters, coordinates, labels, settings):
     """Return nDCG@5 of some points, in percent."""
-    with one_blas_thread():
+    # As in training, of which the parameters need not come that a checkpoint has for the best.
+    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         predictive = MLGPF(settings).predictive(parameters, coordinates.feature_count)
 
         def blocks():
