@@ -182,6 +182,10 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
     checkpoints, written = None, {}
     # Before there is anything to go on from, a failure leaves nothing.
     kept = bool(unfinished and (unfinished.steps or unfinished.preprocess))
+    dropped = None if unfinished else _readable(path)
+    if dropped:
+        # The first checkpoint takes its place, and then nothing names what it kept.
+        remove([file, *_unnamed(path, dropped.preprocess.values())], ())
     try:
         if unfinished and unfinished.preprocess:
             entries = unfinished.preprocess
@@ -216,10 +220,21 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every):
         # An interruption leaves what a checkpoint tells of.
         useless = isinstance(error, Exception) or not every
         if useless and not (kept or (checkpoints and checkpoints.kept)):
-            remove([file, *(path / entry["file"] for entry in written.values())], ())
+            remove([file, *_unnamed(path, written.values())], ())
         raise
     remove([file], ())
     return folder
+
+
+def _unnamed(path, entries):
+    """Return the files of those arrays that are not of the model in a folder, which may be written already."""
+    try:
+        named = {entry["file"] for entry in ModelFolder(path).entries("").values()}
+    except ModelFolderError:
+        named = set()
+    except OSError:  # nobody knows
+        return []
+    return [path / entry["file"] for entry in entries if entry["file"] not in named]
 
 
 def _to_go_on_with(path, data, settings, resume):
