@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
+from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.settings import Settings
 
@@ -269,3 +270,61 @@ def test_fingerprint_tells_data_sets_apart():
     ]
     prints = {fingerprint(Dataset(sp.csr_array(x), sp.csr_array(y))) for x, y in others}
     assert len(prints | {fingerprint(dataset)}) == len(others) + 1
+
+
+def test_a_model_that_another_takes_the_place_of_is_read_anew(tmp_path):
+    write(tmp_path)
+    opened = []
+
+    def use(folder):
+        opened.append(folder)
+        first = folder.array("parameters.scalar")
+        if len(opened) < 3:
+            write(tmp_path, ARRAYS | {"parameters.scalar": np.array(float(len(opened)))})
+        # Both of one model, though the first could still be read when it had gone.
+        return first, folder.array("parameters.matrix"), folder.array("parameters.scalar")
+
+    first, matrix, again = ModelFolder.read(tmp_path, use)
+    assert len(opened) == 3
+    same(matrix, ARRAYS["parameters.matrix"])
+    assert first == again == 2
+
+
+def test_what_is_wrong_with_a_model_that_stays_is_told(tmp_path):
+    folder, used = write(tmp_path), []
+    (tmp_path / folder.entries("")["parameters.matrix"]["file"]).unlink()
+
+    def use(folder):
+        used.append(folder)
+        return folder.array("parameters.matrix")
+
+    with pytest.raises(ModelFolderError, match="the array parameters.matrix is missing$"):
+        ModelFolder.read(tmp_path, use)
+    assert len(used) == 1
+    with pytest.raises(ModelFolderError, match="there is no model here"):
+        ModelFolder.read(tmp_path / "missing", use)
+
+
+REPLACING = """if True:
+    import sys
+    from xmlgp.models.folder import ModelFolder
+    folder = ModelFolder(sys.argv[1])
+    facts = {name: folder.description[name] for name in ("data", "history")} | {"arrays": folder.arrays("")}
+    print("ready", flush=True)
+    for _ in range(int(sys.argv[2])):
+        ModelFolder.write(sys.argv[1], settings=folder.settings, stage="trained", **facts)
+"""
+
+
+def test_a_model_can_be_read_while_it_is_replaced_again_and_again(tmp_path):
+    write(tmp_path)
+    command = [sys.executable, "-c", REPLACING, str(tmp_path), "100"]
+    read = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        while process.poll() is None:
+            found = ModelFolder.read(tmp_path, lambda folder: folder.arrays("parameters."))
+            same(found["matrix"], ARRAYS["parameters.matrix"])
+            read += 1
+    assert process.returncode == 0
+    assert read > 5

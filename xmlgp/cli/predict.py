@@ -65,7 +65,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       zcat new.txt.gz | xmlgp predict models/bibtex - --output probability --with-std | head
     """
-    predictor = Predictor.open(ModelFolder(model))
+    predictor = ModelFolder.read(model, Predictor.open)
     header, blocks = read_blocks(locate(data, "test"))
     if header.K not in (0, predictor.label_count):
         note(f"{data} has {header.K} labels, but the model was trained on {predictor.label_count}", quiet)

@@ -2,7 +2,8 @@
 
 `model.json` describes the model and names the file of each array; it is replaced as the last act of every
 write, so a reader sees the earlier model or the new one, never a mixture. Array files are never changed once
-written. The format is described for other readers in docs/model-folder.md.
+written, but removed when another model takes the place of theirs, which `ModelFolder.read` sees to. The format is
+described for other readers in docs/model-folder.md.
 """
 
 import hashlib
@@ -81,6 +82,31 @@ class ModelFolder:
             self.settings = Settings.from_mapping(self.description["settings"], self.path / DESCRIPTION)
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
+
+    @classmethod
+    def read(cls, path, use):
+        """Return what `use` makes of the model, all of one model: anew where another takes its place meanwhile.
+
+        Parameters
+        ----------
+        path : path
+        use : callable
+            Takes the `ModelFolder`, and reads what it needs of its arrays.
+
+        Raises
+        ------
+        ModelFolderError
+            As `use` does, of a model that is still there.
+        """
+        folder = cls(path)
+        while True:
+            try:
+                return use(folder)
+            except ModelFolderError:
+                # Files of arrays have names of their own for every write.
+                before, folder = folder, cls(path)
+                if folder.description == before.description:
+                    raise
 
     @staticmethod
     def exists(path):
