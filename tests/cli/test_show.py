@@ -1,13 +1,19 @@
 """`xmlgp show`: what it tells of a model at each stage."""
 
 import json
+import os
+import re
 
 import pytest
 
 from tests.cli.command import SMALL, run, said
 from xmlgp import __version__
 from xmlgp.models.folder import ModelFolder
+from xmlgp.models.lock import alone_in
 from xmlgp.settings import fields
+from xmlgp.signals import Interrupted
+from xmlgp.threads import core_count
+from xmlgp.training.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -57,6 +63,83 @@ def test_a_model_without_arrays_is_shown_all_the_same(tmp_path):
     result = run("show", "model")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == "arrays"
+
+
+#: Trained for two steps, and then interrupted.
+INTERRUPTED = ["train", "data", "model", *SMALL, "--validation", "0"]
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Return a function that trains until the second step."""
+
+    def call():
+        def offer(self, state, epoch_ended=False):
+            if state().facts["step"] == 2:
+                self.write(state())
+                raise Interrupted(15)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoints, "offer", offer)
+            assert run(*INTERRUPTED).exit_code == 128 + 15
+
+    return call
+
+
+HINT = "interrupted after 2 of 6 steps on all points; `xmlgp train DATA model --resume` goes on with it"
+
+
+def test_where_nothing_but_an_interrupted_training_is(place, interrupt):
+    interrupt()
+    told = f"model: there is no model here yet (no model.json), but a training that was {HINT}"
+    assert said(run("show", "model")) == said(run("show", "model", "--json")) == told
+    # And what it says to do can be done.
+    assert run("train", "data", "model", "--resume").exit_code == 0
+    assert "begun" not in run("show", "model").stdout
+
+
+def test_where_an_interrupted_training_is_beside_a_model(place, interrupt):
+    run("train", "data", "model", "--recipe", "s-SMALL")
+    lines, description = (run("show", "model", *options).stdout for options in ([], ["--json"]))
+    interrupt()
+    result = run("show", "model")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert set(result.stdout.splitlines()) - set(lines.splitlines()) == {f"begun     a training that was {HINT}"}
+    found = json.loads(run("show", "model", "--json").stdout)
+    unfinished = found.pop("unfinished")
+    assert found == json.loads(description)
+    assert unfinished.pop("seconds") > 0
+    settings = unfinished.pop("settings")
+    assert (settings["factors"], settings["epochs"], settings["validation"]) == (3, 2, 0)
+    expected = {"writer": None, "step": 2, "steps": 6, "where": "after 2 of 6 steps on all points"}
+    assert unfinished == expected | {"cores": core_count(), "data": found["data"]}
+
+
+def test_where_training_goes_on(place, interrupt):
+    interrupt()
+    with alone_in("model"):
+        told = said(run("show", "model"))
+        assert re.search(
+            rf"but a training by process {os.getpid()} on [^ ]+, which was after 2 of 6 steps on all", told
+        )
+    assert HINT in said(run("show", "model"))
+
+
+def test_where_a_checkpoint_is_damaged(place, interrupt):
+    interrupt()
+    (place / "model" / "checkpoint.npz").write_text("")
+    damage = "model/checkpoint.npz: the checkpoint is damaged; --no-resume begins anew without it"
+    assert said(run("show", "model")).endswith(f"but what cannot be gone on with: {damage}")
+    run(*INTERRUPTED, "--no-resume")
+    (place / "model" / "checkpoint.npz").write_text("")
+    assert f"begun     what cannot be gone on with: {damage}\n" in run("show", "model").stdout
+    assert json.loads(run("show", "model", "--json").stdout)["unfinished"] == {"damage": damage}
+
+
+def test_a_name_that_shells_split_is_quoted(place, interrupt):
+    interrupt()
+    (place / "model").rename("a model")
+    assert "`xmlgp train DATA 'a model' --resume` goes on" in said(run("show", "a model"))
 
 
 def test_what_is_no_model(tmp_path):

@@ -1,10 +1,14 @@
 """`xmlgp show`: tell what a model folder holds."""
 
 import json
+import shlex
 
 import click
 
+from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder
+from xmlgp.models.lock import writer_in
+from xmlgp.models.unfinished import Unfinished
 
 __all__ = ["show"]
 
@@ -17,13 +21,24 @@ __all__ = ["show"]
 def show(model, as_json):
     """Tell what the folder MODEL holds: its stage, data, settings, arrays and training.
 
+    Of a training that goes on there, or was interrupted, it tells how far it had come at its last checkpoint.
+
     \b
     Example:
       xmlgp show models/bibtex
     """
-    folder = ModelFolder(model)
+    unfinished, damage = _unfinished(model)
+    try:
+        folder = ModelFolder(model)
+    except ModelFolderError:
+        if ModelFolder.exists(model) or not (unfinished or damage):
+            raise
+        begun = _begun(model, unfinished, damage)
+        raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {begun}") from None
     description = folder.description
     if as_json:
+        if unfinished or damage:
+            description = description | {"unfinished": _facts(model, unfinished, damage)}
         click.echo(json.dumps(description, indent=1, ensure_ascii=False))
         return
     data, history = description["data"], description.get("history")
@@ -33,12 +48,41 @@ def show(model, as_json):
         last = history[-1]
         epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
         click.echo(f"training  {epochs}, {last['seconds']:.1f} s, bound {last['bound']:.6g}")
+    if unfinished or damage:
+        click.echo(f"begun     {_begun(model, unfinished, damage)}")
     rows = [(name, "-" if value is None else str(value)) for name, value in description["settings"].items()]
     _table("settings", rows)
     shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]
     _table(
         "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
     )
+
+
+def _unfinished(model):
+    """Return the training that is not finished, or None, and why it cannot be read, or None."""
+    try:
+        return Unfinished.read(model), None
+    except (ModelFolderError, OSError) as error:
+        return None, str(error)
+
+
+def _begun(model, unfinished, damage):
+    """Return what there is to say of a training that is not finished."""
+    if damage:
+        return f"what cannot be gone on with: {damage}"
+    writer = writer_in(model)
+    if writer:
+        return f"a training by {writer}, which was {unfinished.where} when it last wrote a checkpoint"
+    command = shlex.join(["xmlgp", "train", "DATA", model, "--resume"])
+    return f"a training that was interrupted {unfinished.where}; `{command}` goes on with it"
+
+
+def _facts(model, unfinished, damage):
+    """Return the same for programs."""
+    if damage:
+        return {"damage": damage}
+    facts = {name: getattr(unfinished, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
+    return {"writer": writer_in(model)} | facts | {"settings": unfinished.settings.mapping()}
 
 
 def _table(title, rows):
