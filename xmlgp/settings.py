@@ -20,6 +20,9 @@ NODES_LIMIT = 100
 #: Seeds of scikit-learn, which k-means and the randomised SVD come from, have 32 bits.
 SEED_LIMIT = 2**32 - 1
 
+#: A list of epochs fits into memory.
+EPOCHS_LIMIT = 10**6
+
 #: Any other integer counts something; a greater one is a slip and overflows somewhere.
 COUNT_LIMIT = 10**9
 
@@ -127,6 +130,7 @@ class Settings:
         None,
         "Passes over the data, at most; when not given as many as make 800 steps, and from 5 to 60.",
         minimum=1,
+        maximum=EPOCHS_LIMIT,
         optional=True,
     )
     validation: float = _setting(

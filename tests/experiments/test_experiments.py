@@ -2,13 +2,18 @@
 
 import json
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.problems import small_dataset
 from xmlgp.cli import main as command
 from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments import cells as module
 from xmlgp.experiments.catalogue import FIGURES, load_experiment
@@ -169,3 +174,33 @@ def test_plot_draws_the_bound_of_models(data, tmp_path, monkeypatch):
     wrong = CliRunner().invoke(command, ["plot", "bound", "nowhere"])
     assert wrong.exit_code == 1
     assert "there is no model here" in wrong.stderr
+
+
+def test_who_interrupts_does_not_wait_for_cells_under_way(tmp_path):
+    write_dataset(tmp_path / "train.txt", small_dataset())
+    write_dataset(tmp_path / "test.txt", small_dataset())
+    # It would take an hour.
+    program = f"""if True:
+        from pathlib import Path
+        from xmlgp.experiments.cells import Cell, finish_cells
+        from xmlgp.settings import Settings
+        from xmlgp.signals import Interrupted, answered
+
+        here = Path({str(tmp_path)!r})
+        if __name__ == "__main__":
+            with answered():
+                try:
+                    finish_cells([Cell("toy", here, (0.55, 1.5), Settings(epochs=10**6))], here / "results")
+                except Interrupted as error:
+                    raise SystemExit(error.status)
+    """
+    (tmp_path / "program.py").write_text(program)
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")]) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None and len(started := children.read_text().split()) < 2:
+            time.sleep(0.05)  # one is multiprocessing's own
+        time.sleep(1)
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    assert not any(Path(f"/proc/{child}/exe").exists() for child in started)
+    assert not list((tmp_path / "results" / "cells").iterdir())

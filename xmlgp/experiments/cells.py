@@ -10,7 +10,7 @@ import json
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import numpy as np
@@ -129,9 +129,13 @@ def finish_cells(cells, results, progress=silent):
                 for done in as_completed(running):
                     done.result()
                     bar.update(last=running[done].name.partition("-")[0])
-            except BaseException:
+            except BaseException as error:
                 # On a full disk the others would be trained in vain; those under way are kept if they can be.
                 pool.shutdown(wait=False, cancel_futures=True)
+                if not isinstance(error, Exception):
+                    # Who interrupts does not want to wait for them.
+                    for child in active_children():
+                        child.terminate()
                 raise
     finally:
         for name, value in saved.items():
