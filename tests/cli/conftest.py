@@ -1,4 +1,6 @@
-"""A folder to work in, with data, a catalogue and a cache of its own."""
+"""A folder to work in, with data, a catalogue and a cache of its own; and disks of any size."""
+
+import subprocess
 
 import pytest
 
@@ -18,3 +20,25 @@ def place(tmp_path, monkeypatch):
     write_dataset("data/train.txt", small_dataset())
     write_dataset("data/test.txt", small_dataset(seed=7).rows(slice(0, 9)))
     return tmp_path
+
+
+@pytest.fixture
+def mounted():
+    """Return a function that mounts a file system in memory in place of a folder, with options of tmpfs, for root."""
+    places = set()
+
+    def mount(place, options):
+        """Mount it, or, with `remount` among the options, change it."""
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+        try:
+            failure = subprocess.run(command, capture_output=True, check=False, timeout=10).stderr
+        except OSError as error:
+            failure = error
+        if failure:
+            pytest.skip(f"no file system can be mounted here: {failure}")
+        places.add(place)
+
+    yield mount
+    for place in places:
+        # Models in it may still be mapped into memory.
+        subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=10)

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run, said
+from tests.cli.disk import everything
 from tests.data.loopback import CERTIFICATE, Loopback, breaks_off, drips, endless, raw, redirect, stalls, status, whole
 from tests.data.test_archives import PAGE, zipped
 from tests.data.test_fetch import TEST, TRAIN
@@ -81,16 +82,6 @@ def files(server):
 
 def archive(server):
     return {"archive": f"{server.url}/a.zip", "members": {"train": "Set/train", "test": "Set/test"}}
-
-
-def everything(folder):
-    """What is in a folder: every file with its content and time, every link, every folder."""
-    found = {}
-    for path in folder.rglob("*"):
-        facts = path.lstat()
-        content = path.read_bytes() if stat.S_ISREG(facts.st_mode) else None
-        found[str(path.relative_to(folder))] = (stat.S_IFMT(facts.st_mode), content, content and facts.st_mtime_ns)
-    return found
 
 
 def be_patient(monkeypatch, patience):
@@ -569,41 +560,30 @@ def test_a_disk_that_fails_at_any_moment(server, here, monkeypatch, code, senten
 
 
 @pytest.fixture
-def mounted(here):
-    """Return a function that mounts a file system in memory at `here`/small-disk, for root alone."""
-    place = here / "small-disk"
-    mounted = []
+def small_disk(here, mounted):
+    """Return a function that mounts a file system in memory at `here`/small-disk."""
 
     def mount(options):
-        place.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
-        try:
-            failure = subprocess.run(command, capture_output=True, check=False, timeout=10).stderr
-        except OSError as error:
-            failure = error
-        if failure:
-            pytest.skip(f"no file system can be mounted here: {failure}")
-        mounted.append(place)
-        return place
+        (here / "small-disk").mkdir()
+        mounted(here / "small-disk", options)
+        return here / "small-disk"
 
-    yield mount
-    for place in mounted:
-        subprocess.run(["umount", str(place)], check=True, timeout=10)
+    return mount
 
 
 @pytest.mark.parametrize("content", [bytes(1_500_000), gzip.compress(os.urandom(10**4) * 150)], ids=["plain", "packed"])
-def test_a_disk_that_is_full(server, here, mounted, content):
+def test_a_disk_that_is_full(server, here, small_disk, content):
     server.answers["/train.txt"] = [whole(content, ETag='"v1"')]
     catalogue(here, files(server))
-    place = mounted("size=1m")
+    place = small_disk("size=1m")
     (place / "data").mkdir()
     assert said(run("fetch", "small", "--into", "small-disk/data")) == "no space left on the disk of small-disk/data"
     assert everything(here) == dict.fromkeys(("small-disk", "small-disk/data"), (stat.S_IFDIR, None, None))
 
 
-def test_a_disk_that_cannot_be_written(server, here, mounted):
+def test_a_disk_that_cannot_be_written(server, here, small_disk):
     catalogue(here, files(server))
-    mounted("ro")
+    small_disk("ro")
     assert said(run("fetch", "small", "--into", "small-disk/data")).endswith(": Read-only file system")
     assert sorted(everything(here)) == ["small-disk"]
 

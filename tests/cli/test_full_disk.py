@@ -1,0 +1,469 @@
+"""Every command that writes, on disks that are full, read-only or over a quota: one sentence, and nothing lost."""
+
+import contextlib
+import errno
+import itertools
+import json
+import math
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.command import CATALOGUE, run
+from tests.cli.disk import everything, failing_disk
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.durable import LEFTOVER
+from xmlgp.models.folder import ModelFolder
+from xmlgp.models.unfinished import CHECKPOINT, Unfinished
+from xmlgp.signals import Interrupted
+from xmlgp.training.checkpoints import Checkpoints
+
+CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
+
+#: On a disk that fails so from some moment on nothing can be removed either.
+UNCHANGING = (errno.EROFS, errno.EACCES, errno.EIO)
+
+EXPERIMENTS = """
+experiments:
+  rows: {title: A table, paper: S, kind: restarts, methods: [s-SMALL], datasets: [known], restarts: 3}
+  drawn: {title: A figure, paper: S, kind: bound, methods: [s-SMALL], datasets: [known]}
+"""
+
+SIZES = ["-P", "2", "-M", "4", "--no-ard", "--no-label-weights", "--regression-points", "0", "--validation", "0"]
+TRAIN = ["train", "data", "disk/model", *SIZES, "--no-cache", "--checkpoint-every", "1e-9", "--epochs", "1"]
+STEPS = {steps: ["--batch-size", str(40 // steps)] for steps in (1, 2)}
+PREPROCESS = ["preprocess", "data", "disk/model", "--no-cache", "-M"]
+PREDICT = ["predict", "model", "data", "--output", "probability", "-k", "all"]
+REPRODUCE = ["reproduce", "--data", "sets", "--results", "disk/results", "-q"]
+
+#: What of a model folder users know; everything else in it is an affair of its own.
+MODEL = r"disk/model(/arrays|/checkpoint\.npz|/model\.json)?"
+
+RESULTS = r"disk/results(/cells(/known-[0-9a-f]{16}\.json)?|/(rows|drawn)\.(json|md|png|pdf))?"
+
+NOTES = re.compile(r"disk/model: (goes on after .*|a checkpoint after .* is kept, --resume goes on from it)")
+
+
+@pytest.fixture
+def disk(place, monkeypatch):
+    """The folder on the disk that fails; everything else is on others."""
+    # Threads would wait for each other longer than they work.
+    for user in ("threads", "cli.train", "models.unfinished"):
+        monkeypatch.setattr(f"xmlgp.{user}.core_count", lambda: 1)
+    # Checkpoints after every step, whatever the time.
+    monkeypatch.setattr("xmlgp.training.checkpoints.PATIENCE", 0)
+    # Else figures in PDF have the time in them.
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    monkeypatch.setattr(
+        "xmlgp.experiments.cells.ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1)
+    )
+    (place / "catalogue.yaml").write_text(CATALOGUE + EXPERIMENTS)
+    shutil.copytree(place / "data", place / "sets" / "known")
+    (place / "disk").mkdir()
+    return place / "disk"
+
+
+@pytest.fixture
+def model(disk):
+    """A trained model elsewhere, and scores of it."""
+    done(["train", "data", "model", *SIZES, "--epochs", "2"])
+    done([*PREDICT, "-o", "scores"])
+
+
+def done(command):
+    """Run a command that gets through; return what it prints."""
+    result = run(*command)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def told(result, code, known):
+    """Make sure that a command fails in one sentence that names what the user knows; return the notes before it."""
+    assert (result.exit_code, result.stdout) == (1, ""), result.output
+    *notes, sentence = result.stderr.splitlines()
+    if code == errno.ENOSPC:
+        pattern = f"Error: no space left on the disk of ({known})"
+    else:
+        pattern = f"Error: ({known}): {os.strerror(code)}"
+    assert re.fullmatch(pattern, sentence), sentence
+    return notes
+
+
+def moments(operations, every, lasting):
+    """The numbers of operations to fail: all, or of writes in a row the first and the last, or of any the first."""
+    names = ["", *operations, ""]
+    if lasting:
+        return [i for i in range(1, len(names) - 1) if names[i] not in (names[i - 1], "os.remove")]
+    return [i for i in range(1, len(names) - 1) if every or set(names[i - 1 : i + 2]) != {"write"}]
+
+
+def disturbed(disk, monkeypatch, command, lasting=False, every=False):
+    """Run a command as often as it has operations, each time from the same folder on, with another one that fails.
+
+    Yields what was in the folder, the result, the disk and the error's code, each time.
+    """
+    before = disk.with_name("before")
+    shutil.copytree(disk, before)
+    with failing_disk(monkeypatch, disk, math.inf, None) as trial:
+        done(command)
+    numbers = moments(trial.done, every, lasting)
+    assert len(numbers) >= 5
+    for number, code in zip(numbers, itertools.cycle(CODES), strict=False):
+        shutil.rmtree(disk)
+        shutil.copytree(before, disk)
+        earlier = everything(disk)
+        with failing_disk(monkeypatch, disk, number, code, lasting) as trial:
+            result = run(*command)
+        assert trial.failed or lasting
+        yield earlier, result, trial, code
+
+
+def model_in(path):
+    """What a model is, but for times and the names of its files; and what else is in its folder."""
+    folder = ModelFolder(path)
+    facts = {name: value for name, value in folder.description.items() if name != "arrays"}
+    facts["history"] = [dict(epoch, seconds=0) for epoch in facts.get("history", [])]
+    files = {str(file.relative_to(path)) for file in Path(path).rglob("*") if not file.is_dir()}
+    others = files - {"model.json", *(entry["file"] for entry in folder.entries("").values())}
+    return (facts, {name: np.array(array).tobytes() for name, array in folder.arrays("").items()}), others
+
+
+def entries(where):
+    """The arrays that a model names, or a checkpoint if there is one."""
+    if where is None:
+        return []
+    return (where.entries("") if isinstance(where, ModelFolder) else where.preprocess).values()
+
+
+def prepare(start, monkeypatch):
+    """Put there what a command finds."""
+    if start == "preprocessed":
+        done([*PREPROCESS, "4"])
+    elif start != "nothing":
+        done([*TRAIN, "--seed", "4"])
+    if start in ("interrupted", "another interrupted"):
+
+        def stopping(self, state, epoch_ended=False):
+            self.write(state())
+            raise Interrupted(2)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Checkpoints, "offer", stopping)
+            seed = ["--seed", "3"] if start == "another interrupted" else []
+            assert run(*TRAIN, *STEPS[2], *seed).exit_code == 130
+
+
+@pytest.mark.parametrize(
+    ("start", "lasting"),
+    [
+        ("nothing", False),
+        ("trained", False),
+        ("trained", True),
+        ("preprocessed", False),
+        ("interrupted", False),
+        ("interrupted", True),
+        ("another interrupted", False),
+    ],
+)
+def test_training_at_every_moment(disk, monkeypatch, start, lasting):
+    command = [*TRAIN, *STEPS[2 if start == "interrupted" else 1]]
+    done(command)
+    expected, _ = model_in("disk/model")
+    shutil.rmtree("disk/model")
+    prepare(start, monkeypatch)
+    kept = 0
+    for earlier, result, trial, code in disturbed(disk, monkeypatch, command, lasting, every=start == "nothing"):
+        if result.exit_code == 0:
+            found, others = model_in("disk/model")
+            assert found == expected, trial.done
+            assert not others or "os.remove" in trial.failed, trial.done
+            done([*command, "--no-resume"])
+        else:
+            notes = told(result, code, MODEL)
+            left = Unfinished.read("disk/model")
+            assert all(map(NOTES.fullmatch, notes))
+            assert sum("is kept" in note for note in notes) == bool(left and left.steps)
+            after = everything(disk)
+            # A checkpoint of another training is dropped, with what was its own.
+            described = {f"model/{entry['file']}" for entry in entries(left)}
+            expect = {name for name in earlier if not name.startswith("model/arrays/")}
+            expect |= {"model", "model/arrays", f"model/{CHECKPOINT}"} if left else set()
+            if ModelFolder.exists("disk/model"):
+                mine = {f"model/{entry['file']}" for entry in entries(ModelFolder("disk/model"))} | {"model/model.json"}
+                assert all(after[name] == earlier[name] for name in mine), trial.done
+                described |= mine
+            if not (lasting and code in UNCHANGING):
+                assert after.keys() <= expect | described, trial.done
+            kept += bool(left and left.steps)
+            done(command if start == "another interrupted" else [*command, "--resume"])
+        assert model_in("disk/model") == (expected, set()), trial.done
+    assert kept
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize("start", ["nothing", "trained"])
+def test_preprocessing_at_every_moment(disk, monkeypatch, start, lasting):
+    done([*PREPROCESS, "5"])
+    expected, _ = model_in("disk/model")
+    shutil.rmtree("disk/model")
+    prepare(start, monkeypatch)
+    for earlier, result, trial, code in disturbed(disk, monkeypatch, [*PREPROCESS, "5"], lasting, every=True):
+        if result.exit_code == 0:
+            found, others = model_in("disk/model")
+            assert found == expected, trial.done
+            assert not others or "os.remove" in trial.failed, trial.done
+        else:
+            assert told(result, code, MODEL) == []
+            after = everything(disk)
+            assert earlier.items() <= after.items(), trial.done
+            assert after.keys() == earlier.keys() or (lasting and code in UNCHANGING), trial.done
+        done([*PREPROCESS, "5"])
+        assert model_in("disk/model") == (expected, set()), trial.done
+
+
+FILES = {
+    "some.scores": PREDICT,
+    "some.scores.gz": PREDICT,
+    "bound.png": ["plot", "bound", "model"],
+    "bound.pdf": ["plot", "bound", "model"],
+    "reliability.png": ["plot", "reliability", "scores", "data"],
+}
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize(
+    ("name", "lasting"),
+    [
+        ("some.scores", False),
+        ("some.scores", True),
+        ("some.scores.gz", False),
+        ("bound.png", False),
+        ("bound.pdf", False),
+    ],
+)
+def test_a_file_at_every_moment(disk, monkeypatch, name, lasting):
+    command = [*FILES[name], "-o", f"disk/{name}"]
+    done(command)
+    expected = (disk / name).read_bytes()
+    (disk / name).write_bytes(b"earlier")
+    for earlier, result, trial, code in disturbed(disk, monkeypatch, command, lasting):
+        if result.exit_code == 0:
+            # The name was there before it was made sure of.
+            assert trial.failed == ["fsync"]
+        else:
+            assert told(result, code, f"disk/{name}") == []
+            after = everything(disk)
+            assert earlier.items() <= after.items(), trial.done
+            if lasting and code in UNCHANGING:
+                assert all(map(LEFTOVER.fullmatch, after.keys() - earlier.keys()))
+            else:
+                assert after.keys() == earlier.keys(), trial.done
+            done(command)
+        assert (disk / name).read_bytes() == expected
+
+
+@pytest.mark.parametrize(("start", "lasting"), [("nothing", False), ("earlier", True)])
+def test_reproducing_at_every_moment(disk, monkeypatch, start, lasting):
+    # Drawing takes longer than all the rest, and is over before anything is written.
+    monkeypatch.setattr("xmlgp.experiments.figures._drawn", lambda figure, suffix: 10**4 * suffix.encode())
+    command = [*REPRODUCE, "drawn"]
+    done(command)
+    figures = {f"results/drawn.{suffix}": (disk / f"results/drawn.{suffix}").read_bytes() for suffix in ("png", "pdf")}
+    shutil.rmtree(disk / "results")
+    if start == "earlier":
+        done([*REPRODUCE, "drawn", "--epochs-scale", "2"])
+    for earlier, result, trial, code in disturbed(disk, monkeypatch, command, lasting):
+        after = everything(disk)
+        strange = {name for name in after if not re.fullmatch(RESULTS, f"disk/{name}")}
+        if result.exit_code == 1:
+            assert told(result, code, RESULTS) == []
+            if lasting and code in UNCHANGING:
+                strange = {name for name in strange if not LEFTOVER.fullmatch(Path(name).name)}
+            assert strange == set(), trial.done
+            # Every file is the earlier or the new one, and whole.
+            for name in after.keys() & figures.keys():
+                assert after[name] == earlier.get(name) or after[name][1] == figures[name], trial.done
+            finished = {name for name in after if name.startswith("results/cells/known")}
+            assert finished >= {name for name in earlier if name.startswith("results/cells/known")}
+            assert "a figure" in done(command).lower()
+            again = everything(disk)
+            assert all(again[name] == after[name] for name in finished), "what is finished is not run again"
+        assert {name: (disk / name).read_bytes() for name in figures} == figures
+        for file in (disk / "results").rglob("*.json"):
+            json.loads(file.read_text())
+
+
+def test_no_more_is_trained_where_no_result_can_be_kept(disk, monkeypatch):
+    begun, shut = [], threading.Event()
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, workers, mp_context):
+            super().__init__(1)
+
+        def shutdown(self, *arguments, **options):
+            super().shutdown(*arguments, **options)
+            shut.set()
+
+    def full(cell, results):
+        begun.append(cell)
+        if len(begun) == 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(results / "cells" / cell.name))
+        # Taken up by the free worker before the failure of the first one is known.
+        shut.wait(5)
+
+    monkeypatch.setattr("xmlgp.experiments.cells.ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("xmlgp.experiments.cells.run_cell", full)
+    told(run(*REPRODUCE, "rows"), errno.ENOSPC, RESULTS)
+    assert len(begun) < 3
+
+
+@pytest.mark.usefixtures("model")
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+def test_a_cache_that_cannot_be_written_is_done_without(place, monkeypatch, lasting):
+    command, cache = ["evaluate", "scores", "data", "--json"], place / "cache"
+    expected = done([*command, "--no-cache"])
+    shutil.rmtree(cache, ignore_errors=True)
+    for number, code in zip(itertools.count(1), itertools.cycle(CODES), strict=False):
+        with failing_disk(monkeypatch, cache, number, code, lasting) as trial:
+            assert done(command) == expected
+        if not trial.done[number - 1 :]:
+            break
+        # Copies are whole and made by the next command at the latest.
+        if not (lasting and code in UNCHANGING):
+            assert not any(cache.glob("text/.*")), trial.done
+        assert done(command) == expected
+        (copy,) = (entry for entry in (cache / "text").iterdir() if not entry.name.startswith("."))
+        assert len(list(copy.iterdir())) == 6
+        shutil.rmtree(cache)
+    assert {"os.mkdir", "open", "write", "fsync", "os.rename"} <= set(trial.done)
+
+
+#: Commands by what they write, each with the one before it, if it is not any file, and what errors may name.
+COMMANDS = {
+    "train": ([*TRAIN, *STEPS[2], "--resume"], [*TRAIN, "--seed", "4"], MODEL),
+    "preprocess": ([*PREPROCESS, "5"], [*TRAIN, "--seed", "4"], MODEL),
+    "reproduce": ([*REPRODUCE, "drawn"], [*REPRODUCE, "drawn", "--epochs-scale", "2"], RESULTS),
+    **{name: ([*command, "-o", f"disk/{name}"], None, f"disk/{name}") for name, command in FILES.items()},
+}
+
+
+def outcome(disk):
+    """What commands made in the folder, as far as it is the same every time."""
+    if (disk / "model").exists():
+        return model_in("disk/model")
+    return {name: facts[1] for name, facts in everything(disk).items() if not name.endswith(("json", "md"))}
+
+
+@contextlib.contextmanager
+def quota(size):
+    """Let no file be larger: what a quota does, but that the error is another one."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def wide(place, disk):
+    """Data of which an array of a model takes several pages, with a model and scores of them elsewhere."""
+    write_dataset("data/train.txt", small_dataset(D=3000))
+    write_dataset("data/test.txt", small_dataset(N=400, D=3000, seed=7))
+    done(["train", "data", "model", *SIZES, "--epochs", "2"])
+    done([*PREDICT, "-o", "scores"])
+
+
+def put_there(disk, name):
+    """Put there what a command will replace."""
+    _, before, _ = COMMANDS[name]
+    if before:
+        done(before)
+    else:
+        (disk / name).write_bytes(b"earlier")
+
+
+@pytest.mark.usefixtures("wide")
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "full") for name in COMMANDS), *((name, "quota") for name in ("train", "some.scores"))]
+)
+def test_a_disk_that_grows(disk, mounted, name, kind):
+    command, _, known = COMMANDS[name]
+    done(command)
+    expected = outcome(disk)
+    if kind == "full":
+        # Where it is mounted what was there is out of sight.
+        mounted(disk, "size=8m")
+    else:
+        shutil.rmtree(disk)
+        disk.mkdir()
+    put_there(disk, name)
+    earlier, code = everything(disk), errno.ENOSPC if kind == "full" else errno.EFBIG
+    pages = sum(-(-len(facts[1] or b"") // 4096) for facts in earlier.values())
+    failures = 0
+    for size in (2**power for power in range(20)):
+        if kind == "full":
+            mounted(disk, f"remount,size={4 * (pages + size)}k")
+            result = run(*command)
+        else:
+            with quota(200 * size):
+                result = run(*command)
+        if result.exit_code == 0:
+            break
+        failures += 1
+        told(result, code, known)
+        after = everything(disk)
+        if name == "reproduce":
+            assert all(re.fullmatch(RESULTS, f"disk/{path}") for path in after)
+        else:
+            left = Unfinished.read("disk/model") if name == "train" else None
+            kept = {f"model/{CHECKPOINT}", *(f"model/{entry['file']}" for entry in entries(left))} if left else set()
+            assert {path: facts for path, facts in after.items() if path not in kept} == earlier
+    assert failures > 1
+    assert outcome(disk) == expected
+
+
+@pytest.mark.usefixtures("wide")
+def test_a_disk_that_cannot_be_written(disk, mounted, monkeypatch):
+    mounted(disk, "size=8m")
+    for name in COMMANDS:
+        put_there(disk, name)
+    earlier = everything(disk)
+    mounted(disk, "remount,ro")
+    for command, _, known in COMMANDS.values():
+        told(run(*command), errno.EROFS, known)
+    assert told(run("predict", "model", "data", "-o", "disk/new.scores"), errno.EROFS, "disk/new.scores") == []
+    assert told(run("train", "data", "disk/new", *SIZES), errno.EROFS, "disk/new") == []
+    assert everything(disk) == earlier
+    # What need not be written is done.
+    assert done(["show", "disk/model"]).startswith("disk/model: mlgpf, trained")
+    assert done(["predict", "disk/model", "data"]).startswith("400 7\n")
+    monkeypatch.setenv("XMLGP_CACHE_DIR", "disk/cache")
+    assert json.loads(done(["evaluate", "scores", "data", "--json"])).keys() >= {"P@1", "P@3", "P@5"}
+
+
+@pytest.mark.usefixtures("model")
+def test_standard_output_that_is_full():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no device that is full")
+    commands = [["show", "model"], ["evaluate", "scores", "data", "-q"], ["predict", "model", "data", "-q"]]
+    commands += [["plot", "bound", "model", "-o", "-"], ["--help"]]
+
+    def full(command):
+        with open("/dev/full", "wb") as output:
+            line = [sys.executable, "-m", "xmlgp", *command]
+            return subprocess.run(line, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+
+    with ThreadPoolExecutor(2) as pool:
+        for result in pool.map(full, commands):
+            assert (result.returncode, result.stderr) == (1, "Error: no space left on the disk of the output\n")
