@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from xmlgp.signals import Interrupted, answered, held, pending, raise_pending, undivided
+from xmlgp.signals import Interrupted, answered, held, ignore, pending, raise_pending, undivided
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -115,6 +115,36 @@ def test_a_failure_within_the_block_is_told_as_itself():
 
     with pytest.raises(ZeroDivisionError):
         work()
+
+
+def test_what_comes_at_the_end_comes_to_nothing():
+    def work():
+        with answered():
+            try:
+                send(signal.SIGTERM)
+            finally:
+                ignore()
+                for number in ALL:
+                    send(number)
+
+    with pytest.raises(Interrupted) as caught:
+        work()
+    assert caught.value.number == signal.SIGTERM
+    # In the next block they are heard again.
+    with pytest.raises(Interrupted), answered():
+        send(signal.SIGHUP)
+
+
+def test_a_signal_while_the_block_is_left_leaves_nothing_behind(monkeypatch):
+    before, real = [signal.getsignal(number) for number in ALL], signal.signal
+
+    def slow(number, handler):
+        send(number)
+        return real(number, handler)
+
+    with answered():
+        monkeypatch.setattr(signal, "signal", slow)
+    assert [signal.getsignal(number) for number in ALL] == before
 
 
 def test_afterwards_signals_do_what_they_did():

@@ -7,7 +7,7 @@ import contextlib
 import signal
 import threading
 
-__all__ = ["Interrupted", "answered", "held", "pending", "raise_pending", "undivided"]
+__all__ = ["Interrupted", "answered", "held", "ignore", "pending", "raise_pending", "undivided"]
 
 #: Those of the terminal (Ctrl-C, its end) and of whoever shuts down or schedules; Windows lacks the last.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -43,6 +43,8 @@ class _state:
     waiting, impatient = None, False
     #: Whether work puts the first signal off, and how many `undivided` blocks are under way.
     held, undivided = False, 0
+    #: Whether signals come to nothing, for the end has come.
+    deaf = False
 
 
 @contextlib.contextmanager
@@ -55,7 +57,7 @@ def answered():
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
-        _state.waiting, _state.impatient = None, False
+        _state.waiting, _state.impatient, _state.deaf = None, False, False
         for number in ENDING:
             # None: a handler that Python did not set.
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
@@ -63,8 +65,15 @@ def answered():
     try:
         yield
     finally:
+        # One that comes between two of them would leave the others as they are.
+        ignore()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def ignore():
+    """Let signals come to nothing until the end of the `answered` block: what they ask for is under way."""
+    _state.deaf = True
 
 
 @contextlib.contextmanager
@@ -112,6 +121,8 @@ undivided = _Undivided()
 
 
 def _receive(number, frame):
+    if _state.deaf:
+        return
     if _state.undivided or (_state.held and _state.waiting is None):
         _state.impatient = _state.waiting is not None
         _state.waiting = number

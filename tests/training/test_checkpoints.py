@@ -281,6 +281,32 @@ def test_two_signals_while_one_is_written_leave_what_was_there(file, monkeypatch
     assert os.listdir(file.parent) == [file.name]
 
 
+@pytest.mark.filterwarnings("error")
+def test_two_signals_as_a_member_is_begun_are_told_as_themselves(file, monkeypatch, capfd):
+    written(file, {"step": 1})
+    begin = zipfile.ZipFile.open
+
+    def beginning(self, name, *arguments, **options):
+        member = begin(self, name, *arguments, **options)
+        if options:
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGINT)
+        return member
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", beginning)
+
+    def write():
+        with answered(), held():
+            Checkpoints(file, ABOUT, 1e-9).offer(lambda: State({"step": 2}, ARRAYS))
+
+    with pytest.raises(Interrupted) as caught:
+        write()
+    assert caught.value.number == signal.SIGINT
+    assert read_checkpoint(file).facts == {"step": 1}
+    assert os.listdir(file.parent) == [file.name]
+    assert capfd.readouterr() == ("", "")
+
+
 def test_one_signal_while_one_is_written_waits_for_it(file, monkeypatch):
     in_the_midst(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGTERM))
 

@@ -11,7 +11,7 @@ import click
 
 from xmlgp import __version__
 from xmlgp.errors import DataFormatError, XmlgpError
-from xmlgp.signals import Interrupted, answered
+from xmlgp.signals import Interrupted, answered, ignore
 from xmlgp.threads import prefer_wide_kernels
 
 __all__ = ["main"]
@@ -63,9 +63,9 @@ class _Commands(click.Group):
             return super().make_context(*arguments, **options)
 
     def invoke(self, context):
-        with _told():
-            with answered():
-                result = super().invoke(context)
+        # Twice, for a second signal may come before the first is taken note of.
+        with answered(), _told(), _told():
+            result = super().invoke(context)
             # Here and not at exit, where Python would print a full disk as an exception that it ignores.
             if sys.stdout is not None:  # closed
                 sys.stdout.flush()
@@ -82,6 +82,8 @@ def _told():
     except XmlgpError as error:
         raise click.ClickException(str(error)) from error
     except (Interrupted, KeyboardInterrupt) as error:
+        # It ends, and says so once.
+        ignore()
         if not isinstance(error, Interrupted):
             error = Interrupted(signal.SIGINT)
         _abandon_stdout()

@@ -124,6 +124,8 @@ def _read_as_damaged(checkpoint):
         # NumPy warns of headers as Python 2 wrote them, Python of odd escapes in them: ours have neither.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            # Of a file that a signal left open nobody need be told.
+            warnings.simplefilter("ignore", ResourceWarning)
             yield
     except MemoryError:
         raise
@@ -191,7 +193,7 @@ class Checkpoints:
         arrays = {} if state is None else state.arrays
         begun = time.monotonic()
         content = {"about": self._about, "state": None if state is None else state.facts}
-        with replacing(self.path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        with replacing(self.path) as stream, _archive(stream) as archive:
             for name, array in arrays.items():
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     _write_array(member, array)
@@ -241,7 +243,7 @@ def _opened(path):
 
 
 class _Reader(io.BufferedReader):
-    """Reads no more than `most` bytes at a time: with ZipFile a list could be as long as a file that is nothing else."""
+    """Reads no more than `most` bytes at a time: a list of members could be as long as a file that holds nothing."""
 
     most = DIRECTORY_LIMIT
 
@@ -249,6 +251,18 @@ class _Reader(io.BufferedReader):
         if size > self.most:
             raise ValueError(size)
         return super().read(size)
+
+
+@contextlib.contextmanager
+def _archive(stream):
+    archive = zipfile.ZipFile(stream, "w")
+    try:
+        yield archive
+        archive.close()
+    except BaseException:
+        # A member that is not whole would be complained of, in the place of what went wrong.
+        archive.fp = None
+        raise
 
 
 def _write_array(stream, array):
