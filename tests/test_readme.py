@@ -8,12 +8,25 @@ from pathlib import Path
 
 from xmlgp.cli import COMMANDS
 
-README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parent.parent
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_command_is_described():
     for name in COMMANDS:
         assert f"`xmlgp {name} " in README, name
+
+
+def test_what_is_promised_is_shown_by_tests_that_are_there():
+    table = README.partition("## What is promised")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ") and "promise |" not in line]
+    assert len(rows) > 10
+    for row in rows:
+        named = re.findall(r"`(tests/[a-z_/]+\.py)`", row)
+        assert named, row
+        for name in named:
+            assert re.search(r"^def test_", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE), name
 
 
 def test_its_sessions_run_as_printed(tmp_path):
