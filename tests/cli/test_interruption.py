@@ -43,10 +43,10 @@ TRAIN = ["train", "data", "model", *SMALL]
 #: Function, the call of it in which a signal comes, and how far training then is, where it can be gone on with.
 PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.models.build.preprocess", 1, "before its first step"),
-    "the basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "before its first step"),
-    "saving what was preprocessed": ("xmlgp.models.arrays._write", 2, "before its first step"),
-    "the start": ("xmlgp.training.loop.start", 1, "before its first step"),
+    "preprocessing": ("xmlgp.models.build.preprocess", 1, "in preprocessing"),
+    "the basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
+    "saving what was preprocessed": ("xmlgp.models.arrays._write", 2, "in preprocessing"),
+    "the start": ("xmlgp.training.loop.start", 1, "after preprocessing"),
     "the first step": ("xmlgp.training.loop._Ascent._ascend", 1, "after 1 of 12 steps on the points not held out"),
     "the midst of an epoch": (
         "xmlgp.training.loop._Ascent._ascend",

@@ -101,7 +101,37 @@ def test_what_is_trained_is_not_trained_again(interrupt):
 
 
 def test_with_nothing_to_go_on_with_it_begins():
-    assert "model: trained, 3 epochs" in run("train", "data", "model", *SMALL, "--resume").stderr
+    told = run("train", "data", "model", *SMALL, "--resume").stderr.splitlines()
+    assert told[1] == "model: there is nothing to go on with, so training begins"
+    assert told[2].startswith("model: trained, 3 epochs")
+
+
+def test_what_is_dropped_is_told(interrupt):
+    interrupt("model", 7, *SMALL)
+    told = run("train", "data", "model", *SMALL, "--seed", "9").stderr.splitlines()
+    assert told[1] == "model: drops a training that was interrupted after 7 of 15 steps on all points"
+
+
+def test_standard_input_is_needed_again(interrupt):
+    interrupt("model", 7, *SMALL)
+    text = Path("data/train.txt").read_text()
+    assert "goes on after 7" in run("train", "-", "model", "--resume", stdin=text).stderr
+
+
+@pytest.mark.parametrize("rate", [0.001, None])
+def test_another_learning_rate_before_the_first_step(monkeypatch, rate):
+    def interrupted(*arguments):
+        raise Interrupted(15)
+
+    with monkeypatch.context() as context:
+        context.setattr("xmlgp.models.build.fit", interrupted)
+        result = run("train", "data", "model", *SMALL)
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+        143, "interrupted; `xmlgp train data model --resume` goes on after preprocessing",
+    )  # fmt: skip
+    options = [] if rate is None else ["--learning-rate", rate]
+    assert "model: goes on after preprocessing\n" in run("train", "data", "model", "--resume", *options).stderr
+    assert ModelFolder("model").settings.learning_rate == rate
 
 
 def test_settings_that_are_others_than_those_of_what_is_resumed(interrupt):
@@ -135,11 +165,11 @@ def test_another_training_drops_only_what_took_less_than_a_minute(interrupt, sec
         how, going_on = "of other data", "--resume with those data"
     else:
         options = [*SMALL, "--seed", "9"]
-        how, going_on = "with seed 5 in place of 9", "--resume"
+        how, going_on = "with seed 5, now 9,", "--resume"
     result = run("train", "data", "model", *options, "--quiet")
     if seconds < 60:
-        assert result.exit_code == 0
-        assert "goes on" not in result.stderr
+        assert (result.exit_code, result.stderr) == (0, "")
+        assert sorted(os.listdir("model")) == ["arrays", "model.json"]
         return
     assert said(result) == (
         f"model: training {how} was interrupted here after 7 of 15 steps on all points; {going_on} goes on with it, "
@@ -187,7 +217,7 @@ def test_without_checkpoints(monkeypatch):
 
 
 def test_other_numbers_of_cores_are_told(interrupt, monkeypatch):
-    monkeypatch.setattr("xmlgp.cli.train.core_count", lambda: 7)
+    monkeypatch.setattr("xmlgp.models.build.core_count", lambda: 7)
     interrupt("model", 7, *SMALL)
     line = f"model: begun on {core_count()} cores, here are 7: last digits may differ"
     assert line in run("train", "data", "model", "--resume").stderr.splitlines()

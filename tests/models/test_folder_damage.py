@@ -115,7 +115,9 @@ NOT_PLAIN = {
 def test_a_description_that_could_not_be_shown(tmp_path, name):
     write(tmp_path)
     file = tmp_path / "model.json"
-    file.write_text(file.read_text().rstrip().removesuffix("}") + f", {NOT_PLAIN[name]}}}")
+    description = json.loads(file.read_text())
+    description.pop(NOT_PLAIN[name].split('"')[1], None)
+    file.write_text(json.dumps(description).removesuffix("}") + f", {NOT_PLAIN[name]}}}")
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(tmp_path)
 

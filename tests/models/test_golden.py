@@ -117,5 +117,5 @@ def test_a_later_format_is_refused_with_the_version_that_wrote_it(tmp_path):
     (model / "model.json").write_text(json.dumps(later))
     for command in (["show", model], ["predict", model, GOLDEN / "test.txt"]):
         told = said(run(*command))
-        assert f"written in format {FORMAT_VERSION + 1} by xmlgp 99.1; " in told
+        assert f"written in format {FORMAT_VERSION + 1} by 'xmlgp 99.1'; " in told
         assert told.endswith(f"which reads formats 1 to {FORMAT_VERSION}")

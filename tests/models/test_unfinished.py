@@ -136,7 +136,7 @@ def test_what_was_interrupted_while_it_trained(interrupted):
 def test_what_was_interrupted_before_it_trained(interrupted):
     found = Unfinished.read(interrupted(steps=0))
     assert found.settings == SETTINGS
-    assert (found.step, found.steps, found.seconds, found.where) == (0, 0, 0, "before its first step")
+    assert (found.step, found.steps, found.seconds, found.where) == (0, 0, 0, "after preprocessing")
     assert len(found.preprocess) == 3
     assert not found.worth_keeping
 
@@ -145,7 +145,7 @@ def test_what_was_interrupted_before_it_was_preprocessed(tmp_path):
     data = {"N": 40, "D": 25, "K": 7, "fingerprint": fingerprint(small_dataset())}
     Checkpoints(tmp_path / CHECKPOINT, describe_run(data, SETTINGS, {}), 1).write()
     found = Unfinished.read(tmp_path)
-    assert (found.preprocess, found.where) == ({}, "before its first step")
+    assert (found.preprocess, found.where) == ({}, "in preprocessing")
     train_model(small_dataset(), tmp_path, SETTINGS)
     assert ModelFolder(tmp_path).stage == "trained"
     assert not (tmp_path / CHECKPOINT).exists()
@@ -155,9 +155,9 @@ def test_how_another_training_differs(interrupted):
     found = Unfinished.read(interrupted())
     assert found.other(found.data | {"fingerprint": "f" * 64}, SETTINGS) == "of other data"
     for changes, told in [
-        ({"epochs": 4}, "with epochs 3 in place of 4"),
-        ({"learning_rate": 0.5}, "with learning_rate not given in place of 0.5"),
-        ({"epochs": None}, "with epochs 3 in place of not given"),
+        ({"epochs": 4}, "with epochs 3, now 4,"),
+        ({"learning_rate": 0.5}, "with learning_rate left open, now 0.5,"),
+        ({"epochs": None}, "with epochs 3, now left open,"),
     ]:
         assert found.other(found.data, Settings(**SETTINGS.mapping() | changes)) == told
 
@@ -174,9 +174,7 @@ def test_what_took_a_minute_is_worth_keeping(interrupted, parts, worth):
     assert (found.seconds, found.worth_keeping) == (sum(parts), worth)
     other = Settings(**SETTINGS.mapping() | {"factors": 2})
     if worth:
-        with pytest.raises(
-            ModelFolderError, match="training with factors 3 in place of 2 was interrupted here after 2"
-        ):
+        with pytest.raises(ModelFolderError, match="training with factors 3, now 2, was interrupted here after 2"):
             train_model(small_dataset(), path, other)
     else:
         assert train_model(small_dataset(), path, other).settings == other
@@ -331,7 +329,7 @@ def test_without_checkpoints_an_earlier_one_is_gone_on_with_all_the_same(interru
     path, told = interrupted(), []
     before = (path / CHECKPOINT).read_bytes()
     with pytest.raises(KeyboardInterrupt):
-        train_model(small_dataset(), path, SETTINGS, every=0, going_on=interrupt)
+        train_model(small_dataset(), path, SETTINGS, every=0, tell=interrupt)
     assert (path / CHECKPOINT).read_bytes() == before
     folder = train_model(small_dataset(), path, SETTINGS, every=0, progress=steps_told(told))
     assert sum(told) == 6

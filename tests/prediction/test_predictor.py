@@ -337,7 +337,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape
 
 @pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])
 def test_settings_that_want_other_parameters_are_refused(tmp_path, changes):
-    folder = model(tmp_path, kernel="se+linear", ard=True, label_weights=False)
+    folder = model(tmp_path, own=False, kernel="se+linear", ard=True, label_weights=False)
     settings = Settings(**vars(folder.settings) | changes)
     data, arrays = folder.description["data"], folder.arrays("")
     history = folder.description["history"]

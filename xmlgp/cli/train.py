@@ -17,7 +17,6 @@ from xmlgp.progress import terminal_progress
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
 from xmlgp.settings import Settings
 from xmlgp.signals import Interrupted
-from xmlgp.threads import core_count
 
 __all__ = ["train"]
 
@@ -81,18 +80,15 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         if entry is not None and recipe:
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
 
-    def going_on(found):
-        note(f"{model}: goes on {found.where}", quiet)
-        if found.cores != core_count():
-            note(f"{model}: begun on {found.cores} cores, here are {core_count()}: last digits may differ", quiet)
-
-    options = {"resume": resume, "every": 60 * minutes, "rate": chosen.get("learning_rate"), "going_on": going_on}
+    options = {"resume": resume, "every": 60 * minutes, "rate": chosen.get("learning_rate")}
+    options["tell"] = lambda text: note(f"{model}: {text}", quiet)
     try:
         folder = train_model(dataset, model, settings, progress, **options)
     except (Interrupted, KeyboardInterrupt) as error:
         left = _left(model)
         if left and isinstance(error, Interrupted):
             error.advice = f"`{shlex.join(['xmlgp', 'train', data, model])} --resume` goes on {left.where}"
+            error.advice += ", given the same data again" * (data == "-")
         raise
     except (NumericalError, OSError, MemoryError):
         left = _left(model)
@@ -111,10 +107,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     if "parameters.regression.weights" in folder.description["arrays"]:
         note(f"{model}: utilities are pooled with those of regression on all points", quiet)
     if "learning_rate" in last:
-        note(
-            f"{model}: trained with the learning rate {last['learning_rate']:g} at the end",
-            quiet,
-        )
+        note(f"{model}: trained with the learning rate {last['learning_rate']:g} at the end", quiet)
 
 
 def _number(minutes):

@@ -111,6 +111,8 @@ def _load(entry, text_digest, header):
         # NumPy warns of headers as Python 2 wrote them, Python of odd escapes in them: ours have neither.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            # Python's own, where a signal comes while a file is opened.
+            warnings.simplefilter("ignore", ResourceWarning)
             dataset = _open(entry, text_digest, header)
     except Exception:
         shutil.rmtree(entry, ignore_errors=True)

@@ -1,5 +1,6 @@
 """From data to a model folder: preprocess it, train it, and keep what need not be done again."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_run
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting
 from xmlgp.progress import silent
+from xmlgp.threads import core_count
 from xmlgp.training.checkpoints import Checkpoints
 from xmlgp.training.fit import fit
 
@@ -129,7 +131,7 @@ def train_model(
     resume=None,
     every=CHECKPOINT_SECONDS,
     rate=None,
-    going_on=lambda unfinished: None,
+    tell=lambda text: None,
 ):
     """Train a model into its folder, at stage "trained", preprocessing first where that was not done.
 
@@ -148,8 +150,8 @@ def train_model(
         Seconds from one checkpoint to the next within an epoch; 0 for no checkpoints at all.
     rate : float, optional
         Learning rate from now on of a training that is gone on with.
-    going_on : callable
-        Told of what is gone on with (`Unfinished`).
+    tell : callable
+        Told in words what is gone on with, or dropped.
 
     Returns
     -------
@@ -170,20 +172,27 @@ def train_model(
         ModelFolder.check_writable(path)
         data = _facts(dataset)
         unfinished = _to_go_on_with(Path(path), data, settings, resume)
-        if unfinished and unfinished.steps:
-            going_on(unfinished)
-            if rate is not None:
+        if unfinished:
+            tell(f"goes on {unfinished.where}")
+            if unfinished.cores != core_count():
+                tell(f"begun on {unfinished.cores} cores, here are {core_count()}: last digits may differ")
+            if rate is not None and unfinished.steps:
                 unfinished.checkpoint.facts["learning_rate"] = rate
-        return _train_alone(dataset, Path(path), settings, progress, data, unfinished, every)
+            elif rate is not None:
+                settings = dataclasses.replace(settings, learning_rate=rate)
+        elif resume:
+            tell("there is nothing to go on with, so training begins")
+        return _train_alone(dataset, Path(path), settings, progress, data, unfinished, every, tell)
 
 
-def _train_alone(dataset, path, settings, progress, data, unfinished, every):
+def _train_alone(dataset, path, settings, progress, data, unfinished, every, tell):
     file = path / CHECKPOINT
     checkpoints, written = None, {}
     # Before there is anything to go on from, a failure leaves nothing.
     kept = bool(unfinished and (unfinished.steps or unfinished.preprocess))
     dropped = None if unfinished else _readable(path)
     if dropped:
+        tell(f"drops a training that was interrupted {dropped.where}")
         # The first checkpoint takes its place, and then nothing names what it kept.
         remove([file, *_unnamed(path, dropped.preprocess.values())], ())
     try:

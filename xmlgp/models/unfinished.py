@@ -129,7 +129,7 @@ class Unfinished:
     def where(self):
         """How far it had come, in words."""
         if not self.steps:
-            return "before its first step"
+            return "after preprocessing" if self.preprocess else "in preprocessing"
         part = "all points" if self.checkpoint.facts.get("plan") else "the points not held out"
         return f"after {self.step} of {self.steps} steps on {part}"
 
@@ -146,7 +146,7 @@ class Unfinished:
             return "of other data"
         for name, value in self.settings.mapping().items():
             if value != getattr(settings, name):
-                return f"with {name} {_said(value)} in place of {_said(getattr(settings, name))}"
+                return f"with {name} {_said(value)}, now {_said(getattr(settings, name))},"
         return None
 
     @property
@@ -160,4 +160,4 @@ def _counts(value, least=1, most=10**18):
 
 
 def _said(value):
-    return "not given" if value is None else value
+    return "left open" if value is None else value
