@@ -51,14 +51,17 @@ MODEL = r"disk/model(/arrays|/checkpoint\.npz|/model\.json)?"
 
 RESULTS = r"disk/results(/cells(/known-[0-9a-f]{16}\.json)?|/(rows|drawn)\.(json|md|png|pdf))?"
 
-NOTES = re.compile(r"disk/model: (goes on after .*|a checkpoint after .* is kept, --resume goes on from it)")
+NOTES = re.compile(
+    r"disk/model: (goes on .*|drops a training .*|there is nothing to go on with, so training begins|"
+    r"a checkpoint after .* is kept, --resume goes on from it)"
+)
 
 
 @pytest.fixture
 def disk(place, monkeypatch):
     """The folder on the disk that fails; everything else is on others."""
     # Threads would wait for each other longer than they work.
-    for user in ("threads", "cli.train", "models.unfinished"):
+    for user in ("threads", "models.build", "models.unfinished"):
         monkeypatch.setattr(f"xmlgp.{user}.core_count", lambda: 1)
     # That what is written reaches the disk matters where the machine fails; here it takes most of the time.
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
