@@ -97,7 +97,32 @@ def test_what_is_trained_is_not_trained_again(interrupt):
         result = run("train", "data", "model", "--resume", *options)
         assert (result.exit_code, result.stderr) == (0, "model: is trained, there is nothing to go on with\n")
     assert Path("model/model.json").read_bytes() == before
-    assert "trained, 2 epochs" in run("train", "data", "model", "--resume", *SMALL, "--epochs", "2").stderr
+
+
+def test_a_trained_model_is_not_replaced_by_resuming(place):
+    run("train", "data", "model", *SMALL)
+    before = Path("model/model.json").read_bytes()
+    told = said(run("train", "data", "model", "--resume", *SMALL, "--epochs", "2"))
+    assert told == "model: this model has epochs 3, not 2; leave it out, or begin anew with --no-resume"
+    # What goes on with another learning rate may be said again and again.
+    result = run("train", "data", "model", "--resume", "--learning-rate", "0.001")
+    assert (result.exit_code, result.stderr) == (0, "model: is trained, there is nothing to go on with\n")
+    write_dataset("data/train.txt", small_dataset(seed=3))
+    told = said(run("train", "data", "model", "--resume"))
+    assert told == "model: this is a model of other data; --no-resume begins anew without it"
+    assert Path("model/model.json").read_bytes() == before
+    assert run("train", "data", "model", "--no-resume").exit_code == 0
+
+
+def test_a_trained_model_that_lacks_an_array_is_not_taken_for_whole():
+    run("train", "data", "model", *SMALL)
+    Path("model", ModelFolder("model").entries("")["parameters.bias"]["file"]).unlink()
+    assert said(run("train", "data", "model", "--resume")).endswith("the array parameters.bias is missing")
+
+
+def test_a_name_that_looks_like_an_option(interrupt):
+    told = interrupt("./-m", 7, *SMALL)
+    assert "`xmlgp train data ./-m --resume`" in told
 
 
 def test_with_nothing_to_go_on_with_it_begins():
@@ -138,7 +163,7 @@ def test_settings_that_are_others_than_those_of_what_is_resumed(interrupt):
     interrupt("model", 7, *SMALL)
     line = said(run("train", "data", "model", "--resume", "--epochs", "4"))
     assert line == (
-        "model: epochs is 3 in the training that was interrupted, not 4; leave it out, or begin anew with --no-resume"
+        "model: the training that was interrupted has epochs 3, not 4; leave it out, or begin anew with --no-resume"
     )
     assert said(run("train", "data", "model", "--resume", "--recipe", "default")).startswith("model: ")
     assert run("train", "data", "model", "--resume", *SMALL).exit_code == 0

@@ -356,7 +356,8 @@ def put_link_to_a_device(file):
 )
 def test_what_is_no_file_is_not_waited_for(file, put):
     put(file)
-    assert damaged(file)
+    with pytest.raises(ModelFolderError, match="checkpoint[^ ]*: this is no checkpoint; remove it$"):
+        read_checkpoint(file)
 
 
 def test_one_that_may_not_be_read_is_told_as_such(file, monkeypatch):
@@ -640,3 +641,13 @@ def test_numbers():
         assert not is_number(value)
     assert is_number(0, 0)
     assert not is_number(-1e-300, 0)
+
+
+def test_shapes_are_known_before_anything_is_read(file):
+    Checkpoints(file, {}, 1).write(State({}, {"a": np.zeros((3, 4), np.float32), "b": np.zeros((2, 5), order="F")}))
+    found = read_checkpoint(file)
+    found.check_shape("a", (3, 4))
+    found.check_shape("b", (2, 5))
+    for name, shape in (("a", (4, 3)), ("a", (12,)), ("b", (10**9, 5)), ("c", (1,))):
+        with pytest.raises(ModelFolderError, match="damaged"):
+            found.check_shape(name, shape)

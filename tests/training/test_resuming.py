@@ -4,12 +4,13 @@ And training that begins once more: when, how, and what is said.
 """
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from tests.training.test_fit import PAIRED, prepared, untimed
-from xmlgp.errors import NumericalError
+from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.signals import Interrupted
 from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
@@ -139,8 +140,8 @@ def test_numbers_lost_twice_end_it_naming_the_gradient_and_the_step(lose):
     with pytest.raises(NumericalError) as caught:
         fit(*prepared(PAIRED, **RATED))
     assert str(caught.value) == (
-        "after 3 training steps: the gradient of loadings is not finite (so it was after 5 with a learning rate of "
-        "0.1); try a lower --learning-rate or another --weighting"
+        "after 3 training steps: the gradient of loadings is not finite (a first attempt, with a learning rate of "
+        "0.1, failed after 5); try a lower --learning-rate or another --weighting"
     )
 
 
@@ -172,7 +173,23 @@ def test_interrupted_while_it_has_begun_once_more(tmp_path, lose, validation):
 def test_once_more_means_once_whatever_interrupts_it(tmp_path, lose):
     problem = prepared(PAIRED, **RATED)
     lose(3, 6)
-    with pytest.raises(NumericalError, match="so it was after 3 with a learning rate of 0.1"):
+    with pytest.raises(NumericalError, match="a first attempt, with a learning rate of 0.1, failed after 3"):
         in_pieces(problem, tmp_path / "checkpoint", itertools.repeat(1))
     # The last good checkpoint is there.
     assert read_checkpoint(tmp_path / "checkpoint").facts["step"] == 2
+
+
+@pytest.mark.parametrize("claim", [{"factors": 10**6}, {"factors": 10**5, "posterior": "cholesky"}], ids=str)
+def test_what_settings_claim_is_not_made_for_a_checkpoint_of_others(tmp_path, claim):
+    path = tmp_path / "checkpoint"
+    checkpoints = Interrupting(path, {}, 0)
+    with pytest.raises(Interrupted):
+        fit(*prepared(PAIRED, **USUAL), checkpoints=checkpoints)
+    problem = prepared(PAIRED, **USUAL | claim)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
+            fit(*problem, checkpoints=Checkpoints(path, {}, 0, read_checkpoint(path)))
+        assert tracemalloc.get_traced_memory()[1] < 10 << 20
+    finally:
+        tracemalloc.stop()

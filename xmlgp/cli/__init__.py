@@ -11,7 +11,7 @@ import click
 
 from xmlgp import __version__
 from xmlgp.errors import DataFormatError, XmlgpError
-from xmlgp.signals import Interrupted, answered, ignore
+from xmlgp.signals import Interrupted, answered, held, ignore
 from xmlgp.threads import prefer_wide_kernels
 
 __all__ = ["main"]
@@ -41,7 +41,9 @@ class _Commands(click.Group):
             return None
         # Before the first import of NumPy.
         prefer_wide_kernels()
-        module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
+        # What comes up within an import may be swallowed there: Python raises it where nothing can be caught.
+        with held():
+            module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
         return getattr(module, name)
 
     def format_commands(self, context, formatter):

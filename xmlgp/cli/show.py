@@ -63,7 +63,7 @@ def _unfinished(model):
     try:
         return Unfinished.read(model), None
     except (ModelFolderError, OSError) as error:
-        return None, str(error)
+        return None, f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
 def _begun(model, unfinished, damage):

@@ -1,6 +1,7 @@
 """`xmlgp train`: train a model."""
 
 import math
+import os
 import shlex
 
 import click
@@ -12,7 +13,7 @@ from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.models.unfinished import Unfinished
+from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_value
 from xmlgp.progress import terminal_progress
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
 from xmlgp.settings import Settings
@@ -32,9 +33,9 @@ MOST_MINUTES = 525_600
 @click.option(
     "--resume/--no-resume",
     default=None,
-    help="Go on with the training that was interrupted in MODEL, with its settings, if there is one; or begin anew "
-    "without it. Where neither is said, one of the same data with the same settings is gone on with, and one of a "
-    "minute or more that is another is an error.",
+    help="Go on with the training that was interrupted in MODEL, with its settings; or begin anew without it. When "
+    "neither is given, go on with one of the same data and settings, and refuse to drop another that took a minute "
+    "or more.",
 )
 @click.option(
     "--checkpoint-every",
@@ -70,7 +71,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     wanted = resolve(load_catalogue(), recipe, shape, chosen)[0].mapping() if recipe else chosen
     if unfinished:
         settings = _settings_of(unfinished, wanted, chosen, model)
-    elif resume and folder and folder.stage == "trained" and not _differing(folder.settings, wanted):
+    elif resume and _is_trained(model, folder, wanted, chosen):
         note(f"{model}: is trained, there is nothing to go on with", quiet)
         return
     elif folder and folder.stage == "preprocessed" and not recipe:
@@ -81,18 +82,28 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
 
     options = {"resume": resume, "every": 60 * minutes, "rate": chosen.get("learning_rate")}
-    options["tell"] = lambda text: note(f"{model}: {text}", quiet)
+    told = []
+
+    def tell(text):
+        told.append(text)
+        note(f"{model}: {text}", quiet)
+
+    options["tell"] = tell
+    before = _state_of(model)
     try:
         folder = train_model(dataset, model, settings, progress, **options)
     except (Interrupted, KeyboardInterrupt) as error:
         left = _left(model)
         if left and isinstance(error, Interrupted):
-            error.advice = f"`{shlex.join(['xmlgp', 'train', data, model])} --resume` goes on {left.where}"
+            # A name that starts with a dash would be taken for an option.
+            paths = [f"./{path}" if path.startswith("-") and path != "-" else path for path in (data, model)]
+            error.advice = f"`{shlex.join(['xmlgp', 'train', *paths])} --resume` goes on {left.where}"
             error.advice += ", given the same data again" * (data == "-")
         raise
     except (NumericalError, OSError, MemoryError):
         left = _left(model)
-        if left and left.steps:
+        # Before training is begun or gone on with, what fails has nothing to do with it.
+        if left and left.steps and (told or _state_of(model) != before):
             note(f"{model}: a checkpoint {left.where} is kept, --resume goes on from it", quiet)
         raise
     last = folder.description["history"][-1]
@@ -128,21 +139,48 @@ def _model_of(model, dataset, quiet):
 
 def _settings_of(unfinished, wanted, chosen, model):
     """Return the settings of the training that is gone on with; another learning rate is all that may be wanted."""
-    differing = [
-        name for name in _differing(unfinished.settings, wanted) if name not in chosen or name != "learning_rate"
-    ]
-    if differing:
-        name = differing[0]
-        raise SettingsError(
-            f"{model}: {name} is {unfinished.settings.mapping()[name]} in the training that was interrupted, not "
-            f"{wanted[name]}; leave it out, or begin anew with --no-resume"
-        )
+    _check_same(unfinished.settings, wanted, chosen, f"{model}: the training that was interrupted")
     return unfinished.settings
+
+
+def _is_trained(model, folder, wanted, chosen):
+    """Return whether the model is trained as is wanted; refuse to take the place of one that is trained otherwise.
+
+    `folder` is the model if it is of the same data, or None.
+    """
+    try:
+        trained = ModelFolder(model)
+    except ModelFolderError:
+        return False
+    if trained.stage != "trained":
+        return False
+    if folder is None:
+        raise SettingsError(f"{model}: this is a model of other data; --no-resume begins anew without it")
+    _check_same(trained.settings, wanted, chosen, f"{model}: this model")
+    for name in trained.entries(""):
+        trained.array(name)
+    return True
+
+
+def _check_same(settings, wanted, chosen, what):
+    """Raise SettingsError where settings are not as wanted; the learning rate may be chosen anew at any time."""
+    for name in _differing(settings, wanted):
+        if name not in chosen or name != "learning_rate":
+            was, now = (describe_value(mapping[name]) for mapping in (settings.mapping(), wanted))
+            raise SettingsError(f"{what} has {name} {was}, not {now}; leave it out, or begin anew with --no-resume")
 
 
 def _differing(settings, wanted):
     """Return the names of settings that are not as wanted."""
     return [name for name, value in wanted.items() if value != settings.mapping()[name]]
+
+
+def _state_of(model):
+    """Return what tells one checkpoint from another, or None."""
+    try:
+        return os.stat(os.path.join(model, CHECKPOINT)).st_mtime_ns
+    except OSError:
+        return None
 
 
 def _left(model):

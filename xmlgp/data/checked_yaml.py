@@ -25,6 +25,10 @@ MERGE = "tag:yaml.org,2002:merge"
 _REQUIRED = object()
 
 
+#: Bytes of a catalogue; ours has some thousands.
+LARGEST = 16 << 20
+
+
 def parse_yaml(path):
     """Return what a YAML file holds.
 
@@ -39,7 +43,16 @@ def parse_yaml(path):
         If it cannot be read, is not YAML, holds other objects than plain ones, or a key twice.
     """
     try:
-        return yaml.load(path.read_bytes(), _Loader)
+        # More than is wanted of a pipe or a device would never end.
+        with open(path, "rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise CatalogueError(f"{path}: a catalogue has no more than {LARGEST >> 20} MB")
+        return yaml.load(content, _Loader)
+    except CatalogueError:
+        raise
+    except RecursionError as error:
+        raise CatalogueError(f"{path}: this is not the YAML expected: it is nested too deeply") from error
     except OSError as error:
         raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
     except yaml.MarkedYAMLError as error:

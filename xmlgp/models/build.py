@@ -67,7 +67,7 @@ def _readable(path):
     """Return what is unfinished in a model folder; None where nothing is, or nothing that can be read."""
     try:
         return Unfinished.read(path)
-    except ModelFolderError:
+    except (ModelFolderError, OSError):
         return None
 
 

@@ -11,7 +11,7 @@ from xmlgp.settings import Settings, fields
 from xmlgp.threads import core_count
 from xmlgp.training.checkpoints import is_number, read_checkpoint
 
-__all__ = ["CHECKPOINT", "Unfinished", "describe_run"]
+__all__ = ["CHECKPOINT", "Unfinished", "describe_run", "describe_value"]
 
 CHECKPOINT = "checkpoint.npz"
 
@@ -146,7 +146,7 @@ class Unfinished:
             return "of other data"
         for name, value in self.settings.mapping().items():
             if value != getattr(settings, name):
-                return f"with {name} {_said(value)}, now {_said(getattr(settings, name))},"
+                return f"with {name} {describe_value(value)}, now {describe_value(getattr(settings, name))},"
         return None
 
     @property
@@ -159,5 +159,11 @@ def _counts(value, least=1, most=10**18):
     return type(value) is int and least <= value <= most
 
 
-def _said(value):
+def describe_value(value):
+    """Return a setting's value in words.
+
+    Parameters
+    ----------
+    value : object
+    """
     return "left open" if value is None else value

@@ -86,6 +86,18 @@ class Checkpoint:
             for name, array in arrays.items():
                 np.copyto(array, _read_array(archive, f"{name}.npy", array))
 
+    def check_shape(self, name, shape):
+        """Raise ModelFolderError where a stored array has another shape than what is to be filled will have.
+
+        Parameters
+        ----------
+        name : str
+        shape : tuple of int
+        """
+        with _read_as_damaged(self), _opened(self.path) as archive:
+            if _header(archive, f"{name}.npy")[0] != shape:
+                raise ValueError(name)
+
     def damaged(self):
         """Return the error for a checkpoint that is not as it should be."""
         return ModelFolderError(f"{self.path}: the checkpoint is damaged; --no-resume begins anew without it")
@@ -107,7 +119,7 @@ def read_checkpoint(path):
         # Nothing else is opened: a pipe would be waited for.
         if not path.is_file():
             if os.path.lexists(path):
-                raise ValueError
+                raise ModelFolderError(f"{path}: this is no checkpoint; remove it")
             return None
         with _opened(path) as archive:
             content = json.loads(_read(archive, FACTS, FACTS_LIMIT))
@@ -127,7 +139,7 @@ def _read_as_damaged(checkpoint):
             # Of a file that a signal left open nobody need be told.
             warnings.simplefilter("ignore", ResourceWarning)
             yield
-    except MemoryError:
+    except (MemoryError, ModelFolderError):
         raise
     except OSError as error:
         # Without a name it is of a place in the file that an archive names and that there cannot be.
@@ -272,11 +284,25 @@ def _write_array(stream, array):
     stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
 
 
+def _header(archive, name):
+    """Return shape, order and dtype of a stored array, which is as large as these say."""
+    member = _stored(archive, name)
+    with archive.open(member) as stream:
+        shape, in_columns, dtype = _read_header(stream)
+        if member.file_size != stream.tell() + math.prod(shape) * dtype.itemsize:
+            raise ValueError(name)
+    return shape, in_columns, dtype
+
+
+def _read_header(stream):
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("another version of the format")
+    return np.lib.format.read_array_header_1_0(stream)
+
+
 def _read_array(archive, name, like):
     with archive.open(_stored(archive, name)) as stream:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError(name)
-        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(stream)
+        shape, in_columns, dtype = _read_header(stream)
         if shape != like.shape or dtype != like.dtype:
             raise ValueError(name)
         # To the end of the member, where its checksum is compared; no more than there should be.

@@ -186,7 +186,9 @@ class _Steadily:
                     raise Diverged(f"{error.reason} ({self._facts['lost']})", error.steps) from error
                 if not error.steps:
                     raise
-                self._facts["lost"] = f"so it was after {error.steps} with a learning rate of {error.rate:g}"
+                self._facts["lost"] = (
+                    f"a first attempt, with a learning rate of {error.rate:g}, failed after {error.steps}"
+                )
                 rate = RETRY_RATE * error.rate
             self._begun = None
             if self._stopping:

@@ -101,6 +101,11 @@ def train(
     model = MLGPF(settings)
     # What overflows is not warned of on the way, but refused once it has reached a gradient or the bound.
     with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if resumed is not None:
+            # Before anything is made as large as the settings of a stranger say.
+            resumed.check_shape("parameters.loadings", (labels.shape[1], settings.factors))
+            if settings.posterior == "cholesky":
+                resumed.check_shape("parameters.posterior.factor", (settings.factors, *2 * [len(inducing)]))
         try:
             parameters = start(model, coordinates, labels, inducing, random)
         except NumericalError as error:
