@@ -59,8 +59,8 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
 
     \b
     Examples:
-      xmlgp train data/bibtex models/bibtex --resume
       xmlgp train data/bibtex models/bibtex
+      xmlgp train data/bibtex models/bibtex --resume
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
     """
