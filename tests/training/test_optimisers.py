@@ -152,3 +152,15 @@ def test_the_top_of_a_parabola_is_found(optimiser, rate, steps):
     for _ in range(steps):
         climber.step({"x": value}, {"x": (top - value) * [1, 10]}, rate)
     np.testing.assert_allclose(value, top, atol=0.02)
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_gradients_whose_squares_overflow_move_parameters_still(name):
+    parameters = {"a": np.zeros(4, np.float32)}
+    optimiser = OPTIMISERS[name](parameters)
+    for _ in range(3):
+        optimiser.step(parameters, {"a": np.array([3e38, -3e38, 1, np.nan], np.float32)}, 0.1)
+    assert parameters["a"][0] > 0 > parameters["a"][1]
+    assert np.isfinite(parameters["a"][:3]).all()
+    assert np.isnan(parameters["a"][3])
+    assert all(np.isfinite(state[:3]).all() for state in optimiser.state.values())
