@@ -266,10 +266,10 @@ def test_the_second_of_two_trainings_of_one_model_is_refused(data):
         result = spawn("train", "data", "model", *LONG)
         assert (result.returncode, result.stdout) == (1, b"")
         assert re.fullmatch(f"Error: {pattern}\n", result.stderr.decode())
-        found = said(run("show", "model"))
+        found = run("show", "model").stdout
         assert f"but a training by process {first.pid} on " in found
         assert ended(first, signal.SIGTERM)[0] == 143
-    assert "but a training that was interrupted after " in said(run("show", "model"))
+    assert "but a training that was interrupted after " in run("show", "model").stdout
 
 
 @pytest.mark.skipif(not shutil.which("nohup"), reason="there is no nohup here")

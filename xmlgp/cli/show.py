@@ -34,7 +34,14 @@ def show(model, as_json):
         if ModelFolder.exists(model) or not (unfinished or damage):
             raise
         begun = _begun(model, unfinished, damage)
-        raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {begun}") from None
+        if damage:
+            raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {begun}") from None
+        if as_json:
+            click.echo(json.dumps({"unfinished": _facts(model, unfinished, damage)}, indent=1, ensure_ascii=False))
+        else:
+            click.echo(f"{model}: no model yet, but {begun}")
+            _settings(unfinished.settings.mapping())
+        return
     description = folder.description
     if as_json:
         if unfinished or damage:
@@ -50,8 +57,7 @@ def show(model, as_json):
         click.echo(f"training  {epochs}, {last['seconds']:.1f} s, bound {last['bound']:.6g}")
     if unfinished or damage:
         click.echo(f"begun     {_begun(model, unfinished, damage)}")
-    rows = [(name, "-" if value is None else str(value)) for name, value in description["settings"].items()]
-    _table("settings", rows)
+    _settings(description["settings"])
     shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]
     _table(
         "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
@@ -83,6 +89,10 @@ def _facts(model, unfinished, damage):
         return {"damage": damage}
     facts = {name: getattr(unfinished, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
     return {"writer": writer_in(model)} | facts | {"settings": unfinished.settings.mapping()}
+
+
+def _settings(mapping):
+    _table("settings", [(name, "-" if value is None else str(value)) for name, value in mapping.items()])
 
 
 def _table(title, rows):
