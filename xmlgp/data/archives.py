@@ -7,7 +7,6 @@ an archive nor sizes that it declares lead anywhere.
 import codecs
 import errno
 import gzip
-import io
 import re
 import stat
 import zipfile
@@ -15,6 +14,7 @@ import zlib
 
 from xmlgp.data.download import shown
 from xmlgp.data.streams import DAMAGED_GZIP, GZIP_MAGIC, describe_damage
+from xmlgp.data.zip_lists import SparingReader
 from xmlgp.errors import FetchError
 from xmlgp.progress import silent
 
@@ -27,9 +27,6 @@ GREATEST_RATIO = 100
 
 #: What zipfile raises on archives that are damaged.
 DAMAGED_ZIP = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError)
-
-#: Bytes of the list of members, which takes many times as many in memory; the archives of data sets have ten members.
-LARGEST_DIRECTORY = CHUNK
 
 ENCRYPTED = 1
 
@@ -85,7 +82,7 @@ def unpack_zip(source, members, limit, progress=silent):
     with open(source, "rb") as file:
         _refuse_web_page(file.read(CHUNK))
     try:
-        with open(source, "rb", buffering=0) as file, zipfile.ZipFile(_Sparing(file)) as archive:
+        with open(source, "rb", buffering=0) as file, zipfile.ZipFile(SparingReader(file)) as archive:
             for name, target in members.items():
                 member = _only_member(archive, name)
                 most = min(limit, _most_from(member.compress_size))
@@ -99,16 +96,6 @@ def unpack_zip(source, members, limit, progress=silent):
             raise
         reason = shown(str(error)) or type(error).__name__
         raise FetchError(f"the zip archive is damaged or none at all ({reason})") from error
-
-
-class _Sparing(io.BufferedReader):
-    """Reads the file of an archive for zipfile, but not a list of members of any size at once."""
-
-    def read(self, size=-1):
-        """Return `size` bytes; without it, only as many as there are behind the list."""
-        if size is not None and size > LARGEST_DIRECTORY:
-            raise zipfile.BadZipFile("its list of members is too long")
-        return super().read(LARGEST_DIRECTORY if size is None or size < 0 else size)
 
 
 def _only_member(archive, name):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.zip_lists import SparingReader
 from xmlgp.durable import replacing
 from xmlgp.errors import ModelFolderError
 from xmlgp.signals import pending, raise_pending
@@ -28,9 +29,6 @@ FACTS = "checkpoint.json"
 
 #: Largest JSON file that is read: real ones have some kilobytes.
 FACTS_LIMIT = 64 << 20
-
-#: Largest list of what is in the archive.
-DIRECTORY_LIMIT = 1 << 20
 
 #: Ends of epochs are left out where writing would take more than the inverse of this share of the time.
 PATIENCE = 20
@@ -249,20 +247,9 @@ def is_number(value, least=-sys.float_info.max):
 
 @contextlib.contextmanager
 def _opened(path):
-    with _Reader(io.FileIO(path)) as stream, zipfile.ZipFile(stream) as archive:
-        stream.most = math.inf
+    with SparingReader(io.FileIO(path)) as stream, zipfile.ZipFile(stream) as archive:
+        stream.trust()
         yield archive
-
-
-class _Reader(io.BufferedReader):
-    """Reads no more than `most` bytes at a time: a list of members could be as long as a file that holds nothing."""
-
-    most = DIRECTORY_LIMIT
-
-    def read(self, size=-1):
-        if size > self.most:
-            raise ValueError(size)
-        return super().read(size)
 
 
 @contextlib.contextmanager

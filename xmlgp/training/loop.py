@@ -226,7 +226,6 @@ class _Ascent:
         facts = {
             "step": self.step,
             "steps": sum(self.counts),
-            "epochs": len(self.counts),
             "done": self.done,
             "estimates": self.estimates,
             "seconds": self.seconds,
