@@ -265,6 +265,43 @@ def test_calibration_of_all_labels_agrees_with_scikit_learn():
     assert measures["P_certain@1"] == pytest.approx(100 * expected)
 
 
+def test_auc_of_the_labels_listed():
+    result = run("a.scores", "test.txt", "-k", "1", "--auc")
+    # What is not listed as 0; label 2 is true of no point and the last point has no label.
+    scores = np.array([[0.9, 0.8, 0, 0.7], [0, 0.4, 0.5, 0], [1, 0, 0, 0]])
+    truth = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]])
+    micro = sklearn.metrics.roc_auc_score(truth, scores, average="micro")
+    macro = sklearn.metrics.roc_auc_score(truth[:, [0, 1, 3]], scores[:, [0, 1, 3]], average="macro")
+    instance = sklearn.metrics.roc_auc_score(truth[:2], scores[:2], average="samples")
+    assert len({micro, macro, instance}) == 3
+    assert result.stdout.splitlines() == [
+        "                  @1",
+        "P              50.00",
+        "nDCG           50.00",
+        f"AUC_micro     {micro:.5f}",
+        f"AUC_macro     {macro:.5f}",
+        f"AUC_instance  {instance:.5f}",
+    ]
+    assert result.stderr.splitlines()[-1] == (
+        "AUC counts the labels not listed as equal, last: 6 are listed, at most 3 a point of 4; "
+        "`xmlgp predict -k all` lists them all"
+    )
+    result = run("a.scores", "test.txt", "-k", "1", "--auc", "--json", "-q")
+    assert result.stderr == ""
+    measures = json.loads(result.stdout)
+    assert list(measures) == ["P@1", "nDCG@1", "AUC_micro", "AUC_macro", "AUC_instance"]
+    assert list(measures.values())[2:] == pytest.approx([micro, macro, instance])
+
+
+def test_auc_of_all_labels_needs_no_probabilities_and_no_word(tmp_path):
+    (tmp_path / "all.scores").write_text("3 4\n0:9 1:8 3:7 2:0\n2:0.5 1:0.4 0:0 3:-1\n0:1 1:0 2:0 3:-2\n")
+    result = run("all.scores", "test.txt", "--auc", "--json")
+    assert result.stderr.splitlines()[-1] == "Without --train the propensity-scored measures are left out"
+    measures = json.loads(result.stdout)
+    # Point 0 has the first and the third of four labels true, point 1 the second.
+    assert measures["AUC_instance"] == pytest.approx((3 / 4 + 2 / 3) / 2)
+
+
 def test_precision_by_certainty(tmp_path):
     (tmp_path / "b.scores").write_text(CERTAIN)
     result = run("b.scores", "test.txt", "-k", "1,2", "--by-certainty", "--train", "train.txt")
@@ -293,6 +330,13 @@ def test_what_cannot_be_measured_is_told_in_one_sentence(tmp_path, content, opti
     assert result.stdout == ""
     assert result.stderr.startswith(f"Error: {sentence}")
     assert result.stderr.count("\n") == 1
+
+
+def test_where_every_point_has_the_same_labels_there_is_no_auc(tmp_path):
+    (tmp_path / "test.txt").write_text("3 2 4\n0,3 0:1\n0,3 1:0.5\n0,3 0:1\n")
+    result = run("a.scores", "test.txt", "--auc", "-q")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "Error: every label is true of all points or of none, so there is no AUC of labels\n"
 
 
 def test_one_point_with_a_label_has_no_halves(tmp_path):

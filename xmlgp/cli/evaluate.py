@@ -11,6 +11,7 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import SettingsError
+from xmlgp.metrics.auc import areas_under_roc
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -46,6 +47,7 @@ class _Ranks(click.ParamType):
 @click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="The numbers of labels to look at.")
 @click.option("--propensity-a", type=click.FloatRange(min=0, min_open=True), help="A of the propensity model.")
 @click.option("--propensity-b", type=click.FloatRange(min=0, min_open=True), help="B of the propensity model.")
+@click.option("--auc", is_flag=True, help="Also the area under the ROC curve: micro, macro and by instance.")
 @click.option(
     "--calibration", is_flag=True, help="Also measure the probabilities that SCORES has: log loss, calibration error."
 )
@@ -55,7 +57,9 @@ class _Ranks(click.ParamType):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
-def evaluate(scores, data, train, ks, propensity_a, propensity_b, calibration, by_certainty, as_json, cache, quiet):
+def evaluate(
+    scores, data, train, ks, propensity_a, propensity_b, auc, calibration, by_certainty, as_json, cache, quiet
+):
     """Compare SCORES with the true labels in DATA.
 
     Prints P@k and nDCG@k in percent, with --train also their propensity-scored forms PSP@k and PSnDCG@k, as the Extreme
@@ -65,6 +69,12 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, calibration, b
 
     A and B of the propensity model default to those of the catalogue's data set of the shape of the training data, else
     to 0.55 and 1.5.
+
+    --auc adds the area under the ROC curve, the chance that a true label has a higher score than one that is not true,
+    equal scores counting half: from 0 to 1, 0.5 by guessing. AUC_micro compares any two labels of any two points;
+    AUC_macro is the mean over labels, each of which compares the points; AUC_instance is the mean over points, each of
+    which compares its labels. Labels and points where all is true or nothing are left out of the means. Labels that
+    SCORES does not list count as equal and below all that it lists; predict -k all lists every label.
 
     --calibration is for probabilities. It adds their log loss, in nats a label, and ECE, the expected calibration error
     in 15 bins, over all labels listed in SCORES, those of points without true labels too; predict -k all lists every
@@ -77,7 +87,7 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, calibration, b
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
       xmlgp predict models/bibtex data/bibtex -k all --output probability --with-std -o all.scores
-      xmlgp evaluate all.scores data/bibtex --calibration --by-certainty
+      xmlgp evaluate all.scores data/bibtex --auc --calibration --by-certainty
     """
     if [scores, data, train].count("-") > 1:
         raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
@@ -105,6 +115,14 @@ def evaluate(scores, data, train, ks, propensity_a, propensity_b, calibration, b
         measures = evaluate_ranking(predicted, labels, ks)
     if by_certainty:
         measures |= precision_by_certainty(predicted, labels, first_deviations(predicted, read.std), ks)
+    if auc:
+        if predicted.nnz < predicted.shape[0] * predicted.shape[1]:
+            note(
+                f"AUC counts the labels not listed as equal, last: {predicted.nnz} are listed, at most {longest} "
+                f"a point of {predicted.shape[1]}; `xmlgp predict -k all` lists them all",
+                quiet,
+            )
+        measures |= areas_under_roc(predicted, labels)
     if calibration:
         note(f"Log loss and ECE are over {what_is_listed(read)}", quiet)
         measures["log_loss"] = log_loss(predicted, labels)
