@@ -30,7 +30,7 @@ from peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
 from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
-from xmlgp.prediction.predictor import Predictor  # noqa: E402
+from xmlgp.prediction.mlgpf import MLGPFPredictor  # noqa: E402
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
 from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings import Settings  # noqa: E402
@@ -99,7 +99,7 @@ class Model(NamedTuple):
 
     def precision(self, test):
         """Return P@1, P@3 and P@5 on a data set, in percent."""
-        blocks = Predictor(*self, test.D).top(test.features, TOP)
+        blocks = MLGPFPredictor(*self, test.D).top(test.features, TOP)
         scores = sp.csr_array(sp.vstack([block.matrix for block in blocks], format="csr"))
         measures = evaluate_ranking(scores, test.labels, (1, 3, 5))
         return {name: measures[name] for name in MEASURES}

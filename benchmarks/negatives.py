@@ -16,7 +16,7 @@ import harness
 import numpy as np
 from peers import MEASURES
 
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 #: Points and features of the generated data, inducing inputs, factors and points a step.
 N, D, M, P, B = 5000, 1000, 200, 100, 500
@@ -32,7 +32,7 @@ COPIES = 3
 
 def measure(K, sampled):
     """Return what a training on K labels takes in this process."""
-    settings = Settings(
+    settings = MLGPFSettings(
         inducing_count=M, inducing_start="rows", factors=P, batch_size=B, epochs=EPOCHS, negatives=sampled
     )
     harness.warm_up(settings)

@@ -35,8 +35,8 @@ from xmlgp.data.streams import open_output
 from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.models.folder import fingerprint
-from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import Settings
+from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.settings import MLGPFSettings
 
 __all__ = ["MEASURES", "VARIANTS", "Variant", "by_point", "compare"]
 
@@ -214,7 +214,7 @@ def predict(fold, settings):
     model, _ = harness.fit(fold.train, settings)
     seconds = time.perf_counter() - start
     k = min(TOP, fold.train.K)
-    scores = Predictor(*model, fold.train.D).top(fold.held_out.features, k)
+    scores = MLGPFPredictor(*model, fold.train.D).top(fold.held_out.features, k)
     return np.concatenate([block.labels.reshape(-1, k) for block in scores]), seconds
 
 
@@ -245,7 +245,7 @@ class Runs:
 
         Settings that did not exist at the time of the run were at what is their default now.
         """
-        wanted, usual = dataclasses.asdict(settings), dataclasses.asdict(Settings())
+        wanted, usual = dataclasses.asdict(settings), dataclasses.asdict(MLGPFSettings())
         return next((r for r in self._runs if r["split"] == split and usual | r["settings"] == wanted), None)
 
     def add(self, split, settings, result):
@@ -286,7 +286,7 @@ def measure(folds, seeds, runs):
     ----------
     folds : list of Fold
         With n points held out, in all, that have a label.
-    seeds : list of Settings
+    seeds : list of MLGPFSettings
         Of S trainings that differ in their seeds.
     runs : Runs
     """

@@ -24,7 +24,7 @@ import peers
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 #: The model that is made up: features, and nonzero ones a point; points, inducing inputs and factors.
 D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100
@@ -63,7 +63,7 @@ def write_random_model(path, K):
     }
     ModelFolder.write(
         path,
-        settings=Settings(inducing_count=M, factors=P),
+        settings=MLGPFSettings(inducing_count=M, factors=P),
         stage="trained",
         data={"N": N, "D": D, "K": K, "fingerprint": ""},
         arrays=arrays,

@@ -30,7 +30,8 @@ from scipy.special import expit
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.metrics.selective import precision_by_certainty
-from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 
 
@@ -70,7 +71,7 @@ def predict_xmlgp(train, test, settings):
     start = time.perf_counter()
     model, _ = harness.fit(train, settings)
     seconds = time.perf_counter() - start
-    predictor, certainties = Predictor(*model, test.D), {}
+    predictor, certainties = MLGPFPredictor(*model, test.D), {}
     for output in OUTPUTS:
         scores, deviations = predictor.score(test.features, output, with_std=True)
         certainties[f"deviation of its {output}"] = Certainty(scores, of_first(scores, deviations))

@@ -14,7 +14,7 @@ import dataclasses
 import click
 import harness
 
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 EPOCHS = 4
 
@@ -33,9 +33,9 @@ class Case:
 
     @property
     def settings(self):
-        return Settings(
+        return MLGPFSettings(
             inducing="subspace" if self.R else "free",
-            basis_size=self.R or Settings.basis_size,
+            basis_size=self.R or MLGPFSettings.basis_size,
             inducing_count=self.M,
             inducing_start="rows",
             factors=self.P,

@@ -24,7 +24,7 @@ from xmlgp.gp import factors, products
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import shared_diagonal
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.threads import one_blas_thread
 from xmlgp.training import minibatches
 from xmlgp.training.optimisers import Adam
@@ -137,7 +137,7 @@ class Clock:
 def measure(case, posterior, steps):
     """Return the median seconds of a step, and of its parts."""
     random = np.random.default_rng(0)
-    settings = Settings(
+    settings = MLGPFSettings(
         kernel="linear", ard=case.ard, posterior=posterior, factors=case.P, inducing_count=case.M, batch_size=case.B
     )
     coordinates, labels = draw(case, random)

@@ -14,10 +14,11 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training.fit import fit
 
 N, D, K = 40, 12, 5
@@ -143,11 +144,11 @@ CASES = every_pair_of_values()
 
 
 def trained(data, **chosen):
-    settings = Settings(epochs=2, **chosen)
+    settings = MLGPFSettings(epochs=2, **chosen)
     preprocessed = preprocess(data.features, settings)
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
     found = fit(coordinates, data.labels, preprocessed.inducing, settings)
-    return Predictor(settings, preprocessed, found.parameters, data.D), found
+    return MLGPFPredictor(settings, preprocessed, found.parameters, data.D), found
 
 
 def new_points(count, weighted):

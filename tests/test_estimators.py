@@ -15,7 +15,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.estimators import MLGPFClassifier
 from xmlgp.models.build import train_model
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import Settings, fields
+from xmlgp.settings import MLGPFSettings
 
 SMALL = {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200}
 
@@ -27,7 +27,7 @@ def fitted():
 
 
 def test_its_parameters_are_the_settings():
-    assert MLGPFClassifier().get_params() == {spec.name: getattr(Settings(), spec.name) for spec in fields()}
+    assert MLGPFClassifier().get_params() == MLGPFSettings().mapping()
 
 
 def test_it_learns(fitted):
@@ -47,7 +47,7 @@ def test_with_nothing_but_defaults_it_is_the_model_of_the_library(tmp_path):
     # Features enough for labels to have weights of their own, and held-out points that the regression ranks better.
     dataset, new = paired_dataset(N=200, D=1000), paired_dataset(D=1000, seed=3).features
     model = MLGPFClassifier().fit(dataset.features, dataset.labels)
-    folder = train_model(dataset, tmp_path, Settings())
+    folder = train_model(dataset, tmp_path, MLGPFSettings())
     assert model.parameters_.keys() == folder.arrays("parameters.").keys()
     assert {"label_weights.mean", "regression.weights"} <= model.parameters_.keys()
     for name, value in folder.arrays("parameters.").items():

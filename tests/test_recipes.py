@@ -7,7 +7,7 @@ import pytest
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 CATALOGUE = """
 datasets:
@@ -56,28 +56,28 @@ def written(tmp_path, text):
 
 def test_a_recipe_stands_on_the_defaults(catalogue):
     settings, entry = resolve(catalogue, "plain", UNKNOWN, {})
-    assert settings == Settings(factors=31, epochs=32, seed=33)
+    assert settings == MLGPFSettings(factors=31, epochs=32, seed=33)
     assert entry is None
 
 
 def test_the_data_set_is_known_by_its_shape(catalogue):
     settings, entry = resolve(catalogue, "plain", KNOWN, {})
-    assert settings == Settings(factors=31, epochs=32, seed=33)
+    assert settings == MLGPFSettings(factors=31, epochs=32, seed=33)
     assert entry.name == "known"
 
 
 def test_a_paper_speaks_for_its_recipes_on_a_data_set(catalogue):
-    assert resolve(catalogue, "paper", KNOWN, {})[0] == Settings(factors=41, epochs=12, basis_size=11)
-    assert resolve(catalogue, "paper", UNKNOWN, {})[0] == Settings(factors=41, epochs=42, basis_size=43)
+    assert resolve(catalogue, "paper", KNOWN, {})[0] == MLGPFSettings(factors=41, epochs=12, basis_size=11)
+    assert resolve(catalogue, "paper", UNKNOWN, {})[0] == MLGPFSettings(factors=41, epochs=42, basis_size=43)
 
 
 def test_a_recipe_on_a_data_set_wins_over_its_paper(catalogue):
-    assert resolve(catalogue, "special", KNOWN, {})[0] == Settings(factors=51, epochs=13, basis_size=11)
+    assert resolve(catalogue, "special", KNOWN, {})[0] == MLGPFSettings(factors=51, epochs=13, basis_size=11)
 
 
 def test_the_user_wins_over_all(catalogue):
     chosen = {"epochs": 1, "factors": 2, "seed": 3}
-    assert resolve(catalogue, "special", KNOWN, chosen)[0] == Settings(**chosen, basis_size=11)
+    assert resolve(catalogue, "special", KNOWN, chosen)[0] == MLGPFSettings(**chosen, basis_size=11)
 
 
 def test_the_catalogue_stays_as_it_was(catalogue):
@@ -87,7 +87,7 @@ def test_the_catalogue_stays_as_it_was(catalogue):
 
 
 def test_what_stands_in_place_of_a_paper_matters_to_no_data_set(catalogue):
-    assert resolve(catalogue, "papers", KNOWN, {})[0] == Settings(factors=61)
+    assert resolve(catalogue, "papers", KNOWN, {})[0] == MLGPFSettings(factors=61)
 
 
 def test_an_unknown_recipe_is_refused_with_those_there_are(catalogue):
@@ -107,7 +107,7 @@ def test_settings_that_are_not_allowed_are_refused_with_the_recipe(catalogue):
         resolve(catalogue, "misspelt", KNOWN, {})
     with pytest.raises(SettingsError, match="^recipe excessive: factors is 0"):
         resolve(catalogue, "excessive", KNOWN, {})
-    assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == Settings(factors=3)
+    assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == MLGPFSettings(factors=3)
 
 
 def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
@@ -118,8 +118,8 @@ def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
 
 
 def test_the_default_recipe_needs_no_catalogue(tmp_path, catalogue):
-    assert resolve(catalogue, DEFAULT_RECIPE, UNKNOWN, {})[0] == Settings(factors=21)
-    assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == Settings()
+    assert resolve(catalogue, DEFAULT_RECIPE, UNKNOWN, {})[0] == MLGPFSettings(factors=21)
+    assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == MLGPFSettings()
 
 
 def test_every_recipe_of_the_project_is_sound_on_every_data_set(monkeypatch):

@@ -10,6 +10,7 @@ __all__ = [
     "FetchError",
     "ModelFolderError",
     "NumericalError",
+    "OtherModelError",
     "ScoresFormatError",
     "SettingsError",
     "XmlgpError",
@@ -60,3 +61,27 @@ class NumericalError(XmlgpError):
 
 class SettingsError(XmlgpError):
     """Settings that do not fit each other or the data."""
+
+
+class OtherModelError(SettingsError):
+    """A setting that other models have.
+
+    Parameters
+    ----------
+    where : str
+        Where it stands.
+    name : str
+        The setting.
+    models : list of str
+        The models that have it.
+    model : str
+        The model that it was given to.
+    """
+
+    def __init__(self, where, name, models, model):
+        self.name, self.models, self.model = name, models, model
+        super().__init__(f"{where}: {self.reason(name)}")
+
+    def reason(self, name):
+        """Return what is wrong, with the setting's name as the user wrote it."""
+        return f"{name} is a setting of {' and '.join(self.models)}, not of {self.model}"

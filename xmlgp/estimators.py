@@ -6,9 +6,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.errors import SettingsError
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training.fit import fit
 
 __all__ = ["MLGPFClassifier"]
@@ -22,7 +22,7 @@ class MLGPFClassifier(ClassifierMixin, BaseEstimator):
     weighting, inducing, basis_size, inducing_count, inducing_start, inducing_fixed, kernel, ard, lengthscale, \
 posterior, diagonal, start, factors, label_weights, regression_points, nodes, negatives, sampling, \
 optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_size, batch_size_first, dtype, seed
-        The settings of `xmlgp train`, by the same names and with the same defaults; see `xmlgp.settings.Settings`.
+        The settings of `xmlgp train`, by the same names and with the same defaults; see `xmlgp.settings.MLGPFSettings`.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_s
         SettingsError
             For a setting that is not allowed, or X and Y that do not fit each other.
         """
-        settings = Settings(**self.get_params())
+        settings = MLGPFSettings(**self.get_params())
         features = self._features(X)
         labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
         labels.eliminate_zeros()
@@ -133,7 +133,7 @@ optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_s
         self.parameters_, self.history_, self.validation_history_ = found
         self.n_features_in_ = features.shape[1]
         self.classes_ = [np.array([0, 1])] * labels.shape[1]
-        self._predictor = Predictor(settings, preprocessed, self.parameters_, features.shape[1])
+        self._predictor = MLGPFPredictor(settings, preprocessed, self.parameters_, features.shape[1])
         return self
 
     def decision_function(self, X):

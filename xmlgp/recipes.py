@@ -1,7 +1,7 @@
 """Recipes: named settings of the catalogue, adapted to the data set that they are used on."""
 
 from xmlgp.errors import SettingsError
-from xmlgp.settings import Settings
+from xmlgp.settings import settings_from
 
 __all__ = ["DEFAULT_RECIPE", "resolve", "resolve_for"]
 
@@ -56,4 +56,4 @@ def resolve_for(catalogue, name, entry, chosen):
         if not isinstance(layer, dict):
             raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
         merged |= layer
-    return Settings.from_mapping(merged, f"recipe {name}")
+    return settings_from(merged, f"recipe {name}")

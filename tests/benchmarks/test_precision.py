@@ -16,7 +16,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings, settings_from
 
 QUICK = ["--set", "epochs=1", "--set", "inducing_count=5", "--set", "factors=3"]
 TWO = ["--only", "weighting=unit", "--only", "weighting=none"]
@@ -82,7 +82,7 @@ def test_folds_part_the_points():
 
 def test_every_variant_is_an_allowed_change_with_a_name_of_its_own():
     assert len({variant.name for variant in VARIANTS}) == len(VARIANTS)
-    changed = {variant.name for variant in VARIANTS if Settings.from_mapping(variant.settings, "variant") != Settings()}
+    changed = {variant.name for variant in VARIANTS if settings_from(variant.settings, "variant") != MLGPFSettings()}
     assert changed == {variant.name for variant in VARIANTS} - {DEFAULT.name}
 
 
@@ -137,14 +137,14 @@ def test_finished_runs_are_not_done_again(data, tmp_path, monkeypatch):
 
 def test_a_setting_younger_than_a_run_was_at_its_default(tmp_path):
     runs = Runs(tmp_path / "cache.json")
-    runs.add({"fold": 0}, Settings(), {"seconds": 1.0})
+    runs.add({"fold": 0}, MLGPFSettings(), {"seconds": 1.0})
     text = json.loads((tmp_path / "cache.json").read_text())
     del text["runs"][0]["settings"]["factors"]
     (tmp_path / "cache.json").write_text(json.dumps(text))
     runs = Runs(tmp_path / "cache.json")
-    assert runs.find({"fold": 0}, Settings())["seconds"] == 1.0
-    assert runs.find({"fold": 0}, Settings(factors=3)) is None
-    assert runs.find({"fold": 1}, Settings()) is None
+    assert runs.find({"fold": 0}, MLGPFSettings())["seconds"] == 1.0
+    assert runs.find({"fold": 0}, MLGPFSettings(factors=3)) is None
+    assert runs.find({"fold": 1}, MLGPFSettings()) is None
 
 
 def diverging(weighting):

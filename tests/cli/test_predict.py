@@ -22,12 +22,12 @@ from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    settings = Settings(factors=3, inducing_count=6, label_weights=True, epochs=2, batch_size=16)
+    settings = MLGPFSettings(factors=3, inducing_count=6, label_weights=True, epochs=2, batch_size=16)
     # Of data whose held-out points are ranked better with the regression, so that there is one.
     return train_model(paired_dataset(), tmp_path_factory.mktemp("trained"), settings).path
 
@@ -92,7 +92,7 @@ def test_the_whole_way_with_nothing_but_defaults(tmp_path):
     result = run("train", "wide.txt", "usual")
     assert (result.exit_code, result.stdout) == (0, "")
     folder = ModelFolder("usual")
-    assert folder.settings == Settings()
+    assert folder.settings == MLGPFSettings()
     epochs, best = len(folder.description["history"]), folder.description["validation"]
     # All points were trained on for as long as the held-out ones were ranked better.
     assert 1 <= epochs <= len(best) <= epochs + 10

@@ -11,7 +11,7 @@ from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.models.build import preprocess_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.settings import PREPROCESS_FIELDS, Settings
+from xmlgp.settings import MLGPFSettings
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -27,7 +27,7 @@ def test_the_folder_is_that_of_the_library(tmp_path):
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "models/a: preprocessed; `xmlgp train data/train.txt models/a` goes on\n"
     expected = preprocess_model(
-        small_dataset(), "b", Settings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1)
+        small_dataset(), "b", MLGPFSettings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1)
     )
     folder = ModelFolder("models/a")
     assert folder.stage == "preprocessed"
@@ -47,7 +47,7 @@ def test_every_option_reaches_its_setting():
         "weighting": "none", "inducing": "subspace", "basis_size": 8, "inducing_count": 4, "inducing_start": "rows",
         "seed": 3,
     }  # fmt: skip
-    assert given.keys() == set(PREPROCESS_FIELDS)
+    assert given.keys() == MLGPFSettings().preprocess_part().keys()
     options = [word for name, value in given.items() for word in ("--" + name.replace("_", "-"), str(value))]
     assert run("preprocess", "data", "model", *options).exit_code == 0
     assert ModelFolder("model").settings.preprocess_part() == given
@@ -55,7 +55,7 @@ def test_every_option_reaches_its_setting():
 
 def test_a_recipe_and_options_that_win_over_it():
     assert run("preprocess", "data", "model", "--recipe", "s-SMALL", "-M", "4").exit_code == 0
-    assert ModelFolder("model").settings == Settings(
+    assert ModelFolder("model").settings == MLGPFSettings(
         inducing="subspace", basis_size=9, inducing_count=4, factors=3, epochs=2, ard=False, seed=5
     )
 

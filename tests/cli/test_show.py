@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import fields
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.cli.command import SMALL, run, said
 from xmlgp import __version__
 from xmlgp.models.folder import ModelFolder
 from xmlgp.models.lock import alone_in
-from xmlgp.settings import fields
+from xmlgp.settings import MLGPFSettings
 from xmlgp.signals import Interrupted
 from xmlgp.threads import core_count
 from xmlgp.training.checkpoints import Checkpoints
@@ -28,7 +29,7 @@ def test_a_trained_model():
     assert data == f"data      N 40, D 25, K 7, fingerprint {description['data']['fingerprint'][:12]}"
     assert training.startswith("training  2 epochs, ")
     shown = {line.split()[0]: line.split()[1:] for line in rest}
-    for spec in fields():
+    for spec in fields(MLGPFSettings):
         value = description["settings"][spec.name]
         assert shown[spec.name] == ["-" if value is None else str(value)]
     for name in description["arrays"]:

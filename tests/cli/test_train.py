@@ -3,6 +3,7 @@
 import os
 import re
 import warnings
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,16 +14,16 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.models import build
 from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.settings import Settings, fields, kind
+from xmlgp.settings import MLGPFSettings, kind
 
 pytestmark = pytest.mark.usefixtures("place")
 
-DEFAULT = Settings(factors=2, inducing_count=5, epochs=1)
-RECIPE = Settings(inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5)
+DEFAULT = MLGPFSettings(factors=2, inducing_count=5, epochs=1)
+RECIPE = MLGPFSettings(inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5)
 
 
 def changed(settings, **changes):
-    return Settings(**vars(settings) | changes)
+    return MLGPFSettings(**vars(settings) | changes)
 
 
 def test_the_model_is_that_of_the_library():
@@ -63,7 +64,7 @@ def other_value(spec):
     return {int: 3, float: 0.375}[kind(spec)]
 
 
-@pytest.mark.parametrize("spec", fields(), ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", fields(MLGPFSettings), ids=lambda spec: spec.name)
 def test_every_option_reaches_its_setting(monkeypatch, spec):
     class Stop(Exception):
         pass

@@ -183,14 +183,14 @@ def test_who_interrupts_does_not_wait_for_cells_under_way(tmp_path):
     program = f"""if True:
         from pathlib import Path
         from xmlgp.experiments.cells import Cell, finish_cells
-        from xmlgp.settings import Settings
+        from xmlgp.settings import MLGPFSettings
         from xmlgp.signals import Interrupted, answered
 
         here = Path({str(tmp_path)!r})
         if __name__ == "__main__":
             with answered():
                 try:
-                    finish_cells([Cell("toy", here, (0.55, 1.5), Settings(epochs=10**6))], here / "results")
+                    finish_cells([Cell("toy", here, (0.55, 1.5), MLGPFSettings(epochs=10**6))], here / "results")
                 except Interrupted as error:
                     raise SystemExit(error.status)
     """

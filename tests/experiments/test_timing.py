@@ -5,14 +5,14 @@ import pytest
 from tests.problems import small_dataset
 from xmlgp.experiments.timing import time_bound
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training.loop import train
 
 
 @pytest.mark.parametrize("label_weights", [False, True])
 def test_every_bound_can_be_timed(label_weights):
     data = small_dataset()
-    settings = Settings(factors=2, inducing_count=5, epochs=1, label_weights=label_weights)
+    settings = MLGPFSettings(factors=2, inducing_count=5, epochs=1, label_weights=label_weights)
     preprocessed = preprocess(data.features, settings)
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
     parameters, _ = train(coordinates, data.labels, preprocessed.inducing, settings)

@@ -16,15 +16,15 @@ from xmlgp.models import build
 from xmlgp.models.build import open_preprocessed, preprocess_model, stored_preprocessing, train_model
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training.fit import fit
 
 SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
-FREE, SUBSPACE = Settings(**SMALL), Settings(**SMALL, inducing="subspace", weighting="unit")
+FREE, SUBSPACE = MLGPFSettings(**SMALL), MLGPFSettings(**SMALL, inducing="subspace", weighting="unit")
 #: Of factors alone, trained once.
-PLAIN = Settings(**SMALL | {"label_weights": False}, regression_points=0, validation=0)
+PLAIN = MLGPFSettings(**SMALL | {"label_weights": False}, regression_points=0, validation=0)
 #: Training fails, after preprocessing that is like that of FREE.
-DIVERGENT = Settings(**SMALL | {"epochs": 4}, kernel="se", learning_rate=1e30)
+DIVERGENT = MLGPFSettings(**SMALL | {"epochs": 4}, kernel="se", learning_rate=1e30)
 
 
 def snapshot(path):
@@ -42,7 +42,7 @@ def same(found, expected):
 
 
 @pytest.mark.parametrize(
-    "settings", [FREE, SUBSPACE, Settings(**SMALL, weighting="idf")], ids=["free", "subspace", "idf"]
+    "settings", [FREE, SUBSPACE, MLGPFSettings(**SMALL, weighting="idf")], ids=["free", "subspace", "idf"]
 )
 def test_preprocessing_is_stored(tmp_path, settings):
     dataset = small_dataset()
@@ -71,7 +71,7 @@ def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
 
 def test_commands_do_not_wait_for_scikit_learn():
     # Its import takes longer than to predict a small file.
-    program = "import sys, xmlgp.models.build, xmlgp.prediction.predictor; sys.exit('sklearn' in sys.modules)"
+    program = "import sys, xmlgp.models.build, xmlgp.prediction.mlgpf; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
@@ -106,7 +106,7 @@ def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, mon
     kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
     monkeypatch.setattr(build, "preprocess", None)
     for changes in ({}, {"factors": 2, "kernel": "se"}):
-        folder = train_model(small_dataset(), tmp_path, Settings(**SMALL | changes))
+        folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL | changes))
         assert folder.entries("preprocess.") == kept
     assert folder.array("parameters.loadings").shape == (7, 2)
 
@@ -116,7 +116,7 @@ def test_preprocessing_is_done_anew_where_something_changed(tmp_path, change):
     before = preprocess_model(small_dataset(), tmp_path, FREE).array("preprocess.inducing")
     settings, dataset = FREE, small_dataset()
     if change == "settings":
-        settings = Settings(**SMALL, seed=1)
+        settings = MLGPFSettings(**SMALL, seed=1)
     elif change == "data":
         dataset = small_dataset(seed=1)
     else:

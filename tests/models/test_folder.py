@@ -16,11 +16,11 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder, fingerprint
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
-SETTINGS = Settings(factors=2, learning_rate=0.125, negatives=7, ard=False)
+SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False)
 ARRAYS = {
     "parameters.matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
     "parameters.scalar": np.array(2.5),

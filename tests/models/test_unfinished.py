@@ -5,6 +5,7 @@ import json
 import math
 import re
 import zipfile
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -16,13 +17,13 @@ from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_run
 from xmlgp.progress import silent
-from xmlgp.settings import Settings, fields
+from xmlgp.settings import MLGPFSettings
 from xmlgp.signals import Interrupted
 from xmlgp.threads import core_count
 from xmlgp.training import checkpoints
 from xmlgp.training.checkpoints import Checkpoints
 
-SETTINGS = Settings(
+SETTINGS = MLGPFSettings(
     inducing="subspace", inducing_count=6, basis_size=9, factors=3, epochs=3, batch_size=20, regression_points=0
 )
 
@@ -159,7 +160,7 @@ def test_how_another_training_differs(interrupted):
         ({"learning_rate": 0.5}, "with learning_rate left open, now 0.5,"),
         ({"epochs": None}, "with epochs 3, now left open,"),
     ]:
-        assert found.other(found.data, Settings(**SETTINGS.mapping() | changes)) == told
+        assert found.other(found.data, MLGPFSettings(**SETTINGS.mapping() | changes)) == told
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_what_took_a_minute_is_worth_keeping(interrupted, parts, worth):
     path = interrupted(change)
     found = Unfinished.read(path)
     assert (found.seconds, found.worth_keeping) == (sum(parts), worth)
-    other = Settings(**SETTINGS.mapping() | {"factors": 2})
+    other = MLGPFSettings(**SETTINGS.mapping() | {"factors": 2})
     if worth:
         with pytest.raises(ModelFolderError, match="training with factors 3, now 2, was interrupted here after 2"):
             train_model(small_dataset(), path, other)
@@ -239,7 +240,7 @@ def test_another_version_of_the_format(interrupted, version, writer):
     assert re.search(pattern, told)
 
 
-@pytest.mark.parametrize("name", [spec.name for spec in fields()])
+@pytest.mark.parametrize("name", [spec.name for spec in fields(MLGPFSettings)])
 def test_a_setting_that_is_missing_is_not_guessed(interrupted, name):
     assert damaged(interrupted(setting("about", "settings", name, value=...)))
 

@@ -24,7 +24,7 @@ from xmlgp.models.build import preprocess_model, stored_preprocessing
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 D, K, M, P, NODES = 25, 7, 5, 3, 100
 DATASET = small_dataset(D=D, K=K)
@@ -45,7 +45,7 @@ def model(path, own=True, regressed=True, **chosen):
         "nodes": NODES,
         "dtype": "float64",
     }
-    settings = Settings(**small | chosen)
+    settings = MLGPFSettings(**small | chosen)
     folder = preprocess_model(DATASET, path, settings)
     inducing, random = folder.array("preprocess.inducing").astype(float), np.random.default_rng(3)
     _, parameters = random_parameters(

@@ -17,7 +17,7 @@ from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import start_inducing
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
 
@@ -28,7 +28,7 @@ SMALL = {"basis_size": 6, "inducing_count": 5}
 def test_parts(weighting, inducing, start):
     features = small_features()
     result = preprocess(
-        features, Settings(weighting=weighting, inducing=inducing, inducing_start=start, seed=3, **SMALL)
+        features, MLGPFSettings(weighting=weighting, inducing=inducing, inducing_start=start, seed=3, **SMALL)
     )
     idf = inverse_document_frequency(features)
     idf = {"root-idf": np.sqrt(idf), "idf": idf}.get(weighting)
@@ -48,7 +48,7 @@ def test_parts(weighting, inducing, start):
 
 def test_the_default_weights_features_by_scikit_learns_frequencies_once_in_inner_products():
     features = small_features()
-    result = preprocess(features, Settings(**SMALL))
+    result = preprocess(features, MLGPFSettings(**SMALL))
     idf = TfidfTransformer().fit(features).idf_
     np.testing.assert_allclose(result.weighting.idf**2, idf, rtol=1e-6)
     assert result.weighting.idf.dtype == np.float32
@@ -59,7 +59,7 @@ def test_the_default_weights_features_by_scikit_learns_frequencies_once_in_inner
 
 
 def test_sizes_are_cut_to_the_data():
-    result = preprocess(small_features(N=6, D=9), Settings(inducing="subspace"))
+    result = preprocess(small_features(N=6, D=9), MLGPFSettings(inducing="subspace"))
     assert result.basis.shape == (6, 9)
     assert result.inducing.shape == (6, 6)
 
@@ -67,7 +67,7 @@ def test_sizes_are_cut_to_the_data():
 @pytest.mark.parametrize("shape", [(4, 5), (4, 0), (0, 5)])
 def test_without_any_feature_there_is_nothing_to_learn_from(shape):
     with pytest.raises(SettingsError, match="no training point has a feature"):
-        preprocess(sp.csr_array(shape, dtype=np.float32), Settings())
+        preprocess(sp.csr_array(shape, dtype=np.float32), MLGPFSettings())
 
 
 @pytest.mark.parametrize("inducing", ["subspace", "free"])
@@ -82,7 +82,7 @@ def test_progress_is_reported_in_full(monkeypatch, inducing):
         assert sum(reports) == total
         stages.append(label)
 
-    preprocess(small_features(), Settings(inducing=inducing, inducing_start="kmeans", **SMALL), progress)
+    preprocess(small_features(), MLGPFSettings(inducing=inducing, inducing_start="kmeans", **SMALL), progress)
     assert stages == ["truncated SVD"] * (inducing == "subspace") + ["k-means"]
 
 
@@ -95,7 +95,7 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
     monkeypatch.setattr(
         module, "start_inducing", lambda values, *arguments: seen.append(values.shape[0]) or np.zeros((5, 6))
     )
-    preprocess(features, Settings(inducing=inducing, inducing_start=start, **SMALL))
+    preprocess(features, MLGPFSettings(inducing=inducing, inducing_start=start, **SMALL))
     assert seen == [20]
 
 
@@ -107,5 +107,5 @@ def test_features_whose_squares_do_not_fit_are_refused(inducing, value):
     features.data[3] = value
     settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}
     with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
-        preprocess(features, Settings(weighting="none", **settings))
-    assert np.isfinite(preprocess(features, Settings(**settings)).inducing).all()
+        preprocess(features, MLGPFSettings(weighting="none", **settings))
+    assert np.isfinite(preprocess(features, MLGPFSettings(**settings)).inducing).all()

@@ -1,5 +1,7 @@
 """Feature weighting against scikit-learn's."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,7 +14,7 @@ from sklearn.preprocessing import normalize
 from tests.problems import STEADY, small_features
 from xmlgp.preprocess import weighting as module
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
-from xmlgp.settings import Settings, fields
+from xmlgp.settings import MLGPFSettings
 
 FLOAT32 = np.finfo(np.float32)
 
@@ -81,9 +83,9 @@ def test_logarithms_keep_the_sign():
 def test_what_the_names_of_weightings_stand_for(name, unit, logarithm):
     idf = np.ones(3) if name in IDF_WEIGHTINGS else None
     assert Weighting.named(name, idf) == (idf, unit, logarithm)
-    (spec,) = (spec for spec in fields() if spec.name == "weighting")
+    (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "weighting")
     assert name in spec.metadata["choices"]
-    assert Settings().weighting == "root-idf"
+    assert MLGPFSettings().weighting == "root-idf"
 
 
 def test_unit_rows_are_those_of_scikit_learn():

@@ -13,9 +13,9 @@ from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.regression import regress
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training import fit as module
 from xmlgp.training.fit import REGRESSION_RANK, fit
 from xmlgp.training.loop import train
@@ -47,7 +47,7 @@ DROWNED = drowned_dataset()
 
 def prepared(dataset, **chosen):
     """Preprocess; return what `fit` and `train` take."""
-    settings = Settings(**SMALL | chosen)
+    settings = MLGPFSettings(**SMALL | chosen)
     preprocessed = preprocess(dataset.features, settings)
     return preprocessed.coordinates(dataset.features, settings.dtype), dataset.labels, preprocessed.inducing, settings
 
@@ -116,7 +116,7 @@ def test_the_best_parameters_are_kept_where_nothing_is_trained_anew(chosen):
     train(coordinates.select(trained), labels[trained], inducing, settings, after_epoch=after_epoch)
     same(found.parameters, seen)
     # What the epoch is the best by is the nDCG of the points that were not trained on.
-    predictor = Predictor(settings, preprocess(DATASET.features, settings), found.parameters, DATASET.D)
+    predictor = MLGPFPredictor(settings, preprocess(DATASET.features, settings), found.parameters, DATASET.D)
     mean, _ = predictor.utilities(DATASET.features[held])
     truth = labels[held].toarray()
     some = truth.any(axis=1)
@@ -251,7 +251,7 @@ def test_the_regression_is_kept_only_where_it_ranks_held_out_points_better(datas
     without, pooled = (
         ndcg_score(truth[some], predictor.utilities(dataset.features[held])[0][some], k=5)
         for predictor in (
-            Predictor(settings, preprocess(dataset.features, settings), parameters, dataset.D)
+            MLGPFPredictor(settings, preprocess(dataset.features, settings), parameters, dataset.D)
             for parameters in (factors, factors | regression)
         )
     )
@@ -312,7 +312,7 @@ def test_new_points_are_predicted_better_than_by_frequencies_alone():
     dataset, new = small_dataset(N=400, K=12).rows(slice(0, 300)), small_dataset(N=400, K=12).rows(slice(300, 400))
     arguments = prepared(dataset, validation=0.1, learning_rate=None)
     found = fit(*arguments)
-    predictor = Predictor(arguments[3], preprocess(dataset.features, arguments[3]), found.parameters, dataset.D)
+    predictor = MLGPFPredictor(arguments[3], preprocess(dataset.features, arguments[3]), found.parameters, dataset.D)
     truth = new.labels.toarray()
     some = truth.any(axis=1)
     frequency = np.broadcast_to(dataset.labels.toarray().mean(axis=0), truth.shape)

@@ -15,7 +15,7 @@ from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.progress import silent
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training.loop import Verdict, train
 from xmlgp.training.minibatches import make_batch
 from xmlgp.training.schedules import usual_epochs
@@ -30,7 +30,7 @@ SMALL = {
 
 def run(dataset, progress=silent, after_epoch=None, **chosen):
     """Preprocess and train; return settings, coordinates, start of the inducing inputs, parameters, history."""
-    settings = Settings(**SMALL | chosen)
+    settings = MLGPFSettings(**SMALL | chosen)
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress, after_epoch)
@@ -102,7 +102,7 @@ def test_the_bound_rises(kernel, ard, posterior, inducing):
 def test_the_bound_rises_with_other_settings(chosen):
     dataset = small_dataset()
     settings, coordinates, inducing, parameters, _ = run(dataset, **chosen)
-    judge = Settings()  # of its settings the bound itself depends on the kernel and the posterior alone
+    judge = MLGPFSettings()  # of its settings the bound itself depends on the kernel and the posterior alone
     before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, coordinates, inducing, dataset.labels))
     assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
     assert {value.dtype for value in movable(parameters).values()} == {np.dtype(settings.dtype)}

@@ -16,7 +16,7 @@ from xmlgp.gp.factors import Rows
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import start_inducing
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch, sample_by_frequency, sample_negatives
 
 
@@ -206,7 +206,7 @@ def test_more_than_half_of_the_labels_are_sampled_without_replacement():
 @pytest.mark.parametrize("sampling", SAMPLERS)
 def test_sampled_negatives_give_the_bound_of_all_on_average(posterior, sampling):
     dataset = small_dataset(N=20, K=9)
-    chosen = Settings(posterior=posterior, factors=3, dtype="float64", negatives=2)
+    chosen = MLGPFSettings(posterior=posterior, factors=3, dtype="float64", negatives=2)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(chosen)
     parameters = model.initial(start_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())

@@ -1,13 +1,14 @@
 """Learning rates and batch sizes over training."""
 
 import re
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import STEADY
-from xmlgp.settings import fields
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training import schedules as module
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, linear, usual_epochs
 
@@ -70,7 +71,7 @@ def test_usual_epochs_make_so_many_steps_within_limits(monkeypatch, count, batch
 @STEADY
 @given(st.integers(1, 10**7), st.integers(1, 10**5))
 def test_usual_epochs_are_those_that_the_help_tells_of(count, batch_size):
-    (spec,) = (spec for spec in fields() if spec.name == "epochs")
+    (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "epochs")
     steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["help"]))
     epochs = usual_epochs(count, batch_size)
     assert type(epochs) is int

@@ -8,7 +8,7 @@ from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.products import Points
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training import start as module
 from xmlgp.training.start import start
 
@@ -17,7 +17,7 @@ SMALL = {"inducing_count": 6, "factors": 4, "dtype": "float64"}
 
 def started(seed=0, points=None, **chosen):
     dataset = small_dataset(N=300)
-    settings = Settings(**SMALL | chosen)
+    settings = MLGPFSettings(**SMALL | chosen)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(settings)
     inducing = dataset.features[:6].toarray()
@@ -74,7 +74,7 @@ def test_labels_have_weights_of_their_own_where_wanted_or_useful(wanted, factors
 def test_inducing_inputs_without_features_leave_the_start_to_chance():
     dataset = small_dataset(N=30)
     coordinates = Coordinates(dataset.features, None, np.float64)
-    model = MLGPF(Settings(**SMALL))
+    model = MLGPF(MLGPFSettings(**SMALL))
     inducing = np.zeros((6, dataset.D))
     parameters = start(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))
     expected = model.initial(inducing, dataset.labels, np.random.default_rng(0))

@@ -13,7 +13,7 @@ from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import Settings
+from xmlgp.settings import MLGPFSettings
 from xmlgp.training import stopping as module
 from xmlgp.training.loop import train
 from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_top
@@ -234,7 +234,7 @@ def test_the_copy_is_of_the_same_order_and_its_memory_is_used_again():
 def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(chosen):
     dataset = small_dataset(N=60, K=12)
     sizes = {"inducing_count": 20, "basis_size": 20, "factors": 8, "epochs": 200, "batch_size": 16}
-    settings = Settings(inducing_start="rows", learning_rate=0.1, **sizes, **chosen)
+    settings = MLGPFSettings(inducing_start="rows", learning_rate=0.1, **sizes, **chosen)
     training, validation = hold_out(60, 0.4, rng())
     preprocessed = preprocess(dataset.features[training], settings)
     coordinates = preprocessed.coordinates(dataset.features[training], settings.dtype)

@@ -2,10 +2,11 @@
 
 import contextlib
 import functools
+from dataclasses import fields
 
 import click
 
-from xmlgp.settings import fields, kind
+from xmlgp.settings import MLGPFSettings, kind
 
 __all__ = ["cache_option", "note", "quiet_option", "recipe_option", "settings_options"]
 
@@ -34,7 +35,7 @@ def settings_options(preprocess_only=False):
     preprocess_only : bool
         Only the settings that preprocessing depends on.
     """
-    specs = [spec for spec in fields() if spec.metadata["preprocess"] or not preprocess_only]
+    specs = [spec for spec in fields(MLGPFSettings) if spec.metadata["preprocess"] or not preprocess_only]
 
     def decorate(command):
         @functools.wraps(command)

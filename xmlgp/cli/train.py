@@ -16,7 +16,7 @@ from xmlgp.models.folder import ModelFolder
 from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_value
 from xmlgp.progress import terminal_progress
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
-from xmlgp.settings import Settings
+from xmlgp.settings import settings_from
 from xmlgp.signals import Interrupted
 
 __all__ = ["train"]
@@ -75,7 +75,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         note(f"{model}: is trained, there is nothing to go on with", quiet)
         return
     elif folder and folder.stage == "preprocessed" and not recipe:
-        settings = Settings.from_mapping(folder.settings.mapping() | chosen, model)
+        settings = settings_from(folder.settings.mapping() | chosen, model)
     else:
         settings, entry = resolve(load_catalogue(), recipe or DEFAULT_RECIPE, shape, chosen)
         if entry is not None and recipe:

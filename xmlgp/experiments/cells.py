@@ -21,7 +21,7 @@ from xmlgp.durable import check_writable, replacing
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.progress import silent
 from xmlgp.settings import Settings
@@ -160,7 +160,7 @@ def run_cell(cell, results):
     preprocessing = time.perf_counter() - start
 
     def measures(parameters):
-        blocks = Predictor(settings, preprocessed, parameters, data.D).top(test.features, max(KS))
+        blocks = MLGPFPredictor(settings, preprocessed, parameters, data.D).top(test.features, max(KS))
         return evaluate_ranking(_stacked(blocks), test.labels, KS, propensity)
 
     curve = []

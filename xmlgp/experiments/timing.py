@@ -22,7 +22,7 @@ def time_bound(settings, parameters, coordinates, labels):
 
     Parameters
     ----------
-    settings : Settings
+    settings : MLGPFSettings
     parameters : mapping of str to ndarray
     coordinates : Coordinates
     labels : csr_array, N×K

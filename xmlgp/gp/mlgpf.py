@@ -22,7 +22,7 @@ class MLGPF:
 
     Parameters
     ----------
-    settings : Settings
+    settings : MLGPFSettings
     """
 
     def __init__(self, settings):

@@ -18,7 +18,7 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
 from xmlgp.models.plain import is_plain, once_each
-from xmlgp.settings import Settings
+from xmlgp.settings import settings_from
 from xmlgp.signals import undivided
 from xmlgp.training.checkpoints import is_epoch
 
@@ -79,7 +79,7 @@ class ModelFolder:
         self.description = _read_description(self.path)
         self.stage = self.description["stage"]
         try:
-            self.settings = Settings.from_mapping(self.description["settings"], self.path / DESCRIPTION)
+            self.settings = settings_from(self.description["settings"], self.path / DESCRIPTION, "mlgpf")
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
 

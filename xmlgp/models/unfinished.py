@@ -1,5 +1,6 @@
 """A training that was interrupted: what its checkpoint in the model folder says, and whether it may be gone on with."""
 
+from dataclasses import fields
 from pathlib import Path
 
 from xmlgp import __version__
@@ -7,7 +8,7 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import is_entry
 from xmlgp.models.plain import is_plain
-from xmlgp.settings import Settings, fields
+from xmlgp.settings import MLGPFSettings, settings_from
 from xmlgp.threads import core_count
 from xmlgp.training.checkpoints import is_number, read_checkpoint
 
@@ -96,7 +97,7 @@ class Unfinished:
             and all(_counts(self.data[name], 0) for name in "NDK")
             and isinstance(self.data["fingerprint"], str)
             and isinstance(settings, dict)
-            and settings.keys() >= {spec.name for spec in fields()}
+            and settings.keys() >= {spec.name for spec in fields(MLGPFSettings)}
             and _counts(self.cores)
             and isinstance(self.preprocess, dict)
             and self.preprocess.keys() <= PREPROCESSED
@@ -110,7 +111,7 @@ class Unfinished:
             raise checkpoint.damaged()
         self.seconds = sum(seconds)
         try:
-            self.settings = Settings.from_mapping(settings, checkpoint.path)
+            self.settings = settings_from(settings, checkpoint.path, "mlgpf")
         except SettingsError as error:
             raise ModelFolderError(f"{error}; --no-resume begins anew without it") from None
 

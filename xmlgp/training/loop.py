@@ -66,7 +66,7 @@ def train(
         Y.
     inducing : ndarray, M×R or M×D
         Start of A or Z.
-    settings : Settings
+    settings : MLGPFSettings
     progress : callable
         See `xmlgp.progress`.
     after_epoch : callable, optional

@@ -1,0 +1,104 @@
+"""Every setting of every model: names, defaults and what is allowed, in one place.
+
+The command line has one option for each field and takes its help from here; recipes of datasets.yaml are
+mappings of these names; the model folder stores them.
+"""
+
+import dataclasses
+import re
+
+from xmlgp.errors import OtherModelError, SettingsError
+from xmlgp.excerpt import excerpt
+from xmlgp.settings.bmlpl import BMLPLSettings
+from xmlgp.settings.fields import Settings, describe, kind
+from xmlgp.settings.mlgpf import MLGPFSettings
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "MODELS",
+    "BMLPLSettings",
+    "MLGPFSettings",
+    "Settings",
+    "check_names",
+    "describe",
+    "kind",
+    "models_with",
+    "settings_from",
+]
+
+#: The settings of each model, by its name.
+MODELS = {"mlgpf": MLGPFSettings, "bmlpl": BMLPLSettings}
+
+DEFAULT_MODEL = "mlgpf"
+
+#: Names that a message can show as they are.
+NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
+
+
+def settings_from(mapping, where, model=None):
+    """Return settings from a mapping of names to values, defaults for the rest.
+
+    Parameters
+    ----------
+    mapping : mapping of str to object
+    where : str
+        Where the mapping comes from, for messages.
+    model : str, optional
+        One of `MODELS`; when not given, the one that the mapping names as `model`, or else `DEFAULT_MODEL`.
+
+    Returns
+    -------
+    Settings
+        Of that model.
+
+    Raises
+    ------
+    SettingsError
+        For an unknown model, an unknown name or a value that is not allowed; `OtherModelError` for a name that other
+        models have.
+    """
+    if model is None:
+        mapping = dict(mapping)
+        model = mapping.pop("model", DEFAULT_MODEL)
+        # YAML has values that no mapping can be asked for.
+        if model not in list(MODELS):
+            raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
+    check_names(mapping, where, model)
+    try:
+        return MODELS[model](**mapping)
+    except SettingsError as error:
+        raise SettingsError(f"{where}: {error}") from None
+
+
+def check_names(names, where, model):
+    """Raise SettingsError for a name that is not of a setting of the model, as `settings_from` does.
+
+    Parameters
+    ----------
+    names : iterable
+    where : str
+    model : str
+        One of `MODELS`.
+    """
+    known = _names(model)
+    unknown = sorted(set(names) - known, key=_shown)
+    if not unknown:
+        return
+    others = models_with(unknown[0])
+    if others:
+        raise OtherModelError(where, unknown[0], others, model)
+    raise SettingsError(f"{where}: {_shown(unknown[0])} is not a setting; there are {', '.join(sorted(known))}")
+
+
+def models_with(name):
+    """Return the names of the models that have a setting, in the order of `MODELS`."""
+    return [model for model in MODELS if name in _names(model)]
+
+
+def _names(model):
+    return {spec.name for spec in dataclasses.fields(MODELS[model])}
+
+
+def _shown(name):
+    # YAML has keys of many types, which cannot all be compared with each other.
+    return name if isinstance(name, str) and NAME.fullmatch(name) else excerpt(name)

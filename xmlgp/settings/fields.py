@@ -1,0 +1,112 @@
+"""What settings of all models have in common: how a field is declared, checked and described."""
+
+import dataclasses
+import sys
+from typing import ClassVar
+
+from xmlgp.errors import SettingsError
+from xmlgp.excerpt import excerpt
+
+__all__ = ["EPOCHS_LIMIT", "Settings", "describe", "kind", "setting"]
+
+#: A list of epochs fits into memory.
+EPOCHS_LIMIT = 10**6
+
+#: Any other integer counts something; a greater one is a slip and overflows somewhere.
+COUNT_LIMIT = 10**9
+
+
+def setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
+    """Return a dataclass field, whose metadata holds its help text and limits.
+
+    Parameters
+    ----------
+    default : object
+    help_text : str
+    symbol : str, optional
+        The letter of a short option.
+    preprocess : bool
+        Whether preprocessing depends on it.
+    optional : bool
+        Whether it may be None: left to xmlgp.
+    **limits
+        `choices`, `minimum`, `maximum` (of an integer `COUNT_LIMIT` where there is none) or `above`.
+    """
+    limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
+    about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "optional": optional}
+    return dataclasses.field(default=default, metadata=about | limits)
+
+
+class Settings:
+    """Settings of a model: the base class of one frozen dataclass for each model, with fields made by `setting`.
+
+    Attributes
+    ----------
+    model : str
+        The model's name, the same of all objects of a class.
+
+    Raises
+    ------
+    SettingsError
+        For a value outside its limits, with the name and what is allowed.
+    """
+
+    model: ClassVar[str]
+
+    def __post_init__(self):
+        for spec in dataclasses.fields(self):
+            _check(spec, getattr(self, spec.name))
+
+    def mapping(self):
+        """Return all settings as a mapping of names to values."""
+        return dict(vars(self))
+
+    def with_model(self):
+        """Return the same with the model's name, as `model`, before them."""
+        return {"model": self.model} | self.mapping()
+
+    def preprocess_part(self):
+        """Return the settings that preprocessing depends on, as a mapping."""
+        return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self) if spec.metadata["preprocess"]}
+
+
+def describe(spec):
+    """Return the limits of a field in words, for messages: "an integer from 1 to 100"."""
+    meta = spec.metadata
+    if meta["choices"]:
+        return "one of " + ", ".join(meta["choices"])
+    if kind(spec) is bool:
+        return "true or false"
+    if kind(spec) is int:
+        return f"an integer from {meta['minimum']} to {_greatest(meta)}"
+    if meta["minimum"] is not None:
+        return f"a number from {meta['minimum']} to {meta['maximum']}"
+    return f"a finite number above {meta['above']}"
+
+
+def kind(spec):
+    """Return the type of a field's values: str, int, float or bool."""
+    return spec.type.__args__[0] if spec.metadata["optional"] else spec.type
+
+
+def _check(spec, value):
+    meta, type_ = spec.metadata, kind(spec)
+    if value is None and meta["optional"]:
+        return
+    # Python counts True as an integer and JSON writes 1.0 as 1.
+    fits = isinstance(value, type_) or (type_ is float and isinstance(value, int))
+    if isinstance(value, bool) and type_ is not bool:
+        fits = False
+    if fits and meta["choices"]:
+        fits = value in meta["choices"]
+    if fits and meta["minimum"] is not None:
+        fits = meta["minimum"] <= value <= _greatest(meta)
+    if fits and meta["above"] is not None:
+        # Infinity, no number, and integers beyond all floats fail alike.
+        fits = meta["above"] < value <= sys.float_info.max
+    if not fits:
+        raise SettingsError(f"{spec.name} is {excerpt(value)}, but must be {describe(spec)}")
+
+
+def _greatest(meta):
+    return meta["maximum"] or COUNT_LIMIT
