@@ -17,9 +17,10 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments import cells as module
 from xmlgp.experiments.catalogue import FIGURES, load_experiment
-from xmlgp.experiments.cells import finish_cells, read_cell, run_cell
+from xmlgp.experiments.cells import Cell, finish_cells, read_cell, run_cell
 from xmlgp.experiments.figures import draw_experiment
 from xmlgp.experiments.tables import collect, write_table
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
 
@@ -120,6 +121,30 @@ def test_what_determines_a_cell_is_in_its_name(catalogue, data):
     # The tables and figures of one paper share their cells.
     assert names(1) == names(1, "figure1") == names(1, "table5")
     assert names(1, "table3") < names(1)
+
+
+def test_names_of_finished_cells_stay():
+    # As they were when there was one model.
+    earlier = {"start": "random", "sampling": "uniform", "label_weights": False, "regression_points": 0}
+    for settings, test_every, digest in [
+        (MLGPFSettings(), 0, "e0e58210f6f16b77"),
+        (MLGPFSettings(**earlier, validation=0, seed=4), 5, "a4f26ddb4311d4a6"),
+    ]:
+        assert Cell("toy", Path("toy"), (0.55, 1.5), settings, test_every).name == f"toy-{digest}.json"
+
+
+def test_the_model_determines_a_cell():
+    class OtherSettings(BMLPLSettings):
+        model = "other"
+
+    names = {Cell("toy", Path("toy"), (0.55, 1.5), of()).name for of in (BMLPLSettings, OtherSettings)}
+    assert len(names) == 2
+
+
+def test_methods_of_another_model_are_refused(catalogue, data):
+    catalogue.recipes["s-LINEAR"] = {"settings": {"model": "bmlpl"}}
+    with pytest.raises(SettingsError, match="^table3: s-LINEAR is a recipe of bmlpl; experiments are of mlgpf$"):
+        load_experiment(catalogue, "table3", data, ["bibtex"])
 
 
 def test_results_that_are_kept_are_found(catalogue, data):

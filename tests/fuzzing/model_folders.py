@@ -23,8 +23,8 @@ MEANINGFUL = ["weighting", "inducing", "posterior", "nodes", "dtype"]
 TOKENS = [
     b"null", b"true", b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1e-999", b"0.5", b'""', b"[]", b"{}",
     b'"\\ud800"', b'"\\u0000"', b'"\\n"', b'"\\u2028"', b'"\\u001b[2J"', b"{" * 3, b"]", b'"K": 7, ',
-    b'"D": 1000000000, ', b'"arrays": {}, ', b'"settings": {}, ', b'"format_version": 3, ',
-    b'"shape": [1000000000], ', b"//", b"'",
+    b'"D": 1000000000, ', b'"arrays": {}, ', b'"settings": {}, ', b'"format_version": 4, ',
+    b'"model": "bmlpl", ', b'"shape": [1000000000], ', b"//", b"'",
 ]  # fmt: skip
 
 #: Written as they are: Python's own writer would not write all of them.
@@ -57,6 +57,7 @@ VALUES = st.sampled_from(
         "se",
         "a\nb",
         "\x1b[2J",
+        "bmlpl",
     ]
     + [[], {}, [1], [10**9], [10**9, 10**9], [-1], [True], {"a": 1}, "cholesky", "subspace", "float64", "none", "<f8"]
     + ["arrays/../model.json", "arrays/a\0b", "arrays/" + "a" * 300, "\u2028", "trained", "preprocessed"]

@@ -19,7 +19,7 @@ SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16",
 
 #: Command, options, and the format that the description is put into.
 KINDS = {
-    "default": (["train", *SMALL, "--label-weights"], 3),
+    "default": (["train", *SMALL, "--label-weights"], 4),
     "subspace": (
         ["train", *SMALL, "--inducing", "subspace", "--posterior", "cholesky", "--no-label-weights"]
         + ["--kernel", "se+linear", "--regression-points", "0"],
@@ -35,6 +35,7 @@ KINDS = {
 
 #: Settings that descriptions of earlier formats do not have.
 LATER = {
+    4: [],
     3: [],
     2: ["label_weights", "regression_points", "validation", "patience", "refit"],
     1: ["label_weights", "regression_points", "validation", "patience", "refit", "start", "sampling"],

@@ -16,7 +16,7 @@ from xmlgp.models import build
 from xmlgp.models.build import open_preprocessed, preprocess_model, stored_preprocessing, train_model
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 from xmlgp.training.fit import fit
 
 SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
@@ -55,6 +55,30 @@ def test_preprocessing_is_stored(tmp_path, settings):
     for found, wanted in zip((*stored[1:], stored.weighting.idf), (*expected[1:], expected.weighting.idf), strict=True):
         same(found, wanted)
     same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
+
+
+@pytest.mark.parametrize("weighting", ["root-idf", "unit"])
+def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, weighting):
+    dataset, settings = small_dataset(), BMLPLSettings(weighting=weighting)
+    folder = preprocess_model(dataset, tmp_path, settings)
+    assert (folder.stage, folder.settings) == ("preprocessed", settings)
+    assert set(folder.entries("")) == ({"preprocess.idf"} if weighting == "root-idf" else set())
+    stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
+    assert (stored.basis, stored.inducing) == (None, None)
+    same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
+
+
+def test_preprocessing_of_one_model_is_not_that_of_another(tmp_path):
+    dataset = small_dataset()
+    preprocess_model(dataset, tmp_path, BMLPLSettings())
+    assert train_model(dataset, tmp_path, FREE).settings == FREE
+    assert stored_preprocessing(ModelFolder(tmp_path)).inducing.shape == (6, 25)
+
+
+def test_a_model_that_cannot_be_trained_yet_leaves_nothing(tmp_path):
+    with pytest.raises(SettingsError, match="^bmlpl cannot be trained yet$"):
+        train_model(small_dataset(), tmp_path / "model", BMLPLSettings())
+    assert not (tmp_path / "model").exists()
 
 
 def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
@@ -202,6 +226,10 @@ def test_data_to_learn_nothing_from_are_refused_and_nothing_is_written(tmp_path,
         (FREE, "idf", np.full(25, np.nan)),
         (FREE, "inducing", np.full((6, 25), -np.inf)),
         (SUBSPACE, "basis", np.full((9, 25), np.inf)),
+        (BMLPLSettings(), "idf", None),
+        (BMLPLSettings(), "idf", np.ones(24)),
+        (BMLPLSettings(), "inducing", np.ones((6, 25))),
+        (BMLPLSettings(), "basis", np.ones((9, 25))),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):

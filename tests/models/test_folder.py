@@ -16,7 +16,7 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder, fingerprint
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
@@ -87,7 +87,7 @@ def test_other_programs_can_read_arrays_and_description(tmp_path):
     folder = write(tmp_path)
     description = json.loads((tmp_path / "model.json").read_bytes())
     assert description["format"] == "xmlgp model folder"
-    assert description["format_version"] == 3
+    assert description["format_version"] == 4
     for name, array in ARRAYS.items():
         same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
     assert folder.description == description
@@ -126,6 +126,45 @@ def test_a_model_of_an_earlier_format_was_made_with_what_there_was_then(tmp_path
     (tmp_path / "model.json").write_text(json.dumps(description))
     read = ModelFolder(tmp_path).settings
     assert (read.label_weights, read.validation, read.regression_points) == (True, 0.25, 0)
+
+
+def test_settings_are_those_of_the_model(tmp_path):
+    settings = BMLPLSettings(topics=3, burn_in=7)
+    folder = ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
+    assert folder.settings == ModelFolder(tmp_path).settings == settings
+    assert (folder.description["model"], folder.description["settings"]) == ("bmlpl", settings.mapping())
+
+
+def rewritten(path, **changes):
+    description = json.loads((path / "model.json").read_text()) | changes
+    (path / "model.json").write_text(json.dumps(description))
+    return path
+
+
+@pytest.mark.parametrize("model", ["gpc", "MLGPF", "", None, 1, True, ["mlgpf"], {"mlgpf": 1}])
+def test_an_unknown_model_is_damage(tmp_path, model):
+    write(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(rewritten(tmp_path, model=model))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_earlier_formats_know_one_model(tmp_path, version):
+    settings = BMLPLSettings()
+    ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(rewritten(tmp_path, format_version=version))
+
+
+def test_settings_of_another_model_are_refused(tmp_path):
+    write(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"model.json: ard is a setting of mlgpf, not of bmlpl$"):
+        ModelFolder(rewritten(tmp_path, model="bmlpl"))
+    # The model is named beside the settings, not among them.
+    for model in MODELS:
+        settings = {"model": model, "seed": 3}
+        with pytest.raises(ModelFolderError, match=r"model.json: model is not a setting; there are "):
+            ModelFolder(rewritten(tmp_path, model="mlgpf", settings=settings))
 
 
 def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):

@@ -17,7 +17,7 @@ from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_run
 from xmlgp.progress import silent
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings
 from xmlgp.signals import Interrupted
 from xmlgp.threads import core_count
 from xmlgp.training import checkpoints
@@ -179,6 +179,46 @@ def test_what_took_a_minute_is_worth_keeping(interrupted, parts, worth):
             train_model(small_dataset(), path, other)
     else:
         assert train_model(small_dataset(), path, other).settings == other
+
+
+def test_how_a_training_of_another_model_differs(interrupted):
+    path = interrupted(lambda content: content["state"].update(seconds=60))
+    found, other = Unfinished.read(path), BMLPLSettings(weighting="unit")
+    assert found.other(found.data, other) == "with model mlgpf, now bmlpl,"
+    with pytest.raises(ModelFolderError, match="training with model mlgpf, now bmlpl, was interrupted here after 2"):
+        train_model(small_dataset(), path, other)
+
+
+def of_another_model(settings):
+    """Return what makes a checkpoint one of a model with these settings, which preprocessing left nothing of."""
+
+    def change(content):
+        content["about"] |= {"model": settings.model, "settings": settings.mapping(), "preprocess": {}}
+
+    return change
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_training_of_another_model(interrupted, steps):
+    settings = BMLPLSettings(weighting="unit", topics=3)
+    found = Unfinished.read(interrupted(of_another_model(settings), steps))
+    assert (found.settings, found.preprocess, found.preprocessed) == (settings, {}, steps > 0)
+    assert found.other(found.data, settings) is None
+    assert found.other(found.data, SETTINGS) == "with model bmlpl, now mlgpf,"
+
+
+def test_what_is_gone_on_with_has_what_its_preprocessing_leaves(interrupted):
+    settings = BMLPLSettings(weighting="idf")
+    path = interrupted(of_another_model(settings))
+    with pytest.raises(ModelFolderError, match="do not fit its settings; --no-resume begins anew without the checkp"):
+        train_model(small_dataset(), path, settings)
+
+
+def test_settings_of_another_model_are_damage(interrupted):
+    for model in MODELS.keys() - {"mlgpf"}:
+        assert damaged(interrupted(setting("about", "model", value=model)))
+    told = refused(interrupted(setting("about", "settings", "topics", value=3)))
+    assert "checkpoint.npz: topics is a setting of bmlpl, not of mlgpf; --no-resume begins anew" in told
 
 
 #: Values of all types; `...` stands for none at all.

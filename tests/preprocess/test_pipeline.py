@@ -17,7 +17,7 @@ from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import start_inducing
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
 
@@ -58,6 +58,17 @@ def test_the_default_weights_features_by_scikit_learns_frequencies_once_in_inner
     np.testing.assert_allclose(result.weigh(new).toarray(), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
+def test_without_inducing_inputs_there_are_the_weights_alone(weighting):
+    features = small_features()
+    result = preprocess(features, BMLPLSettings(weighting=weighting))
+    expected = preprocess(features, MLGPFSettings(weighting=weighting, **SMALL))
+    assert (result.basis, result.inducing) == (None, None)
+    assert result.weighting[1:] == expected.weighting[1:]
+    np.testing.assert_array_equal(result.weighting.idf, expected.weighting.idf)
+    np.testing.assert_array_equal(result.weigh(features).toarray(), expected.weigh(features).toarray())
+
+
 def test_sizes_are_cut_to_the_data():
     result = preprocess(small_features(N=6, D=9), MLGPFSettings(inducing="subspace"))
     assert result.basis.shape == (6, 9)
@@ -65,9 +76,10 @@ def test_sizes_are_cut_to_the_data():
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 0), (0, 5)])
-def test_without_any_feature_there_is_nothing_to_learn_from(shape):
+@pytest.mark.parametrize("settings", [MLGPFSettings(), BMLPLSettings()], ids=lambda settings: settings.model)
+def test_without_any_feature_there_is_nothing_to_learn_from(settings, shape):
     with pytest.raises(SettingsError, match="no training point has a feature"):
-        preprocess(sp.csr_array(shape, dtype=np.float32), MLGPFSettings())
+        preprocess(sp.csr_array(shape, dtype=np.float32), settings)
 
 
 @pytest.mark.parametrize("inducing", ["subspace", "free"])
@@ -108,4 +120,6 @@ def test_features_whose_squares_do_not_fit_are_refused(inducing, value):
     settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}
     with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
         preprocess(features, MLGPFSettings(weighting="none", **settings))
+    with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
+        preprocess(features, BMLPLSettings(weighting="none"))
     assert np.isfinite(preprocess(features, MLGPFSettings(**settings)).inducing).all()

@@ -84,7 +84,7 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
     Raises
     ------
     SettingsError
-        For an experiment that there is not, or no data set of it.
+        For an experiment that there is not, or no data set of it, or a method of another model than mlgpf.
     CatalogueError
         Where its entry is malformed.
     """
@@ -101,6 +101,8 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
             for variant in spec["variants"] or [{}]:
                 chosen = spec["settings"] | variant
                 settings = resolve_for(catalogue, method, entry, chosen)
+                if settings.model != "mlgpf":
+                    raise SettingsError(f"{name}: {method} is a recipe of {settings.model}; experiments are of mlgpf")
                 usual = settings.epochs or usual_epochs(entry.shape.N, settings.batch_size)
                 epochs = max(1, math.ceil(usual * epochs_scale))
                 settings = dataclasses.replace(settings, epochs=epochs)

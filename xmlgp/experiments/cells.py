@@ -29,8 +29,10 @@ from xmlgp.training.loop import train
 
 __all__ = ["Cell", "finish_cells", "read_cell"]
 
-#: Settings that came after the first finished cells, at the values that those had: left out, so that names stay.
+#: Settings and models that came after the first finished cells, at the values that those had: left out, so that names
+#: stay.
 EARLIER = {
+    "model": "mlgpf",
     "start": "random",
     "sampling": "uniform",
     "label_weights": False,
@@ -72,7 +74,7 @@ class Cell:
     @property
     def name(self):
         """A file name: the data set and a digest of all that the result depends on."""
-        settings = dataclasses.asdict(self.settings).items()
+        settings = self.settings.with_model().items()
         settings = {name: value for name, value in settings if name not in EARLIER or value != EARLIER[name]}
         facts = [settings, self.propensity, self.test_every]
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
@@ -172,7 +174,7 @@ def run_cell(cell, results):
     parameters, history = train(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
     result = {
         "dataset": cell.dataset,
-        "settings": dataclasses.asdict(settings),
+        "settings": settings.mapping(),
         "measures": measures(parameters),
         "history": history,
         "curve": curve,

@@ -103,15 +103,16 @@ def stored_preprocessing(folder):
 
 def _stored(path, settings, D, array):
     idf, basis, inducing = (array(f"preprocess.{name}") for name in ("idf", "basis", "inducing"))
+    space = settings.preprocess_part().get("inducing")  # None for a model without inducing inputs
     fits = (
         (idf is None) == (settings.weighting not in IDF_WEIGHTINGS)
         and (idf is None or idf.shape == (D,))
-        and (basis is None) == (settings.inducing == "free")
+        and (basis is not None) == (space == "subspace")
         and (basis is None or basis.shape[1:] == (D,))
-        and inducing is not None
-        and inducing.shape[1:] == (D if basis is None else len(basis),)
+        and (inducing is not None) == (space is not None)
+        and (inducing is None or inducing.shape[1:] == (D if basis is None else len(basis),))
         # Of rows that hold nothing a file can claim any number.
-        and inducing.size
+        and (inducing is None or inducing.size)
         and all(array is None or np.isfinite(array).all() for array in (idf, basis, inducing))
     )
     if not fits:
@@ -189,14 +190,14 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every, tel
     file = path / CHECKPOINT
     checkpoints, written = None, {}
     # Before there is anything to go on from, a failure leaves nothing.
-    kept = bool(unfinished and (unfinished.steps or unfinished.preprocess))
+    kept = bool(unfinished and unfinished.preprocessed)
     dropped = None if unfinished else _readable(path)
     if dropped:
         tell(f"drops a training that was interrupted {dropped.where}")
         # The first checkpoint takes its place, and then nothing names what it kept.
         remove([file, *_unnamed(path, dropped.preprocess.values())], ())
     try:
-        if unfinished and unfinished.preprocess:
+        if kept:
             entries = unfinished.preprocess
             preprocessed = _left_by(unfinished, path, dataset.D)
         else:
@@ -213,8 +214,7 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every, tel
             checkpoints = Checkpoints(file, describe_run(data, settings, entries), every, begun)
             if not kept:
                 checkpoints.write()
-        coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-        found = fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress, checkpoints)
+        found = _fit(dataset, preprocessed, settings, progress, checkpoints)
         folder = ModelFolder.write(
             path,
             settings=settings,
@@ -233,6 +233,14 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every, tel
         raise
     remove([file], ())
     return folder
+
+
+def _fit(dataset, preprocessed, settings, progress, checkpoints):
+    """Return the trained model, `Fit`."""
+    if settings.model != "mlgpf":
+        raise SettingsError(f"{settings.model} cannot be trained yet")
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    return fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress, checkpoints)
 
 
 def _unnamed(path, entries):

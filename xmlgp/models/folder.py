@@ -18,19 +18,22 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
 from xmlgp.models.plain import is_plain, once_each
-from xmlgp.settings import settings_from
+from xmlgp.settings import MODELS, settings_from
 from xmlgp.signals import undivided
 from xmlgp.training.checkpoints import is_epoch
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 
 #: Raised when an older xmlgp could not read what is written.
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 #: Settings that models of earlier formats were made with, though they do not say so.
-UNSAID = {3: {}}
+UNSAID = {4: {}, 3: {}}
 UNSAID[2] = {"label_weights": False, "regression_points": 0, "validation": 0}
 UNSAID[1] = UNSAID[2] | {"start": "random", "sampling": "uniform"}
+
+#: The first format of other models than mlgpf.
+SEVERAL_MODELS = 4
 
 #: How far a model has come, in order.
 STAGES = ("preprocessed", "trained")
@@ -79,7 +82,8 @@ class ModelFolder:
         self.description = _read_description(self.path)
         self.stage = self.description["stage"]
         try:
-            self.settings = settings_from(self.description["settings"], self.path / DESCRIPTION, "mlgpf")
+            settings, model = self.description["settings"], self.description["model"]
+            self.settings = settings_from(settings, self.path / DESCRIPTION, model)
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
 
@@ -176,7 +180,7 @@ class ModelFolder:
                 "format": "xmlgp model folder",
                 "format_version": FORMAT_VERSION,
                 "written_by": f"xmlgp {__version__}",
-                "model": "mlgpf",
+                "model": settings.model,
                 "stage": stage,
                 "data": dict(data),
                 "settings": settings.mapping(),
@@ -226,9 +230,11 @@ def _read_description(path):
 
 def _check_description(file, description):
     data, arrays, history, validation = (description.get(key) for key in ("data", "arrays", "history", "validation"))
+    # Lists, for nothing else can be asked for what JSON may hold in place of a name.
+    models = list(MODELS) if description["format_version"] >= SEVERAL_MODELS else ["mlgpf"]
     whole = (
         is_plain(description)
-        and description.get("model") == "mlgpf"
+        and description.get("model") in models
         and isinstance(description.get("written_by"), str)
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)

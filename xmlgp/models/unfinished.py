@@ -8,7 +8,7 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import is_entry
 from xmlgp.models.plain import is_plain
-from xmlgp.settings import MLGPFSettings, settings_from
+from xmlgp.settings import MODELS, settings_from
 from xmlgp.threads import core_count
 from xmlgp.training.checkpoints import is_number, read_checkpoint
 
@@ -41,7 +41,7 @@ def describe_run(data, settings, preprocess):
         "format_version": FORMAT_VERSION,
         "written_by": f"xmlgp {__version__}",
         "cores": core_count(),
-        "model": "mlgpf",
+        "model": settings.model,
         "data": dict(data),
         "settings": settings.mapping(),
         "preprocess": dict(preprocess),
@@ -87,23 +87,25 @@ class Unfinished:
         self.data, self.preprocess, settings = (about.get(name) for name in ("data", "preprocess", "settings"))
         self.cores, self.step, self.steps = about.get("cores"), facts.get("step"), facts.get("steps")
         seconds = facts.get("seconds"), facts.get("spent")
+        model = about.get("model")
         if not (
             # It comes to be in the description of a model, as far as it is not in messages.
             is_plain(about)
             and isinstance(writer, str)
-            and about.get("model") == "mlgpf"
+            and model in list(MODELS)  # which can be asked for whatever JSON may hold in place of a name
             and isinstance(self.data, dict)
             and self.data.keys() == {"N", "D", "K", "fingerprint"}
             and all(_counts(self.data[name], 0) for name in "NDK")
             and isinstance(self.data["fingerprint"], str)
             and isinstance(settings, dict)
-            and settings.keys() >= {spec.name for spec in fields(MLGPFSettings)}
+            and settings.keys() >= {spec.name for spec in fields(MODELS[model])}
             and _counts(self.cores)
             and isinstance(self.preprocess, dict)
             and self.preprocess.keys() <= PREPROCESSED
             and all(is_entry(checkpoint.path.parent, entry) for entry in self.preprocess.values())
-            # What has begun to train has been preprocessed, and has some steps to make.
-            and (checkpoint.facts is None or bool(self.preprocess))
+            # What has begun to train has been preprocessed, and has some steps to make. Of a model without inducing
+            # inputs preprocessing may leave nothing.
+            and (checkpoint.facts is None or bool(self.preprocess) or "inducing" not in settings)
             and (checkpoint.facts is None or _counts(self.steps))
             and _counts(self.step, 0, self.steps)
             and all(is_number(part, 0) for part in seconds)
@@ -111,7 +113,7 @@ class Unfinished:
             raise checkpoint.damaged()
         self.seconds = sum(seconds)
         try:
-            self.settings = settings_from(settings, checkpoint.path, "mlgpf")
+            self.settings = settings_from(settings, checkpoint.path, model)
         except SettingsError as error:
             raise ModelFolderError(f"{error}; --no-resume begins anew without it") from None
 
@@ -125,6 +127,11 @@ class Unfinished:
         """
         checkpoint = read_checkpoint(Path(path) / CHECKPOINT)
         return checkpoint and cls(checkpoint)
+
+    @property
+    def preprocessed(self):
+        """Whether it is known to have been preprocessed: of some models that leaves no arrays."""
+        return bool(self.steps or self.preprocess)
 
     @property
     def where(self):
@@ -145,9 +152,11 @@ class Unfinished:
         """
         if self.data != data:
             return "of other data"
-        for name, value in self.settings.mapping().items():
-            if value != getattr(settings, name):
-                return f"with {name} {describe_value(value)}, now {describe_value(getattr(settings, name))},"
+        now = settings.with_model()
+        # The model comes first, so what is looked up after it is there.
+        for name, value in self.settings.with_model().items():
+            if value != now[name]:
+                return f"with {name} {describe_value(value)}, now {describe_value(now[name])},"
         return None
 
     @property

@@ -25,14 +25,14 @@ class Preprocessed(NamedTuple):
     ----------
     weighting : Weighting
     basis : ndarray, R×D, or None
-        X̃, the transpose of a C-contiguous array; None for free inducing inputs.
-    inducing : ndarray, M×R or M×D
-        The start of A or Z.
+        X̃, the transpose of a C-contiguous array; None for free inducing inputs and without any.
+    inducing : ndarray, M×R or M×D, or None
+        The start of A or Z; None for a model without inducing inputs.
     """
 
     weighting: Weighting
     basis: np.ndarray | None
-    inducing: np.ndarray
+    inducing: np.ndarray | None
 
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
@@ -44,7 +44,7 @@ class Preprocessed(NamedTuple):
 
 
 def preprocess(features, settings, progress=silent):
-    """Return the feature weights, the basis and the start of the inducing inputs.
+    """Return the feature weights, the basis and the start of the inducing inputs; the weights alone without those.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ def preprocess(features, settings, progress=silent):
     weighting = Weighting.named(settings.weighting, idf)
     weighted = weigh(features, *weighting)
     _check_size(weighted)
+    if "inducing" not in settings.preprocess_part():
+        return Preprocessed(weighting, None, None)
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
