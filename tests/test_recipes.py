@@ -7,7 +7,7 @@ import pytest
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
 CATALOGUE = """
 datasets:
@@ -20,6 +20,7 @@ datasets:
     recipes:
       S: {basis_size: 11, epochs: 12}
       special: {epochs: 13}
+      T: {iterations: 14}
 recipes:
   default:
     settings: {factors: 21}
@@ -34,6 +35,11 @@ recipes:
   papers:
     paper: [S, L]
     settings: {factors: 61}
+  topics:
+    paper: T
+    settings: {model: bmlpl, topics: 71, seed: 72}
+  both: {settings: {model: bmlpl, topics: 3, factors: 4}}
+  unknown: {settings: {model: [mlgpf]}}
   misspelt: {settings: {factor: 3}}
   excessive: {settings: {factors: 0}}
   text: just text
@@ -91,7 +97,7 @@ def test_what_stands_in_place_of_a_paper_matters_to_no_data_set(catalogue):
 
 
 def test_an_unknown_recipe_is_refused_with_those_there_are(catalogue):
-    with pytest.raises(SettingsError, match=r"^s-linear is not a recipe; there are default, excessive, .*, text$"):
+    with pytest.raises(SettingsError, match=r"^s-linear is not a recipe; there are both, default, .*, unknown$"):
         resolve(catalogue, "s-linear", KNOWN, {})
 
 
@@ -108,6 +114,47 @@ def test_settings_that_are_not_allowed_are_refused_with_the_recipe(catalogue):
     with pytest.raises(SettingsError, match="^recipe excessive: factors is 0"):
         resolve(catalogue, "excessive", KNOWN, {})
     assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == MLGPFSettings(factors=3)
+
+
+def test_a_recipe_may_name_its_model(catalogue):
+    assert resolve(catalogue, "topics", UNKNOWN, {})[0] == BMLPLSettings(topics=71, seed=72)
+    expected = BMLPLSettings(topics=71, iterations=14, seed=3)
+    assert resolve(catalogue, "topics", KNOWN, {"model": "bmlpl", "seed": 3})[0] == expected
+    assert resolve(catalogue, "plain", KNOWN, {"model": "mlgpf"}) == resolve(catalogue, "plain", KNOWN, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "told"),
+    [
+        ("topics", {"model": "mlgpf"}, "recipe topics is of the model bmlpl, not of mlgpf"),
+        ("plain", {"model": "bmlpl", "topics": 3}, "recipe plain is of the model mlgpf, not of bmlpl"),
+        ("default", {"model": "bmlpl"}, "recipe default is of the model mlgpf, not of bmlpl"),
+        ("unknown", {"model": "mlgpf"}, "recipe unknown is of the model ['mlgpf'], not of mlgpf"),
+        ("unknown", {}, "recipe unknown: model is ['mlgpf'], but must be one of mlgpf, bmlpl"),
+        ("both", {}, "recipe both: factors is a setting of mlgpf, not of bmlpl"),
+        ("topics", {"factors": 3}, "recipe topics: factors is a setting of mlgpf, not of bmlpl"),
+        (None, {"topics": 3}, "recipe default: topics is a setting of bmlpl, not of mlgpf"),
+        (
+            None,
+            {"model": "bmlpl", "topics": 0},
+            "model bmlpl: topics is 0, but must be an integer from 1 to 1000000000",
+        ),
+    ],
+)
+def test_models_that_do_not_fit_are_refused(catalogue, name, chosen, told):
+    with pytest.raises(SettingsError) as caught:
+        resolve(catalogue, name, KNOWN, chosen)
+    assert str(caught.value) == told
+
+
+def test_without_a_recipe_that_of_the_model_holds(tmp_path, catalogue):
+    for chosen in ({}, {"model": "mlgpf"}):
+        settings, entry = resolve(catalogue, None, KNOWN, chosen)
+        assert (settings, entry.name) == (MLGPFSettings(factors=21), "known")
+    assert resolve(catalogue, None, KNOWN, {"model": "bmlpl", "seed": 3})[0] == BMLPLSettings(seed=3)
+    other = written(tmp_path, "datasets: {}\nrecipes: {default: {settings: {model: bmlpl, topics: 5}}}\n")
+    assert resolve(other, None, KNOWN, {})[0] == BMLPLSettings(topics=5)
+    assert resolve(other, None, KNOWN, {"model": "mlgpf"})[0] == MLGPFSettings()
 
 
 def test_recipes_of_a_data_set_must_be_mappings(tmp_path):

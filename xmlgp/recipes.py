@@ -1,7 +1,8 @@
 """Recipes: named settings of the catalogue, adapted to the data set that they are used on."""
 
 from xmlgp.errors import SettingsError
-from xmlgp.settings import settings_from
+from xmlgp.excerpt import excerpt
+from xmlgp.settings import DEFAULT_MODEL, MODELS, settings_from
 
 __all__ = ["DEFAULT_RECIPE", "resolve", "resolve_for"]
 
@@ -11,18 +12,18 @@ DEFAULT_RECIPE = "default"
 def resolve(catalogue, name, shape, chosen):
     """Return the settings of a recipe on a data set and the catalogue's entry of that data set, if any.
 
-    Later ones win: the defaults of `Settings`; the recipe; what its paper states for the data set; what the
-    catalogue says of this recipe on this data set; what the user chose.
+    Later ones win: the defaults of the model; the recipe; what its paper states for the data set; what the catalogue
+    says of this recipe on this data set; what the user chose. The model is the recipe's, mlgpf where it names none.
 
     Parameters
     ----------
     catalogue : Catalogue
-    name : str
-        The recipe.
+    name : str or None
+        The recipe; None for `DEFAULT_RECIPE` where it is of the model that the user chose, else that model's defaults.
     shape : tuple of int
         N, D, K of the training data, by which the catalogue knows a data set.
     chosen : mapping
-        Settings that the user gave.
+        Settings that the user gave, and the model, as `model`, if that was given.
 
     Returns
     -------
@@ -39,8 +40,21 @@ def resolve_for(catalogue, name, entry, chosen):
     Raises
     ------
     SettingsError
-        For an unknown recipe, or a setting that is not allowed.
+        For an unknown recipe, one of another model than the user chose, or a setting that is not allowed.
     """
+    merged = _merged(catalogue, name or DEFAULT_RECIPE, entry)
+    model = merged.get("model", DEFAULT_MODEL)
+    if chosen.get("model", model) == model:
+        return settings_from(merged | chosen, f"recipe {name or DEFAULT_RECIPE}")
+    if not name:
+        return settings_from(chosen, f"model {chosen['model']}")
+    # In a catalogue the model may be anything.
+    shown = model if model in list(MODELS) else excerpt(model)
+    raise SettingsError(f"recipe {name} is of the model {shown}, not of {chosen['model']}")
+
+
+def _merged(catalogue, name, entry):
+    """Return what the catalogue says of a recipe on a data set."""
     # A catalogue without recipes still has the defaults.
     recipes = {DEFAULT_RECIPE: {"settings": {}}} | catalogue.recipes
     if name not in recipes:
@@ -52,8 +66,8 @@ def resolve_for(catalogue, name, entry, chosen):
     # Compared as text, for YAML may hold anything in place of a paper's letter.
     paper = str(recipe.get("paper"))
     merged = {}
-    for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {}), chosen):
+    for layer in (recipe["settings"], specific.get(paper, {}), specific.get(name, {})):
         if not isinstance(layer, dict):
             raise SettingsError(f"{catalogue.path}: recipes of {entry.name} must map names of settings to values")
         merged |= layer
-    return settings_from(merged, f"recipe {name}")
+    return merged

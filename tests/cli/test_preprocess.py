@@ -11,7 +11,7 @@ from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.models.build import preprocess_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -60,6 +60,15 @@ def test_a_recipe_and_options_that_win_over_it():
     )
 
 
+def test_a_model_without_inducing_inputs():
+    result = run("preprocess", "data", "model", "--model", "bmlpl", "--weighting", "idf", "--seed", "4")
+    assert (result.exit_code, result.stdout) == (0, "")
+    folder = ModelFolder("model")
+    assert (folder.stage, folder.settings) == ("preprocessed", BMLPLSettings(weighting="idf", seed=4))
+    assert list(folder.entries("")) == ["preprocess.idf"]
+    assert "model: bmlpl, preprocessed, written by " in run("show", "model").stdout
+
+
 @pytest.mark.parametrize("cache", ["--cache", "--no-cache"])
 @pytest.mark.parametrize("data", ["data", "data/", "data/train.txt", "data/train.txt.gz", "packed", "-"])
 def test_kinds_of_input(tmp_path, data, cache):
@@ -89,6 +98,10 @@ WRONG_USAGE = [
     (["data", "model", "-M", "many"], "Invalid value for '-M' / '--inducing-count': 'many' is not a valid int"),
     (["data", "model", "--seed", "-1"], "Invalid value for '--seed': -1 is not in the range 0<=x<=4294967295."),
     (["data", "model", "--weighting", "tf"], "Invalid value for '--weighting': 'tf' is not one of 'root-idf', 'idf',"),
+    (
+        ["data", "model", "--model", "bmlpl", "--inducing-count", "3"],
+        "--inducing-count is a setting of mlgpf, not of bmlpl",
+    ),
     (["data", "data/train.txt"], "Invalid value for 'MODEL': Directory 'data/train.txt' is a file."),
 ]
 

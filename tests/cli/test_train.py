@@ -14,7 +14,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.models import build
 from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.settings import MLGPFSettings, kind
+from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings, kind
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -64,21 +64,118 @@ def other_value(spec):
     return {int: 3, float: 0.375}[kind(spec)]
 
 
-@pytest.mark.parametrize("spec", fields(MLGPFSettings), ids=lambda spec: spec.name)
-def test_every_option_reaches_its_setting(monkeypatch, spec):
-    class Stop(Exception):
-        pass
+class Stop(Exception):
+    """In place of training; its argument are the settings."""
+
+
+@pytest.fixture
+def stopped(monkeypatch):
+    """Return a function that returns the settings that `xmlgp train data model` with some options trains with."""
 
     def stop(dataset, path, settings, progress, **options):
         raise Stop(settings)
 
     monkeypatch.setattr("xmlgp.cli.train.train_model", stop)
-    value = other_value(spec)
+
+    def call(*options):
+        with pytest.raises(Stop) as caught:
+            run("train", "data", "model", *options)
+        return caught.value.args[0]
+
+    return call
+
+
+def flags(spec, value):
+    """The words that set a setting."""
     flag = "--" + spec.name.replace("_", "-")
-    words = [flag if value else f"--no-{flag[2:]}"] if kind(spec) is bool else [flag, str(value)]
-    with pytest.raises(Stop) as caught:
-        run("train", "data", "model", *words)
-    assert caught.value.args == (changed(DEFAULT, **{spec.name: value}),)
+    return [flag if value else f"--no-{flag[2:]}"] if kind(spec) is bool else [flag, str(value)]
+
+
+@pytest.mark.parametrize("spec", fields(MLGPFSettings), ids=lambda spec: spec.name)
+def test_every_option_reaches_its_setting(stopped, spec):
+    value = other_value(spec)
+    assert stopped(*flags(spec, value)) == changed(DEFAULT, **{spec.name: value})
+
+
+@pytest.mark.parametrize("spec", fields(BMLPLSettings), ids=lambda spec: spec.name)
+def test_every_option_of_another_model_reaches_its_setting(stopped, spec):
+    value = other_value(spec)
+    assert stopped("--model", "bmlpl", *flags(spec, value)) == BMLPLSettings(**{spec.name: value})
+
+
+ALL = {spec.name: spec for of in MODELS.values() for spec in fields(of)}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("spec", ALL.values(), ids=ALL)
+def test_an_option_of_another_model_is_wrong_usage(stopped, spec, model):
+    others = [other for other in MODELS if spec.name in other_names(other)]
+    if model in others:
+        return
+    flag = "--" + spec.name.replace("_", "-")
+    told = f"{flag} is a setting of {others[0]}, not of {model}"
+    words = flags(spec, other_value(spec))
+    # Before the data are looked at.
+    assert said(run("train", "nowhere", "model", "--model", model, *words), status=2) == told
+    if model == "mlgpf":
+        told += f"; --model {others[0]} chooses it"
+        assert said(run("train", "data", "model", *words), status=2) == told
+
+
+def other_names(model):
+    return {spec.name for spec in fields(MODELS[model])}
+
+
+def test_help_has_a_section_for_the_settings_of_each_model():
+    text = run("train", "--help").stdout
+    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert titles == ["Options", "Settings of all models", *(f"Settings of {model}" for model in MODELS)]
+    sections = dict(zip(titles, re.split(r"^\S.*:$", text, flags=re.MULTILINE)[1:], strict=True))
+    assert text.count("--seed ") == 1
+    assert "--model [mlgpf|bmlpl]" in sections["Options"]
+    for spec in ALL.values():
+        others = [model for model in MODELS if spec.name in other_names(model)]
+        title = "Settings of all models" if len(others) == len(MODELS) else f"Settings of {others[0]}"
+        assert re.search(rf"^  (-\w, )?--{spec.name.replace('_', '-')} ", sections[title], re.MULTILINE), spec.name
+    assert "Settings of bmlpl" not in run("preprocess", "--help").stdout
+
+
+def test_a_recipe_decides_the_model(place, stopped):
+    with open("catalogue.yaml", "a") as catalogue:
+        catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
+    assert stopped("--recipe", "some-topics", "--seed", "3") == BMLPLSettings(topics=5, seed=3)
+    assert stopped("--recipe", "some-topics", "--model", "bmlpl") == BMLPLSettings(topics=5)
+    told = said(run("train", "data", "model", "--recipe", "some-topics", "--model", "mlgpf"))
+    assert told == "recipe some-topics is of the model bmlpl, not of mlgpf"
+    told = said(run("train", "data", "model", "--recipe", "some-topics", "-P", "3"), status=2)
+    assert told == "--factors is a setting of mlgpf, not of bmlpl"
+    told = said(run("train", "data", "model", "--recipe", "s-SMALL", "--model", "bmlpl"))
+    assert told == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
+
+
+def test_without_a_recipe_the_default_one_is_for_its_own_model(stopped):
+    assert stopped("--model", "mlgpf") == DEFAULT
+    assert stopped("--model", "bmlpl") == BMLPLSettings()
+
+
+def test_training_goes_on_from_preprocessing_with_its_model(stopped):
+    run("preprocess", "data", "model", "--model", "bmlpl", "--seed", "6")
+    assert stopped("--topics", "4") == BMLPLSettings(seed=6, topics=4)
+    assert stopped("--model", "bmlpl") == BMLPLSettings(seed=6)
+    # Another model, which is trained from the beginning.
+    assert stopped("--model", "mlgpf") == DEFAULT
+    assert stopped("--recipe", "default") == DEFAULT
+    told = said(run("train", "data", "model", "--factors", "3"), status=2)
+    assert told == "--factors is a setting of mlgpf, not of bmlpl; --model mlgpf chooses it"
+
+
+def test_another_model_is_not_resumed(monkeypatch):
+    run("train", "data", "model", *SMALL)
+    told = said(run("train", "data", "model", "--resume", "--model", "bmlpl", "--topics", "3"))
+    assert told == "model: this model has model mlgpf, not bmlpl; leave it out, or begin anew with --no-resume"
+    told = said(run("train", "data", "model", "--resume", "--topics", "3"), status=2)
+    assert told == "--topics is a setting of bmlpl, not of mlgpf; --model bmlpl chooses it"
+    assert run("train", "data", "model", "--resume", "--model", "mlgpf", "-P", "3").exit_code == 0
 
 
 def test_training_goes_on_from_preprocessing_with_its_settings(monkeypatch):
@@ -169,6 +266,7 @@ def test_standard_input_and_bits_that_do_not_depend_on_the_process(tmp_path):
         (["--validation", "0.6"], "Invalid value for '--validation': 0.6 is not in the range 0<=x<=0.5."),
         (["--epochs", "1.5"], "Invalid value for '--epochs': '1.5' is not a valid integer range."),
         (["--no-kernel"], "No such option"),
+        (["--model", "gpc"], "Invalid value for '--model': 'gpc' is not one of 'mlgpf', 'bmlpl'."),
         (["--ard", "yes"], "Got unexpected extra argument (yes)"),
     ],
 )

@@ -6,9 +6,10 @@ from dataclasses import fields
 
 import click
 
-from xmlgp.settings import MLGPFSettings, kind
+from xmlgp.errors import OtherModelError
+from xmlgp.settings import DEFAULT_MODEL, MODELS, check_names, kind, models_with
 
-__all__ = ["cache_option", "note", "quiet_option", "recipe_option", "settings_options"]
+__all__ = ["SettingsCommand", "cache_option", "note", "quiet_option", "recipe_option", "settings_options"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
 
@@ -27,25 +28,73 @@ recipe_option = click.option(
 )
 
 
+model_option = click.option(
+    "--model",
+    "model_name",
+    type=click.Choice(list(MODELS)),
+    help="Model: mlgpf (Gaussian-process factor model) or bmlpl (topics of labels, learned from positive labels alone)."
+    f"  [default: {DEFAULT_MODEL}]",
+)
+
+
+class SettingsCommand(click.Command):
+    """A command with `settings_options`, whose help has a section for those of each model."""
+
+    def format_options(self, context, formatter):
+        """Write the options that are no settings, then the settings of all models, then those of each."""
+        sections = {"Options": [], "Settings of all models": []}
+        sections |= {f"Settings of {model}": [] for model in MODELS}
+        for parameter in self.get_params(context):
+            record = parameter.get_help_record(context)
+            if record and isinstance(parameter, click.Option):
+                sections.setdefault(_section(parameter.name), []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def _section(name):
+    models = models_with(name)
+    if len(models) == len(MODELS):
+        return "Settings of all models"
+    return f"Settings of {' and '.join(models)}" if models else "Options"
+
+
 def settings_options(preprocess_only=False):
-    """Add an option for every field of `Settings`; the command gets those given as `chosen`, a mapping.
+    """Add `--model` and an option for every setting of a model; the command gets those given as `chosen`, a mapping.
+
+    `OtherModelError` of one of them is wrong usage. The command has `recipe_option` as well.
 
     Parameters
     ----------
     preprocess_only : bool
         Only the settings that preprocessing depends on.
     """
-    specs = [spec for spec in fields(MLGPFSettings) if spec.metadata["preprocess"] or not preprocess_only]
+    specs = {spec.name: spec for settings in MODELS.values() for spec in fields(settings)}
+    specs = [spec for spec in specs.values() if spec.metadata["preprocess"] or not preprocess_only]
 
     def decorate(command):
         @functools.wraps(command)
         def wrapped(**values):
-            chosen = {spec.name: values.pop(spec.name) for spec in specs}
-            return command(chosen={name: value for name, value in chosen.items() if value is not None}, **values)
+            chosen = {"model": values.pop("model_name")} | {spec.name: values.pop(spec.name) for spec in specs}
+            chosen = {name: value for name, value in chosen.items() if value is not None}
+            try:
+                if "model" in chosen:
+                    # At once, not when the data have been read.
+                    check_names(chosen.keys() - {"model"}, "options", chosen["model"])
+                return command(chosen=chosen, **values)
+            except OtherModelError as error:
+                if error.name not in chosen:
+                    raise
+                told = error.reason("--" + error.name.replace("_", "-"))
+                if not ("model" in chosen or values["recipe"]):
+                    told += f"; --model {error.models[0]} chooses it"
+                raise click.UsageError(told) from error
 
         for spec in reversed(specs):
             wrapped = _option(spec)(wrapped)
-        return wrapped
+        return model_option(wrapped)
 
     return decorate
 

@@ -2,18 +2,18 @@
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option, recipe_option, settings_options
+from xmlgp.cli.options import SettingsCommand, cache_option, note, quiet_option, recipe_option, settings_options
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.models.build import preprocess_model
 from xmlgp.progress import terminal_progress
-from xmlgp.recipes import DEFAULT_RECIPE, resolve
+from xmlgp.recipes import resolve
 
 __all__ = ["preprocess"]
 
 
-@click.command(short_help="Prepare a data set for training.")
+@click.command(cls=SettingsCommand, short_help="Prepare a data set for training.")
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.argument("model", type=click.Path(file_okay=False))
 @recipe_option
@@ -25,6 +25,7 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
 
     DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with train.txt.
     `xmlgp train` goes on from here with the recipe given here; it preprocesses by itself where that was not done.
+    A model without inducing inputs needs the weights alone.
 
     \b
     Example:
@@ -33,6 +34,6 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
     progress = terminal_progress(quiet)
     dataset = read_dataset(locate(data, "train"), cache, progress)
     shape = (dataset.N, dataset.D, dataset.K)
-    settings, _ = resolve(load_catalogue(), recipe or DEFAULT_RECIPE, shape, chosen)
+    settings, _ = resolve(load_catalogue(), recipe, shape, chosen)
     folder = preprocess_model(dataset, model, settings, progress)
     note(f"{model}: {folder.stage}; `xmlgp train {data} {model}` goes on", quiet)

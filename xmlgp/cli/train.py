@@ -6,7 +6,7 @@ import shlex
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option, recipe_option, settings_options
+from xmlgp.cli.options import SettingsCommand, cache_option, note, quiet_option, recipe_option, settings_options
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.data.repository_format import read_dataset
@@ -15,8 +15,8 @@ from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_mode
 from xmlgp.models.folder import ModelFolder
 from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_value
 from xmlgp.progress import terminal_progress
-from xmlgp.recipes import DEFAULT_RECIPE, resolve
-from xmlgp.settings import settings_from
+from xmlgp.recipes import resolve
+from xmlgp.settings import check_names, settings_from
 from xmlgp.signals import Interrupted
 
 __all__ = ["train"]
@@ -25,7 +25,7 @@ __all__ = ["train"]
 MOST_MINUTES = 525_600
 
 
-@click.command(short_help="Train a model.")
+@click.command(cls=SettingsCommand, short_help="Train a model.")
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.argument("model", type=click.Path(file_okay=False))
 @recipe_option
@@ -68,16 +68,16 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     dataset = read_dataset(locate(data, "train"), cache, progress)
     shape = (dataset.N, dataset.D, dataset.K)
     folder, unfinished = _model_of(model, dataset, quiet), Unfinished.read(model) if resume else None
-    wanted = resolve(load_catalogue(), recipe, shape, chosen)[0].mapping() if recipe else chosen
+    wanted = resolve(load_catalogue(), recipe, shape, chosen)[0].with_model() if recipe else chosen
     if unfinished:
         settings = _settings_of(unfinished, wanted, chosen, model)
     elif resume and _is_trained(model, folder, wanted, chosen):
         note(f"{model}: is trained, there is nothing to go on with", quiet)
         return
-    elif folder and folder.stage == "preprocessed" and not recipe:
-        settings = settings_from(folder.settings.mapping() | chosen, model)
+    elif folder and folder.stage == "preprocessed" and not recipe and _same_model(folder.settings, chosen):
+        settings = settings_from(folder.settings.with_model() | chosen, model)
     else:
-        settings, entry = resolve(load_catalogue(), recipe or DEFAULT_RECIPE, shape, chosen)
+        settings, entry = resolve(load_catalogue(), recipe, shape, chosen)
         if entry is not None and recipe:
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
 
@@ -164,15 +164,25 @@ def _is_trained(model, folder, wanted, chosen):
 
 def _check_same(settings, wanted, chosen, what):
     """Raise SettingsError where settings are not as wanted; the learning rate may be chosen anew at any time."""
+    if _same_model(settings, wanted):
+        check_names(wanted.keys() - {"model"}, what, settings.model)
     for name in _differing(settings, wanted):
         if name not in chosen or name != "learning_rate":
-            was, now = (describe_value(mapping[name]) for mapping in (settings.mapping(), wanted))
+            was, now = (describe_value(mapping[name]) for mapping in (settings.with_model(), wanted))
             raise SettingsError(f"{what} has {name} {was}, not {now}; leave it out, or begin anew with --no-resume")
 
 
 def _differing(settings, wanted):
     """Return the names of settings that are not as wanted."""
-    return [name for name, value in wanted.items() if value != settings.mapping()[name]]
+    if not _same_model(settings, wanted):
+        return ["model"]
+    was = settings.with_model()
+    return [name for name, value in wanted.items() if value != was[name]]
+
+
+def _same_model(settings, wanted):
+    """Return whether settings are of the model that is wanted, if one is."""
+    return wanted.get("model", settings.model) == settings.model
 
 
 def _state_of(model):
