@@ -75,12 +75,6 @@ def test_preprocessing_of_one_model_is_not_that_of_another(tmp_path):
     assert stored_preprocessing(ModelFolder(tmp_path)).inducing.shape == (6, 25)
 
 
-def test_a_model_that_cannot_be_trained_yet_leaves_nothing(tmp_path):
-    with pytest.raises(SettingsError, match="^bmlpl cannot be trained yet$"):
-        train_model(small_dataset(), tmp_path / "model", BMLPLSettings())
-    assert not (tmp_path / "model").exists()
-
-
 def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path, SUBSPACE)
     assert stored_preprocessing(folder).basis.T.flags.c_contiguous
@@ -95,7 +89,8 @@ def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
 
 def test_commands_do_not_wait_for_scikit_learn():
     # Its import takes longer than to predict a small file.
-    program = "import sys, xmlgp.models.build, xmlgp.prediction.mlgpf; sys.exit('sklearn' in sys.modules)"
+    modules = "xmlgp.models.build, xmlgp.prediction.mlgpf, xmlgp.prediction.bmlpl"
+    program = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

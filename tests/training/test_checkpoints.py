@@ -17,7 +17,8 @@ import pytest
 from xmlgp.errors import ModelFolderError
 from xmlgp.signals import Interrupted, answered, held
 from xmlgp.training import checkpoints as module
-from xmlgp.training.checkpoints import PATIENCE, Checkpoints, State, is_history, is_number, read_checkpoint
+from xmlgp.training.checkpoints import PATIENCE, Checkpoints, State, read_checkpoint
+from xmlgp.training.history import is_history, is_number
 
 ABOUT = {"what": "is trained", "deep": {"est": [1, None, True, "ℓ"]}}
 

@@ -114,7 +114,7 @@ def _option(spec):
     elif meta["minimum"] is not None:
         type_ = click.FloatRange(meta["minimum"], meta["maximum"])
     else:
-        type_ = click.FloatRange(min=meta["above"], min_open=True)
+        type_ = click.FloatRange(min=meta["above"], min_open=True, max=meta["maximum"])
     if spec.default is not None:
         text += f"  [default: {spec.default}]"
     return click.option(*symbol, flag, spec.name, type=type_, help=text)

@@ -9,6 +9,7 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder
 from xmlgp.models.lock import writer_in
 from xmlgp.models.unfinished import Unfinished
+from xmlgp.training.history import objective_in_words
 
 __all__ = ["show"]
 
@@ -54,7 +55,7 @@ def show(model, as_json):
     if history:
         last = history[-1]
         epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
-        click.echo(f"training  {epochs}, {last['seconds']:.1f} s, bound {last['bound']:.6g}")
+        click.echo(f"training  {epochs}, {last['seconds']:.1f} s, {objective_in_words(last)}")
     if unfinished or damage:
         click.echo(f"begun     {_begun(model, unfinished, damage)}")
     _settings(description["settings"])

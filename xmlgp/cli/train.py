@@ -18,6 +18,7 @@ from xmlgp.progress import terminal_progress
 from xmlgp.recipes import resolve
 from xmlgp.settings import check_names, settings_from
 from xmlgp.signals import Interrupted
+from xmlgp.training.history import objective_in_words
 
 __all__ = ["train"]
 
@@ -108,7 +109,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         raise
     last = folder.description["history"][-1]
     epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
-    note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, bound {last['bound']:.6g}", quiet)
+    note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, {objective_in_words(last)}", quiet)
     validation = folder.description["validation"]
     if validation and settings.refit:
         ranked = f"nDCG@5 of held-out points was {validation[last['epoch'] - 1]['ndcg@5']:.2f} after as many epochs"

@@ -12,7 +12,7 @@ from scipy.linalg import cython_lapack
 
 from xmlgp.linear_algebra.compiled import compiled
 
-__all__ = ["factorise_lower", "invert_factorised", "mirror_lower"]
+__all__ = ["factorise_lower", "invert_factorised", "mirror_lower", "solve_factorised"]
 
 PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
@@ -56,6 +56,31 @@ def invert_factorised(matrix):
     size = len(matrix)
     potri = _routine("potri", matrix.dtype, 5)
     potri(_letter(b"U"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
+
+
+def solve_factorised(matrix, right, noise=None):
+    """Return (L Lᵀ)⁻¹ b, or with ε L⁻ᵀ (L⁻¹ b + ε): for a standard normal ε a draw from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
+
+    Parameters
+    ----------
+    matrix : ndarray, I×I
+        L in its lower triangle.
+    right, noise : ndarray, I
+        b and ε.
+    """
+    info = ctypes.c_int(0)
+    found = np.array(right, matrix.dtype)
+    size = _integer(max(1, len(matrix)))
+    trtrs = _routine("trtrs", matrix.dtype, 10)
+    for transposed in (b"T", b"N"):
+        order = _integer(len(matrix)), _integer(1)
+        trtrs(
+            *map(_letter, (b"U", transposed, b"N")), *order, matrix.ctypes.data, size, found.ctypes.data, size,
+            _address(info),
+        )  # fmt: skip
+        if noise is not None and transposed == b"T":
+            found += noise
+    return found
 
 
 @compiled

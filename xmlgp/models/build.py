@@ -14,8 +14,9 @@ from xmlgp.preprocess.pipeline import Preprocessed, preprocess
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting
 from xmlgp.progress import silent
 from xmlgp.threads import core_count
+from xmlgp.training.bmlpl import train_topics
 from xmlgp.training.checkpoints import Checkpoints
-from xmlgp.training.fit import fit
+from xmlgp.training.fit import Fit, fit
 
 __all__ = ["CHECKPOINT_SECONDS", "open_preprocessed", "preprocess_model", "stored_preprocessing", "train_model"]
 
@@ -237,9 +238,9 @@ def _train_alone(dataset, path, settings, progress, data, unfinished, every, tel
 
 def _fit(dataset, preprocessed, settings, progress, checkpoints):
     """Return the trained model, `Fit`."""
-    if settings.model != "mlgpf":
-        raise SettingsError(f"{settings.model} cannot be trained yet")
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    if settings.model == "bmlpl":
+        return Fit(*train_topics(coordinates, dataset.labels, settings, progress, checkpoints=checkpoints), None)
     return fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress, checkpoints)
 
 

@@ -20,7 +20,7 @@ from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remo
 from xmlgp.models.plain import is_plain, once_each
 from xmlgp.settings import MODELS, settings_from
 from xmlgp.signals import undivided
-from xmlgp.training.checkpoints import is_epoch
+from xmlgp.training.history import is_epoch
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 

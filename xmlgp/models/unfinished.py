@@ -10,7 +10,8 @@ from xmlgp.models.arrays import is_entry
 from xmlgp.models.plain import is_plain
 from xmlgp.settings import MODELS, settings_from
 from xmlgp.threads import core_count
-from xmlgp.training.checkpoints import is_number, read_checkpoint
+from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.training.history import is_number
 
 __all__ = ["CHECKPOINT", "Unfinished", "describe_run", "describe_value"]
 
@@ -138,6 +139,8 @@ class Unfinished:
         """How far it had come, in words."""
         if not self.steps:
             return "after preprocessing" if self.preprocess else "in preprocessing"
+        if self.settings.model == "bmlpl":
+            return f"after {self.step} of {self.steps} steps"
         part = "all points" if self.checkpoint.facts.get("plan") else "the points not held out"
         return f"after {self.step} of {self.steps} steps on {part}"
 

@@ -27,9 +27,10 @@ FEW = 64
 def predictors():
     """Return the class that scores with models of each kind, by the name that model.json has for it."""
     # They are subclasses of the one here.
+    from xmlgp.prediction.bmlpl import BMLPLPredictor
     from xmlgp.prediction.mlgpf import MLGPFPredictor
 
-    return {"mlgpf": MLGPFPredictor}
+    return {"mlgpf": MLGPFPredictor, "bmlpl": BMLPLPredictor}
 
 
 class Predictor(ABC):

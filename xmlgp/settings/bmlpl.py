@@ -3,10 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xmlgp.errors import SettingsError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
 __all__ = ["BMLPLSettings"]
+
+#: Iterations where none are asked for, by inference.
+USUAL_ITERATIONS = {"em-cg": 100, "em": 100, "online-em": 20, "gibbs": 200}
 
 #: Conjugate gradients end in far fewer.
 CG_STEPS_LIMIT = 1000
@@ -30,14 +34,63 @@ class BMLPLSettings(Settings):
         "Inference: em (exact M-steps), em-cg (conjugate gradients), online-em (minibatches) or gibbs (sampling).",
         choices=("em-cg", "em", "online-em", "gibbs"),
     )
-    topics: int = setting(100, "Topics: distributions over labels.", symbol="T", minimum=1)
-    iterations: int = setting(100, "Passes over the data.", minimum=1, maximum=EPOCHS_LIMIT)
-    cg_steps: int = setting(2, "Conjugate gradient steps of an M-step with em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
-    concentration: float = setting(0.1, "Concentration η of the Dirichlet prior of topics.", above=0)
-    burn_in: int | None = setting(
-        None, "Sweeps of gibbs before samples are kept; half of them when not given.", minimum=0, optional=True
+    topics: int | None = setting(
+        None,
+        "Topics: distributions over labels; when not given 200, or as many as there are labels, if those are fewer.",
+        symbol="T",
+        minimum=1,
+        optional=True,
     )
-    thinning: int = setting(5, "Sweeps from one sample of gibbs that is kept to the next.", minimum=1)
+    iterations: int | None = setting(
+        None,
+        "Passes over the data; when not given 100 with em and em-cg, 20 with online-em and 200 with gibbs.",
+        minimum=1,
+        maximum=EPOCHS_LIMIT,
+        optional=True,
+    )
+    cg_steps: int = setting(2, "Conjugate gradient steps of an M-step with em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
+    concentration: float = setting(0.01, "Concentration η of the Dirichlet prior of topics.", above=0)
+    precision: float = setting(
+        0.3,
+        "Precision τ of the Gaussian prior of the weights of features; where it is learned, to start from.",
+        above=0,
+    )
+    learn_precision: bool = setting(
+        False,
+        "Learn a precision τ of each feature by type-II maximum likelihood; with rare labels it can grow too large.",
+    )
+    burn_in: int | None = setting(
+        None,
+        "Sweeps of gibbs before samples are kept; half of all when not given.",
+        minimum=0,
+        maximum=EPOCHS_LIMIT,
+        optional=True,
+    )
+    thinning: int = setting(5, "Sweeps of gibbs from one sample that is kept to the next.", minimum=1)
+    revealed: float = setting(
+        1.0,
+        "Share of the positive labels that training sees, a random one: the others are taken for unknown, to measure "
+        "what missing labels cost.",
+        above=0,
+        maximum=1.0,
+    )
     batch_size: int = shared.batch_size()
     dtype: str = shared.dtype()
     seed: int = shared.seed()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.inference == "gibbs" and self.burned >= self.passes:
+            raise SettingsError(f"burn_in is {self.burned}, but must be less than the {self.passes} iterations")
+        if self.inference == "online-em" and self.learn_precision:
+            raise SettingsError("learn_precision is true, but online-em learns no precisions")
+
+    @property
+    def passes(self):
+        """Passes over the data."""
+        return self.iterations or USUAL_ITERATIONS[self.inference]
+
+    @property
+    def burned(self):
+        """Sweeps of gibbs before samples are kept."""
+        return self.passes // 2 if self.burn_in is None else self.burn_in

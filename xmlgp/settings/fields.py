@@ -81,6 +81,8 @@ def describe(spec):
         return f"an integer from {meta['minimum']} to {_greatest(meta)}"
     if meta["minimum"] is not None:
         return f"a number from {meta['minimum']} to {meta['maximum']}"
+    if meta["maximum"] is not None:
+        return f"a number above {meta['above']}, at most {meta['maximum']}"
     return f"a finite number above {meta['above']}"
 
 
@@ -103,7 +105,7 @@ def _check(spec, value):
         fits = meta["minimum"] <= value <= _greatest(meta)
     if fits and meta["above"] is not None:
         # Infinity, no number, and integers beyond all floats fail alike.
-        fits = meta["above"] < value <= sys.float_info.max
+        fits = meta["above"] < value <= (meta["maximum"] or sys.float_info.max)
     if not fits:
         raise SettingsError(f"{spec.name} is {excerpt(value)}, but must be {describe(spec)}")
 

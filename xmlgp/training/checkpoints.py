@@ -10,7 +10,6 @@ import io
 import json
 import math
 import os
-import sys
 import time
 import warnings
 import zipfile
@@ -23,7 +22,7 @@ from xmlgp.durable import replacing
 from xmlgp.errors import ModelFolderError
 from xmlgp.signals import pending, raise_pending
 
-__all__ = ["Checkpoint", "Checkpoints", "State", "is_epoch", "is_history", "is_number", "read_checkpoint"]
+__all__ = ["Checkpoint", "Checkpoints", "State", "read_checkpoint"]
 
 FACTS = "checkpoint.json"
 
@@ -211,38 +210,6 @@ class Checkpoints:
         if state is not None:
             self.kept, self._written = True, time.monotonic()
             self._took = self._written - begun
-
-
-def is_epoch(entry):
-    """Return whether what a file has in the place of an epoch of a history is one."""
-    return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), int | float) for key in ("epoch", "bound", "seconds")
-    )
-
-
-def is_history(value, *measures):
-    """Return whether what a file has in the place of a history is one, epoch by epoch, of finite numbers.
-
-    Parameters
-    ----------
-    value : object
-    *measures : str
-        That each epoch has beside what all have.
-    """
-    return (
-        isinstance(value, list)
-        and all(map(is_epoch, value))
-        and all(epoch.keys() >= set(measures) for epoch in value)
-        # The description of a model, which it comes to be in, has nothing else.
-        and all(name.isprintable() and is_number(number) for epoch in value for name, number in epoch.items())
-        and [epoch["epoch"] for epoch in value] == list(range(1, len(value) + 1))
-    )
-
-
-def is_number(value, least=-sys.float_info.max):
-    """Return whether what a file has in the place of a number is one, finite and not below the least."""
-    # Integers of JSON may be greater than any float, and Python takes true for one.
-    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= sys.float_info.max
 
 
 @contextlib.contextmanager

@@ -12,7 +12,8 @@ from xmlgp.gp.products import Points
 from xmlgp.gp.regression import regress
 from xmlgp.progress import silent
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.checkpoints import State, is_history, is_number
+from xmlgp.training.checkpoints import State
+from xmlgp.training.history import is_history, is_number
 from xmlgp.training.loop import Diverged, train
 from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_top
 

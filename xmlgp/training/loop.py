@@ -13,7 +13,8 @@ from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.progress import silent
 from xmlgp.signals import held
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.checkpoints import State, is_history, is_number
+from xmlgp.training.checkpoints import State
+from xmlgp.training.history import is_history, is_number
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs

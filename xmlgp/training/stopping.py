@@ -4,7 +4,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.training.checkpoints import State, is_history, is_number
+from xmlgp.training.checkpoints import State
+from xmlgp.training.history import is_history, is_number
 from xmlgp.training.loop import Verdict
 
 __all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]

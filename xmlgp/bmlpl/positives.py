@@ -1,0 +1,49 @@
+"""The positive labels, by point and by label: all of the labels that is ever looked at."""
+
+import functools
+
+import numpy as np
+from scipy.sparse import csr_array
+
+__all__ = ["Positives"]
+
+
+class Positives:
+    """The positive labels of points.
+
+    Parameters
+    ----------
+    labels : csr_array of bool, N×K
+        Y; what is stored is positive.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        N and K.
+    indptr, indices : ndarray
+        Labels of point n are `indices[indptr[n]:indptr[n + 1]]`.
+    """
+
+    def __init__(self, labels):
+        self.shape, self.indptr, self.indices = labels.shape, labels.indptr, labels.indices
+
+    def __len__(self):
+        return len(self.indices)
+
+    def by_point(self, values):
+        """Return values, one for each positive in order, as a sparse matrix, N×K."""
+        return csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+    def by_label(self, values):
+        """Return the same transposed, K×N, its rows in order."""
+        order, points, indptr = self._transposed
+        return csr_array((values[order], points, indptr), shape=self.shape[::-1])
+
+    def frequencies(self):
+        """Return how many points have each label, K."""
+        return np.bincount(self.indices, minlength=self.shape[1])
+
+    @functools.cached_property
+    def _transposed(self):
+        places = self.by_point(np.arange(len(self), dtype=np.int64)).T.tocsr()
+        return places.data, places.indices, places.indptr

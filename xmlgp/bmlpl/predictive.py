@@ -1,0 +1,128 @@
+"""Closed-form predictions: activations are integrated out over their prior given a point's features."""
+
+import numpy as np
+
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.compiled import compiled
+
+__all__ = ["Predictive"]
+
+#: ψ is held within this, so that e^ψ and its square are numbers in single precision.
+LARGEST_LOG_ODDS = 40
+
+#: Where v e^ψ is at most this, log(1 + v e^ψ) is computed as the first three terms of its series, to 7 digits.
+SERIES = 0.03
+
+
+class Predictive:
+    """The distribution of labels of new points ([B] (19)).
+
+    Given activations, p(y_k = 1 | u) = 1 − e^(−λ_k) with λ_k = Σ_t v_kt u_t. With u_t ~ Gamma(r_t, scale e^ψ_t),
+    p(y_k = 1 | x) = 1 − e^(−s_k) with s_k = Σ_t r_t log(1 + v_kt e^ψ_t).
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T.
+    dtype : dtype
+        In which scores are computed.
+    """
+
+    def __init__(self, parameters, dtype):
+        names = "weights", "intercepts", "shapes"
+        self._weights, self._intercepts, self._shapes = (
+            np.ascontiguousarray(parameters[name], dtype) for name in names
+        )
+        self._topics = np.ascontiguousarray(parameters["topics"].T, dtype)
+
+    @property
+    def topic_count(self):
+        """T."""
+        return len(self._shapes)
+
+    def scales(self, features):
+        """Return e^ψ, the scales of activations, B×T.
+
+        Parameters
+        ----------
+        features : csr_array, B×D
+            As weighted.
+        """
+        log_odds = sparse.product(features.astype(self._weights.dtype, copy=False), self._weights)
+        log_odds += self._intercepts
+        np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=log_odds)
+        return np.exp(log_odds, out=log_odds)
+
+    def rates(self, scales, labels):
+        """Return s_k = −log(1 − p_k) of a block of labels, B×L.
+
+        Parameters
+        ----------
+        scales : ndarray, B×T
+            e^ψ.
+        labels : slice
+        """
+        topics = np.ascontiguousarray(self._topics[:, labels])
+        # Topics that are active at a point and in these labels are few; all others are three terms of a series, so a
+        # product of matrices.
+        active = scales * topics.max(axis=1, initial=0) > SERIES
+        passive = np.where(active, 0, scales)
+        series = self._shapes * passive
+        rates = series @ topics
+        power = topics
+        for divisor in (-2, 3):
+            series *= passive
+            power = power * topics
+            rates += (series / divisor) @ power
+        _add_active(scales, active, self._shapes, topics, rates)
+        return rates
+
+    def deviations(self, scales, labels, probability):
+        """Return standard deviations of λ_k, or of 1 − e^(−λ_k), of some labels of each point, B×k.
+
+        They are those of the prior of activations: Var λ_k = Σ_t r_t (v_kt e^ψ_t)², and with E e^(−2λ) in closed form
+        Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1) with d = Σ_t r_t log(1 + z²/(1 + 2z)), z = v_kt e^ψ_t.
+
+        Parameters
+        ----------
+        scales : ndarray, B×T
+            e^ψ.
+        labels : ndarray of int, B×k
+        probability : bool
+            Whether of the probability.
+        """
+        found = np.empty(labels.shape, scales.dtype)
+        _deviate(scales, self._shapes, self._topics, labels, probability, found)
+        return found
+
+
+@compiled
+def _add_active(scales, active, shapes, topics, rates):
+    for i in range(len(scales)):
+        own = rates[i]
+        for t in range(len(shapes)):
+            if not active[i, t]:
+                continue
+            scale, shape, topic = scales[i, t], shapes[t], topics[t]
+            for k in range(len(own)):
+                z = scale * topic[k]
+                if z > SERIES:
+                    own[k] += shape * np.log1p(z)
+                else:
+                    own[k] += shape * z * (1 - z * (np.float32(0.5) - z / 3))
+
+
+@compiled
+def _deviate(scales, shapes, topics, labels, probability, found):
+    for i in range(len(scales)):
+        for j in range(labels.shape[1]):
+            k = labels[i, j]
+            rate, spread = 0.0, 0.0
+            for t in range(len(shapes)):
+                z = float(topics[t, k]) * scales[i, t]
+                if probability:
+                    rate += shapes[t] * np.log1p(z)
+                    spread += shapes[t] * np.log1p(z * z / (1 + 2 * z))
+                else:
+                    spread += shapes[t] * z * z
+            found[i, j] = np.exp(-rate) * np.sqrt(np.expm1(spread)) if probability else np.sqrt(spread)

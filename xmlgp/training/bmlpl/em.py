@@ -1,0 +1,100 @@
+"""Expectation maximisation, with M-steps for the weights that are exact or some conjugate gradient steps."""
+
+import numpy as np
+
+from xmlgp.bmlpl import activations, hyperparameters, regression
+from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl.positives import Positives
+from xmlgp.linear_algebra import sparse
+from xmlgp.training.bmlpl import start
+
+__all__ = ["EM"]
+
+#: Iterations before shapes and precisions are learned: the first ones only find out what each topic is about.
+WARM_UP = 2
+
+#: Iterations from one update of precisions to the next, and conjugate gradient steps of each: they cost a few M-steps.
+PRECISIONS_EVERY, SPREAD_STEPS = 10, 20
+
+
+class EM:
+    """Maximises log p(V, W, log U | Y), from which latent counts and Pólya–Gamma variables are summed out.
+
+    Given the expected counts, the maximum over u is u = (r + m) σ(ψ), and what it leaves of W's objective is the
+    negative binomial likelihood m ψ − (m + r) log(1 + e^ψ): so both are maximised together, and no iteration lowers the
+    posterior while shapes and precisions stay. These maximise marginal likelihoods given the counts, in between.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    labels : csr_array of bool, N×K
+        Y.
+    settings : BMLPLSettings
+    random : numpy.random.Generator
+    """
+
+    steps_a_pass = 1
+
+    def __init__(self, coordinates, labels, settings, random):
+        self._settings, self._random = settings, random
+        self._positives = Positives(labels)
+        self._design = regression.Design(coordinates.weighted(slice(None)))
+        dtype, (N, K) = np.dtype(settings.dtype), labels.shape
+        D, T = coordinates.feature_count, start.topic_count(settings, K)
+        self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
+        self.precisions = start.initial_precisions(D, settings.precision, dtype)
+        topics = start.initial_topics(self._positives.frequencies() / max(1, N), T, random, dtype)
+        self._activations = np.empty((N, T), dtype)
+        self._activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
+        self._counts = expected_counts(self._positives, topics, self._activations)
+        # Where the next iteration writes, in turn with the counts.
+        self._omega, self._residuals = np.empty_like(self._activations), np.empty_like(self._activations)
+
+    def moving(self):
+        """Return the arrays that training goes on from, by their names."""
+        return {
+            "parameters.weights": self.weights,
+            "parameters.shapes": self.shapes,
+            "parameters.precisions": self.precisions,
+            "counts.points": self._counts.points,
+            "counts.labels": self._counts.labels,
+        }
+
+    def step(self, iteration, _):
+        """Make one iteration, counted from 0; return the log posterior after it."""
+        settings, m, learned = self._settings, self._counts.points, iteration >= WARM_UP
+        log_odds = sparse.product(self._design.rows, self.weights)
+        activations.responses(m, log_odds, self.shapes, self._omega, self._residuals)
+        system = regression.System(self._design, self._omega, self._residuals, self.precisions)
+        if settings.learn_precision and learned and (iteration - WARM_UP) % PRECISIONS_EVERY == 0:
+            moments = np.square(regression.spread(system, self._random, SPREAD_STEPS))
+            moments += np.square(self.weights)
+            self.precisions[:-1] = hyperparameters.learned_precisions(moments[:-1], self.precisions.dtype)
+        if settings.inference == "em":
+            regression.solve(system, m - self.shapes, self.weights)
+            log_odds = sparse.product(self._design.rows, self.weights, log_odds)
+        else:
+            regression.climb(system, self.weights, log_odds, settings.cg_steps)
+        topics = hyperparameters.topics_after(self._counts.labels, settings.concentration)
+        activated = activations.activate(m, log_odds, self.shapes, self._activations)
+        if learned:
+            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activated)
+        self._counts = expected_counts(self._positives, topics, self._activations)
+        return (
+            self._counts.log_likelihood
+            + activations.log_prior(self._activations, log_odds, self.shapes)
+            + regression.log_prior(self.weights, self.precisions)
+            + hyperparameters.log_prior_of_topics(topics, settings.concentration)
+            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
+        )
+
+    def parameters(self, passes):
+        """Return the parameters of the model, by their names."""
+        topics = hyperparameters.topics_after(self._counts.labels.copy(), self._settings.concentration)
+        return {
+            "topics": topics,
+            "weights": self.weights[:-1],
+            "intercepts": self.weights[-1],
+            "shapes": self.shapes,
+            "precisions": self.precisions[:-1],
+        }

@@ -1,0 +1,185 @@
+"""The loop that turns labels and features into topics."""
+
+import contextlib
+import time
+
+import numpy as np
+
+from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.progress import silent
+from xmlgp.signals import held
+from xmlgp.threads import one_blas_thread
+from xmlgp.training.bmlpl import start
+from xmlgp.training.bmlpl.em import EM
+from xmlgp.training.bmlpl.online import OnlineEM
+from xmlgp.training.bmlpl.sampling import Gibbs
+from xmlgp.training.checkpoints import State
+from xmlgp.training.history import is_history, is_number
+
+__all__ = ["INFERENCES", "train_topics"]
+
+#: By the setting `inference`: what makes steps.
+INFERENCES = {"em": EM, "em-cg": EM, "online-em": OnlineEM, "gibbs": Gibbs}
+
+
+def train_topics(coordinates, labels, settings, progress=silent, after_pass=None, checkpoints=None):
+    """Infer the parameters of BMLPL.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Of the N training points, their features themselves.
+    labels : csr_array of bool, N×K
+        Y.
+    settings : BMLPLSettings
+    progress : callable
+        See `xmlgp.progress`.
+    after_pass : callable, optional
+        Called as `after_pass(epoch, parameters)`, passes counted from 1 and parameters a function that returns them;
+        the time it takes is not training time.
+    checkpoints : Checkpoints, optional
+        Where to keep what training goes on from, and what it goes on from now. Signals that end the process wait for
+        the end of a step.
+
+    Returns
+    -------
+    parameters : dict of str to ndarray
+        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D.
+    history : list of dict
+        For each pass `epoch`, `log_posterior` (of online-em the mean of its estimates) and `seconds` since the start.
+
+    Raises
+    ------
+    NumericalError
+        Where the log posterior stops being a finite number.
+    ModelFolderError
+        Where the checkpoint is damaged.
+    """
+    random = np.random.default_rng(settings.seed)
+    resumed, keep = (checkpoints.begun, checkpoints.offer) if checkpoints else (None, None)
+    labels = start.revealed(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
+    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if resumed is not None:
+            # Before anything is made as large as the settings of a stranger say.
+            T = start.topic_count(settings, labels.shape[1])
+            resumed.check_shape("parameters.weights", (coordinates.feature_count + 1, T))
+        inference = INFERENCES[settings.inference](coordinates, labels, settings, random)
+        run = _Run(inference, settings, random, after_pass)
+        if resumed is not None:
+            run.restore(resumed)
+        with held() if keep else contextlib.nullcontext():
+            run.go_on(progress, keep)
+        parameters = inference.parameters(len(run.history))
+    for name, value in parameters.items():
+        if not all_finite(value):
+            raise _lost(name, len(run.history))
+    return parameters, run.history
+
+
+class _Run:
+    """An inference under way, pass by pass."""
+
+    def __init__(self, inference, settings, random, after_pass):
+        self.inference, self.settings, self.random, self.after_pass = inference, settings, random, after_pass
+        self.history = []
+        #: Of the pass under way: how many steps are done, and what they returned.
+        self.done, self.estimates, self.seconds = 0, [], 0.0
+
+    @property
+    def step(self):
+        """Steps done."""
+        return len(self.history) * self.inference.steps_a_pass + self.done
+
+    @property
+    def steps(self):
+        """Steps in all."""
+        return self.settings.passes * self.inference.steps_a_pass
+
+    def go_on(self, progress, keep):
+        """Go on to the end; see `train_topics`."""
+        with progress("train", total=self.steps, unit="step") as bar:
+            if self.step:
+                bar.update(self.step)
+            while len(self.history) < self.settings.passes:
+                began = time.perf_counter() - self.seconds
+                while True:
+                    value = self.inference.step(len(self.history), self.done)
+                    if not np.isfinite(value):
+                        raise _lost("the log posterior", self.step)
+                    self.estimates.append(float(value))
+                    self.done += 1
+                    self.seconds = time.perf_counter() - began
+                    shown = f"{len(self.history) + 1}/{self.settings.passes}"
+                    bar.update(epoch=shown, log_posterior=f"{value:.6g}")
+                    if self.done == self.inference.steps_a_pass:
+                        break
+                    if keep:
+                        keep(self.state, False)
+                self._end_pass()
+                if keep:
+                    keep(self.state, True)
+
+    def _end_pass(self):
+        self.history.append(
+            {
+                "epoch": len(self.history) + 1,
+                "log_posterior": float(np.mean(self.estimates)),
+                "seconds": round(self.seconds, 3),
+            }
+        )
+        self.done, self.estimates = 0, []
+        if self.after_pass:
+            passes = len(self.history)
+            self.after_pass(passes, lambda: self.inference.parameters(passes))
+
+    def state(self):
+        """Return what an inference of the same data with the same settings goes on from."""
+        arrays = self.inference.moving()
+        for name, value in arrays.items():
+            if not all_finite(value):
+                raise _lost(name, self.step)
+        facts = {
+            "step": self.step,
+            "steps": self.steps,
+            "done": self.done,
+            "estimates": self.estimates,
+            "seconds": self.seconds,
+            "spent": 0.0,
+            "history": self.history,
+            "random": self.random.bit_generator.state,
+        }
+        return State(facts, arrays)
+
+    def restore(self, checkpoint):
+        """Take up where a state was left."""
+        facts, known = checkpoint.facts, self.random.bit_generator.state
+        try:
+            self.history, self.done = facts["history"], facts["done"]
+            self.estimates, self.seconds = facts["estimates"], facts["seconds"]
+            whole = (
+                is_history(self.history)
+                and len(self.history) <= self.settings.passes
+                and type(self.done) is int
+                and 0 <= self.done < (self.inference.steps_a_pass if len(self.history) < self.settings.passes else 1)
+                and isinstance(self.estimates, list)
+                and len(self.estimates) == self.done
+                and all(map(is_number, self.estimates))
+                and is_number(sum(map(abs, self.estimates)))
+                and is_number(self.seconds, 0)
+                and facts["step"] == self.step
+                and facts["steps"] == self.steps
+            )
+            self.random.bit_generator.state = facts["random"]
+            # Of the same seed: a generator with another increment may repeat itself, and be waited for without end.
+            state = self.random.bit_generator.state
+            whole = whole and state == facts["random"] and state["state"]["inc"] == known["state"]["inc"]
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise checkpoint.damaged() from error
+        if not whole:
+            raise checkpoint.damaged()
+        checkpoint.fill(self.inference.moving())
+
+
+def _lost(what, steps):
+    return NumericalError(f"after {steps} training steps: {what} is not finite; try another --weighting or --precision")

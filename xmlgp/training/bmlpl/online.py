@@ -1,0 +1,122 @@
+"""Online expectation maximisation: minibatches, of which decayed statistics are all that is kept."""
+
+import numpy as np
+
+from xmlgp.bmlpl import activations, hyperparameters, regression
+from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl.positives import Positives
+from xmlgp.linear_algebra import sparse
+from xmlgp.training.bmlpl import start
+from xmlgp.training.minibatches import epoch_rows
+from xmlgp.training.optimisers import Adam
+from xmlgp.training.schedules import SCHEDULES
+
+__all__ = ["OnlineEM"]
+
+#: Weight γ of a minibatch in the statistics: (DELAY + step)^(−DECAY), so that early ones are forgotten.
+DELAY, DECAY = 2.0, 0.6
+
+#: Rounds between counts and activations of a minibatch, of which nothing is kept from one pass to the next.
+ROUNDS = 5
+
+#: Adam's learning rate of the weights, up to half of the passes; then it falls to zero.
+LEARNING_RATE = 0.05
+
+#: Statistics below this are none yet.
+LEAST = 1e-12
+
+
+class OnlineEM:
+    """The same maximum as `EM`'s, approached in small steps; memory does not grow with the number of points.
+
+    Topics come from decayed counts, shapes from decayed sums. The weights follow the decayed gradient of the negative
+    binomial likelihood (Adam): with decayed matrices Xᵀ Ω X for each topic, as in [B] 3.2, memory and time would grow
+    with the square of the number of features.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    labels : csr_array of bool, N×K
+        Y.
+    settings : BMLPLSettings
+    random : numpy.random.Generator
+    """
+
+    def __init__(self, coordinates, labels, settings, random):
+        self._coordinates, self._labels, self._settings = coordinates, labels, settings
+        dtype, (N, K) = np.dtype(settings.dtype), labels.shape
+        D, T = coordinates.feature_count, start.topic_count(settings, K)
+        self.steps_a_pass = -(-N // settings.batch_size)
+        self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
+        self.precisions = start.initial_precisions(D, settings.precision, dtype)
+        frequencies = Positives(labels).frequencies()
+        self._label_counts = start.initial_topics(frequencies / max(1, N), T, random, dtype)
+        # As many counts as there are labels, so that the first minibatches say how they are shared out, not how many.
+        self._label_counts *= labels.nnz / T
+        self._sums = np.zeros((2, T))
+        self._adam = Adam({"weights": self.weights})
+        self._schedule = SCHEDULES["linear"]
+
+    def moving(self):
+        """Return the arrays that training goes on from, by their names."""
+        return {
+            "parameters.weights": self.weights,
+            "parameters.shapes": self.shapes,
+            "counts.labels": self._label_counts,
+            "sums": self._sums,
+            **{f"optimiser.{name}": value for name, value in self._adam.state.items()},
+        }
+
+    def step(self, iteration, done):
+        """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the log posterior before."""
+        settings, N = self._settings, self._labels.shape[0]
+        order = np.random.default_rng([settings.seed, 2, iteration])
+        rows = epoch_rows(N, settings.batch_size, order)[done]
+        design = regression.with_intercept(self._coordinates.weighted(rows))
+        positives, scale = Positives(self._labels[rows]), N / len(rows)
+        topics = hyperparameters.topics_after(self._label_counts.copy(), settings.concentration)
+        log_odds = sparse.product(design, self.weights)
+        u = activations.prior_mean(log_odds, self.shapes)
+        for _ in range(ROUNDS):
+            counts = expected_counts(positives, topics, u)
+            activated = activations.activate(counts.points, log_odds, self.shapes, u)
+        value = (
+            scale * (expected_counts(positives, topics, u).log_likelihood)
+            + scale * activations.log_prior(u, log_odds, self.shapes)
+            + regression.log_prior(self.weights, self.precisions)
+            + hyperparameters.log_prior_of_topics(topics, settings.concentration)
+            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
+        )
+        omega, residuals = np.empty_like(u), np.empty_like(u)
+        activations.responses(counts.points, log_odds, self.shapes, omega, residuals)
+        gradient = sparse.product(design.T.tocsr(), residuals)
+        gradient *= scale
+        gradient -= self.precisions[:, None] * self.weights
+        number = iteration * self.steps_a_pass + done
+        self._adam.step_count = number
+        total = settings.passes * self.steps_a_pass
+        self._adam.step(
+            {"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * self._schedule(number / total)
+        )
+        self._remember(counts, activated, scale, (DELAY + number) ** -DECAY)
+        return value
+
+    def _remember(self, counts, activated, scale, share):
+        """Let the statistics of a minibatch take their share of those so far."""
+        self._label_counts *= 1 - share
+        counts.labels[:] *= share * scale
+        self._label_counts += counts.labels
+        self._sums += share * (scale * np.array(activated) - self._sums)
+        # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
+        if self._sums[0].min() > LEAST:
+            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activations.Activated(*self._sums))
+
+    def parameters(self, passes):
+        """Return the parameters of the model, by their names."""
+        return {
+            "topics": hyperparameters.topics_after(self._label_counts.copy(), self._settings.concentration),
+            "weights": self.weights[:-1],
+            "intercepts": self.weights[-1],
+            "shapes": self.shapes,
+            "precisions": self.precisions[:-1],
+        }

@@ -1,0 +1,110 @@
+"""Gibbs sampling, and the means of the samples that are kept."""
+
+import numpy as np
+
+from xmlgp.bmlpl import activations, gibbs, hyperparameters, regression
+from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl.positives import Positives
+from xmlgp.linear_algebra import sparse
+from xmlgp.training.bmlpl import start
+
+__all__ = ["Gibbs"]
+
+#: Columns of the features, with the intercept, up to which weights are drawn by factorising a dense matrix a topic.
+DENSE_SIZE = 4096
+
+#: Beyond it they are drawn by conjugate gradients, of at most so many steps.
+DRAW_STEPS = 100
+
+
+class Gibbs:
+    """Draws counts, topics, shapes, weights and activations in turn ([B] section 3.1).
+
+    Shapes and weights are drawn with the activations integrated out, which are drawn anew right after them. Precisions,
+    where they are learned, are those of type-II maximum likelihood given the draw of the weights.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+    labels : csr_array of bool, N×K
+        Y.
+    settings : BMLPLSettings
+    random : numpy.random.Generator
+    """
+
+    steps_a_pass = 1
+
+    def __init__(self, coordinates, labels, settings, random):
+        self._settings, self._random = settings, random
+        self._positives = Positives(labels)
+        self._design = regression.Design(coordinates.weighted(slice(None)))
+        dtype, (N, K) = np.dtype(settings.dtype), labels.shape
+        D, T = coordinates.feature_count, start.topic_count(settings, K)
+        self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
+        self.precisions = start.initial_precisions(D, settings.precision, dtype)
+        self.topics = start.initial_topics(self._positives.frequencies() / max(1, N), T, random, dtype)
+        self.activations = np.empty((N, T), dtype)
+        self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
+        self._sums = {name: np.zeros(array.shape) for name, array in self._drawn().items()}
+
+    def _drawn(self):
+        """Return what the model consists of, as last drawn."""
+        return {
+            "topics": self.topics,
+            "weights": self.weights,
+            "shapes": self.shapes,
+            "precisions": self.precisions,
+        }
+
+    def moving(self):
+        """Return the arrays that training goes on from, by their names."""
+        arrays = {f"parameters.{name}": array for name, array in self._drawn().items()}
+        arrays["activations"] = self.activations
+        return arrays | {f"sums.{name}": array for name, array in self._sums.items()}
+
+    def step(self, iteration, _):
+        """Make one sweep, counted from 0; return the log posterior after it."""
+        settings, random = self._settings, self._random
+        counts = gibbs.draw_counts(self._positives, self.topics, self.activations, random)
+        self.topics[:] = gibbs.draw_topics(counts.labels, settings.concentration, random)
+        log_odds = sparse.product(self._design.rows, self.weights)
+        self.shapes[:] = gibbs.draw_shapes(counts.points, log_odds, self.shapes, random)
+        omega = gibbs.draw_omega(counts.points, log_odds, self.shapes, random)
+        if settings.learn_precision:
+            self.precisions[:-1] = hyperparameters.learned_precisions(
+                np.square(self.weights[:-1]), self.precisions.dtype
+            )
+        system = regression.System(self._design, omega, None, self.precisions)
+        twice_kappa = counts.points - self.shapes
+        if len(self.weights) <= DENSE_SIZE:
+            regression.solve(system, twice_kappa, self.weights, random)
+        else:
+            mean = sparse.product(self._design.columns, twice_kappa)
+            mean *= 0.5
+            self.weights[:] = regression.spread(system, random, DRAW_STEPS, mean)
+        log_odds = sparse.product(self._design.rows, self.weights, log_odds)
+        self.activations[:] = gibbs.draw_activations(counts.points, log_odds, self.shapes, random)
+        if kept(settings, iteration):
+            for name, array in self._drawn().items():
+                self._sums[name] += array
+        return (
+            expected_counts(self._positives, self.topics, self.activations).log_likelihood
+            + activations.log_prior(self.activations, log_odds, self.shapes)
+            + regression.log_prior(self.weights, self.precisions)
+            + hyperparameters.log_prior_of_topics(self.topics, settings.concentration)
+            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
+        )
+
+    def parameters(self, passes):
+        """Return the parameters of the model after some sweeps, by their names: means of the samples that were kept."""
+        count = sum(kept(self._settings, sweep) for sweep in range(passes))
+        means = {name: (array / count).astype(self.weights.dtype) for name, array in self._sums.items()}
+        weights = means.pop("weights")
+        means["precisions"] = means["precisions"][:-1]
+        return means | {"weights": weights[:-1], "intercepts": weights[-1]}
+
+
+def kept(settings, sweep):
+    """Return whether the sample of a sweep, counted from 0, is kept."""
+    since = sweep - settings.burned
+    return since >= 0 and since % settings.thinning == 0

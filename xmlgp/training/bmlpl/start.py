@@ -1,0 +1,109 @@
+"""What every inference starts from."""
+
+import numpy as np
+
+from xmlgp.bmlpl.regression import INTERCEPT_PRECISION
+
+__all__ = ["USUAL_TOPICS", "initial_precisions", "initial_topics", "initial_weights", "revealed", "topic_count"]
+
+#: Topics where none are asked for, or as many as there are labels, if those are fewer.
+USUAL_TOPICS = 200
+
+#: Shape r of the prior of activations to start from.
+INITIAL_SHAPE = 0.1
+
+#: Weight in a topic of labels that it does not start from: of all alike, and at random of those no topic starts from.
+BACKGROUND, SHARE = 1e-3, 0.1
+
+
+def topic_count(settings, label_count):
+    """Return T.
+
+    Parameters
+    ----------
+    settings : BMLPLSettings
+    label_count : int
+        K.
+    """
+    return settings.topics or max(1, min(USUAL_TOPICS, label_count))
+
+
+def revealed(labels, share, random):
+    """Return the labels with each positive kept with the probability `share`, and otherwise taken for unknown.
+
+    Parameters
+    ----------
+    labels : csr_array of bool, N×K
+        Y.
+    share : float
+        1 keeps all, and draws nothing.
+    random : numpy.random.Generator
+    """
+    if share == 1:
+        return labels
+    # Compared as such: sums of shares would round.
+    kept = labels.copy()
+    kept.data = random.random(labels.nnz) < share
+    kept.eliminate_zeros()
+    return kept
+
+
+def initial_topics(frequencies, count, random, dtype):
+    """Return V, K×T: each topic starts from a label, the most frequent ones.
+
+    Labels that no topic starts from have a little of each at random, and topics beyond the number of labels are random:
+    what starts alike would stay so.
+
+    Parameters
+    ----------
+    frequencies : ndarray, K
+        Share of the points that have each label.
+    count : int
+        T.
+    random : numpy.random.Generator
+    dtype : dtype
+    """
+    K = len(frequencies)
+    order = np.argsort(-frequencies, kind="stable")
+    own = min(count, K)
+    topics = np.full((K, count), BACKGROUND / max(1, K), dtype)
+    topics[order[:own], np.arange(own)] = 1
+    others = order[own:]
+    topics[others] += SHARE * frequencies[others, None] * random.standard_gamma(1, (len(others), count))
+    if count > own:
+        topics[:, own:] += frequencies[:, None] * random.standard_gamma(1, (K, count - own))
+    topics /= topics.sum(axis=0)
+    return topics
+
+
+def initial_weights(feature_count, count, positives_a_point, dtype):
+    """Return W, (D+1)×T, and r, T: no feature counts, and all topics together bring as many labels as there are.
+
+    Parameters
+    ----------
+    feature_count : int
+        D.
+    count : int
+        T.
+    positives_a_point : float
+    dtype : dtype
+    """
+    weights, shapes = np.zeros((feature_count + 1, count), dtype), np.full(count, INITIAL_SHAPE, dtype)
+    weights[-1] = np.log(max(positives_a_point, np.finfo(np.float32).tiny) / count / INITIAL_SHAPE)
+    return weights, shapes
+
+
+def initial_precisions(feature_count, precision, dtype):
+    """Return τ, D+1.
+
+    Parameters
+    ----------
+    feature_count : int
+        D.
+    precision : float
+        Of all features; the intercept has its own.
+    dtype : dtype
+    """
+    precisions = np.full(feature_count + 1, precision, dtype)
+    precisions[-1] = INTERCEPT_PRECISION
+    return precisions
