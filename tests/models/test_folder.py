@@ -156,15 +156,22 @@ def test_earlier_formats_know_one_model(tmp_path, version):
         ModelFolder(rewritten(tmp_path, format_version=version))
 
 
+@pytest.mark.parametrize("name", ["history", "validation"])
+def test_the_history_of_another_model_is_damage(tmp_path, name):
+    write(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(rewritten(tmp_path, **{name: [{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]}))
+
+
 def test_settings_of_another_model_are_refused(tmp_path):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: ard is a setting of mlgpf, not of bmlpl$"):
-        ModelFolder(rewritten(tmp_path, model="bmlpl"))
+        ModelFolder(rewritten(tmp_path, model="bmlpl", history=[{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]))
     # The model is named beside the settings, not among them.
     for model in MODELS:
         settings = {"model": model, "seed": 3}
         with pytest.raises(ModelFolderError, match=r"model.json: model is not a setting; there are "):
-            ModelFolder(rewritten(tmp_path, model="mlgpf", settings=settings))
+            ModelFolder(rewritten(tmp_path, model="mlgpf", settings=settings, history=HISTORY))
 
 
 def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):

@@ -18,7 +18,6 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.signals import Interrupted, answered, held
 from xmlgp.training import checkpoints as module
 from xmlgp.training.checkpoints import PATIENCE, Checkpoints, State, read_checkpoint
-from xmlgp.training.history import is_history, is_number
 
 ABOUT = {"what": "is trained", "deep": {"est": [1, None, True, "ℓ"]}}
 
@@ -607,41 +606,6 @@ def test_no_more_memory_is_taken_than_there_should_be_numbers(file, claim):
     finally:
         tracemalloc.stop()
     assert most < (3 * module.FACTS_LIMIT if claim == "the facts" else 1 << 20)
-
-
-EPOCH = {"epoch": 1, "bound": -3.5, "seconds": 0.25}
-
-
-def test_histories():
-    assert is_history([])
-    assert is_history([EPOCH, EPOCH | {"epoch": 2, "learning_rate": 0.5}])
-    assert is_history([EPOCH | {"ndcg@5": 3.0}], "ndcg@5")
-    assert not is_history([EPOCH], "ndcg@5")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"epoch": 0}, {"epoch": 2}, {"epoch": "1"}, {"bound": math.nan}, {"bound": -math.inf}, {"bound": None}]
-    + [{"seconds": 10**400}, {"seconds": True}, {"x": "y"}, {"x": [1]}, {"a\nb": 1.0}, {"learning_rate": math.nan}],
-    ids=str,
-)
-def test_what_is_no_history(change):
-    assert not is_history([EPOCH | change])
-    assert not is_history([EPOCH, EPOCH | {"epoch": 2}, EPOCH | {"epoch": 3} | change])
-
-
-@pytest.mark.parametrize("value", [None, {}, "", 1, EPOCH, [None], [[]], [{}], [{"epoch": 1}], [EPOCH, EPOCH]], ids=str)
-def test_what_is_not_even_like_a_history(value):
-    assert not is_history(value)
-
-
-def test_numbers():
-    for value in (0, 1, -1, 0.5, -1e308, 10**300):
-        assert is_number(value)
-    for value in (None, True, "1", [], math.nan, math.inf, -math.inf, 10**400, -(10**400)):
-        assert not is_number(value)
-    assert is_number(0, 0)
-    assert not is_number(-1e-300, 0)
 
 
 def test_shapes_are_known_before_anything_is_read(file):

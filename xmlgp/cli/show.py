@@ -55,7 +55,7 @@ def show(model, as_json):
     if history:
         last = history[-1]
         epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
-        click.echo(f"training  {epochs}, {last['seconds']:.1f} s, {objective_in_words(last)}")
+        click.echo(f"training  {epochs}, {last['seconds']:.1f} s, {objective_in_words(last, description['model'])}")
     if unfinished or damage:
         click.echo(f"begun     {_begun(model, unfinished, damage)}")
     _settings(description["settings"])

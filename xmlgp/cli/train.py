@@ -109,7 +109,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         raise
     last = folder.description["history"][-1]
     epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
-    note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, {objective_in_words(last)}", quiet)
+    note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, {objective_in_words(last, settings.model)}", quiet)
     validation = folder.description["validation"]
     if validation and settings.refit:
         ranked = f"nDCG@5 of held-out points was {validation[last['epoch'] - 1]['ndcg@5']:.2f} after as many epochs"

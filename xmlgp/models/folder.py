@@ -245,7 +245,7 @@ def _check_description(file, description):
         and all(is_entry(file.parent, entry) for entry in arrays.values())
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
         and isinstance(validation, list | None)
-        and all(map(is_epoch, [*(history or []), *(validation or [])]))
+        and all(is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
     )
     if not whole:
         raise ModelFolderError(f"{file}: the description of the model is damaged")

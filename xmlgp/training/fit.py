@@ -148,7 +148,7 @@ def _ends_as_planned(settings, epochs, rate, validation, **others):
         return rate is None and epochs == settings.epochs
     return (
         settings.refit
-        and is_history(validation, "ndcg@5")
+        and is_history(validation, settings.model, "ndcg@5")
         and type(epochs) is int
         and 0 < epochs <= len(validation)
         and (rate is None or is_number(rate, math.ulp(0)))

@@ -2,39 +2,39 @@
 
 import sys
 
-__all__ = ["is_epoch", "is_history", "is_number", "objective", "objective_in_words"]
+__all__ = ["OBJECTIVES", "is_epoch", "is_history", "is_number", "objective_in_words"]
+
+#: What training raises, of which every epoch of a history tells, by the name of the model.
+OBJECTIVES = {"mlgpf": "bound", "bmlpl": "log_posterior"}
 
 
-def is_epoch(entry):
-    """Return whether what a file has in the place of an epoch of a history is one."""
+def is_epoch(entry, model):
+    """Return whether what a file has in the place of an epoch of a model's history is one."""
     return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), int | float) for key in ("epoch", objective(entry), "seconds")
+        isinstance(entry.get(key), int | float) for key in ("epoch", OBJECTIVES[model], "seconds")
     )
 
 
-def objective(entry):
-    """Return the name of what training raises, of which an epoch of a history tells: `bound` or `log_posterior`."""
-    return "log_posterior" if "log_posterior" in entry else "bound"
-
-
-def objective_in_words(entry):
-    """Return the same in words, with its value in an epoch of a history: "bound -33136.6"."""
-    name = objective(entry)
+def objective_in_words(entry, model):
+    """Return what an epoch of a model's history says of what training raises: "bound -33136.6"."""
+    name = OBJECTIVES[model]
     return f"{name.replace('_', ' ')} {entry[name]:.6g}"
 
 
-def is_history(value, *measures):
-    """Return whether what a file has in the place of a history is one, epoch by epoch, of finite numbers.
+def is_history(value, model, *measures):
+    """Return whether what a file has in the place of a model's history is one, epoch by epoch, of finite numbers.
 
     Parameters
     ----------
     value : object
+    model : str
+        One of `OBJECTIVES`.
     *measures : str
         That each epoch has beside what all have.
     """
     return (
         isinstance(value, list)
-        and all(map(is_epoch, value))
+        and all(is_epoch(epoch, model) for epoch in value)
         and all(epoch.keys() >= set(measures) for epoch in value)
         # The description of a model, which it comes to be in, has nothing else.
         and all(name.isprintable() and is_number(number) for epoch in value for name, number in epoch.items())

@@ -256,7 +256,7 @@ class _Ascent:
             self.history, self.done, self.ended = facts["history"], facts["done"], facts["ended"]
             self.estimates, self.seconds, self.rate = facts["estimates"], facts["seconds"], facts["learning_rate"]
             whole = (
-                is_history(self.history)
+                is_history(self.history, "mlgpf")
                 and type(self.done) is int
                 and 0 <= self.done < [*self.counts, 1][len(self.history)]
                 and type(self.ended) is bool

@@ -155,7 +155,7 @@ class EarlyStopping:
         try:
             facts, history = checkpoint.facts["stopping"], checkpoint.facts["history"]
             self.scores, self.best_epoch, self.best_score = (facts[n] for n in ("scores", "best_epoch", "best_score"))
-            whole = is_history(history, self._name) and self.scores == [epoch[self._name] for epoch in history]
+            whole = is_history(history, "mlgpf", self._name) and self.scores == [epoch[self._name] for epoch in history]
             if self.best_epoch is None:
                 whole = whole and self.best_score is None
             else:

@@ -158,7 +158,7 @@ class _Run:
             self.history, self.done = facts["history"], facts["done"]
             self.estimates, self.seconds = facts["estimates"], facts["seconds"]
             whole = (
-                is_history(self.history)
+                is_history(self.history, "bmlpl")
                 and len(self.history) <= self.settings.passes
                 and type(self.done) is int
                 and 0 <= self.done < (self.inference.steps_a_pass if len(self.history) < self.settings.passes else 1)
