@@ -1,4 +1,4 @@
-"""`xmlgp plot reliability`: which files it takes, what it says of them, and how it fails."""
+"""`xmlgp plot`: which models and files it takes, what it says of them, and how it fails."""
 
 import gzip
 
@@ -7,11 +7,19 @@ import pytest
 import sklearn.metrics
 
 from tests.cli.command import run, said, spawn
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
 
 # The point without a label counts as the others do.
 DATA = "3 2 3\n0,2 0:1\n1 1:0.5\n 0:1\n"
 ALL = "3 3\n0:0.9 1:0.8 2:0.7\n1:0.5 2:0.4 0:0.1\n0:0.6 1:0.3 2:0.2\n"
 TOP = "3 3\n0:0.9\n1:0.5 2:0.4\n\n"
+
+SMALL = {
+    "gp": ["-P", "2", "-M", "3", "--epochs", "2", "--validation", "0"],
+    "topics": ["--model", "bmlpl", "--iterations", "3"],
+    "samples": ["--model", "bmlpl", "--inference", "gibbs", "--iterations", "1"],
+}
 
 TRUTH = [1, 0, 1, 1, 0, 0, 0, 0, 0]
 PROBABILITIES = [0.9, 0.8, 0.7, 0.5, 0.4, 0.1, 0.6, 0.3, 0.2]
@@ -36,6 +44,50 @@ def labels(monkeypatch):
 
     monkeypatch.setattr(matplotlib.axes.Axes, "plot", record)
     return found
+
+
+@pytest.fixture
+def axes(monkeypatch):
+    """The labels of the vertical axes drawn."""
+    found, name = [], matplotlib.axes.Axes.set_ylabel
+
+    def record(axis, label, **options):
+        found.append(label)
+        return name(axis, label, **options)
+
+    monkeypatch.setattr(matplotlib.axes.Axes, "set_ylabel", record)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("models", "expected"),
+    [
+        (["gp"], ["lower bound"]),
+        (["topics"], ["log posterior"]),
+        (["topics", "samples"], ["log posterior"]),
+        (["gp", "topics", "samples"], ["lower bound", "log posterior"]),
+        (["topics", "gp", "samples"], ["log posterior", "lower bound"]),
+    ],
+)
+def test_bounds_and_log_posteriors(tmp_path, labels, axes, models, expected):
+    write_dataset(tmp_path / "train.txt", small_dataset())
+    for model in models:
+        assert run("train", "train.txt", model, "-q", "--no-cache", *SMALL[model]).exit_code == 0
+    result = run("plot", "bound", *models)
+    assert (result.exit_code, result.output) == (0, "bound.png\n")
+    assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")
+    assert axes == expected
+    assert sorted(labels) == sorted(models)
+
+
+def test_models_without_a_history(tmp_path):
+    write_dataset(tmp_path / "train.txt", small_dataset())
+    for options in ([], ["--model", "bmlpl"]):
+        assert run("preprocess", "train.txt", "model", "-q", "--no-cache", *options).exit_code == 0
+        told = said(run("plot", "bound", "model"))
+        assert told == "model: the model is preprocessed, but not trained yet"
+    assert said(run("plot", "bound", "nowhere")) == "nowhere: there is no model here (no model.json)"
+    assert not (tmp_path / "bound.png").exists()
 
 
 def test_one_file_becomes_one_curve_with_its_measures(tmp_path, labels):

@@ -9,10 +9,12 @@ from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 
 from xmlgp.errors import XmlgpError
-from xmlgp.experiments.figures import draw_bounds, draw_reliability
+from xmlgp.experiments.figures import LABELS, draw_bounds, draw_reliability
 from xmlgp.metrics.calibration import reliability_curve
+from xmlgp.training.history import OBJECTIVES
 
 HISTORY = [{"epoch": 1, "bound": -3.0}, {"epoch": 2, "bound": -2.5}]
+HISTORIES = {"bound": {"model": HISTORY}}
 
 
 @pytest.fixture
@@ -78,19 +80,44 @@ def test_axes_are_equal_and_below_each_other_and_names_are_whole(drawn, problem,
     assert len({line.get_color() for line in figure.axes[0].get_lines()[1:]}) == count
 
 
+def test_what_every_model_raises_has_a_label():
+    assert LABELS.keys() == set(OBJECTIVES.values())
+
+
+def test_bounds_are_drawn_against_the_epoch(drawn):
+    shorter = HISTORY[:1]
+    draw_bounds({"bound": {"long": HISTORY, "short": shorter}}, io.BytesIO(), "title")
+    (axis,) = drawn[0].axes
+    assert [line.get_label() for line in axis.get_lines()] == ["long", "short"]
+    assert [line.get_xydata().tolist() for line in axis.get_lines()] == [[[1, -3], [2, -2.5]], [[1, -3]]]
+    # A line of one point would not be seen.
+    assert [line.get_marker() for line in axis.get_lines()] == ["None", "o"]
+    assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("title", "epoch", "lower bound")
+
+
+def test_what_is_not_to_be_compared_has_a_panel_of_its_own(drawn):
+    topics = [{"epoch": 1, "log_posterior": -900.0}, {"epoch": 2, "log_posterior": -700.0}]
+    draw_bounds({"log_posterior": {"topics": topics}} | HISTORIES, io.BytesIO())
+    left, right = drawn[0].axes
+    assert [axis.get_ylabel() for axis in (left, right)] == ["log posterior", "lower bound"]
+    assert [axis.get_xlabel() for axis in (left, right)] == ["epoch"] * 2
+    assert [axis.get_lines()[0].get_ydata().tolist() for axis in (left, right)] == [[-900, -700], [-3, -2.5]]
+    assert not left.yaxis.get_label().get_window_extent().overlaps(right.get_window_extent())
+
+
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.SVG", b"<?xml")])
 def test_the_ending_chooses_the_format(tmp_path, name, start):
-    draw_bounds({"model": HISTORY}, str(tmp_path / name))
+    draw_bounds(HISTORIES, str(tmp_path / name))
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
 def test_a_stream_gets_a_png():
     stream = io.BytesIO()
-    draw_bounds({"model": HISTORY}, stream)
+    draw_bounds(HISTORIES, stream)
     assert stream.getvalue().startswith(b"\x89PNG")
 
 
 def test_another_ending_is_refused(tmp_path):
     with pytest.raises(XmlgpError, match=r"a\.txt: figures are written as png, pdf or svg, not as txt"):
-        draw_bounds({"model": HISTORY}, tmp_path / "a.txt")
+        draw_bounds(HISTORIES, tmp_path / "a.txt")
     assert list(tmp_path.iterdir()) == []

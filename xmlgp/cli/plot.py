@@ -13,6 +13,7 @@ from xmlgp.metrics.calibration import log_loss, reliability_curve
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.progress import terminal_progress
+from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["plot"]
 
@@ -39,11 +40,13 @@ def plot():
     """
 
 
-@plot.command(short_help="The bound against the epoch.")
+@plot.command(short_help="The bound or the log posterior against the epoch.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @_out_option("bound.png")
 def bound(models, out):
-    """Draw the bound of the models in the folders MODELS against the epoch.
+    """Draw the bound of the models in the folders MODELS against the epoch, or the log posterior of those of bmlpl.
+
+    These are not to be compared: of models of both kinds each has a panel of its own.
 
     \b
     Example:
@@ -54,7 +57,8 @@ def bound(models, out):
         folder = ModelFolder(model)
         if folder.stage != "trained":
             raise ModelFolderError(f"{model}: the model is {folder.stage}, but not trained yet")
-        histories[model] = folder.description["history"]
+        objective = OBJECTIVES[folder.description["model"]]
+        histories.setdefault(objective, {})[model] = folder.description["history"]
     _draw(draw_bounds, histories, out)
 
 

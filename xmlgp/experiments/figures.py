@@ -13,6 +13,9 @@ from xmlgp.experiments.cells import read_cell
 
 __all__ = ["draw_bounds", "draw_experiment", "draw_reliability"]
 
+#: What training raises, as a history names it and as an axis does.
+LABELS = {"bound": "lower bound", "log_posterior": "log posterior"}
+
 #: Width of a panel in inches.
 PANEL = 4.2
 
@@ -24,20 +27,23 @@ LEGEND_WIDTH = 64
 
 
 def draw_bounds(histories, out, title=""):
-    """Draw the bound against the epoch of some trainings.
+    """Draw what training raises against the epoch: the bound or the log posterior, each in a panel of its own.
 
     Parameters
     ----------
-    histories : mapping of str to list of dict
-        Name in the legend → history of a model folder.
+    histories : mapping of str to mapping of str to list of dict
+        One of `LABELS` → name in the legend → history of a model folder.
     out : path or binary file
         File to write; its suffix chooses the format, PNG without one.
     title : str
+        Above each panel.
     """
-    figure, axes = _panels(1)
-    for name, history in histories.items():
-        _draw_line(axes[0], *_bounds(history), name, {})
-    _finish(figure, axes, [title], "lower bound", [out])
+    figure, axes = _panels(len(histories))
+    for axis, (objective, lines) in zip(axes, histories.items(), strict=True):
+        for name, history in lines.items():
+            _draw_line(axis, *_course(history, objective), name, {})
+        axis.set_ylabel(LABELS[objective])
+    _finish(figure, axes, [title] * len(axes), "", [out])
 
 
 def draw_reliability(curves, out, title=""):
@@ -113,7 +119,7 @@ def _panel(kind, row):
 
 def _draw_bound(axis, rows, styles):
     for _, method, variant, done in rows:
-        _draw_line(axis, *_bounds(done[0]["history"]), f"{method} {variant}".strip(), styles.get(method, {}))
+        _draw_line(axis, *_course(done[0]["history"], "bound"), f"{method} {variant}".strip(), styles.get(method, {}))
 
 
 def _draw_curve(axis, rows, styles):
@@ -149,8 +155,8 @@ def _draw_line(axis, epochs, values, label, style):
     axis.plot(epochs, values, label=label, marker="o" if len(epochs) == 1 else None, **style)
 
 
-def _bounds(history):
-    return [epoch["epoch"] for epoch in history], [epoch["bound"] for epoch in history]
+def _course(history, objective):
+    return [epoch["epoch"] for epoch in history], [epoch[objective] for epoch in history]
 
 
 def _figure(width, height):
