@@ -6,8 +6,10 @@ exits with status 1, a Python user catches `XmlgpError`.
 
 __all__ = [
     "CatalogueError",
+    "ClashError",
     "DataFormatError",
     "FetchError",
+    "LabelNamesFormatError",
     "ModelFolderError",
     "NumericalError",
     "OtherModelError",
@@ -43,6 +45,10 @@ class ScoresFormatError(DataFormatError):
     """A scores file breaks its format."""
 
 
+class LabelNamesFormatError(DataFormatError):
+    """A file of label names breaks its format, or is of another number of labels."""
+
+
 class CatalogueError(XmlgpError):
     """datasets.yaml is malformed or lacks what was asked of it."""
 
@@ -61,6 +67,28 @@ class NumericalError(XmlgpError):
 
 class SettingsError(XmlgpError):
     """Settings that do not fit each other or the data."""
+
+
+class ClashError(SettingsError):
+    """Settings of a model that do not fit each other.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong, with the name of each setting in braces.
+    names : tuple of str
+        The settings.
+    where : str, optional
+        Where they stand.
+    """
+
+    def __init__(self, text, names, where=None):
+        self.text, self.names = text, names
+        super().__init__(f"{where}: {self.reason(str)}" if where else self.reason(str))
+
+    def reason(self, shown):
+        """Return what is wrong, with the settings' names as a function shows them."""
+        return self.text.format(**{name: shown(name) for name in self.names})
 
 
 class OtherModelError(SettingsError):

@@ -274,6 +274,36 @@ def test_wrong_usage(options, reason):
     assert said(run("train", "data", "model", *options), status=2).startswith(reason)
 
 
+CLASHES = [
+    (
+        ["--inference", "gibbs", "--burn-in", "9", "--iterations", "9"],
+        "--burn-in is 9, but must be less than --iterations, 9",
+    ),
+    (["--inference", "gibbs", "--burn-in", "200"], "--burn-in is 200, but must be less than iterations, 200"),
+    (
+        ["--inference", "online-em", "--learn-precision"],
+        "--inference online-em learns no precisions, which --learn-precision asks for",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "reason"), CLASHES)
+def test_options_that_do_not_fit_each_other(options, reason):
+    assert said(run("train", "data", "model", "--model", "bmlpl", *options), status=2) == reason
+    assert not os.path.exists("model")
+
+
+def test_an_option_that_does_not_fit_a_recipe(place):
+    with open("catalogue.yaml", "a") as catalogue:
+        catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
+        catalogue.write("  wrong:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 9}\n")
+    told = said(run("train", "data", "model", "--recipe", "sampled", "--iterations", "4"), status=2)
+    assert told == "burn_in is 5, but must be less than --iterations, 4"
+    # It is not the user's doing.
+    told = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "4"))
+    assert told == "recipe wrong: burn_in is 9, but must be less than iterations, 9"
+
+
 def test_numbers_that_click_lets_through():
     allowed = "must be a finite number above 0"
     assert said(run("train", "data", "model", "--learning-rate", "nan")).endswith(allowed)

@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from xmlgp.errors import OtherModelError, SettingsError
+from xmlgp.errors import ClashError, OtherModelError, SettingsError
 from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings, check_names, models_with, settings_from
 
 MLGPF, BMLPL = ({spec.name for spec in fields(of)} for of in (MLGPFSettings, BMLPLSettings))
@@ -84,6 +84,34 @@ def test_a_wrong_value_says_where():
         settings_from({"factors": 0}, "recipe x")
     with pytest.raises(SettingsError, match=r"^recipe x: topics is 0, but must be an integer"):
         settings_from({"model": "bmlpl", "topics": 0}, "recipe x")
+
+
+CLASHES = [
+    ({"inference": "gibbs", "iterations": 5, "burn_in": 5}, "burn_in is 5, but must be less than iterations, 5"),
+    ({"inference": "gibbs", "burn_in": 200}, "burn_in is 200, but must be less than iterations, 200"),
+    (
+        {"inference": "online-em", "learn_precision": True},
+        "inference online-em learns no precisions, which learn_precision asks for",
+    ),
+]
+
+
+@pytest.mark.parametrize(("mapping", "told"), CLASHES)
+def test_settings_that_do_not_fit_each_other(mapping, told):
+    with pytest.raises(ClashError) as caught:
+        BMLPLSettings(**mapping)
+    assert str(caught.value) == told
+    with pytest.raises(ClashError) as caught:
+        settings_from(mapping, "recipe x", "bmlpl")
+    assert str(caught.value) == f"recipe x: {told}"
+    for name in mapping:
+        BMLPLSettings(**{key: value for key, value in mapping.items() if key != name})
+
+
+def test_what_only_one_inference_looks_at_is_no_clash():
+    assert BMLPLSettings(iterations=5, burn_in=5).passes == 5
+    assert BMLPLSettings(inference="gibbs", iterations=5, burn_in=4).burned == 4
+    assert BMLPLSettings(inference="gibbs", iterations=1).burned == 0
 
 
 @pytest.mark.parametrize(("model", "known"), [("mlgpf", MLGPF), ("bmlpl", BMLPL)])

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import click
 
-from xmlgp.errors import OtherModelError
+from xmlgp.errors import ClashError, OtherModelError
 from xmlgp.settings import DEFAULT_MODEL, MODELS, check_names, kind, models_with
 
 __all__ = ["SettingsCommand", "cache_option", "note", "quiet_option", "recipe_option", "settings_options"]
@@ -64,7 +64,7 @@ def _section(name):
 def settings_options(preprocess_only=False):
     """Add `--model` and an option for every setting of a model; the command gets those given as `chosen`, a mapping.
 
-    `OtherModelError` of one of them is wrong usage. The command has `recipe_option` as well.
+    `OtherModelError` and `ClashError` of one of them are wrong usage. The command has `recipe_option` as well.
 
     Parameters
     ----------
@@ -87,9 +87,14 @@ def settings_options(preprocess_only=False):
             except OtherModelError as error:
                 if error.name not in chosen:
                     raise
-                told = error.reason("--" + error.name.replace("_", "-"))
+                told = error.reason(_flag(error.name))
                 if not ("model" in chosen or values["recipe"]):
                     told += f"; --model {error.models[0]} chooses it"
+                raise click.UsageError(told) from error
+            except ClashError as error:
+                if chosen.keys().isdisjoint(error.names):
+                    raise
+                told = error.reason(lambda name: _flag(name) if name in chosen else name)
                 raise click.UsageError(told) from error
 
         for spec in reversed(specs):
@@ -99,8 +104,12 @@ def settings_options(preprocess_only=False):
     return decorate
 
 
+def _flag(name):
+    return "--" + name.replace("_", "-")
+
+
 def _option(spec):
-    meta, flag = spec.metadata, "--" + spec.name.replace("_", "-")
+    meta, flag = spec.metadata, _flag(spec.name)
     symbol = [f"-{meta['symbol']}"] if meta["symbol"] else []
     text = meta["help"]
     if kind(spec) is bool:

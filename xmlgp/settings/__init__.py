@@ -7,7 +7,7 @@ mappings of these names; the model folder stores them.
 import dataclasses
 import re
 
-from xmlgp.errors import OtherModelError, SettingsError
+from xmlgp.errors import ClashError, OtherModelError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.settings.bmlpl import BMLPLSettings
 from xmlgp.settings.fields import Settings, describe, kind
@@ -55,7 +55,7 @@ def settings_from(mapping, where, model=None):
     ------
     SettingsError
         For an unknown model, an unknown name or a value that is not allowed; `OtherModelError` for a name that other
-        models have.
+        models have, `ClashError` for values that do not fit each other.
     """
     if model is None:
         mapping = dict(mapping)
@@ -66,6 +66,8 @@ def settings_from(mapping, where, model=None):
     check_names(mapping, where, model)
     try:
         return MODELS[model](**mapping)
+    except ClashError as error:
+        raise ClashError(error.text, error.names, where) from None
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xmlgp.errors import SettingsError
+from xmlgp.errors import ClashError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
@@ -23,7 +23,8 @@ class BMLPLSettings(Settings):
     Raises
     ------
     SettingsError
-        For a value outside its limits, with the name and what is allowed.
+        For a value outside its limits, with the name and what is allowed; `ClashError` for values that do not fit each
+        other.
     """
 
     model: ClassVar[str] = "bmlpl"
@@ -81,9 +82,11 @@ class BMLPLSettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         if self.inference == "gibbs" and self.burned >= self.passes:
-            raise SettingsError(f"burn_in is {self.burned}, but must be less than the {self.passes} iterations")
+            told = f"{{burn_in}} is {self.burned}, but must be less than {{iterations}}, {self.passes}"
+            raise ClashError(told, ("burn_in", "iterations"))
         if self.inference == "online-em" and self.learn_precision:
-            raise SettingsError("learn_precision is true, but online-em learns no precisions")
+            told = "{inference} online-em learns no precisions, which {learn_precision} asks for"
+            raise ClashError(told, ("inference", "learn_precision"))
 
     @property
     def passes(self):
