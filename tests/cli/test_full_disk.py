@@ -463,7 +463,8 @@ def test_standard_output_that_is_full():
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no device that is full")
     commands = [["show", "model"], ["evaluate", "scores", "data", "-q"], ["predict", "model", "data", "-q"]]
-    commands += [["plot", "bound", "model", "-o", "-"], ["--help"]]
+    commands += [["plot", "bound", "model", "-o", "-"], ["topics", "topics"], ["--help"]]
+    done(["train", "data", "topics", "--model", "bmlpl", "--topics", "2", "--iterations", "1"])
 
     def full(command):
         with open("/dev/full", "wb") as output:

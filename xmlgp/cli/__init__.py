@@ -25,6 +25,7 @@ COMMANDS = {
     "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
     "show": "Tell what a model folder holds.",
+    "topics": "List the labels of each topic.",
     "plot": "Draw trainings and calibration.",
     "reproduce": "Make a table or figure of the papers.",
 }

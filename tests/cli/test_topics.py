@@ -1,0 +1,138 @@
+"""`xmlgp topics`: what it prints of a model's topics, and what it refuses."""
+
+import gzip
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.command import SMALL, run, said, spawn
+from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction.topics import topics_of
+
+NAMES = ["graph theory", "Zürich", "web", "", "a b", "機械学習", "x"]
+
+
+@pytest.fixture(autouse=True)
+def model(place):
+    """A model of four topics of seven labels, and names of these."""
+    arguments = ["train", "-q", "--model", "bmlpl", "--topics", "4", "--iterations", "4", "data", "model"]
+    assert run(*arguments).exit_code == 0
+    (place / "names.txt").write_text("".join(f"{name}\n" for name in NAMES), encoding="utf-8")
+
+
+def printed(*arguments, stdin=None):
+    """What a run prints that gets through."""
+    result = run("topics", *arguments, stdin=stdin)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def test_a_block_a_topic():
+    expected = []
+    for topic in topics_of(ModelFolder("model"), top=3):
+        expected.append(f"topic {topic.index} ({100 * topic.share:.2f} %)")
+        expected += [f"  {weight:.4f}  {label}" for label, weight in zip(topic.labels, topic.weights, strict=True)]
+    assert printed("model", "--top", "3").splitlines() == expected
+
+
+def test_five_labels_unless_told_otherwise_and_all_where_there_are_no_more():
+    for options, count in ([], 5), (["--top", "1"], 1), (["--top", "99"], 7):
+        lines = printed("model", *options).splitlines()
+        assert [bool(re.match("topic ", line)) for line in lines] == ([True] + [False] * count) * 4
+
+
+def test_names_stand_beside_the_labels():
+    lines = printed("model", "--label-names", "names.txt").splitlines()
+    plain = printed("model").splitlines()
+    assert any(lines != plain for lines, plain in zip(lines, plain, strict=True))
+    for line, without in zip(lines, plain, strict=True):
+        name = NAMES[int(without.split()[1])] if without.startswith(" ") else ""
+        assert line == (f"{without}  {name}" if name else without)
+
+
+def test_names_from_anywhere(place):
+    text = (place / "names.txt").read_bytes()
+    (place / "names.gz").write_bytes(gzip.compress(text))
+    expected = printed("model", "--label-names", "names.txt")
+    assert printed("model", "--label-names", "names.gz") == expected
+    assert printed("model", "--label-names", "-", stdin=text) == expected
+
+
+def test_json_has_all_digits():
+    assert json.loads(printed("model", "--json", "--top", "2")) == [
+        {
+            "topic": topic.index,
+            "share": topic.share,
+            "labels": [
+                {"label": label, "weight": weight} for label, weight in zip(topic.labels, topic.weights, strict=True)
+            ],
+        }
+        for topic in topics_of(ModelFolder("model"), top=2)
+    ]
+
+
+def test_json_has_the_names():
+    found = json.loads(printed("model", "--json", "--label-names", "names.txt"))
+    labels = [label for topic in found for label in topic["labels"]]
+    assert len(labels) == 20
+    assert [label["name"] for label in labels] == [NAMES[label["label"]] for label in labels]
+
+
+def test_what_a_terminal_would_not_show_as_it_is_does_not_reach_it(place):
+    hidden = ["\u202egnp.exe", "zero\u200bwidth", "no\xa0break", "line\u2028end", "soft\xadhyphen", "\ue000", "plain"]
+    (place / "names.txt").write_text("".join(f"{name}\n" for name in hidden), encoding="utf-8")
+    shown = printed("model", "--label-names", "names.txt", "--top", "7")
+    assert all(line.isprintable() for line in shown.split("\n"))
+    for name in (r"\u202egnp.exe", r"zero\u200bwidth", r"no\xa0break", r"line\u2028end", r"\ue000"):
+        assert shown.count(f"  {name}\n") == 4
+    as_json = printed("model", "--label-names", "names.txt", "--top", "7", "--json")
+    assert as_json.isascii()
+    assert {label["name"] for label in json.loads(as_json)[0]["labels"]} == set(hidden)
+
+
+def test_names_in_any_locale():
+    result = spawn("topics", "model", "--label-names", "names.txt", environment={"PYTHONIOENCODING": "latin-1"})
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert "Zürich".encode("latin-1") in result.stdout
+    assert b"  ????\n" in result.stdout
+
+
+def test_a_file_of_names_that_is_wrong_is_told_in_one_line(place):
+    (place / "names.txt").write_bytes(b"a\nb\n\x1b]0;gotcha\x07\nd\ne\nf\ng\n")
+    told = said(run("topics", "model", "--label-names", "names.txt"))
+    assert told == "names.txt:3: U+001B at column 1 is a control character"
+    (place / "names.txt").write_bytes(b"a\nb\n")
+    told = said(run("topics", "model", "--label-names", "names.txt", "--json"))
+    assert told == "names.txt:3: the file ends after 2 names of 7 labels"
+    assert said(run("topics", "model", "--label-names", "other.txt")) == "other.txt: No such file or directory"
+    assert said(run("topics", "model", "--label-names", "data")) == "data: Is a directory"
+
+
+def test_models_without_topics():
+    run("train", "data", "other", *SMALL)
+    assert said(run("topics", "other")) == "other: the model is mlgpf, which has no topics, as bmlpl has"
+    run("preprocess", "--model", "bmlpl", "data", "begun")
+    assert said(run("topics", "begun")) == "begun: the model is preprocessed, but not trained yet"
+    assert said(run("topics", "data")) == "data: there is no model here (no model.json)"
+
+
+def test_a_damaged_model(place):
+    entry = ModelFolder("model").entries("parameters.topics")["parameters.topics"]
+    np.save(place / "model" / entry["file"], np.full(entry["shape"], 0.5, np.float32))
+    assert said(run("topics", "model")) == "model: the model is damaged, its arrays do not fit each other"
+
+
+@pytest.mark.parametrize("arguments", [[], ["model", "--top", "0"], ["model", "--top", "all"], ["model", "other"]])
+def test_wrong_usage(arguments):
+    said(run("topics", *arguments), status=2)
+
+
+def test_a_reader_that_has_seen_enough():
+    command = [sys.executable, "-m", "xmlgp", "topics", "model"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(timeout=60)) == (b"", 141)

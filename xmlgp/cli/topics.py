@@ -1,0 +1,62 @@
+"""`xmlgp topics`: print the labels that the topics of a model are about."""
+
+import json
+
+import click
+
+from xmlgp.data.label_names import read_label_names
+from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction.topics import topics_of
+
+__all__ = ["topics"]
+
+
+@click.command(short_help="List the labels of each topic.")
+@click.argument("model", type=click.Path())
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels a topic.")
+@click.option(
+    "--label-names",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Names of the labels: UTF-8 text, a name a line, the first of label 0.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array, in full precision.")
+def topics(model, top, label_names, as_json):
+    """Print the labels of highest weight in each topic of MODEL, the folder of a bmlpl model.
+
+    A topic is a distribution over labels. The one used most comes first: its share is its part in the labels that the
+    model expects of a point whose features tell nothing. Below it stand its labels, each with its weight, which is its
+    probability in the topic, its number, and its name where names are given. FILE may be gzipped (.gz), or - for
+    standard input.
+
+    \b
+    Examples:
+      xmlgp train --model bmlpl --topics 40 data/bibtex models/bibtex-topics
+      xmlgp topics models/bibtex-topics --top 3
+    """
+    folder, found = ModelFolder.read(model, lambda folder: (folder, topics_of(folder, top)))
+    K = folder.description["data"]["K"]
+    names = read_label_names(label_names, K) if label_names else None
+    if as_json:
+        click.echo(json.dumps([_facts(topic, names) for topic in found]))
+        return
+    width = len(str(K - 1))
+    for topic in found:
+        click.echo(f"topic {topic.index} ({100 * topic.share:.2f} %)")
+        for label, weight in zip(topic.labels, topic.weights, strict=True):
+            name = f"  {_shown(names[label])}" if names else ""
+            click.echo(f"  {weight:.4f}  {label:{width}}{name}".rstrip())
+
+
+def _facts(topic, names):
+    """Return what is printed of a topic, for programs."""
+    labels = [
+        {"label": label} | ({"name": names[label]} if names else {}) | {"weight": weight}
+        for label, weight in zip(topic.labels, topic.weights, strict=True)
+    ]
+    return {"topic": topic.index, "share": topic.share, "labels": labels}
+
+
+def _shown(name):
+    """Return a stranger's name with an escape in place of what could not be seen, or would turn the line around."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
