@@ -5,18 +5,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import exponential, logarithm, softplus
 from xmlgp.threads import in_parts
 
-__all__ = ["Activated", "activate", "log_prior", "prior_mean", "responses", "softplus_sums"]
+__all__ = ["Activated", "activate", "log_prior", "prior_mean", "respond", "softplus_sums"]
 
-#: Bytes of an array that is worked on at a time, so that it and a few more stay in a core's cache.
-CHUNK = 1 << 16
+#: Points over which sums are taken in a row; they do not depend on how many cores there are.
+ROWS = 128
 
 #: Elements that are worth a thread.
 GRAIN = 1 << 15
 
-#: ψ below this is taken for 0 in tanh(ψ/2)/ψ, which is 1/2 there to less than rounding.
-LEAST = 1e-4
+#: ψ up to which tanh(ψ/2)/ψ is computed by its series.
+NEAR = 0.5
 
 #: Terms ψ(x + 1) − 1/x by which arguments of the digamma function are raised before its asymptotic series is used.
 SHIFTS = 4
@@ -38,40 +40,28 @@ def prior_mean(log_odds, shapes):
     return shapes * np.exp(np.clip(log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
 
 
-def responses(counts, log_odds, shapes, weights, residuals):
-    """Fill in the weights and residuals of the least squares that an M-step for W solves.
+@compiled
+def respond(counts, log_odds, shapes, omega, residuals):
+    """Fill in ω and κ − ω ψ of a point, for the least squares that an M-step for W solves; all arrays are of T numbers.
 
-    ω_nt = E ω = (m_nt + r_t)/(2ψ_nt) tanh(ψ_nt/2), the mean of a Pólya–Gamma variable PG(m_nt + r_t, ψ_nt), and
-    κ_nt − ω_nt ψ_nt with κ_nt = (m_nt − r_t)/2 ([B] (16) and (17)). With them m ψ − (m + r) log(1 + e^ψ) is bounded
-    from below by a quadratic function of ψ that touches it at the given ψ.
-
-    Parameters
-    ----------
-    counts, log_odds : ndarray, N×T
-        m and ψ.
-    shapes : ndarray, T
-        r.
-    weights, residuals : ndarray, N×T
-        Where they go.
+    ω_t = E ω = (m_t + r_t)/(2ψ_t) tanh(ψ_t/2), the mean of a Pólya–Gamma variable PG(m_t + r_t, ψ_t), and
+    κ_t = (m_t − r_t)/2 ([B] (16) and (17)). With them m ψ − (m + r) log(1 + e^ψ) is bounded from below by a quadratic
+    function of ψ that touches it at the given ψ. For compiled functions.
     """
-
-    def chunk(rows):
-        m, psi, omega, residual = counts[rows], log_odds[rows], weights[rows], residuals[rows]
-        half = np.abs(psi)
-        np.maximum(half, LEAST, out=half)
-        half *= 0.5
-        np.tanh(half, out=omega)
-        half *= 4
-        omega /= half
-        np.add(m, shapes, out=half)
-        omega *= half
-        np.multiply(omega, psi, out=residual)
-        np.subtract(m, residual, out=residual)
-        half *= 0.5
+    real = counts.dtype.type
+    for t in range(len(counts)):
+        psi, total = log_odds[t], counts[t] + shapes[t]
+        size, square = abs(psi), psi * psi
+        e = exponential(-size)
+        far = (real(1) - e) / ((real(1) + e) * max(size, real(NEAR)))
+        near = square * real(-17 / 40320) + real(1 / 240)
+        near = near * square + real(-1 / 24)
+        near = near * square + real(1 / 2)
+        slope = near if size < real(NEAR) else far
+        weight = real(0.5) * total * slope
+        omega[t] = weight
         # κ = m − (m + r)/2
-        residual -= half
-
-    _in_chunks(chunk, counts)
+        residuals[t] = counts[t] - real(0.5) * total - weight * psi
 
 
 class Activated(NamedTuple):
@@ -83,10 +73,13 @@ class Activated(NamedTuple):
         Σ_n log(1 + e^ψ_nt).
     digammas : ndarray, T
         Σ_n Ψ(m_nt + r_t) − Ψ(r_t), with the digamma function Ψ.
+    log_prior : float
+        Σ_nt log p(log u_nt | r_t, ψ_nt).
     """
 
     softplus: np.ndarray
     digammas: np.ndarray
+    log_prior: float
 
 
 def activate(counts, log_odds, shapes, activations):
@@ -107,19 +100,58 @@ def activate(counts, log_odds, shapes, activations):
     -------
     Activated
     """
+    N, T = counts.shape
+    starts = range(0, N, ROWS)
+    sums = np.zeros((3, len(starts), T))
 
-    def chunk(rows):
-        m, psi, u = counts[rows], log_odds[rows], activations[rows]
-        # log(1 + e^ψ) = max(ψ, 0) + log(1 + e^(−|ψ|)), and σ(ψ) = e^(min(ψ, 0)) / (1 + e^(−|ψ|)).
-        small = np.exp(-np.abs(psi))
-        softplus = np.log1p(small)
-        softplus += np.maximum(psi, 0)
-        np.subtract(psi, softplus, out=u)
-        np.exp(u, out=u)
-        u *= np.add(m, shapes, out=small)
-        return softplus.sum(axis=0, dtype=np.float64), _digamma_rise(m, shapes).sum(axis=0, dtype=np.float64)
+    def part(first, last):
+        for i in range(first, last):
+            rows = slice(starts[i], starts[i] + ROWS)
+            _activate(counts[rows], log_odds[rows], shapes, activations[rows], *sums[:, i])
 
-    return Activated(*(np.sum(sums, axis=0) for sums in zip(*_in_chunks(chunk, counts), strict=True)))
+    in_parts(part, len(starts), -(-GRAIN // max(1, ROWS * T)))
+    pluses, rises, priors = sums.sum(axis=1)
+    # Σ r (log u − ψ) − u e^(−ψ), where log u − ψ = log(r + m) − log(1 + e^ψ).
+    total = priors.sum() - shapes.astype(np.float64) @ pluses - N * gammaln(shapes.astype(np.float64)).sum()
+    return Activated(pluses, rises, float(total))
+
+
+@compiled
+def _activate(counts, log_odds, shapes, activations, pluses, rises, priors):
+    """Fill in the activations, and add up over points log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ)."""
+    real = counts.dtype.type
+    tiny = real(1e-37)
+    for n in range(len(counts)):
+        own, psis, found = counts[n], log_odds[n], activations[n]
+        for t in range(len(own)):
+            psi, m, r = psis[t], own[t], shapes[t]
+            upper = r + m
+            e = exponential(-abs(psi))
+            above = real(1) / (real(1) + e)
+            below = e * above
+            high, low = (above, below) if psi >= real(0) else (below, above)
+            found[t] = upper * high
+            pluses[t] += softplus(psi)
+            priors[t] += r * logarithm(max(upper, tiny)) - upper * low
+            # Ψ(r + m) − Ψ(r), without loss of digits where m is small: first Σ_i 1/(r + i) − 1/(r + m + i).
+            rise = real(0)
+            for shift in range(SHIFTS):
+                rise += m / ((r + real(shift)) * (upper + real(shift)))
+            # Then Ψ(x) ≈ log x − 1/2x − 1/12x² + 1/120x⁴.
+            low, high = r + real(SHIFTS), upper + real(SHIFTS)
+            squares = low * low + high * high
+            inverse = real(1) / (low * high)
+            q = m / (low + high)
+            s = q * q
+            # log(high/low) = 2 artanh(m/(low + high)), where that is small.
+            series = s * real(1 / 9) + real(1 / 7)
+            series = series * s + real(1 / 5)
+            series = series * s + real(1 / 3)
+            series = series * s + real(1)
+            rise += real(2) * q * series if q < real(0.2) else logarithm(high / low)
+            both = (low + high) * inverse * inverse
+            rise += m * (real(0.5) * inverse + both * (real(1 / 12) - squares * inverse * inverse * real(1 / 120)))
+            rises[t] += rise
 
 
 def softplus_sums(log_odds):
@@ -130,9 +162,10 @@ def softplus_sums(log_odds):
     log_odds : ndarray, N×T
         ψ.
     """
-    return np.sum(
-        _in_chunks(lambda rows: np.logaddexp(0, log_odds[rows]).sum(axis=0, dtype=np.float64), log_odds), axis=0
-    )
+    total = np.zeros(log_odds.shape[1])
+    for start in range(0, len(log_odds), ROWS):
+        total += np.logaddexp(0, log_odds[start : start + ROWS]).sum(axis=0, dtype=np.float64)
+    return total
 
 
 def log_prior(activations, log_odds, shapes):
@@ -146,46 +179,10 @@ def log_prior(activations, log_odds, shapes):
         r.
     """
     tiny = np.finfo(activations.dtype).tiny
-
-    def chunk(rows):
-        u, psi = activations[rows], log_odds[rows]
-        distance = np.log(np.maximum(u, tiny))
-        distance -= psi
-        value = shapes * distance
-        value -= np.exp(np.minimum(distance, 2 * LARGEST_EXPONENT))
-        return (value.sum(dtype=np.float64),)
-
-    total = sum(value for (value,) in _in_chunks(chunk, activations))
-    return float(total - len(activations) * gammaln(shapes.astype(np.float64)).sum())
-
-
-def _digamma_rise(counts, shapes):
-    """Return Ψ(r + m) − Ψ(r) without loss of digits where m is small."""
-    shapes = shapes.astype(counts.dtype, copy=False)
-    rise = np.zeros_like(counts)
-    upper = counts + shapes
-    for shift in range(SHIFTS):
-        # 1/(r + i) − 1/(r + m + i)
-        rise += counts / ((shapes + shift) * (upper + shift))
-    low, high = shapes + SHIFTS, upper + SHIFTS
-    rise += np.log1p(counts / low)
-    # Ψ(x) ≈ log x − 1/2x − 1/12x² + 1/120x⁴
-    both = low * high
-    rise += counts / (2 * both)
-    rise += counts * (low + high) / (12 * np.square(both))
-    rise -= counts * (low + high) * (np.square(low) + np.square(high)) / (120 * np.square(np.square(both)))
-    return rise
-
-
-def _in_chunks(function, array):
-    """Call a function of slices of rows, all cores at once; return what it returned, in order."""
-    size = max(1, CHUNK // max(1, array[:1].nbytes))
-    starts = range(0, len(array), size)
-    found = [None] * len(starts)
-
-    def part(first, last):
-        for i in range(first, last):
-            found[i] = function(slice(starts[i], starts[i] + size))
-
-    in_parts(part, len(starts), -(-GRAIN // max(1, size * array.shape[1])))
-    return found
+    shapes = shapes.astype(np.float64)
+    total = -len(activations) * gammaln(shapes).sum()
+    for start in range(0, len(activations), ROWS):
+        rows = slice(start, start + ROWS)
+        distance = np.log(np.maximum(activations[rows], tiny)) - log_odds[rows].astype(np.float64)
+        total += (distance.sum(axis=0) @ shapes) - np.exp(np.minimum(distance, 2 * LARGEST_EXPONENT)).sum()
+    return float(total)

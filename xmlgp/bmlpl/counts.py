@@ -6,12 +6,19 @@ import numpy as np
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import exponential, logarithm
 from xmlgp.threads import in_parts
 
 __all__ = ["Counts", "expected_counts"]
 
 #: A rate below this counts as it, so that a label no topic explains is one topic's or another's all the same.
 LEAST_RATE = 1e-30
+
+#: Rates up to which 1 − e^(−λ) is computed by its series.
+NEAR = 0.1
+
+#: Points that are worked on at a time; sums do not depend on how many cores there are.
+ROWS = 128
 
 #: Multiplications that are worth a thread.
 GRAIN = 1 << 17
@@ -35,7 +42,7 @@ class Counts(NamedTuple):
     log_likelihood: float
 
 
-def expected_counts(positives, topics, activations):
+def expected_counts(positives, topics, activations, points=None):
     """Return the expected latent counts given topics and activations: the E-step.
 
     With λ_nk = Σ_t v_kt u_nt a positive has E m_nk = λ_nk / (1 − e^(−λ_nk)), the mean of a Poisson variable that is not
@@ -49,51 +56,61 @@ def expected_counts(positives, topics, activations):
         V, columns sum up to one.
     activations : ndarray, N×T
         U.
+    points : ndarray, N×T, optional
+        Where the counts of points go.
 
     Returns
     -------
     Counts
     """
     factors = np.empty(len(positives), topics.dtype)
-    points, log_likelihood = np.empty_like(activations), np.empty(len(activations))
+    if points is None:
+        points = np.empty_like(activations)
+    starts = range(0, len(activations), ROWS)
+    log_likelihood = np.zeros(len(starts))
 
-    def part(start, stop):
-        _expect(positives.indptr, positives.indices, topics, activations, factors, points, log_likelihood, start, stop)
+    def part(first, last):
+        for i in range(first, last):
+            start, stop = starts[i], min(starts[i] + ROWS, len(activations))
+            log_likelihood[i] = _expect(
+                positives.indptr, positives.indices, topics, activations, factors, points, start, stop
+            )
 
-    in_parts(part, len(activations), _grain(positives, topics))
+    work = max(1, len(positives) * topics.shape[1])
+    in_parts(part, len(starts), max(1, len(starts) * GRAIN // work))
     labels = sparse.product(positives.by_label(factors), activations)
     labels *= topics
     return Counts(points, labels, float(log_likelihood.sum() - activations.sum(dtype=np.float64)))
 
 
-def _grain(positives, topics):
-    """Return how many points are worth a thread."""
-    work = max(1, len(positives) * topics.shape[1])
-    return max(1, positives.shape[0] * GRAIN // work)
-
-
 @compiled
-def _expect(indptr, indices, topics, activations, factors, points, log_likelihood, start, stop):
-    """For each positive E m / λ, for each point its counts and Σ log(e^λ − 1)."""
+def _expect(indptr, indices, topics, activations, factors, points, start, stop):
+    """Fill in for each positive E m / λ and for each point its counts; return Σ log(e^λ − 1)."""
+    real = factors.dtype.type
+    first, last = indptr[start], indptr[stop]
     for n in range(start, stop):
-        own, total = activations[n], points[n]
-        total[:] = 0
-        likelihood = 0.0
+        own = activations[n]
         for e in range(indptr[n], indptr[n + 1]):
             topic = topics[indices[e]]
-            rate = own[0] * 0
+            rate = real(0)
             for t in range(len(own)):
                 rate += topic[t] * own[t]
-            wide = max(float(rate), LEAST_RATE)
-            not_zero = -np.expm1(-wide)
-            factor = 1 / not_zero
-            likelihood += np.log(not_zero) + wide
-            # Sums of many could overflow single precision where a label is all but impossible.
-            factor = min(factor, 1e30)
-            factors[e] = factor
-            scale = factors[e]
-            for t in range(len(own)):
-                total[t] += scale * topic[t]
+            factors[e] = rate
+    total = 0.0
+    for e in range(first, last):
+        rate = max(factors[e], real(LEAST_RATE))
+        # 1 − e^(−λ), by its series where λ is small.
+        near = rate * real(-1 / 720) + real(1 / 120)
+        near = near * rate + real(-1 / 24)
+        near = near * rate + real(1 / 6)
+        near = near * rate + real(-1 / 2)
+        near = near * rate + real(1)
+        not_zero = rate * near if rate < real(NEAR) else real(1) - exponential(-rate)
+        factors[e] = real(1) / not_zero
+        total += logarithm(not_zero) + rate
+    for n in range(start, stop):
+        own, sums = activations[n], points[n]
+        sparse.row(indices, factors, indptr[n], indptr[n + 1], topics, sums)
         for t in range(len(own)):
-            total[t] *= own[t]
-        log_likelihood[n] = likelihood
+            sums[t] *= own[t]
+    return total

@@ -2,10 +2,20 @@
 
 import numpy as np
 
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import logarithm
+from xmlgp.threads import in_parts
+
 __all__ = ["SHAPE_RATE", "learned_precisions", "log_prior_of_topics", "shapes_after", "topics_after"]
 
 #: Rate of the prior of r, Gamma(1, 1).
 SHAPE_RATE = 1.0
+
+#: Labels over which sums are taken in a row, and elements that are worth a thread.
+ROWS, GRAIN = 128, 1 << 15
+
+#: Topics give a label at least so much, so that there is a logarithm.
+TINY = 1e-37
 
 #: r and τ are held within these, where powers of them are numbers yet.
 LEAST_SHAPE, LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e-6, 1e6
@@ -39,8 +49,24 @@ def log_prior_of_topics(topics, concentration):
     concentration : float
         η.
     """
-    tiny = np.finfo(topics.dtype).tiny
-    return float(concentration * sum(np.log(np.maximum(row, tiny)).sum(dtype=np.float64) for row in topics))
+    sums = np.zeros(-(-len(topics) // ROWS))
+
+    def part(first, last):
+        for i in range(first, last):
+            sums[i] = _sum_of_logarithms(topics[i * ROWS : (i + 1) * ROWS])
+
+    in_parts(part, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
+    return float(concentration * sums.sum())
+
+
+@compiled
+def _sum_of_logarithms(values):
+    real = values.dtype.type
+    total = 0.0
+    for row in values:
+        for t in range(len(row)):
+            total += logarithm(max(row[t], real(TINY)))
+    return total
 
 
 def shapes_after(shapes, activated):

@@ -1,15 +1,14 @@
 """The M-step for the weights W: weighted least squares for all topics at once, by conjugate gradients or exactly."""
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.bmlpl.activations import respond
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.native import factorise_lower, solve_factorised
-from xmlgp.threads import run
+from xmlgp.threads import in_parts, run
 
 __all__ = [
     "INTERCEPT_PRECISION",
@@ -18,6 +17,7 @@ __all__ = [
     "climb",
     "log_prior",
     "normal_matrix",
+    "respond_to",
     "solve",
     "spread",
     "with_intercept",
@@ -26,6 +26,12 @@ __all__ = [
 #: τ of the intercepts: their prior has a standard deviation of 30, so that it hardly says anything.
 INTERCEPT_PRECISION = 1e-3
 
+
+#: Elements that are worth a thread.
+GRAIN = 1 << 16
+
+#: Rows over which products are summed before double precision takes over.
+BLOCK = 256
 
 #: Residuals of draws relative to what they were at first, at which they are precise enough.
 CONVERGED = 1e-4
@@ -70,27 +76,107 @@ def with_intercept(features):
     return csr_array((data, indices, indptr), shape=(N, D + 1))
 
 
-class System(NamedTuple):
+class System:
     """The quadratic function that an M-step maximises: −½ Σ_n ω_nt (w_tᵀx_n)² + κ_nt w_tᵀx_n − ½ Σ_d τ_d w_dt².
+
+    Its arrays of N×T numbers are made once: pages of new ones would take longer to come by than to fill.
+
+    Parameters
+    ----------
+    design : Design
+    topic_count : int
+        T.
+    dtype : dtype
 
     Attributes
     ----------
     design : Design
+    log_odds : ndarray, N×T
+        ψ = X W at the present weights.
     omega : ndarray, N×T
         ω.
     residuals : ndarray, N×T
-        κ − ω ψ at the present weights.
+        κ − ω ψ: the gradient by ψ at the present weights.
     precisions : ndarray, D+1
         τ, the intercept's last.
     """
 
-    design: Design
-    omega: np.ndarray
-    residuals: np.ndarray
-    precisions: np.ndarray
+    def __init__(self, design, topic_count, dtype):
+        self.design, self.precisions = design, None
+        shape = design.rows.shape[0], topic_count
+        self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
+
+    def touch(self, weights, counts, shapes, precisions):
+        """Become the function that bounds the negative binomial likelihood and touches it at some weights.
+
+        Parameters
+        ----------
+        weights : ndarray, (D+1)×T
+            W.
+        counts : ndarray, N×T
+            m.
+        shapes : ndarray, T
+            r.
+        precisions : ndarray, D+1
+            τ.
+        """
+        self.precisions = precisions
+        respond_to(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
+
+    def look(self, weights):
+        """Let the log odds be those at other weights, (D+1)×T."""
+        sparse.product(self.design.rows, weights, self.log_odds)
+
+    def project(self, direction):
+        """Return X D and Ω ∘ X D, both N×T, in the place of what it returned before, and of the residuals.
+
+        Parameters
+        ----------
+        direction : ndarray, (D+1)×T
+            D.
+        """
+        rows = self.design.rows
+        matrix = rows.indptr, rows.indices, rows.data
+
+        def part(start, stop):
+            _project(*matrix, direction, self.omega, self._image, self.residuals, start, stop)
+
+        in_parts(part, rows.shape[0], sparse.row_grain(rows, direction.shape[1]))
+        return self._image, self.residuals
 
 
-def climb(system, weights, log_odds, steps):
+def respond_to(rows, weights, counts, shapes, log_odds, omega, residuals):
+    """Fill in ψ, ω and κ − ω ψ, each N×T; see `activations.respond`.
+
+    Parameters
+    ----------
+    rows : csr_array, N×(D+1)
+        X with a last column of ones.
+    weights : ndarray, (D+1)×T
+        W.
+    counts : ndarray, N×T
+        m.
+    shapes : ndarray, T
+        r.
+    log_odds, omega, residuals : ndarray, N×T
+        Where they go.
+    """
+    matrix = rows.indptr, rows.indices, rows.data
+
+    def part(start, stop):
+        _respond(*matrix, weights, counts, shapes, log_odds, omega, residuals, start, stop)
+
+    in_parts(part, len(counts), sparse.row_grain(rows, len(shapes)))
+
+
+@compiled
+def _respond(indptr, indices, data, weights, counts, shapes, log_odds, omega, residuals, start, stop):
+    for n in range(start, stop):
+        sparse.row(indices, data, indptr[n], indptr[n + 1], weights, log_odds[n])
+        respond(counts[n], log_odds[n], shapes, omega[n], residuals[n])
+
+
+def climb(system, weights, steps):
     """Move the weights of all topics by some conjugate gradient steps from where they are; log odds go with them.
 
     They solve (Xᵀ Ω_t X + Γ⁻¹) w_t = Xᵀ κ_t ([B] (18)), preconditioned by the diagonals of these matrices. No step
@@ -99,19 +185,16 @@ def climb(system, weights, log_odds, steps):
     Parameters
     ----------
     system : System
+        Its log odds are those at the new weights then, and its residuals are gone.
     weights : ndarray, (D+1)×T
         W, changed in place.
-    log_odds : ndarray, N×T
-        ψ = X W, changed in place.
     steps : int
     """
     gradient = sparse.product(system.design.columns, system.residuals)
     gradient -= system.precisions[:, None] * weights
     for direction, image, lengths in _directions(system, gradient, steps):
-        direction *= lengths
-        weights += direction
-        image *= lengths
-        log_odds += image
+        _go(weights, direction, lengths)
+        _go(system.log_odds, image, lengths)
 
 
 def spread(system, random, steps, right=0):
@@ -123,6 +206,7 @@ def spread(system, random, steps, right=0):
     Parameters
     ----------
     system : System
+        Its residuals are gone then.
     random : numpy.random.Generator
     steps : int
         Of conjugate gradients, at most; fewer where residuals are a ten thousandth of what they were.
@@ -136,16 +220,15 @@ def spread(system, random, steps, right=0):
     right += np.sqrt(system.precisions)[:, None] * random.standard_normal(shape, dtype)
     draw = np.zeros(shape, dtype)
     for direction, _, lengths in _directions(system, right, steps, CONVERGED):
-        direction *= lengths
-        draw += direction
+        _go(draw, direction, lengths)
     return draw
 
 
 def _directions(system, gradient, steps, converged=0):
-    """Yield conjugate directions, (D+1)×T, their images under X, N×T, and how far to go, T; all may be changed.
+    """Yield conjugate directions, (D+1)×T, their images under X, N×T, and how far to go, T.
 
     It ends before `steps` of them where the preconditioned residuals of all topics are at most `converged` times as
-    large as they were.
+    large as they were. The gradient is changed in place.
     """
     precisions = system.precisions[:, None]
     diagonal = sparse.product(system.design.squares, system.omega)
@@ -155,30 +238,53 @@ def _directions(system, gradient, steps, converged=0):
     size = _inner(gradient, scaled)
     enough = converged**2 * size
     for step in range(steps):
-        image = sparse.product(system.design.rows, direction)
-        curved = sparse.product(system.design.columns, system.omega * image)
+        image, weighted = system.project(direction)
+        curved = sparse.product(system.design.columns, weighted)
         curved += precisions * direction
         curvature = _inner(direction, curved)
         # Where it has converged there is nothing left to go.
         lengths = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0).astype(gradient.dtype)
-        following = direction.copy() if step + 1 < steps else None
         yield direction, image, lengths
-        if following is None:
+        if step + 1 == steps:
             return
-        curved *= lengths
-        gradient -= curved
+        _go(gradient, curved, -lengths)
         np.divide(gradient, diagonal, out=scaled)
         before, size = size, _inner(gradient, scaled)
         if (size <= enough).all():
             return
-        following *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
-        following += scaled
-        direction = following
+        direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
+        direction += scaled
+
+
+@compiled
+def _project(indptr, indices, data, direction, omega, image, weighted, start, stop):
+    for n in range(start, stop):
+        sparse.row(indices, data, indptr[n], indptr[n + 1], direction, image[n])
+        own, weights, product = image[n], omega[n], weighted[n]
+        for t in range(len(own)):
+            product[t] = weights[t] * own[t]
+
+
+def _go(values, direction, lengths):
+    """Add to each column of values its multiple of the direction's, in place."""
+    in_parts(lambda start, stop: _go_rows(values, direction, lengths, start, stop), len(values), GRAIN // len(lengths))
+
+
+@compiled
+def _go_rows(values, direction, lengths, start, stop):
+    for i in range(start, stop):
+        for t in range(len(lengths)):
+            values[i, t] += lengths[t] * direction[i, t]
 
 
 def _inner(left, right):
     """Return the inner products of columns, T, in double precision as far as sums go."""
-    return np.einsum("dt,dt->t", left, right, dtype=np.float64, casting="unsafe")
+    return sum(np.einsum("dt,dt->t", left[rows], right[rows]).astype(np.float64) for rows in _blocks(len(left)))
+
+
+def _blocks(count):
+    """Return slices of rows over which sums lose little in single precision."""
+    return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
 
 
 def solve(system, counts_less_shapes, weights, random=None):
@@ -190,7 +296,7 @@ def solve(system, counts_less_shapes, weights, random=None):
     Parameters
     ----------
     system : System
-        Its residuals are not needed.
+        Its log odds and residuals are not needed.
     counts_less_shapes : ndarray, N×T
         2κ = m − r.
     weights : ndarray, (D+1)×T
@@ -261,6 +367,6 @@ def log_prior(weights, precisions):
     precisions : ndarray, D+1
         τ, the diagonal of Γ⁻¹.
     """
-    squares = np.einsum("dt,dt->d", weights, weights, dtype=np.float64, casting="unsafe")
+    squares = np.einsum("dt,dt->d", weights, weights).astype(np.float64)
     precisions = precisions.astype(np.float64)
     return float(0.5 * (weights.shape[1] * np.log(precisions).sum() - precisions @ squares))

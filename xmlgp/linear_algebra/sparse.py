@@ -5,7 +5,7 @@ import numpy as np
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
-__all__ = ["is_pattern", "product"]
+__all__ = ["is_pattern", "product", "row", "row_grain"]
 
 #: Multiplications that are worth a thread.
 GRAIN = 1 << 17
@@ -54,28 +54,40 @@ def product(left, right, out=None):
         raise ValueError(f"a product of shapes {left.shape} and {right.shape}")
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), right.dtype)
-    work = max(1, left.nnz * right.shape[1])
-    grain = max(1, left.shape[0] * GRAIN // work)
+    grain = row_grain(left, right.shape[1])
     in_parts(lambda start, stop: _rows(left.indptr, left.indices, left.data, right, out, start, stop), len(out), grain)
     return out
 
 
+def row_grain(left, width):
+    """Return how many rows of a product of a sparse matrix and a dense one of some width are worth a thread."""
+    work = max(1, left.nnz * width)
+    return max(1, left.shape[0] * GRAIN // work)
+
+
+@compiled
+def row(indices, data, e, end, right, total):
+    """Fill in a row of a product of a sparse matrix and a dense one: Σ_e data[e] right[indices[e]].
+
+    For compiled functions that go on with the row while it is in the cache.
+    """
+    width = right.shape[1]
+    total[:] = 0
+    # Four rows at a time: the total is read and written a quarter as often.
+    while e + 4 <= end:
+        d0, d1, d2, d3 = data[e], data[e + 1], data[e + 2], data[e + 3]
+        r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]
+        for j in range(width):
+            total[j] += d0 * r0[j] + d1 * r1[j] + d2 * r2[j] + d3 * r3[j]
+        e += 4
+    while e < end:
+        d, r = data[e], right[indices[e]]
+        for j in range(width):
+            total[j] += d * r[j]
+        e += 1
+
+
 @compiled
 def _rows(indptr, indices, data, right, out, start, stop):
-    width = right.shape[1]
     for i in range(start, stop):
-        total = out[i]
-        total[:] = 0
-        e, end = indptr[i], indptr[i + 1]
-        # Four rows at a time: the total is read and written a quarter as often.
-        while e + 4 <= end:
-            d0, d1, d2, d3 = data[e], data[e + 1], data[e + 2], data[e + 3]
-            r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]
-            for j in range(width):
-                total[j] += d0 * r0[j] + d1 * r1[j] + d2 * r2[j] + d3 * r3[j]
-            e += 4
-        while e < end:
-            d, r = data[e], right[indices[e]]
-            for j in range(width):
-                total[j] += d * r[j]
-            e += 1
+        row(indices, data, indptr[i], indptr[i + 1], right, out[i])

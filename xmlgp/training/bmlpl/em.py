@@ -5,7 +5,6 @@ import numpy as np
 from xmlgp.bmlpl import activations, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.linear_algebra import sparse
 from xmlgp.training.bmlpl import start
 
 __all__ = ["EM"]
@@ -38,7 +37,6 @@ class EM:
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self._random = settings, random
         self._positives = Positives(labels)
-        self._design = regression.Design(coordinates.weighted(slice(None)))
         dtype, (N, K) = np.dtype(settings.dtype), labels.shape
         D, T = coordinates.feature_count, start.topic_count(settings, K)
         self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
@@ -47,8 +45,7 @@ class EM:
         self._activations = np.empty((N, T), dtype)
         self._activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
         self._counts = expected_counts(self._positives, topics, self._activations)
-        # Where the next iteration writes, in turn with the counts.
-        self._omega, self._residuals = np.empty_like(self._activations), np.empty_like(self._activations)
+        self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)
 
     def moving(self):
         """Return the arrays that training goes on from, by their names."""
@@ -61,32 +58,33 @@ class EM:
         }
 
     def step(self, iteration, _):
-        """Make one iteration, counted from 0; return the log posterior after it."""
+        """Make one iteration, counted from 0; return the log posterior, given shapes and precisions as it had them."""
         settings, m, learned = self._settings, self._counts.points, iteration >= WARM_UP
-        log_odds = sparse.product(self._design.rows, self.weights)
-        activations.responses(m, log_odds, self.shapes, self._omega, self._residuals)
-        system = regression.System(self._design, self._omega, self._residuals, self.precisions)
+        system = self._system
+        system.touch(self.weights, m, self.shapes, self.precisions)
         if settings.learn_precision and learned and (iteration - WARM_UP) % PRECISIONS_EVERY == 0:
             moments = np.square(regression.spread(system, self._random, SPREAD_STEPS))
             moments += np.square(self.weights)
             self.precisions[:-1] = hyperparameters.learned_precisions(moments[:-1], self.precisions.dtype)
+            system.touch(self.weights, m, self.shapes, self.precisions)
         if settings.inference == "em":
             regression.solve(system, m - self.shapes, self.weights)
-            log_odds = sparse.product(self._design.rows, self.weights, log_odds)
+            system.look(self.weights)
         else:
-            regression.climb(system, self.weights, log_odds, settings.cg_steps)
+            regression.climb(system, self.weights, settings.cg_steps)
         topics = hyperparameters.topics_after(self._counts.labels, settings.concentration)
-        activated = activations.activate(m, log_odds, self.shapes, self._activations)
-        if learned:
-            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activated)
-        self._counts = expected_counts(self._positives, topics, self._activations)
-        return (
+        activated = activations.activate(m, system.log_odds, self.shapes, self._activations)
+        self._counts = expected_counts(self._positives, topics, self._activations, m)
+        value = (
             self._counts.log_likelihood
-            + activations.log_prior(self._activations, log_odds, self.shapes)
+            + activated.log_prior
             + regression.log_prior(self.weights, self.precisions)
             + hyperparameters.log_prior_of_topics(topics, settings.concentration)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )
+        if learned:
+            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activated)
+        return value
 
     def parameters(self, passes):
         """Return the parameters of the model, by their names."""

@@ -82,13 +82,13 @@ class OnlineEM:
             activated = activations.activate(counts.points, log_odds, self.shapes, u)
         value = (
             scale * (expected_counts(positives, topics, u).log_likelihood)
-            + scale * activations.log_prior(u, log_odds, self.shapes)
+            + scale * activated.log_prior
             + regression.log_prior(self.weights, self.precisions)
             + hyperparameters.log_prior_of_topics(topics, settings.concentration)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )
         omega, residuals = np.empty_like(u), np.empty_like(u)
-        activations.responses(counts.points, log_odds, self.shapes, omega, residuals)
+        regression.respond_to(design, self.weights, counts.points, self.shapes, log_odds, omega, residuals)
         gradient = sparse.product(design.T.tocsr(), residuals)
         gradient *= scale
         gradient -= self.precisions[:, None] * self.weights
@@ -106,10 +106,10 @@ class OnlineEM:
         self._label_counts *= 1 - share
         counts.labels[:] *= share * scale
         self._label_counts += counts.labels
-        self._sums += share * (scale * np.array(activated) - self._sums)
+        self._sums += share * (scale * np.array(activated[:2]) - self._sums)
         # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
         if self._sums[0].min() > LEAST:
-            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activations.Activated(*self._sums))
+            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activations.Activated(*self._sums, 0.0))
 
     def parameters(self, passes):
         """Return the parameters of the model, by their names."""

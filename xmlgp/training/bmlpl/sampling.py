@@ -37,7 +37,6 @@ class Gibbs:
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self._random = settings, random
         self._positives = Positives(labels)
-        self._design = regression.Design(coordinates.weighted(slice(None)))
         dtype, (N, K) = np.dtype(settings.dtype), labels.shape
         D, T = coordinates.feature_count, start.topic_count(settings, K)
         self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
@@ -45,6 +44,7 @@ class Gibbs:
         self.topics = start.initial_topics(self._positives.frequencies() / max(1, N), T, random, dtype)
         self.activations = np.empty((N, T), dtype)
         self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
+        self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._drawn().items()}
 
     def _drawn(self):
@@ -67,29 +67,29 @@ class Gibbs:
         settings, random = self._settings, self._random
         counts = gibbs.draw_counts(self._positives, self.topics, self.activations, random)
         self.topics[:] = gibbs.draw_topics(counts.labels, settings.concentration, random)
-        log_odds = sparse.product(self._design.rows, self.weights)
-        self.shapes[:] = gibbs.draw_shapes(counts.points, log_odds, self.shapes, random)
-        omega = gibbs.draw_omega(counts.points, log_odds, self.shapes, random)
+        system, m = self._system, counts.points
+        system.look(self.weights)
+        self.shapes[:] = gibbs.draw_shapes(m, system.log_odds, self.shapes, random)
+        system.omega[:] = gibbs.draw_omega(m, system.log_odds, self.shapes, random)
         if settings.learn_precision:
-            self.precisions[:-1] = hyperparameters.learned_precisions(
-                np.square(self.weights[:-1]), self.precisions.dtype
-            )
-        system = regression.System(self._design, omega, None, self.precisions)
-        twice_kappa = counts.points - self.shapes
+            moments = np.square(self.weights[:-1])
+            self.precisions[:-1] = hyperparameters.learned_precisions(moments, self.precisions.dtype)
+        system.precisions = self.precisions
+        twice_kappa = m - self.shapes
         if len(self.weights) <= DENSE_SIZE:
             regression.solve(system, twice_kappa, self.weights, random)
         else:
-            mean = sparse.product(self._design.columns, twice_kappa)
+            mean = sparse.product(system.design.columns, twice_kappa)
             mean *= 0.5
             self.weights[:] = regression.spread(system, random, DRAW_STEPS, mean)
-        log_odds = sparse.product(self._design.rows, self.weights, log_odds)
-        self.activations[:] = gibbs.draw_activations(counts.points, log_odds, self.shapes, random)
+        system.look(self.weights)
+        self.activations[:] = gibbs.draw_activations(m, system.log_odds, self.shapes, random)
         if kept(settings, iteration):
             for name, array in self._drawn().items():
                 self._sums[name] += array
         return (
             expected_counts(self._positives, self.topics, self.activations).log_likelihood
-            + activations.log_prior(self.activations, log_odds, self.shapes)
+            + activations.log_prior(self.activations, system.log_odds, self.shapes)
             + regression.log_prior(self.weights, self.precisions)
             + hyperparameters.log_prior_of_topics(self.topics, settings.concentration)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
