@@ -10,7 +10,8 @@ __all__ = ["Predictive"]
 #: ψ is held within this, so that e^ψ and its square are numbers in single precision.
 LARGEST_LOG_ODDS = 40
 
-#: Where v e^ψ is at most this, log(1 + v e^ψ) is computed as the first three terms of its series, to 7 digits.
+#: Where v e^ψ is at most this, log(1 + v e^ψ) is computed as the first three terms of its series, to seven millionths
+#: of it.
 SERIES = 0.03
 
 
@@ -65,14 +66,18 @@ class Predictive:
         topics = np.ascontiguousarray(self._topics[:, labels])
         # Topics that are active at a point and in these labels are few; all others are three terms of a series, so a
         # product of matrices.
-        active = scales * topics.max(axis=1, initial=0) > SERIES
-        passive = np.where(active, 0, scales)
+        largest = topics.max(axis=1, initial=0)
+        passive = scales * largest
+        active = passive > SERIES
+        passive[active] = 0
+        # Relative to their largest, for powers of scales alone could overflow.
+        relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
         series = self._shapes * passive
-        rates = series @ topics
-        power = topics
+        rates = series @ relative
+        power = relative
         for divisor in (-2, 3):
             series *= passive
-            power = power * topics
+            power = power * relative
             rates += (series / divisor) @ power
         _add_active(scales, active, self._shapes, topics, rates)
         return rates
@@ -125,4 +130,5 @@ def _deviate(scales, shapes, topics, labels, probability, found):
                     spread += shapes[t] * np.log1p(z * z / (1 + 2 * z))
                 else:
                     spread += shapes[t] * z * z
-            found[i, j] = np.exp(-rate) * np.sqrt(np.expm1(spread)) if probability else np.sqrt(spread)
+            # As e^(d/2) alone could overflow.
+            found[i, j] = np.exp(0.5 * spread - rate) * np.sqrt(-np.expm1(-spread)) if probability else np.sqrt(spread)
