@@ -13,6 +13,13 @@ __all__ = ["draw_activations", "draw_counts", "draw_omega", "draw_shapes", "draw
 #: Rates above this are drawn as of a Poisson variable that may be zero, which it is once in 10¹³.
 LARGE_RATE = 30
 
+#: Log odds beyond which a Pólya–Gamma variable is drawn as an inverse Gaussian one, which it is there to 11 digits; the
+#: package polyagamma returns up to three times too large ones from 30 on.
+LARGE_LOG_ODDS = 25
+
+#: The package polyagamma takes no first parameter below 1e-4.
+LEAST_TOTAL = 1e-3
+
 #: Activations are not below this, so that their logarithms are numbers.
 LEAST_ACTIVATION = 1e-30
 
@@ -79,6 +86,11 @@ def draw_topics(counts, concentration, random):
 def draw_omega(counts, log_odds, shapes, random):
     """Return Pólya–Gamma variables ω_nt ~ PG(m_nt + r_t, ψ_nt), N×T ([B] section 3.1).
 
+    Where |ψ| is large, cosh(ψ/2) is e^(|ψ|/2)/2, and with h = m + r the Laplace transform is that of an inverse
+    Gaussian variable of mean h/(2|ψ|) and shape h²/4. Elsewhere, where h is below ε = `LEAST_TOTAL`, as of topics that
+    bring about nothing, it is PG(ε, ψ) with probability h/ε and otherwise 0: that has the same mean, and the same law
+    as far as ε is small.
+
     Parameters
     ----------
     counts, log_odds : ndarray, N×T
@@ -90,8 +102,13 @@ def draw_omega(counts, log_odds, shapes, random):
     from polyagamma import random_polyagamma
 
     # It takes arrays of double precision.
-    h, z = (np.asarray(array, np.float64) for array in (counts + shapes, log_odds))
-    return random_polyagamma(h, z, random_state=random).astype(counts.dtype, copy=False)
+    h, z = (np.asarray(array, np.float64) for array in (counts + shapes, np.abs(log_odds)))
+    large = z > LARGE_LOG_ODDS
+    few = ~large & (h < LEAST_TOTAL)
+    drawn = random_polyagamma(np.maximum(h, LEAST_TOTAL), np.where(large, 0, z), random_state=random)
+    drawn[few] *= random.random(np.count_nonzero(few)) * LEAST_TOTAL < h[few]
+    drawn[large] = random.wald(h[large] / (2 * z[large]), np.square(h[large]) / 4)
+    return drawn.astype(counts.dtype, copy=False)
 
 
 def draw_activations(counts, log_odds, shapes, random):
