@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.bmlpl.activations import LARGEST_EXPONENT, softplus_sums
 from xmlgp.bmlpl.counts import LEAST_RATE, Counts
 from xmlgp.bmlpl.hyperparameters import LEAST_SHAPE, SHAPE_RATE
+from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
@@ -12,6 +13,9 @@ __all__ = ["draw_activations", "draw_counts", "draw_omega", "draw_shapes", "draw
 
 #: Rates above this are drawn as of a Poisson variable that may be zero, which it is once in 10¹³.
 LARGE_RATE = 30
+
+#: Counts are drawn one by one; more than so many a positive label are none that labels call for, but numbers lost.
+MOST_COUNTS = 1000
 
 #: Log odds beyond which a Pólya–Gamma variable is drawn as an inverse Gaussian one, which it is there to 11 digits; the
 #: package polyagamma returns up to three times too large ones from 30 on.
@@ -38,6 +42,11 @@ def draw_counts(positives, topics, activations, random):
     activations : ndarray, N×T
         U.
     random : numpy.random.Generator
+
+    Raises
+    ------
+    NumericalError
+        Where the rates of all positives together are far beyond what labels call for.
     """
     rates, log_likelihood = np.empty(len(positives)), np.empty(len(activations))
     pattern = positives.indptr, positives.indices
@@ -46,6 +55,8 @@ def draw_counts(positives, topics, activations, random):
         _rates(*pattern, topics, activations, rates, log_likelihood, start, stop)
 
     in_parts(part, len(activations), 256)
+    if not rates.sum() <= MOST_COUNTS * len(rates):
+        raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
     totals = _positive_poisson(rates, random.random(len(rates)))
     large = rates > LARGE_RATE
     totals[large] = np.maximum(random.poisson(rates[large]), 1)

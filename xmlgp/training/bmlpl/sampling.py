@@ -5,7 +5,9 @@ import numpy as np
 from xmlgp.bmlpl import activations, gibbs, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
+from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.training.bmlpl import start
 
 __all__ = ["Gibbs"]
@@ -63,12 +65,14 @@ class Gibbs:
         return arrays | {f"sums.{name}": array for name, array in self._sums.items()}
 
     def step(self, iteration, _):
-        """Make one sweep, counted from 0; return the log posterior after it."""
+        """Make one sweep, counted from 0; return the log posterior after it. NumericalError where numbers are lost."""
         settings, random = self._settings, self._random
         counts = gibbs.draw_counts(self._positives, self.topics, self.activations, random)
         self.topics[:] = gibbs.draw_topics(counts.labels, settings.concentration, random)
         system, m = self._system, counts.points
         system.look(self.weights)
+        if not all_finite(system.log_odds):
+            raise NumericalError("the log odds of activations are not finite")
         self.shapes[:] = gibbs.draw_shapes(m, system.log_odds, self.shapes, random)
         system.omega[:] = gibbs.draw_omega(m, system.log_odds, self.shapes, random)
         if settings.learn_precision:
