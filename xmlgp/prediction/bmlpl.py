@@ -2,14 +2,12 @@
 
 import numpy as np
 
+from xmlgp.bmlpl.parameters import are_parameters
 from xmlgp.bmlpl.predictive import Predictive
 from xmlgp.models.build import stored_preprocessing
 from xmlgp.prediction.predictor import Predictor
 
 __all__ = ["BMLPLPredictor"]
-
-#: How far sums of topics may be from one: they are rounded.
-SUM_TOLERANCE = 1e-2
 
 
 class BMLPLPredictor(Predictor):
@@ -68,7 +66,7 @@ class BMLPLPredictor(Predictor):
 
 
 def fits(folder, parameters):
-    """Return whether there are the parameters of a model of this kind, of the right shapes and values, and no others.
+    """Return whether there are the parameters of a model of this kind, and no others.
 
     Parameters
     ----------
@@ -77,18 +75,6 @@ def fits(folder, parameters):
     parameters : mapping of str to ndarray
         A stranger's.
     """
-    if parameters.keys() != {"topics", "weights", "intercepts", "shapes", "precisions"}:
-        return False
     D, K = (folder.description["data"][name] for name in "DK")
     T = len(parameters["shapes"])
-    shapes = {"topics": (K, T), "weights": (D, T), "intercepts": (T,), "shapes": (T,), "precisions": (D,)}
-    return bool(
-        T
-        and folder.settings.topics in (None, T)
-        and all(parameters[name].shape == shape for name, shape in shapes.items())
-        and all(value.dtype.kind == "f" and np.isfinite(value).all() for value in parameters.values())
-        and (parameters["topics"] >= 0).all()
-        and (abs(parameters["topics"].sum(axis=0, dtype=np.float64) - 1) < SUM_TOLERANCE).all()
-        and (parameters["shapes"] > 0).all()
-        and (parameters["precisions"] > 0).all()
-    )
+    return T > 0 and folder.settings.topics in (None, T) and are_parameters(parameters, (D, K, T))

@@ -5,6 +5,7 @@ import time
 
 import numpy as np
 
+from xmlgp.bmlpl.parameters import are_parameters
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.progress import silent
@@ -21,6 +22,14 @@ __all__ = ["INFERENCES", "train_topics"]
 
 #: By the setting `inference`: what makes steps.
 INFERENCES = {"em": EM, "em-cg": EM, "online-em": OnlineEM, "gibbs": Gibbs}
+
+#: Which of the arrays that each goes on from are of the size K×T, and N×T where there is one.
+LARGEST = {"online-em": ("counts.labels",), "gibbs": ("parameters.topics", "activations")}
+LARGEST |= dict.fromkeys(("em", "em-cg"), ("counts.labels", "counts.points"))
+
+#: What is never zero or less, and what is never less, of the arrays that they go on from.
+POSITIVE = {"parameters.shapes", "parameters.precisions"}
+NOT_NEGATIVE = {"parameters.topics", "counts.labels", "counts.points", "activations"}
 
 
 def train_topics(coordinates, labels, settings, progress=silent, after_pass=None, checkpoints=None):
@@ -60,10 +69,13 @@ def train_topics(coordinates, labels, settings, progress=silent, after_pass=None
     resumed, keep = (checkpoints.begun, checkpoints.offer) if checkpoints else (None, None)
     labels = start.revealed(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
     with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        (N, K), D = labels.shape, coordinates.feature_count
+        T = start.topic_count(settings, K)
         if resumed is not None:
             # Before anything is made as large as the settings of a stranger say.
-            T = start.topic_count(settings, labels.shape[1])
-            resumed.check_shape("parameters.weights", (coordinates.feature_count + 1, T))
+            resumed.check_shape("parameters.weights", (D + 1, T))
+            for name, rows in zip(LARGEST[settings.inference], (K, N), strict=False):
+                resumed.check_shape(name, (rows, T))
         inference = INFERENCES[settings.inference](coordinates, labels, settings, random)
         run = _Run(inference, settings, random, after_pass)
         if resumed is not None:
@@ -73,7 +85,10 @@ def train_topics(coordinates, labels, settings, progress=silent, after_pass=None
         parameters = inference.parameters(len(run.history))
     for name, value in parameters.items():
         if not all_finite(value):
-            raise _lost(name, len(run.history))
+            raise _lost(f"{name} is not finite", run.step)
+    # Training leaves nothing else, but of what it goes on from not all can be known to be as it left it.
+    if resumed is not None and not are_parameters(parameters, (D, K, T)):
+        raise resumed.damaged()
     return parameters, run.history
 
 
@@ -104,9 +119,12 @@ class _Run:
             while len(self.history) < self.settings.passes:
                 began = time.perf_counter() - self.seconds
                 while True:
-                    value = self.inference.step(len(self.history), self.done)
+                    try:
+                        value = self.inference.step(len(self.history), self.done)
+                    except NumericalError as error:
+                        raise _lost(error, self.step) from error
                     if not np.isfinite(value):
-                        raise _lost("the log posterior", self.step)
+                        raise _lost("the log posterior is not finite", self.step)
                     self.estimates.append(float(value))
                     self.done += 1
                     self.seconds = time.perf_counter() - began
@@ -138,7 +156,7 @@ class _Run:
         arrays = self.inference.moving()
         for name, value in arrays.items():
             if not all_finite(value):
-                raise _lost(name, self.step)
+                raise _lost(f"{name} is not finite", self.step)
         facts = {
             "step": self.step,
             "steps": self.steps,
@@ -178,8 +196,13 @@ class _Run:
             raise checkpoint.damaged() from error
         if not whole:
             raise checkpoint.damaged()
-        checkpoint.fill(self.inference.moving())
+        moving = self.inference.moving()
+        checkpoint.fill(moving)
+        # Else there is no distribution to draw from.
+        for names, holds in ((POSITIVE, np.greater), (NOT_NEGATIVE, np.greater_equal)):
+            if not all(holds(moving[name], 0).all() for name in names & moving.keys()):
+                raise checkpoint.damaged()
 
 
-def _lost(what, steps):
-    return NumericalError(f"after {steps} training steps: {what} is not finite; try another --weighting or --precision")
+def _lost(reason, steps):
+    return NumericalError(f"after {steps} training steps: {reason}; try another --weighting or --precision")
