@@ -1,0 +1,96 @@
+"""An iteration of BMLPL's EM with conjugate gradients beside the sparse products that it cannot do without.
+
+    python benchmarks/bmlpl.py DATA ... [--topics 100] [--iterations 100] [--json FILE]
+
+For each DATA, a folder with train.txt and test.txt: the time of an iteration (the median), that of each kind of its
+products measured by itself in the same run, and their sum, the limit. An iteration with c conjugate gradient steps
+takes 3 + 2c products with the features, X or its transpose (log odds, gradient, diagonals, two for each step), and
+three with the positive labels (rates, counts of points, counts of labels). There is no product of dense matrices. Then
+the seconds of all iterations beside those of the paper's figure 2, left, on Delicious with all labels.
+"""
+
+import time
+
+import click
+import harness
+import numpy as np
+
+from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.regression import Design
+from xmlgp.linear_algebra import sparse
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import BMLPLSettings
+from xmlgp.threads import one_blas_thread
+from xmlgp.training.bmlpl import train_topics
+
+#: Seconds of 100 iterations on Delicious with all positive labels, read off figure 2 (left) of [B].
+PAPER_SECONDS = 800
+
+
+def products(design, positives, T, cg_steps, dtype):
+    """Return the milliseconds of one product of each kind, and how many an iteration has."""
+    by_point = positives.by_point(np.ones(len(positives), dtype))
+    by_label = positives.by_label(np.ones(len(positives), dtype))
+    kinds = {
+        "X": (design.rows, 1 + cg_steps),
+        "X transposed": (design.columns, 2 + cg_steps),
+        "Y": (by_point, 2),
+        "Y transposed": (by_label, 1),
+    }
+    found = {}
+    for name, (matrix, count) in kinds.items():
+        right = np.ones((matrix.shape[1], T), dtype)
+        out = np.empty((matrix.shape[0], T), dtype)
+        seconds = harness.best_seconds(
+            lambda matrix=matrix, right=right, out=out: sparse.product(matrix, right, out), 30
+        )
+        rate = 2e-9 * matrix.nnz * T / seconds
+        found[name] = {"count": count, "ms": 1e3 * seconds, "gflops": rate}
+    return found
+
+
+def measure(data, T, iterations):
+    """Print and return the time of iterations and of their products."""
+    train, _ = harness.read_folder(data)
+    settings = BMLPLSettings(topics=T, iterations=iterations)
+    coordinates = preprocess(train.features, settings).coordinates(train.features, settings.dtype)
+    dtype = np.dtype(settings.dtype)
+    design, positives = Design(coordinates.weighted(slice(None))), Positives(train.labels)
+    train_topics(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))
+    # Before and after, for the rate of a machine that others use changes.
+    with one_blas_thread():
+        before = products(design, positives, T, settings.cg_steps, dtype)
+    begun = time.perf_counter()
+    _, history = train_topics(coordinates, train.labels, settings)
+    whole = time.perf_counter() - begun
+    with one_blas_thread():
+        after = products(design, positives, T, settings.cg_steps, dtype)
+    iteration = 1e3 * float(np.median(np.diff([epoch["seconds"] for epoch in history])))
+    table = harness.Table({data.name: 16, "an iteration has": 18, "ms each": 10, "GFLOP/s": 10})
+    limit = 0.0
+    for name in before:
+        ms = (before[name]["ms"] + after[name]["ms"]) / 2
+        limit += before[name]["count"] * ms
+        table.row(name, before[name]["count"], ms, (before[name]["gflops"] + after[name]["gflops"]) / 2)
+    ratio = iteration / limit
+    print(f"iteration {iteration:.1f} ms, its products {limit:.1f} ms: {ratio:.2f} times")
+    seconds = history[-1]["seconds"]
+    print(f"{iterations} iterations with {T} topics: {seconds:.2f} s ({whole:.2f} s with what comes before them)")
+    result = {"iteration_ms": iteration, "products_ms": limit, "ratio": ratio, "seconds": seconds, "whole_s": whole}
+    if data.name == "delicious" and iterations == 100:
+        print(f"the paper: about {PAPER_SECONDS} s, {PAPER_SECONDS / seconds:.0f} times as long")
+        result["paper_s"] = PAPER_SECONDS
+    return result | {"before": before, "after": after}
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@harness.folders_argument()
+@click.option("--topics", "-T", "topics", default=100, show_default=True)
+@click.option("--iterations", default=100, show_default=True)
+@harness.json_option
+def main(folders, topics, iterations, as_json):
+    harness.write_json(as_json, {data.name: measure(data, topics, iterations) for data in folders})
+
+
+if __name__ == "__main__":
+    main()
