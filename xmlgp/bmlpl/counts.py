@@ -80,22 +80,35 @@ def expected_counts(positives, topics, activations, points=None):
     in_parts(part, len(starts), max(1, len(starts) * GRAIN // work))
     labels = sparse.product(positives.by_label(factors), activations)
     labels *= topics
-    return Counts(points, labels, float(log_likelihood.sum() - activations.sum(dtype=np.float64)))
+    return Counts(points, labels, float(log_likelihood.sum()))
 
 
 @compiled
 def _expect(indptr, indices, topics, activations, factors, points, start, stop):
-    """Fill in for each positive E m / λ and for each point its counts; return Σ log(e^λ − 1)."""
+    """Fill in for each positive E m / λ and for each point its counts; return Σ_k log(e^λ − 1) − Σ_t u, summed up."""
     real = factors.dtype.type
     first, last = indptr[start], indptr[stop]
     for n in range(start, stop):
         own = activations[n]
-        for e in range(indptr[n], indptr[n + 1]):
-            topic = topics[indices[e]]
-            rate = real(0)
+        e, end = indptr[n], indptr[n + 1]
+        # Four labels at a time: activations are read a quarter as often.
+        while e + 4 <= end:
+            r0, r1, r2, r3 = real(0), real(0), real(0), real(0)
+            v0, v1, v2, v3 = topics[indices[e]], topics[indices[e + 1]], topics[indices[e + 2]], topics[indices[e + 3]]
+            for t in range(len(own)):
+                u = own[t]
+                r0 += v0[t] * u
+                r1 += v1[t] * u
+                r2 += v2[t] * u
+                r3 += v3[t] * u
+            factors[e], factors[e + 1], factors[e + 2], factors[e + 3] = r0, r1, r2, r3
+            e += 4
+        while e < end:
+            topic, rate = topics[indices[e]], real(0)
             for t in range(len(own)):
                 rate += topic[t] * own[t]
             factors[e] = rate
+            e += 1
     total = 0.0
     for e in range(first, last):
         rate = max(factors[e], real(LEAST_RATE))
@@ -111,6 +124,9 @@ def _expect(indptr, indices, topics, activations, factors, points, start, stop):
     for n in range(start, stop):
         own, sums = activations[n], points[n]
         sparse.row(indices, factors, indptr[n], indptr[n + 1], topics, sums)
+        activity = real(0)
         for t in range(len(own)):
             sums[t] *= own[t]
+            activity += own[t]
+        total -= activity
     return total
