@@ -5,7 +5,7 @@ import numpy as np
 from xmlgp.bmlpl.parameters import are_parameters
 from xmlgp.bmlpl.predictive import Predictive
 from xmlgp.models.build import stored_preprocessing
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.predictor import LABELS, Predictor
 
 __all__ = ["BMLPLPredictor"]
 
@@ -53,8 +53,14 @@ class BMLPLPredictor(Predictor):
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
-        rates = self._predictive.rates(points, labels)
-        return rates if output == "utility" else -np.expm1(-rates)
+        start, stop, _ = labels.indices(self.label_count)
+        found = np.empty((len(points), stop - start), self.dtype)
+        # Topics of all labels at once would be some further copies of the model.
+        for first in range(start, stop, LABELS):
+            block = slice(first, min(first + LABELS, stop))
+            rates = self._predictive.rates(points, block)
+            found[:, first - start : block.stop - start] = rates if output == "utility" else -np.expm1(-rates)
+        return found
 
     def deviations(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
