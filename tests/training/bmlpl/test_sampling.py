@@ -1,0 +1,158 @@
+"""Gibbs sampling by Geweke's test: parameters whose labels are drawn anew before each sweep keep their prior."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+from tests.bmlpl.reference import log_posterior
+from tests.training.bmlpl.problems import begun, problem, separable
+from xmlgp.bmlpl import hyperparameters
+from xmlgp.bmlpl.positives import Positives
+from xmlgp.training.bmlpl import sampling as module
+from xmlgp.training.bmlpl.sampling import kept
+
+N, D, K, T = 4, 2, 3, 2
+FEATURES = np.array([[1.0, 0.0], [-0.5, 1.0], [0.0, 0.0], [0.7, -1.2]])
+CONCENTRATION, PRECISIONS = 0.8, np.array([1.5, 3.0, 2.0])
+DESIGN = np.hstack([FEATURES, np.ones((N, 1))])
+
+
+def prior(random, count):
+    """Draws of V, W, r and U, count×…, and of labels given them."""
+    topics = random.dirichlet(np.full(K, CONCENTRATION), (count, T)).transpose(0, 2, 1)
+    weights = random.normal(size=(count, D + 1, T)) / np.sqrt(PRECISIONS)[:, None]
+    shapes = random.standard_gamma(1.0, (count, T))
+    activations = np.maximum(random.gamma(shapes[:, None], np.exp(DESIGN @ weights)), 1e-30)
+    return topics, weights, shapes, activations, labels_given(random, topics, activations)
+
+
+def labels_given(random, topics, activations):
+    return random.random((*activations.shape[:-1], K)) < -np.expm1(-activations @ np.swapaxes(topics, -1, -2))
+
+
+def functions(topics, weights, shapes, activations, labels):
+    """What is compared, as numbers of each draw, …×functions; what is alike by symmetry is summed up."""
+    log_u, psi = np.log(activations), DESIGN @ weights
+    rates = activations @ np.swapaxes(topics, -1, -2)
+    found = [
+        *np.moveaxis(weights.sum(axis=-1), -1, 0),
+        *np.moveaxis((weights**2).sum(axis=-1), -1, 0),
+        np.log(shapes).sum(axis=-1),
+        shapes.sum(axis=-1),
+        (shapes**2).sum(axis=-1),
+        (topics**2).sum(axis=(-1, -2)),
+        np.sqrt(topics).sum(axis=(-1, -2)),
+        *np.moveaxis(np.maximum(log_u, -10).sum(axis=-1), -1, 0),
+        np.sqrt(activations).sum(axis=(-1, -2)),
+        np.exp(-activations).sum(axis=(-1, -2)),
+        (np.exp(-activations) * psi).sum(axis=(-1, -2)),
+        (np.exp(-activations) * shapes[..., None, :]).sum(axis=(-1, -2)),
+        (weights[..., 0, :] * shapes).sum(axis=-1),
+        labels.sum(axis=(-1, -2)),
+        (labels * np.exp(-rates)).sum(axis=(-1, -2)),
+        (labels[..., :1] * weights[..., None, 0, :]).sum(axis=(-1, -2)),
+        (labels * topics[..., :, 0][..., None, :]).sum(axis=(-1, -2)),
+    ]
+    return np.stack(found, axis=-1)
+
+
+def distances(chains, sweeps, seed=0):
+    """How far means of chains are from the prior's, in standard errors.
+
+    Chains begin with draws from the prior, so each of their means has that of the prior, and they are independent.
+    """
+    random = np.random.default_rng(seed)
+    gibbs = begun(FEATURES, np.ones((N, K), bool), inference="gibbs", topics=T, concentration=CONCENTRATION, seed=seed)
+    gibbs.precisions[:] = PRECISIONS
+    means = []
+    for state in zip(*prior(random, chains), strict=True):
+        arrays = gibbs.topics, gibbs.weights, gibbs.shapes, gibbs.activations
+        for array, value in zip(arrays, state[:4], strict=True):
+            array[:] = value
+        labels, total = state[4], 0
+        for sweep in range(sweeps):
+            gibbs._positives = Positives(sp.csr_array(labels))
+            gibbs.step(sweep, 0)
+            labels = labels_given(random, gibbs.topics, gibbs.activations)
+            total = total + functions(*arrays, labels)
+        means.append(total / sweeps)
+    expected = functions(*prior(random, 400_000))
+    error = np.std(means, axis=0, ddof=1) / np.sqrt(chains)
+    return np.abs(np.mean(means, axis=0) - expected.mean(axis=0)) / np.hypot(error, expected.std(axis=0) / 400_000**0.5)
+
+
+@pytest.mark.parametrize(("dense", "sweeps"), [(module.DENSE_SIZE, 120), (0, 40)], ids=["exact", "gradients"])
+def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, sweeps):
+    monkeypatch.setattr(module, "DENSE_SIZE", dense)
+    assert (distances(100, sweeps) < 4).all()
+
+
+def swept(sweeps, features=None, labels=None, **chosen):
+    """The sampler of a small problem after some sweeps, and what it had drawn after each."""
+    if features is None:
+        features, labels = problem()
+    gibbs = begun(features, labels, **{"inference": "gibbs", "topics": 3, "iterations": sweeps} | chosen)
+    drawn = []
+    for sweep in range(sweeps):
+        assert np.isfinite(gibbs.step(sweep, 0))
+        drawn.append({name: array.copy() for name, array in gibbs._drawn().items()})
+    return gibbs, drawn
+
+
+@pytest.mark.parametrize(
+    ("burn_in", "thinning", "samples"), [(None, 5, [6, 11]), (0, 4, [0, 4, 8]), (11, 5, [11]), (2, 1, range(2, 12))]
+)
+def test_parameters_are_means_of_the_samples_that_are_kept(burn_in, thinning, samples):
+    gibbs, drawn = swept(12, burn_in=burn_in, thinning=thinning)
+    found = gibbs.parameters(12)
+    assert [sweep for sweep in range(12) if kept(gibbs._settings, sweep)] == list(samples)
+    means = {name: np.mean([drawn[i][name] for i in samples], axis=0) for name in drawn[0]}
+    np.testing.assert_allclose(found["topics"], means["topics"], rtol=1e-12)
+    np.testing.assert_allclose(found["weights"], means["weights"][:-1], rtol=1e-12)
+    np.testing.assert_allclose(found["intercepts"], means["weights"][-1], rtol=1e-12)
+    np.testing.assert_allclose(found["shapes"], means["shapes"], rtol=1e-12)
+    np.testing.assert_allclose(found["precisions"], means["precisions"][:-1], rtol=1e-12)
+
+
+def test_the_value_is_the_log_posterior():
+    features, labels = problem()
+    gibbs = begun(features, labels, inference="gibbs", topics=3, concentration=0.5)
+    design, differences = np.hstack([features, np.ones((len(features), 1))]), []
+    for sweep in range(5):
+        value = gibbs.step(sweep, 0)
+        expected = log_posterior(
+            labels, design, gibbs.topics, gibbs.weights, gibbs.activations, gibbs.shapes, gibbs.precisions, 0.5
+        )
+        differences.append(expected - gibbs.shapes.sum() - value)
+    np.testing.assert_allclose(differences, differences[0], atol=1e-5)
+
+
+def test_precisions_are_learned_where_they_are_to_be():
+    gibbs, drawn = swept(6, learn_precision=True)
+    # From the weights of the sweep before.
+    expected = hyperparameters.learned_precisions(drawn[4]["weights"][:-1] ** 2, np.float64)
+    np.testing.assert_allclose(gibbs.precisions[:-1], expected)
+    gibbs, _ = swept(3)
+    assert np.ptp(gibbs.precisions[:-1]) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_moves_is_all_that_it_goes_on_from(dtype):
+    gibbs, _ = swept(4, dtype=dtype)
+    other = begun(*problem(), inference="gibbs", topics=3, iterations=4, dtype=dtype)
+    for name, array in other.moving().items():
+        array[...] = gibbs.moving()[name]
+    other._random.bit_generator.state = gibbs._random.bit_generator.state
+    assert gibbs.step(4, 0) == other.step(4, 0)
+    for name, array in gibbs.moving().items():
+        np.testing.assert_array_equal(array, other.moving()[name])
+
+
+def test_kinds_of_points_are_told_apart():
+    features, labels = separable()
+    gibbs, _ = swept(60, features, labels, topics=4, thinning=1)
+    known = gibbs.parameters(60)
+    scales = np.exp(features @ known["weights"] + known["intercepts"])
+    rates = (known["shapes"] * np.log1p(scales[:, None] * known["topics"])).sum(axis=2)
+    assert roc_auc_score(labels.ravel(), rates.ravel()) > 0.85
