@@ -8,11 +8,12 @@ EPOCHS_SCALE ?= 1
 # The papers' tables and figures, by their names in datasets.yaml; DATASETS restricts them, EPOCHS_SCALE shortens them.
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
-BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core
+B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
+BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core bmlpl
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint audit format tables $(S_EXPERIMENTS) $(L_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test fuzz lint audit format tables table-bmlpl $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,15 +56,17 @@ format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-$(S_EXPERIMENTS) $(L_EXPERIMENTS): $(VENV)/installed-plot
+$(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS): $(VENV)/installed-plot
 	$(XMLGP) reproduce $@ --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
 
-tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
+tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
+
+table-bmlpl: $(B_EXPERIMENTS) ## tables 2 and 3 and figure 2 of B, the model bmlpl
 
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -85,6 +88,9 @@ benchmark-prediction: $(VENV)/installed-peers
 
 benchmark-negatives: $(VENV)/installed
 	$(BENCHMARK)/negatives.py data/delicious
+
+benchmark-bmlpl: $(VENV)/installed
+	$(BENCHMARK)/bmlpl.py data/delicious
 
 benchmark-out-of-core: $(VENV)/installed
 	$(BENCHMARK)/out_of_core.py --folder data/out-of-core

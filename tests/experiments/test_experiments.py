@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from tests.problems import small_dataset
 from xmlgp.cli import main as command
@@ -19,7 +20,7 @@ from xmlgp.experiments import cells as module
 from xmlgp.experiments.catalogue import FIGURES, load_experiment
 from xmlgp.experiments.cells import Cell, finish_cells, read_cell, run_cell
 from xmlgp.experiments.figures import draw_experiment
-from xmlgp.experiments.tables import collect, write_table
+from xmlgp.experiments.tables import collect, linear_fit, write_table
 from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
@@ -141,10 +142,53 @@ def test_the_model_determines_a_cell():
     assert len(names) == 2
 
 
-def test_methods_of_another_model_are_refused(catalogue, data):
-    catalogue.recipes["s-LINEAR"] = {"settings": {"model": "bmlpl"}}
-    with pytest.raises(SettingsError, match="^table3: s-LINEAR is a recipe of bmlpl; experiments are of mlgpf$"):
-        load_experiment(catalogue, "table3", data, ["bibtex"])
+@pytest.mark.parametrize(
+    ("name", "method", "model", "other", "kind"),
+    [("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"), ("b-table3", "B-EM-CG", "mlgpf", "bmlpl", "auc")],
+)
+def test_methods_of_another_model_are_refused(name, method, model, other, kind, catalogue, data):
+    catalogue.recipes[method] = {"settings": {"model": model}}
+    catalogue.experiments[name]["settings"] = {}
+    sentence = f"experiment {name}: {method} is a recipe of {model}; kind {kind} is of {other}$"
+    with pytest.raises(CatalogueError, match=sentence):
+        load_experiment(catalogue, name, data, ["bibtex"])
+
+
+def test_held_out_points_choose_the_number_of_topics(catalogue, data, tmp_path):
+    results = tmp_path / "results"
+    experiment = load_experiment(catalogue, "b-table2", data, ["bibtex"], 0.05)
+    in_this_process(experiment.cells, results)
+    found = read_cell(experiment.cells[0], results)
+    assert len(found["choice"]) > 1
+    assert str(found["topics"]) == max(found["choice"], key=found["choice"].get)
+    areas = [found["measures"][f"AUC_{average}"] for average in ("instance", "micro", "macro")]
+    assert all(0 < area < 1 for area in areas)
+    (line,) = (
+        line
+        for line in write_table(experiment, collect(experiment, catalogue.entries, results), results).splitlines()
+        if "| B-EM-CG |" in line
+    )
+    assert f"| 0.9210 | {' | '.join(f'{area:.4f}' for area in areas)} |" in line
+
+
+def test_cells_of_which_the_time_is_looked_at_run_alone(catalogue, data, tmp_path, monkeypatch):
+    experiments = [
+        load_experiment(catalogue, name, data, epochs_scale=SHORT) for name in ("b-table3", "b-figure2-left")
+    ]
+    cells = [cell for experiment in experiments for cell in experiment.cells]
+    begun = []
+    monkeypatch.setattr(module, "_finish", lambda some, results, progress, most: begun.append((some, most)))
+    finish_cells(cells, tmp_path / "results")
+    (together, _), (alone, most) = begun
+    assert together == experiments[0].cells
+    assert alone == experiments[1].cells
+    assert most == 1
+
+
+def test_the_line_through_seconds_is_that_of_least_squares():
+    fit = linear_fit([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
+    found = scipy.stats.linregress([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
+    assert fit == pytest.approx((found.intercept, found.slope, found.rvalue**2))
 
 
 def test_results_that_are_kept_are_found(catalogue, data):
@@ -165,7 +209,8 @@ def test_mistakes_are_one_sentence(catalogue, data, tmp_path):
         load_experiment(catalogue, "table9", data)
     with pytest.raises(SettingsError, match="table2 has none of these data sets"):
         load_experiment(catalogue, "table2", data, ["toy"])
-    for broken in ({"kind": "pie"}, {"methods": "s-SE"}, {"colour": "red"}, {"restarts": None}):
+    wrong = {"kind": "pie"}, {"methods": "s-SE"}, {"colour": "red"}, {"restarts": None}, {"topic_shares": ["all"]}
+    for broken in wrong:
         catalogue.experiments["table2"].update(broken)
         with pytest.raises(CatalogueError, match="experiment table2"):
             load_experiment(catalogue, "table2", data)

@@ -47,8 +47,9 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
     """
     catalogue = load_catalogue()
     if as_list:
+        width = max(map(len, map(str, catalogue.experiments)), default=0) + 2
         for name, spec in catalogue.experiments.items():
-            click.echo(f"{name:14}{spec.get('title', '') if isinstance(spec, dict) else ''}")
+            click.echo(f"{name:{width}}{spec.get('title', '') if isinstance(spec, dict) else ''}")
         return
     if not names:
         raise click.UsageError("Name an experiment; --list prints them.")

@@ -23,14 +23,20 @@ KEYS = {
     "variants": list,
     "restarts": int,
     "test_every": int,
+    "topic_shares": list,
     "compare": str,
     "styles": dict,
 }
 
 #: Kinds of which a figure is drawn.
-FIGURES = ("bound", "curve", "bars", "interval")
+FIGURES = ("bound", "curve", "bars", "interval", "share", "race")
 
-KINDS = ("precision", "minutes", "restarts", *FIGURES)
+#: Kinds that show seconds of training, which is then not to have others beside it.
+TIMED = ("share", "race")
+
+#: What is laid out, and the model that it is of.
+KINDS = dict.fromkeys(("precision", "minutes", "restarts", "bound", "curve", "bars", "interval"), "mlgpf")
+KINDS |= dict.fromkeys(("auc", "share", "race"), "bmlpl")
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
     Raises
     ------
     SettingsError
-        For an experiment that there is not, or no data set of it, or a method of another model than mlgpf.
+        For an experiment that there is not, or no data set of it.
     CatalogueError
         Where its entry is malformed.
     """
@@ -100,12 +106,11 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         for method in spec["methods"]:
             for variant in spec["variants"] or [{}]:
                 chosen = spec["settings"] | variant
-                settings = resolve_for(catalogue, method, entry, chosen)
-                if settings.model != "mlgpf":
-                    raise SettingsError(f"{name}: {method} is a recipe of {settings.model}; experiments are of mlgpf")
-                usual = settings.epochs or usual_epochs(entry.shape.N, settings.batch_size)
-                epochs = max(1, math.ceil(usual * epochs_scale))
-                settings = dataclasses.replace(settings, epochs=epochs)
+                settings = _scaled(resolve_for(catalogue, method, entry, chosen), entry, epochs_scale)
+                model = KINDS[spec["kind"]]
+                if settings.model != model:
+                    wrong = f"{method} is a recipe of {settings.model}; kind {spec['kind']} is of {model}"
+                    raise CatalogueError(f"{catalogue.path}: experiment {name}: {wrong}")
                 cells = tuple(
                     Cell(
                         set_name,
@@ -113,6 +118,8 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
                         (entry.propensity.A, entry.propensity.B),
                         dataclasses.replace(settings, seed=seed),
                         spec["test_every"],
+                        tuple(spec["topic_shares"]),
+                        spec["kind"] in TIMED,
                     )
                     for seed in range(spec["restarts"])
                 )
@@ -123,15 +130,27 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
     )
 
 
+def _scaled(settings, entry, epochs_scale):
+    """Return settings with their number of epochs, or iterations, spelt out and multiplied."""
+    if settings.model == "bmlpl":
+        iterations = max(1, math.ceil(settings.passes * epochs_scale))
+        return dataclasses.replace(settings, iterations=iterations)
+    usual = settings.epochs or usual_epochs(entry.shape.N, settings.batch_size)
+    return dataclasses.replace(settings, epochs=max(1, math.ceil(usual * epochs_scale)))
+
+
 def _spec(catalogue, name):
     if name not in catalogue.experiments:
         raise SettingsError(f"{name} is not an experiment; there are {', '.join(map(str, catalogue.experiments))}")
     given = catalogue.experiments[name]
-    defaults = {"settings": {}, "variants": [], "restarts": 1, "test_every": 0, "compare": "", "styles": {}}
+    defaults = {"settings": {}, "variants": [], "restarts": 1, "test_every": 0, "topic_shares": [], "compare": ""}
+    defaults["styles"] = {}
     spec = defaults | given if isinstance(given, dict) else {}
     wrong = [key for key, kind in KEYS.items() if not isinstance(spec.get(key), kind)] + sorted(set(spec) - set(KEYS))
     if wrong:
         raise CatalogueError(f"{catalogue.path}: experiment {name}: {wrong[0]} is missing or not as it should be")
+    if not all(isinstance(share, float) and 0 < share <= 1 for share in spec["topic_shares"]):
+        raise CatalogueError(f"{catalogue.path}: experiment {name}: topic_shares must be numbers above 0, at most 1.0")
     if spec["kind"] not in KINDS:
         raise CatalogueError(f"{catalogue.path}: experiment {name}: kind must be one of {', '.join(KINDS)}")
     return spec

@@ -14,10 +14,11 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import vstack
 
 from xmlgp.data.repository_format import read_dataset
 from xmlgp.durable import check_writable, replacing
+from xmlgp.experiments.bmlpl import run_bmlpl
+from xmlgp.experiments.scored import KS, stacked
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -45,8 +46,6 @@ EARLIER = {
 #: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30
 
-KS = (1, 3, 5)
-
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
@@ -63,6 +62,10 @@ class Cell:
     settings : Settings
     test_every : int
         Epochs from one evaluation on the test points to the next, for curves; 0 for the end only.
+    topic_shares : tuple of float
+        Of bmlpl: numbers of topics, as shares of the number of labels, of which held-out points choose one.
+    timed : bool
+        Whether its seconds are what is looked at, so that it is to run alone; the result does not depend on it.
     """
 
     dataset: str
@@ -70,6 +73,8 @@ class Cell:
     propensity: tuple
     settings: Settings
     test_every: int = 0
+    topic_shares: tuple = ()
+    timed: bool = dataclasses.field(default=False, compare=False)
 
     @property
     def name(self):
@@ -77,6 +82,8 @@ class Cell:
         settings = self.settings.with_model().items()
         settings = {name: value for name, value in settings if name not in EARLIER or value != EARLIER[name]}
         facts = [settings, self.propensity, self.test_every]
+        if self.topic_shares:
+            facts.append(self.topic_shares)
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         return f"{self.dataset}-{digest}.json"
 
@@ -99,7 +106,7 @@ def read_cell(cell, results):
 
 
 def finish_cells(cells, results, progress=silent):
-    """Finish cells that are not finished yet, as many at once as cores and memory allow.
+    """Finish cells that are not finished yet, as many at once as cores and memory allow; then those timed, one by one.
 
     Parameters
     ----------
@@ -109,14 +116,20 @@ def finish_cells(cells, results, progress=silent):
     progress : callable
         See `xmlgp.progress`.
     """
-    open_cells = [cell for cell in dict.fromkeys(cells) if read_cell(cell, results) is None]
-    if not open_cells:
-        return
+    cells = dict.fromkeys(cells)
+    for timed in (False, True):
+        open_cells = [cell for cell in cells if cell.timed == timed and read_cell(cell, results) is None]
+        if open_cells:
+            _finish(open_cells, results, progress, 1 if timed else os.cpu_count() or 1)
+
+
+def _finish(open_cells, results, progress, most):
+    """Finish cells, at most so many at once."""
     (results / "cells").mkdir(parents=True, exist_ok=True)
     check_writable(results / "cells")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     fitting = int(memory // max(cell.bytes_needed() for cell in open_cells))
-    workers = max(1, min(os.cpu_count() or 1, fitting, len(open_cells)))
+    workers = max(1, min(most, fitting, len(open_cells)))
     # Each on its share of the cores: threads of several processes would wait for each other.
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     saved = {name: os.environ.get(name) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
@@ -160,27 +173,15 @@ def run_cell(cell, results):
     preprocessed = preprocess(data.features, settings)
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
     preprocessing = time.perf_counter() - start
-
-    def measures(parameters):
-        blocks = MLGPFPredictor(settings, preprocessed, parameters, data.D).top(test.features, max(KS))
-        return evaluate_ranking(_stacked(blocks), test.labels, KS, propensity)
-
-    curve = []
-
-    def after_epoch(epoch, parameters):
-        if cell.test_every and (epoch % cell.test_every == 0 or epoch == settings.epochs):
-            curve.append({"epoch": epoch} | measures(parameters))
-
-    parameters, history = train(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
+    run = {"mlgpf": _run_mlgpf, "bmlpl": run_bmlpl}[settings.model]
+    found = run(cell, preprocessed, coordinates, data, test, propensity)
+    seconds = [0.0, *(epoch["seconds"] for epoch in found["history"])]
     result = {
         "dataset": cell.dataset,
         "settings": settings.mapping(),
-        "measures": measures(parameters),
-        "history": history,
-        "curve": curve,
+        **found,
         "preprocess_s": preprocessing,
-        "epoch_s": float(np.median(np.diff([0.0, *(epoch["seconds"] for epoch in history)]))),
-        "timing": time_bound(settings, parameters, coordinates, data.labels),
+        "epoch_s": float(np.median(np.diff(seconds))),
         "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
     }
     file = results / "cells" / cell.name
@@ -188,5 +189,17 @@ def run_cell(cell, results):
         stream.write(json.dumps(result, indent=1).encode())
 
 
-def _stacked(blocks):
-    return vstack([block.matrix for block in blocks], format="csr")
+def _run_mlgpf(cell, preprocessed, coordinates, data, test, propensity):
+    settings, curve = cell.settings, []
+
+    def measures(parameters):
+        blocks = MLGPFPredictor(settings, preprocessed, parameters, data.D).top(test.features, max(KS))
+        return evaluate_ranking(stacked(blocks), test.labels, KS, propensity)
+
+    def after_epoch(epoch, parameters):
+        if cell.test_every and (epoch % cell.test_every == 0 or epoch == settings.epochs):
+            curve.append({"epoch": epoch} | measures(parameters))
+
+    parameters, history = train(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
+    timing = time_bound(settings, parameters, coordinates, data.labels)
+    return {"measures": measures(parameters), "history": history, "curve": curve, "timing": timing}

@@ -10,6 +10,7 @@ import numpy as np
 from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
 from xmlgp.experiments.cells import read_cell
+from xmlgp.experiments.tables import linear_fit
 
 __all__ = ["draw_bounds", "draw_experiment", "draw_reliability"]
 
@@ -102,6 +103,8 @@ def draw_experiment(experiment, results):
         "curve": (_draw_curve, "P@1 in %"),
         "bars": (_draw_bars, ""),
         "interval": (_draw_interval, "lower bound"),
+        "share": (_draw_share, "seconds of training"),
+        "race": (_draw_race, "AUC, mean over points"),
     }[experiment.kind]
     panels = list(dict.fromkeys(_panel(experiment.kind, row) for row in done))
     figure, axes = _panels(len(panels))
@@ -150,6 +153,30 @@ def _draw_interval(axis, rows, styles):
     axis.set_xlabel("epoch")
 
 
+def _draw_share(axis, rows, styles):
+    shares = [done[0]["settings"]["revealed"] for *_, done in rows]
+    seconds = [float(np.median([result["history"][-1]["seconds"] for result in done])) for *_, done in rows]
+    axis.plot(shares, seconds, "o", color="tab:blue", label="xmlgp")
+    if len(shares) > 1:
+        fit = linear_fit(shares, seconds)
+        ends = np.array([0, max(shares)])
+        label = f"{fit.start:.2f} + {fit.slope:.2f} × share, R² {fit.explained:.3f}"
+        axis.plot(ends, fit.start + fit.slope * ends, "--", color="gray", linewidth=1, label=label)
+    axis.set_ylim(bottom=0)
+    axis.set_xlabel("share of the positive labels")
+
+
+def _draw_race(axis, rows, styles):
+    for (_, method, variant, done), marker in zip(rows, itertools.cycle(MARKERS), strict=False):
+        curve = done[0]["curve"]
+        seconds, areas = [point["seconds"] for point in curve], [point["AUC_instance"] for point in curve]
+        # Some markers, for there are up to a hundred points.
+        style = {"marker": marker, "markersize": 4, "markevery": 0.1} | styles.get(method, {})
+        axis.plot(seconds, areas, label=f"{method} {variant}".strip(), **style)
+    axis.set_xscale("log")
+    axis.set_xlabel("seconds of training")
+
+
 def _draw_line(axis, epochs, values, label, style):
     # A line of one point would not be seen.
     axis.plot(epochs, values, label=label, marker="o" if len(epochs) == 1 else None, **style)
@@ -177,7 +204,7 @@ def _finish(figure, axes, titles, label, files):
         axis.set_title(title)
         if axis.get_legend_handles_labels()[0]:
             axis.legend(fontsize="small")
-            axis.set_xlabel("epoch")
+            axis.set_xlabel(axis.get_xlabel() or "epoch")
     if label:
         axes[0].set_ylabel(label)
     _save(figure, files)

@@ -5,13 +5,15 @@ import json
 import os
 import platform
 from datetime import date
+from typing import NamedTuple
 
 import numpy as np
 
 from xmlgp.durable import replacing
 from xmlgp.experiments.cells import read_cell
+from xmlgp.training.history import OBJECTIVES
 
-__all__ = ["collect", "write_table"]
+__all__ = ["LinearFit", "collect", "linear_fit", "write_table"]
 
 PRECISIONS = ("P@1", "P@3", "P@5")
 
@@ -34,7 +36,8 @@ def collect(experiment, entries, results):
     -------
     list of dict
         For each row its data set, method, variant, settings, the mean and standard deviation of each measure over
-        restarts, the bound, minutes an epoch, the two times of the bound, and `paper`, what the paper reports.
+        restarts, the bound or log posterior, minutes an epoch, the two times of the bound or the number of topics and
+        how it was chosen, and `paper`, what the paper reports.
     """
     rows = []
     for dataset, method, variant, cells in experiment.rows:
@@ -46,6 +49,7 @@ def collect(experiment, entries, results):
             for name in done[0]["measures"]
             for values in [[result["measures"][name] for result in done]]
         }
+        objective = OBJECTIVES[cells[0].settings.model]
         reported = entries[dataset].results.get(experiment.compare, {})
         rows.append(
             {
@@ -55,10 +59,9 @@ def collect(experiment, entries, results):
                 "restarts": len(done),
                 "settings": done[0]["settings"],
                 "measures": measures,
-                "bound": [result["history"][-1]["bound"] for result in done],
+                objective: [result["history"][-1][objective] for result in done],
                 "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
-                "bound_s": float(np.median([result["timing"]["bound_s"] for result in done])),
-                "kl_s": float(np.median([result["timing"]["kl_s"] for result in done])),
+                **_own(done),
                 "threads": done[0]["threads"],
                 "seconds": float(sum(r["preprocess_s"] + r["history"][-1]["seconds"] for r in done)),
                 "paper": reported.get(method),
@@ -66,6 +69,13 @@ def collect(experiment, entries, results):
             }
         )
     return rows
+
+
+def _own(done):
+    """Return what the results of a model have that those of others have not."""
+    if "timing" in done[0]:
+        return {name: float(np.median([result["timing"][name] for result in done])) for name in ("bound_s", "kl_s")}
+    return {name: done[0][name] for name in ("topics", "choice")}
 
 
 def write_table(experiment, rows, results):
@@ -87,7 +97,8 @@ def write_table(experiment, rows, results):
         "not_there": list(experiment.missing),
     }
     _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
-    layout = {"precision": _precision, "minutes": _minutes}.get(experiment.kind, _restarts)
+    layouts = {"precision": _precision, "minutes": _minutes, "auc": _auc, "share": _shares, "race": _auc}
+    layout = layouts.get(experiment.kind, _restarts)
     lines = [f"# {experiment.title}", "", *layout(rows), ""]
     lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
     if experiment.missing:
@@ -142,6 +153,56 @@ def _minutes(rows):
             f"{ours:.4f}",
             f"{paper / ours:.0f}" if paper else "—",
         )
+
+
+def _auc(rows):
+    averages = ("AUC_instance", "AUC_micro", "AUC_macro")
+    yield from _head("data set", "method", "topics", "AUC, paper", *averages, *PRECISIONS, "seconds")
+    for row in rows:
+        means = {name: value["mean"] for name, value in row["measures"].items()}
+        paper = "—" if row["paper"] is None else f"{row['paper']:.4f}"
+        ours = *(f"{means[name]:.4f}" for name in averages), *(f"{means[name]:.2f}" for name in PRECISIONS)
+        yield _line(row["dataset"], row["method"], row["topics"], paper, *ours, f"{row['seconds']:.1f}")
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        others = next(row["others"] for row in rows if row["dataset"] == dataset)
+        ran = {row["method"] for row in rows if row["dataset"] == dataset}
+        for method, paper in others.items():
+            if method not in ran:
+                yield _line(dataset, f"{method} (published)", "", f"{paper:.4f}", *[""] * 7)
+
+
+def _shares(rows):
+    """Seconds against the share of positive labels, and the straight line through them."""
+    yield from _head("data set", "method", "share of the positive labels", "topics", "seconds", "AUC_instance")
+    for row in rows:
+        area = row["measures"]["AUC_instance"]["mean"]
+        share = f"{row['settings']['revealed']:.0%}"
+        yield _line(row["dataset"], row["method"], share, row["topics"], f"{row['seconds']:.2f}", f"{area:.4f}")
+    if len(rows) > 1:
+        fit = linear_fit([row["settings"]["revealed"] for row in rows], [row["seconds"] for row in rows])
+        yield ""
+        yield f"Seconds = {fit.start:.2f} + {fit.slope:.2f} × share, of the variance {fit.explained:.1%}."
+
+
+class LinearFit(NamedTuple):
+    """A straight line through points: its value at 0, its slope, and the share of the variance that it explains."""
+
+    start: float
+    slope: float
+    explained: float
+
+
+def linear_fit(x, y):
+    """Return the straight line of least squares.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    slope, start = np.polyfit(x, y, 1)
+    left, total = np.sum((y - start - slope * x) ** 2), np.sum((y - y.mean()) ** 2)
+    return LinearFit(float(start), float(slope), float(1 - left / total) if total else 1.0)
 
 
 def _restarts(rows):
