@@ -9,6 +9,8 @@ from xmlgp.models.folder import FORMAT_VERSION
 
 HERE = Path(__file__).parent
 
+TOPICS = ["--model", "bmlpl", "--topics", "3", "--batch-size", "8", "--seed", "3"]
+
 SMALL = ["-P", "3", "-M", "5", "-R", "4", "--epochs", "8", "--batch-size", "8", "--seed", "3"]
 
 #: By the name of a model: the first format that has its options, the subcommand and the options.
@@ -27,6 +29,12 @@ MODELS = {
         ["--posterior", "cholesky", "--weighting", "none", "--dtype", "float64", "--negatives", "2", *SMALL],
     ),
     "label-weights": (3, "train", ["--label-weights", "--validation", "0", *SMALL]),
+    "topics": (4, "train", ["--model", "bmlpl", "--iterations", "30"]),
+    "topics-em": (
+        4, "train", [*TOPICS, "--inference", "em", "--learn-precision", "--weighting", "none", "--dtype", "float64"],
+    ),
+    "topics-online": (4, "train", [*TOPICS, "--inference", "online-em", "--weighting", "unit"]),
+    "topics-sampled": (4, "train", [*TOPICS, "--inference", "gibbs", "--weighting", "idf", "--topics", "6"]),
     "held-out": (3, "train", ["--label-weights", "--validation", "0.5", *SMALL, "--epochs", "20"]),
 }  # fmt: skip
 
@@ -36,9 +44,10 @@ def xmlgp(*arguments):
     subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments)], check=True, cwd=HERE)
 
 
-def make():
-    """Make all models that the format can hold, with what this very code predicts."""
-    for name, (first, command, options) in MODELS.items():
+def make(names):
+    """Make the models of some names, or all that the format can hold, with what this very code predicts."""
+    for name in names or MODELS:
+        first, command, options = MODELS[name]
         if first > FORMAT_VERSION:
             continue
         path = HERE / f"format-{FORMAT_VERSION}" / name
@@ -51,4 +60,4 @@ def make():
 
 
 if __name__ == "__main__":
-    make()
+    make(sys.argv[1:])
