@@ -30,19 +30,25 @@ FACTS = "checkpoint.json"
 #: What takes time and memory is not the checkpoint's to say.
 SIZES = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "3", "--batch-size", "16"]
 
+TOPICS = ["--model", "bmlpl", "--topics", "3", "--iterations", "3", "--batch-size", "16"]
+
 #: Options, and the step after which training is interrupted; of the first ones some epochs are behind.
 KINDS = {
-    "held out": ((["--label-weights"], "the points not held out"), 4),
-    "on all points": ((["--label-weights", "--negatives", "2"], "all points"), 4),
+    "held out": (([*SIZES, "--label-weights"], "the points not held out"), 4),
+    "on all points": (([*SIZES, "--label-weights", "--negatives", "2"], "all points"), 4),
     "without held-out points": (
-        (["--validation", "0", "--optimiser", "adadelta", "--inducing", "subspace"], "all points"),
+        ([*SIZES, "--validation", "0", "--optimiser", "adadelta", "--inducing", "subspace"], "all points"),
         3,
     ),
     "the best is kept": (
-        (["--no-refit", "--posterior", "cholesky", "--kernel", "se+linear"], "the points not held out"),
+        ([*SIZES, "--no-refit", "--posterior", "cholesky", "--kernel", "se+linear"], "the points not held out"),
         5,
     ),
-    "not begun": (([], None), 0),
+    "not begun": ((SIZES, None), 0),
+    "topics": (([*TOPICS, "--inference", "em-cg"], " steps"), 2),
+    "topics, exactly": (([*TOPICS, "--inference", "em", "--learn-precision", "--iterations", "4"], " steps"), 3),
+    "topics, in minibatches": (([*TOPICS, "--inference", "online-em"], " steps"), 12),
+    "topics, sampled": (([*TOPICS, "--inference", "gibbs", "--burn-in", "1", "--thinning", "1"], " steps"), 2),
 }
 
 
@@ -98,7 +104,7 @@ class CheckpointFiles:
 
         stopped = (checkpoints.Checkpoints, "offer", offer) if where else ("xmlgp.models.build.fit", fit)
         with mock.patch.object(*stopped) if where else mock.patch(*stopped), self._catalogue():
-            result = run("train", "-q", "--no-cache", self.folder / "train.txt", model, *SIZES, *options)
+            result = run("train", "-q", "--no-cache", self.folder / "train.txt", model, *options)
         assert result.exit_code == 128 + 15, result.stderr
 
     def _settle(self, model):
@@ -173,7 +179,7 @@ class CheckpointFiles:
 
     def _train(self, name):
         options = KINDS[name][0][0]
-        return ["train", "-q", "--no-cache", self.folder / "train.txt", self._copy(name), "--resume", *SIZES, *options]
+        return ["train", "-q", "--no-cache", self.folder / "train.txt", self._copy(name), "--resume", *options]
 
     def _parameters(self, name):
         """Return the content of the parameters of the model, which are finite."""

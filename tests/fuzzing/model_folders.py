@@ -58,6 +58,7 @@ VALUES = st.sampled_from(
         "a\nb",
         "\x1b[2J",
         "bmlpl",
+        "gibbs",
     ]
     + [[], {}, [1], [10**9], [10**9, 10**9], [-1], [True], {"a": 1}, "cholesky", "subspace", "float64", "none", "<f8"]
     + ["arrays/../model.json", "arrays/a\0b", "arrays/" + "a" * 300, "\u2028", "trained", "preprocessed"]
@@ -91,7 +92,9 @@ def rewritten(draw, content):
             case "delete":
                 del node[path[-1]]
             case "add" if isinstance(node, dict):
-                node[draw(st.sampled_from(["x", "a\nb", "factors", "validation", "parameters.new"]))] = draw(VALUES)
+                node[draw(st.sampled_from(["x", "a\nb", "factors", "topics", "validation", "parameters.new"]))] = draw(
+                    VALUES
+                )
             case "rename" if isinstance(node, dict):
                 node[draw(st.sampled_from(["x", *node]))] = node.pop(path[-1])
     text = json.dumps(tree).replace(json.dumps(PLACEHOLDER), text or "null")

@@ -17,6 +17,8 @@ DESCRIPTION = "model.json"
 
 SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16", "--validation", "0"]
 
+TOPICS = ["--model", "bmlpl", "--topics", "3", "--iterations", "2"]
+
 #: Command, options, and the format that the description is put into.
 KINDS = {
     "default": (["train", *SMALL, "--label-weights"], 4),
@@ -30,6 +32,8 @@ KINDS = {
         + ["--no-ard", "--no-label-weights", "--regression-points", "0"],
         1,
     ),
+    "topics": (["train", *TOPICS, "--inference", "em-cg"], 4),
+    "sampled": (["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"], 4),
     "preprocessed": (["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"], 3),
 }
 
