@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.bmlpl.topics import shares
 from xmlgp.errors import ModelFolderError
 from xmlgp.models.build import preprocess_model, train_model
 from xmlgp.models.folder import ModelFolder
@@ -25,10 +24,7 @@ def folder(tmp_path):
 
 def test_topics_come_by_their_shares_with_the_labels_of_highest_weight(folder):
     found = topics_of(folder, top=3)
-    V, intercepts, shapes = (
-        np.array(folder.array(f"parameters.{name}")) for name in ("topics", "intercepts", "shapes")
-    )
-    used = shares(V, intercepts, shapes)
+    V, used = (np.array(folder.array(f"parameters.{name}")) for name in ("topics", "shares"))
     assert [topic.index for topic in found] == np.argsort(-used).tolist()
     for topic in found:
         assert topic.share == used[topic.index]

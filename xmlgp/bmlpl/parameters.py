@@ -14,13 +14,14 @@ def are_parameters(parameters, sizes):
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; or whatever else a
-        stranger has in their place.
+        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T; or whatever
+        else a stranger has in their place.
     sizes : tuple of int
         D, K and T.
     """
     D, K, T = sizes
     shapes = {"topics": (K, T), "weights": (D, T), "intercepts": (T,), "shapes": (T,), "precisions": (D,)}
+    shapes["shares"] = (T,)
     return bool(
         parameters.keys() == shapes.keys()
         and all(parameters[name].shape == shape for name, shape in shapes.items())
@@ -29,4 +30,6 @@ def are_parameters(parameters, sizes):
         and (abs(parameters["topics"].sum(axis=0, dtype=np.float64) - 1) < SUM_TOLERANCE).all()
         and (parameters["shapes"] > 0).all()
         and (parameters["precisions"] > 0).all()
+        and (parameters["shares"] >= 0).all()
+        and abs(parameters["shares"].sum(dtype=np.float64) - 1) < SUM_TOLERANCE
     )

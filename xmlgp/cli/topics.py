@@ -24,10 +24,9 @@ __all__ = ["topics"]
 def topics(model, top, label_names, as_json):
     """Print the labels of highest weight in each topic of MODEL, the folder of a bmlpl model.
 
-    A topic is a distribution over labels. The one used most comes first: its share is its part in the labels that the
-    model expects of a point whose features tell nothing. Below it stand its labels, each with its weight, which is its
-    probability in the topic, its number, and its name where names are given. FILE may be gzipped (.gz), or - for
-    standard input.
+    A topic is a distribution over labels. The one used most comes first: its share is its part in the labels of
+    the training points. Below it stand its labels, each with its weight, which is its probability in the topic, its
+    number, and its name where names are given. FILE may be gzipped (.gz), or - for standard input.
 
     \b
     Examples:

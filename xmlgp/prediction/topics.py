@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.bmlpl.topics import heaviest_labels, shares
+from xmlgp.bmlpl.topics import heaviest_labels
 from xmlgp.errors import ModelFolderError
 from xmlgp.prediction.predictor import Predictor
 
@@ -19,8 +19,8 @@ class Topic(NamedTuple):
     index : int
         Its place among the model's T, from 0.
     share : float
-        Its part in the labels expected of a point whose features tell nothing (`xmlgp.bmlpl.topics.shares`); the shares
-        of all topics sum to 1.
+        Its part in the positive labels of the training points (`xmlgp.bmlpl.topics.label_shares`); the shares of all
+        topics sum to 1.
     labels : list of int
         Those of highest weight, the highest first, equal ones by label.
     weights : list of float
@@ -53,8 +53,7 @@ def topics_of(folder, top=5):
         raise ModelFolderError(f"{folder.path}: the model is {model}, which has no topics, as bmlpl has")
     # A stranger's arrays are good for this if they are good for scoring.
     Predictor.open(folder)
-    topics, intercepts, shapes = (folder.array(f"parameters.{name}") for name in ("topics", "intercepts", "shapes"))
-    used = shares(topics, intercepts, shapes)
+    topics, used = (folder.array(f"parameters.{name}") for name in ("topics", "shares"))
     found = []
     for index in np.argsort(-used, kind="stable").tolist():
         topic = np.ascontiguousarray(topics[:, index], np.float64)

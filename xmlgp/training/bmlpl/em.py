@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.bmlpl import activations, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.topics import label_shares
 from xmlgp.training.bmlpl import start
 
 __all__ = ["EM"]
@@ -95,4 +96,5 @@ class EM:
             "intercepts": self.weights[-1],
             "shapes": self.shapes,
             "precisions": self.precisions[:-1],
+            "shares": label_shares(self._counts.labels, self._positives.frequencies()),
         }

@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.bmlpl import activations, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.topics import label_shares
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.bmlpl import start
 from xmlgp.training.minibatches import epoch_rows
@@ -106,10 +107,12 @@ class OnlineEM:
         self._label_counts *= 1 - share
         counts.labels[:] *= share * scale
         self._label_counts += counts.labels
-        self._sums += share * (scale * np.array(activated[:2]) - self._sums)
+        # Of tables, r [Ψ(m + r) − Ψ(r)]: a mean of rises at other shapes would drive shapes further and further.
+        found = np.stack([activated.softplus, self.shapes * activated.digammas])
+        self._sums += share * (scale * found - self._sums)
         # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
         if self._sums[0].min() > LEAST:
-            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activations.Activated(*self._sums, 0.0))
+            self.shapes[:] = hyperparameters.shapes_of_tables(*self._sums)
 
     def parameters(self, passes):
         """Return the parameters of the model, by their names."""
@@ -119,4 +122,5 @@ class OnlineEM:
             "intercepts": self.weights[-1],
             "shapes": self.shapes,
             "precisions": self.precisions[:-1],
+            "shares": label_shares(self._label_counts, Positives(self._labels).frequencies()),
         }

@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.bmlpl import activations, gibbs, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.topics import label_shares
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.dense import all_finite
@@ -47,6 +48,7 @@ class Gibbs:
         self.activations = np.empty((N, T), dtype)
         self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
         self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)
+        self._shares = np.full(T, 1 / T, dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._drawn().items()}
 
     def _drawn(self):
@@ -56,6 +58,7 @@ class Gibbs:
             "weights": self.weights,
             "shapes": self.shapes,
             "precisions": self.precisions,
+            "shares": self._shares,
         }
 
     def moving(self):
@@ -68,6 +71,7 @@ class Gibbs:
         """Make one sweep, counted from 0; return the log posterior after it. NumericalError where numbers are lost."""
         settings, random = self._settings, self._random
         counts = gibbs.draw_counts(self._positives, self.topics, self.activations, random)
+        self._shares[:] = label_shares(counts.labels, self._positives.frequencies())
         self.topics[:] = gibbs.draw_topics(counts.labels, settings.concentration, random)
         system, m = self._system, counts.points
         system.look(self.weights)
@@ -100,9 +104,14 @@ class Gibbs:
         )
 
     def parameters(self, passes):
-        """Return the parameters of the model after some sweeps, by their names: means of the samples that were kept."""
+        """Return the parameters of the model after some sweeps, by their names: means of the samples that were kept.
+
+        Before there are any, it is the last sample.
+        """
         count = sum(kept(self._settings, sweep) for sweep in range(passes))
-        means = {name: (array / count).astype(self.weights.dtype) for name, array in self._sums.items()}
+        means = {name: (array / max(1, count)).astype(self.weights.dtype) for name, array in self._sums.items()}
+        if not count:
+            means = self._drawn()
         weights = means.pop("weights")
         means["precisions"] = means["precisions"][:-1]
         return means | {"weights": weights[:-1], "intercepts": weights[-1]}
