@@ -1,4 +1,4 @@
-"""The estimator keeps scikit-learn's manners and gives what the library gives."""
+"""The estimators keep scikit-learn's manners and give what the library gives."""
 
 import pickle
 
@@ -6,28 +6,36 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
 
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.estimators import MLGPFClassifier
+from xmlgp.estimators import BMLPLClassifier, MLGPFClassifier
 from xmlgp.models.build import train_model
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
-SMALL = {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200}
+SMALL = {
+    MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},
+    BMLPLClassifier: {"topics": 30, "iterations": 25},
+}
+KINDS = list(SMALL)
+
+any_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-@pytest.fixture(scope="module")
-def fitted():
+@pytest.fixture(scope="module", params=KINDS)
+def fitted(request):
     train, _ = toy_dataset()
-    return MLGPFClassifier(**SMALL).fit(train.features, train.labels)
+    return request.param(**SMALL[request.param]).fit(train.features, train.labels)
 
 
-def test_its_parameters_are_the_settings():
-    assert MLGPFClassifier().get_params() == MLGPFSettings().mapping()
+@pytest.mark.parametrize(("kind", "settings"), [(MLGPFClassifier, MLGPFSettings), (BMLPLClassifier, BMLPLSettings)])
+def test_its_parameters_are_the_settings(kind, settings):
+    assert kind().get_params() == settings().mapping()
 
 
 def test_it_learns(fitted):
@@ -61,6 +69,26 @@ def test_with_nothing_but_defaults_it_is_the_model_of_the_library(tmp_path):
     assert none_held_out.validation_history_ is None
 
 
+@pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
+def test_topics_are_those_of_the_library(tmp_path, inference):
+    dataset, new = small_dataset(N=200), small_dataset(seed=3).features
+    chosen = {} if inference == "em-cg" else {"inference": inference, "iterations": 12}
+    model = BMLPLClassifier(**chosen).fit(dataset.features, dataset.labels)
+    folder = train_model(dataset, tmp_path, BMLPLSettings(**chosen))
+    assert model.parameters_.keys() == folder.arrays("parameters.").keys()
+    for name, value in folder.arrays("parameters.").items():
+        np.testing.assert_array_equal(model.parameters_[name], value)
+    assert model.topics_ is model.parameters_["topics"]
+    np.testing.assert_allclose(model.topics_.sum(axis=0), 1, rtol=1e-5)
+    assert [epoch["log_posterior"] for epoch in model.history_] == [
+        epoch["log_posterior"] for epoch in folder.description["history"]
+    ]
+    predictor = Predictor.open(folder)
+    np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0])
+    np.testing.assert_array_equal(model.predict_proba(new), predictor.score(new, "probability")[0])
+    np.testing.assert_allclose(model.predict_proba(new), -np.expm1(-model.decision_function(new)), rtol=1e-6)
+
+
 def test_dense_and_sparse_input_agree(fitted):
     _, test = toy_dataset()
     dense = test.features[:20].toarray()
@@ -69,14 +97,13 @@ def test_dense_and_sparse_input_agree(fitted):
     )
 
 
-def test_clone_and_grid_search():
+@pytest.mark.parametrize(("kind", "name"), [(MLGPFClassifier, "factors"), (BMLPLClassifier, "topics")])
+def test_clone_and_grid_search(kind, name):
     train, _ = toy_dataset()
-    model = clone(MLGPFClassifier(**SMALL))
-    search = GridSearchCV(
-        model, {"factors": [2, 4]}, cv=2, scoring=lambda m, X, Y: m.predict_proba(X)[Y.toarray()].mean()
-    )
+    model = clone(kind(**SMALL[kind]))
+    search = GridSearchCV(model, {name: [2, 4]}, cv=2, scoring=lambda m, X, Y: m.predict_proba(X)[Y.toarray()].mean())
     search.fit(train.features[:300], train.labels[:300])
-    assert search.best_params_["factors"] in (2, 4)
+    assert search.best_params_[name] in (2, 4)
 
 
 def test_it_can_be_pickled(fitted):
@@ -85,15 +112,34 @@ def test_it_can_be_pickled(fitted):
     np.testing.assert_array_equal(again.predict_proba(test.features), fitted.predict_proba(test.features))
 
 
-def test_mistakes_are_named():
+@pytest.mark.parametrize(("kind", "name"), [(MLGPFClassifier, "epochs"), (BMLPLClassifier, "iterations")])
+def test_mistakes_are_named(kind, name):
     train, _ = toy_dataset()
-    with pytest.raises(SettingsError, match="epochs is 0"):
-        MLGPFClassifier(epochs=0).fit(train.features, train.labels)
+    with pytest.raises(SettingsError, match=f"{name} is 0"):
+        kind(**{name: 0}).fit(train.features, train.labels)
     with pytest.raises(SettingsError, match="X has 5 points, but Y has 4"):
-        MLGPFClassifier().fit(train.features[:5], train.labels[:4])
+        kind().fit(train.features[:5], train.labels[:4])
 
 
-def test_the_users_matrix_stays_as_it_is():
+@any_kind
+def test_what_was_not_fitted_or_has_other_features_is_told(kind, fitted):
+    _, test = toy_dataset()
+    with pytest.raises(NotFittedError):
+        kind().predict(test.features)
+    with pytest.raises(SettingsError, match=r"^the points have 3 features, but the model was trained on \d+$"):
+        fitted.predict_proba(test.features[:, :3])
+    assert fitted.n_features_in_ == test.D
+    assert [classes.tolist() for classes in fitted.classes_] == [[0, 1]] * test.K
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (MLGPFClassifier, {"inducing_count": 5, "factors": 3, "epochs": 1, "dtype": "float64"}),
+        (BMLPLClassifier, {"topics": 3, "iterations": 3, "dtype": "float64"}),
+    ],
+)
+def test_the_users_matrix_stays_as_it_is(kind, settings):
     dataset = small_dataset()
     coo = dataset.features.tocoo()
     # Every element twice, halved, in no order.
@@ -104,10 +150,9 @@ def test_the_users_matrix_stays_as_it_is():
     doubled = sp.csr_array((data[rank], columns[rank], indptr), shape=coo.shape)
     for array in (doubled.data, doubled.indices, doubled.indptr):
         array.flags.writeable = False
-    settings = {"inducing_count": 5, "factors": 3, "epochs": 1, "dtype": "float64"}
-    model = MLGPFClassifier(**settings).fit(doubled, dataset.labels)
+    model = kind(**settings).fit(doubled, dataset.labels)
     assert doubled.nnz == 2 * coo.nnz
-    expected = MLGPFClassifier(**settings).fit(dataset.features, dataset.labels)
+    expected = kind(**settings).fit(dataset.features, dataset.labels)
     np.testing.assert_allclose(
         model.decision_function(doubled), expected.decision_function(dataset.features), rtol=1e-6, atol=1e-9
     )

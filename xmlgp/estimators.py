@@ -1,4 +1,6 @@
-"""xmlgp for Python users: an estimator with scikit-learn's manners."""
+"""xmlgp for Python users: an estimator for each model, with scikit-learn's manners."""
+
+from abc import ABC, abstractmethod
 
 import numpy as np
 import scipy.sparse as sp
@@ -6,16 +8,98 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.errors import SettingsError
+from xmlgp.prediction.bmlpl import BMLPLPredictor
 from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.training.bmlpl import train_topics
 from xmlgp.training.fit import fit
 
-__all__ = ["MLGPFClassifier"]
+__all__ = ["BMLPLClassifier", "MLGPFClassifier"]
 
 
-class MLGPFClassifier(ClassifierMixin, BaseEstimator):
+class _Classifier(ABC, ClassifierMixin, BaseEstimator):
+    """What the classifiers of all models have in common: their parameters are the settings of the model."""
+
+    #: The class of those settings.
+    settings_class = None
+
+    def fit(self, X, Y):
+        """Train on points and their labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, N×D
+        Y : array or sparse matrix, N×K
+            Nonzero where a point has a label.
+
+        Returns
+        -------
+        Classifier
+            Itself.
+
+        Raises
+        ------
+        SettingsError
+            For a setting that is not allowed, or X and Y that do not fit each other.
+        """
+        settings = self.settings_class(**self.get_params())
+        features = self._features(X)
+        labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
+        labels.eliminate_zeros()
+        labels.sum_duplicates()
+        if labels.shape[0] != features.shape[0]:
+            raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
+        preprocessed = preprocess(features, settings)
+        self._predictor = self._train(features, labels, preprocessed, settings)
+        self.n_features_in_ = features.shape[1]
+        self.classes_ = [np.array([0, 1])] * labels.shape[1]
+        return self
+
+    def decision_function(self, X):
+        """Return the utilities of all labels, N×K, by which labels are ranked."""
+        return self._score(X, "utility")
+
+    def predict_proba(self, X):
+        """Return the probabilities of all labels, N×K."""
+        return self._score(X, "probability")
+
+    def predict(self, X):
+        """Return 1 where a label is more likely than not, N×K."""
+        return (self.predict_proba(X) > 0.5).astype(int)
+
+    def _score(self, X, output):
+        check_is_fitted(self)
+        features = self._features(X)
+        self._predictor.check(features.shape[1])
+        scores, _ = self._predictor.score(features, output)
+        return scores
+
+    def _features(self, X):
+        features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
+        if not features.has_canonical_format:
+            features = features.copy()
+            features.sum_duplicates()
+        return features
+
+    @abstractmethod
+    def _train(self, features, labels, preprocessed, settings):
+        """Train, keep what is to be seen of it, and return the predictor.
+
+        Parameters
+        ----------
+        features : csr_array, N×D
+        labels : csr_array of bool, N×K
+        preprocessed : Preprocessed
+        settings : Settings
+            Of `settings_class`.
+        """
+
+
+class MLGPFClassifier(_Classifier):
     """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
+
+    Its utilities are the means f̄, its probabilities E σ(f), integrated over the posterior.
 
     Parameters
     ----------
@@ -37,6 +121,8 @@ optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_s
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
     """
+
+    settings_class = MLGPFSettings
 
     def __init__(
         self,
@@ -101,63 +187,76 @@ optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_s
         self.dtype = dtype
         self.seed = seed
 
-    def fit(self, X, Y):
-        """Train on points and their labels.
-
-        Parameters
-        ----------
-        X : array or sparse matrix, N×D
-        Y : array or sparse matrix, N×K
-            Nonzero where a point has a label.
-
-        Returns
-        -------
-        MLGPFClassifier
-            Itself.
-
-        Raises
-        ------
-        SettingsError
-            For a setting that is not allowed, or X and Y that do not fit each other.
-        """
-        settings = MLGPFSettings(**self.get_params())
-        features = self._features(X)
-        labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
-        labels.eliminate_zeros()
-        labels.sum_duplicates()
-        if labels.shape[0] != features.shape[0]:
-            raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
-        preprocessed = preprocess(features, settings)
+    def _train(self, features, labels, preprocessed, settings):
         coordinates = preprocessed.coordinates(features, settings.dtype)
         found = fit(coordinates, labels, preprocessed.inducing, settings)
         self.parameters_, self.history_, self.validation_history_ = found
-        self.n_features_in_ = features.shape[1]
-        self.classes_ = [np.array([0, 1])] * labels.shape[1]
-        self._predictor = MLGPFPredictor(settings, preprocessed, self.parameters_, features.shape[1])
-        return self
+        return MLGPFPredictor(settings, preprocessed, self.parameters_, features.shape[1])
 
-    def decision_function(self, X):
-        """Return the mean utilities f̄ of all labels, N×K, by which labels are ranked."""
-        return self._score(X, "utility")
 
-    def predict_proba(self, X):
-        """Return the probabilities E σ(f) of all labels, N×K, integrated over the posterior."""
-        return self._score(X, "probability")
+class BMLPLClassifier(_Classifier):
+    """Multi-label classification by topics of labels, learned from positive labels alone ([B] section 2).
 
-    def predict(self, X):
-        """Return 1 where a label is more likely than not, N×K."""
-        return (self.predict_proba(X) > 0.5).astype(int)
+    Its probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, its utilities −log(1 − p).
 
-    def _score(self, X, output):
-        check_is_fitted(self)
-        features = self._features(X)
-        self._predictor.check(features.shape[1])
-        scores, _ = self._predictor.score(features, output)
-        return scores
+    Parameters
+    ----------
+    weighting, inference, topics, iterations, cg_steps, concentration, precision, learn_precision, burn_in, thinning, \
+revealed, batch_size, dtype, seed
+        The settings of `xmlgp train --model bmlpl`, by the same names and with the same defaults; see
+        `xmlgp.settings.BMLPLSettings`.
 
-    def _features(self, X):
-        features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
-        if not features.has_canonical_format:
-            features = features.copy()
-            features.sum_duplicates()
-        return features
+    Attributes
+    ----------
+    parameters_ : dict of str to ndarray
+        As described in docs/model-folder.md.
+    topics_ : ndarray, K×T
+        V of these: each column is a distribution over labels.
+    history_ : list of dict
+        For each pass `epoch`, `log_posterior` and `seconds`.
+    n_features_in_ : int
+        D.
+    classes_ : list of ndarray
+        [0, 1] for each of the K labels.
+    """
+
+    settings_class = BMLPLSettings
+
+    def __init__(
+        self,
+        *,
+        weighting="root-idf",
+        inference="em-cg",
+        topics=None,
+        iterations=None,
+        cg_steps=2,
+        concentration=0.01,
+        precision=0.3,
+        learn_precision=False,
+        burn_in=None,
+        thinning=5,
+        revealed=1.0,
+        batch_size=500,
+        dtype="float32",
+        seed=0,
+    ):
+        self.weighting = weighting
+        self.inference = inference
+        self.topics = topics
+        self.iterations = iterations
+        self.cg_steps = cg_steps
+        self.concentration = concentration
+        self.precision = precision
+        self.learn_precision = learn_precision
+        self.burn_in = burn_in
+        self.thinning = thinning
+        self.revealed = revealed
+        self.batch_size = batch_size
+        self.dtype = dtype
+        self.seed = seed
+
+    def _train(self, features, labels, preprocessed, settings):
+        coordinates = preprocessed.coordinates(features, settings.dtype)
+        self.parameters_, self.history_ = train_topics(coordinates, labels, settings)
+        self.topics_ = self.parameters_["topics"]
+        return BMLPLPredictor(settings, preprocessed, self.parameters_)
