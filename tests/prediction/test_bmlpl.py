@@ -36,6 +36,7 @@ def random_parameters(dtype, label_count=K, topic_count=T):
         "intercepts": random.normal(size=topic_count),
         "shapes": random.gamma(2, size=topic_count),
         "precisions": random.gamma(2, size=D),
+        "shares": random.dirichlet(np.ones(topic_count)),
     }
     return {name: value.astype(dtype) for name, value in parameters.items()}
 
@@ -241,6 +242,8 @@ STRANGE = {
     + [np.ones(T, int), np.ones(0), np.full(T, np.inf)],
     "precisions": [np.ones(D + 1), np.ones(T), np.ones((D, T)), np.zeros(D), np.full(D, -1.0), np.full(D, np.inf)]
     + [np.ones(D, int), np.array(1.0)],
+    "shares": [np.full(T + 1, 1 / (T + 1)), np.full((T, 1), 1 / T), np.ones(T), np.zeros(T), np.full(T, np.nan)]
+    + [np.array([2.0, -1.0, 0.0, 0.0]), np.array([1, 0, 0, 0]), np.array(1.0)],
 }
 CASES = [(name, value) for name, values in STRANGE.items() for value in [None, *values]]
 
@@ -277,7 +280,8 @@ def test_parameters_that_no_model_has_are_refused(tmp_path, name):
 
 
 def test_no_topics_at_all_are_refused(tmp_path):
-    empty = {"topics": np.ones((K, 0)), "weights": np.ones((D, 0)), "intercepts": np.ones(0), "shapes": np.ones(0)}
+    empty = {"topics": np.ones((K, 0)), "weights": np.ones((D, 0))}
+    empty |= dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0))
     refused(tmp_path, empty, stated=None)
 
 
