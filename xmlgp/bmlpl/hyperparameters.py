@@ -6,14 +6,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.threads import in_parts
 
-__all__ = [
-    "SHAPE_RATE",
-    "learned_precisions",
-    "log_prior_of_topics",
-    "shapes_after",
-    "shapes_of_tables",
-    "topics_after",
-]
+__all__ = ["SHAPE_RATE", "learned_precisions", "log_prior_of_topics", "shapes_after", "topics_after"]
 
 #: Rate of the prior of r, Gamma(1, 1).
 SHAPE_RATE = 1.0
@@ -88,20 +81,8 @@ def shapes_after(shapes, activated):
         r.
     activated : Activated
     """
-    return shapes_of_tables(activated.softplus, shapes * activated.digammas).astype(shapes.dtype)
-
-
-def shapes_of_tables(softplus, tables):
-    """Return r, T, that maximises the expected log likelihood given tables: Σ_n E l_nt / (1 + Σ_n log(1 + e^ψ_nt)).
-
-    Parameters
-    ----------
-    softplus : ndarray, T
-        Σ_n log(1 + e^ψ_nt).
-    tables : ndarray, T
-        Σ_n E l_nt.
-    """
-    return np.maximum(tables / (SHAPE_RATE + softplus), LEAST_SHAPE)
+    found = shapes * activated.digammas / (SHAPE_RATE + activated.softplus)
+    return np.maximum(found, LEAST_SHAPE).astype(shapes.dtype)
 
 
 def learned_precisions(second_moments, dtype):

@@ -76,12 +76,12 @@ def test_a_step_is_along_the_gradient_and_takes_in_the_counts():
     share = (module.DELAY + 2) ** -module.DECAY
     np.testing.assert_allclose(inference._label_counts, (1 - share) * label_counts + share * counts, rtol=1e-6)
     design = np.hstack([features, np.ones((len(features), 1))])
-    taken = np.array(activate(m, design @ weights, shapes, np.empty_like(m))[:2])
+    activated = activate(m, design @ weights, shapes, np.empty_like(m))
+    taken = np.array(activated[:2])
     np.testing.assert_allclose(inference._sums, (1 - share) * sums + share * taken, rtol=1e-5)
     softplus, digammas = inference._sums
-    np.testing.assert_allclose(
-        inference.shapes, shapes * digammas / (hyperparameters.SHAPE_RATE + softplus), rtol=1e-10
-    )
+    ratio = digammas / (hyperparameters.SHAPE_RATE + softplus)
+    np.testing.assert_allclose(inference.shapes, shapes * np.sqrt(ratio), rtol=1e-10)
     # The value is that of before, with the activations of before.
     expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5) - shapes.sum()
     other = begun(features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5)
@@ -152,3 +152,15 @@ def test_topics_keep_their_counts_without_positives():
     for iteration in range(3):
         assert np.isfinite(inference.step(iteration, 0))
     np.testing.assert_allclose(inference.parameters(3)["topics"], 1 / labels.shape[1], rtol=1e-10)
+
+
+def test_shapes_do_not_swing_further_and_further():
+    """Rises of other shapes, with hardly any topic for a label: whole steps ended at shapes beyond numbers."""
+    random = np.random.default_rng(0)
+    features, labels = random.normal(size=(12, 4)), random.random((12, 5)) < 0.3
+    chosen = {"batch_size": 5, "concentration": 1e-12, "precision": 1e6, "dtype": "float32", "iterations": 60}
+    inference = begun(-1e3 * np.abs(features), labels, inference="online-em", **chosen)
+    for iteration in range(60):
+        for done in range(inference.steps_a_pass):
+            assert np.isfinite(inference.step(iteration, done))
+            assert inference.shapes.max() < 1e4

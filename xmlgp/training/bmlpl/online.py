@@ -107,12 +107,12 @@ class OnlineEM:
         self._label_counts *= 1 - share
         counts.labels[:] *= share * scale
         self._label_counts += counts.labels
-        # Of tables, r [Ψ(m + r) − Ψ(r)]: a mean of rises at other shapes would drive shapes further and further.
-        found = np.stack([activated.softplus, self.shapes * activated.digammas])
-        self._sums += share * (scale * found - self._sums)
+        self._sums += share * (scale * np.array(activated[:2]) - self._sums)
         # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
         if self._sums[0].min() > LEAST:
-            self.shapes[:] = hyperparameters.shapes_of_tables(*self._sums)
+            # Half of the way, by logarithms: the sums are of other shapes, and whole steps could swing ever further.
+            after = hyperparameters.shapes_after(self.shapes, activations.Activated(*self._sums, 0.0))
+            self.shapes[:] = np.sqrt(self.shapes * after)
 
     def parameters(self, passes):
         """Return the parameters of the model, by their names."""
