@@ -7,7 +7,7 @@ from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.settings.bmlpl import BMLPLSettings
 from xmlgp.training.bmlpl.loop import INFERENCES
 
-__all__ = ["begun", "problem", "separable"]
+__all__ = ["begun", "ordinary", "problem", "separable"]
 
 
 def problem(N=25, D=6, K=5, seed=0):
@@ -20,6 +20,12 @@ def problem(N=25, D=6, K=5, seed=0):
     if K > 1:
         labels[:, -1] = False
     return features, labels
+
+
+def ordinary(N=12, D=4, K=5, seed=0):
+    """Features and labels that have nothing to do with each other."""
+    random = np.random.default_rng(seed)
+    return random.normal(size=(N, D)) * (random.random((N, D)) < 0.7), random.random((N, K)) < 0.3
 
 
 def separable(N=300, K=12, kinds=4, seed=0):

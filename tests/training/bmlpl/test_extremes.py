@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.training.bmlpl.problems import ordinary
 from xmlgp.errors import NumericalError
 from xmlgp.prediction.bmlpl import BMLPLPredictor
 from xmlgp.preprocess.coordinates import Coordinates
@@ -19,11 +20,6 @@ UNWEIGHTED = Preprocessed(Weighting.named("none", None), None, None)
 
 INFERENCES = ["em", "em-cg", "online-em", "gibbs"]
 PASSES = 25
-
-
-def ordinary(N=12, D=4, K=5, seed=0):
-    random = np.random.default_rng(seed)
-    return random.normal(size=(N, D)) * (random.random((N, D)) < 0.7), random.random((N, K)) < 0.3
 
 
 def zero_rows():
