@@ -13,12 +13,14 @@ from tests.cli.command import run, said
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.errors import SettingsError
+from xmlgp.errors import NumericalError, SettingsError
+from xmlgp.prediction.bmlpl import BMLPLPredictor
 from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.training.bmlpl import train_topics
 from xmlgp.training.fit import fit
 
 N, D, K = 40, 12, 5
@@ -201,6 +203,81 @@ def test_everything_trains_and_predicts(case):
     assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
     check_predictions(predictor, data.features, data.K)
     check_predictions(predictor, new_points(data.D, not unweighted), data.K)
+
+
+INFERENCES = ("em", "em-cg", "online-em", "gibbs")
+
+#: By the name of a case, settings of bmlpl beyond what so few points, features and labels have.
+TOPICS = {
+    "usual": {},
+    "one topic": {"topics": 1, "weighting": "unit", "batch_size": 1},
+    "many topics": {"topics": 30, "weighting": "idf", "batch_size": 16, "dtype": "float64"},
+    "unweighted": {"weighting": "none", "revealed": 0.5, "batch_size": 7, "concentration": 2.0},
+    "hardly any prior": {"precision": 1e-6, "concentration": 1e-30, "weighting": "unit", "learn_precision": True},
+    "hardly anything else": {"precision": 1e6, "concentration": 1e6, "revealed": 1e-9, "cg_steps": 100},
+}
+
+
+@pytest.mark.parametrize("case", TOPICS)
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("name", DATA)
+def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, case):
+    chosen = dict(TOPICS[case])
+    if inference == "online-em":
+        chosen.pop("learn_precision", None)
+    data, settings = DATA[name], BMLPLSettings(inference=inference, iterations=12, thinning=1, **chosen)
+    refusal = None
+    if name == "all rows zero":
+        refusal = r"^there is nothing to learn from: no training point has a feature$"
+    elif name in LARGE and settings.weighting == "none":
+        refusal = r"^features are as large as [^\n]*; scale them, or choose [^\n]*$"
+    if refusal:
+        with pytest.raises(SettingsError, match=refusal):
+            preprocess(data.features, settings)
+        return
+    preprocessed = preprocess(data.features, settings)
+    coordinates = preprocessed.coordinates(data.features, settings.dtype)
+    try:
+        parameters, history = train_topics(coordinates, data.labels, settings)
+    except NumericalError:
+        # Shapes that follow single points may run away, which is told.
+        if (inference, settings.batch_size) == ("online-em", 1):
+            return
+        raise
+    assert all(np.isfinite(value).all() for value in parameters.values())
+    assert all(np.isfinite(epoch["log_posterior"]) for epoch in history)
+    predictor = BMLPLPredictor(settings, preprocessed, parameters)
+    check_predictions(predictor, data.features, data.K)
+    check_predictions(predictor, new_points(data.D, settings.weighting != "none"), data.K)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
+    data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
+    settings = BMLPLSettings(inference=inference, iterations=200)
+    preprocessed = preprocess(data.features, settings)
+    parameters, _ = train_topics(preprocessed.coordinates(data.features, "float32"), data.labels, settings)
+    predictor = BMLPLPredictor(settings, preprocessed, parameters)
+    probabilities, _ = predictor.score(data.features, "probability")
+    assert probabilities[:, K].min() > 0.7
+    assert probabilities[:, K + 1].max() < 0.1
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_the_commands_find_topics(tmp_path, name, inference):
+    data, model = tmp_path / "train.txt", tmp_path / "model"
+    write_dataset(data, DATA[name])
+    options = ["--model", "bmlpl", "--inference", inference, "--iterations", "3"]
+    result = run("train", data, model, "--no-cache", "-q", *options)
+    if name == "all rows zero":
+        assert said(result) == "there is nothing to learn from: no training point has a feature"
+        assert not model.exists()
+        return
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    result = run("predict", model, data, "--output", "probability", "--with-std", "-q", "-o", tmp_path / "scores")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    assert np.isfinite(read_scores(tmp_path / "scores").scores).all()
 
 
 @pytest.mark.parametrize("name", DATA)

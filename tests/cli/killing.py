@@ -1,4 +1,4 @@
-"""Trains in processes that are killed: `python -m tests.cli.killing MODEL RANDOM_MOMENTS`, in a folder with data/.
+"""Trains in processes that are killed: `python -m tests.cli.killing KIND MODEL RANDOM_MOMENTS`, in a folder with data/.
 
 One process imports and compiles what training needs, and forks for each training, so that the time of one is that of
 the work alone. Every training that was killed is gone on with, as often as it is killed again, and its model compared
@@ -24,10 +24,20 @@ from xmlgp.training import checkpoints
 CALLS = ("open", "fsync", "replace", "unlink")
 
 
-def train(model, *options):
+#: By the name of a kind of training, its options.
+KINDS = {
+    "mlgpf": ["--recipe", "s-SMALL", "--epochs", "3", "--batch-size", "30", "--validation", "0.1"]
+    + ["--regression-points", "1000", "--label-weights"],
+    **{
+        inference: ["--model", "bmlpl", "--inference", inference, "--iterations", "8", "--batch-size", "50"]
+        for inference in ("em", "em-cg", "online-em", "gibbs")
+    },
+}
+
+
+def train(kind, model, *options):
     # Checkpoints as often as they come: after most steps.
-    words = ["train", "data", str(model), "--recipe", "s-SMALL", "--epochs", "3", "--batch-size", "30", "--quiet"]
-    words += ["--validation", "0.1", "--regression-points", "1000", "--label-weights", "--checkpoint-every", "1e-9"]
+    words = ["train", "data", str(model), *KINDS[kind], "--quiet", "--checkpoint-every", "1e-9"]
     return main([*words, *options], standalone_mode=False)
 
 
@@ -79,7 +89,7 @@ def stage(model):
         return "preprocessing"
     if not unfinished.steps:
         return "preprocessed"
-    return "trained on all" if unfinished.checkpoint.facts["plan"] else "trained"
+    return "trained on all" if unfinished.checkpoint.facts.get("plan") else "trained"
 
 
 def differences(model, expected):
@@ -94,8 +104,8 @@ def differences(model, expected):
     found += sorted(files - {"arrays", "model.json", ".lock"})
     for history in ("history", "validation"):
         ours, theirs = (
-            [{key: value for key, value in epoch.items() if key != "seconds"} for epoch in one.description[history]]
-            for one in (folder, other)
+            [{key: value for key, value in epoch.items() if key != "seconds"} for epoch in epochs or []]
+            for epochs in (one.description[history] for one in (folder, other))
         )
         found += [history] * (ours != theirs)
     return found
@@ -106,44 +116,44 @@ def content(folder, name):
     return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
-def finish(model):
-    assert ended(forked(lambda: train(model, "--resume"))) == 0
+def finish(kind, model):
+    assert ended(forked(lambda: train(kind, model, "--resume"))) == 0
 
 
-def run(expected, moments):
+def run(kind, expected, moments):
     # The end of no epoch is left out.
     checkpoints.PATIENCE = 0
     # Compiles, and warms the caches of files.
-    train("warm")
+    train(kind, "warm")
     began = time.monotonic()
-    assert ended(forked(lambda: train(expected))) == 0
+    assert ended(forked(lambda: train(kind, expected))) == 0
     usual = time.monotonic() - began
     model, dice = Path("killed"), random.Random(0)
     for moment in range(moments):
         shutil.rmtree(model, ignore_errors=True)
         # One in each of as many equal parts of the time.
         wait = usual * (moment + dice.random()) / moments
-        child = forked(lambda: train(model))
+        child = forked(lambda: train(kind, model))
         time.sleep(wait)
         os.kill(child, signal.SIGKILL)
         status, where = ended(child), stage(model)
         # And once more, on the way.
-        child = forked(lambda: train(model, "--resume"))
+        child = forked(lambda: train(kind, model, "--resume"))
         time.sleep(dice.random() * (usual - wait))
         os.kill(child, signal.SIGKILL)
         ended(child)
-        finish(model)
+        finish(kind, model)
         yield {"seconds": wait, "status": status, "stage": where, "differs": differences(model, expected)}
     number, status = 0, None
     while status != 0:
         shutil.rmtree(model, ignore_errors=True)
-        status = ended(forked(partial(killed_at_call, number, partial(train, model))))
+        status = ended(forked(partial(killed_at_call, number, partial(train, kind, model))))
         where = stage(model)
-        finish(model)
+        finish(kind, model)
         yield {"call": number, "status": status, "stage": where, "differs": differences(model, expected)}
         number += dice.randint(1, 4)
 
 
 if __name__ == "__main__":
-    for outcome in run(sys.argv[1], int(sys.argv[2])):
+    for outcome in run(sys.argv[1], sys.argv[2], int(sys.argv[3])):
         print(json.dumps(outcome), flush=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import run, said
+from tests.cli.killing import KINDS
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.models.folder import ModelFolder
@@ -25,9 +26,10 @@ MOMENTS = 20
 SMALL = ["--recipe", "s-SMALL", "--batch-size", "8", "--epochs", "3"]
 
 
-def test_killed_at_any_moment(place):
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_any_moment(place, kind):
     write_dataset("data/train.txt", paired_dataset(N=120))
-    command = [sys.executable, "-m", "tests.cli.killing", "expected", str(MOMENTS)]
+    command = [sys.executable, "-m", "tests.cli.killing", kind, "expected", str(MOMENTS)]
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root)}
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -39,7 +41,8 @@ def test_killed_at_any_moment(place):
     assert sum(outcome["status"] == -9 for outcome in moments) >= MOMENTS / 2
     # Whatever the machine's speed, those that count calls come by everything.
     stages = Counter(outcome["stage"] for outcome in calls if outcome["status"] == -9)
-    assert {"not begun", "preprocessing", "preprocessed", "trained", "trained on all", "saved"} <= stages.keys()
+    assert {"not begun", "preprocessing", "preprocessed", "trained", "saved"} <= stages.keys()
+    assert ("trained on all" in stages) == (kind == "mlgpf")
     assert calls[-1]["status"] == 0
 
 
@@ -81,6 +84,37 @@ def test_resuming_takes_the_settings_of_what_was_interrupted(interrupt):
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+TOPICS = ["--model", "bmlpl", "--iterations", "5", "--batch-size", "16"]
+
+
+@pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
+def test_topics_that_were_interrupted_are_gone_on_with(interrupt, inference):
+    options = [*TOPICS, "--inference", inference]
+    run("train", "data", "whole", *options)
+    told = interrupt("model", 4, *options)
+    where = f"after 4 of {15 if inference == 'online-em' else 5} steps"
+    assert told.splitlines()[-1] == f"interrupted; `xmlgp train data model --resume` goes on {where}"
+    assert run("show", "model").stdout.startswith(f"model: no model yet, but a training that was interrupted {where}; ")
+    result = run("train", "data", "model", "--resume")
+    assert result.stderr.startswith(f"model: goes on {where}\nmodel: trained, 5 epochs in ")
+    assert ", log posterior -" in result.stderr
+    assert arrays("model") == arrays("whole")
+    assert ModelFolder("model").settings == ModelFolder("whole").settings
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+def test_topics_that_were_interrupted_have_no_learning_rate(interrupt):
+    interrupt("model", 3, *TOPICS)
+    told = said(run("train", "data", "model", "--resume", "--learning-rate", "0.1"), status=2)
+    assert told == "--learning-rate is a setting of mlgpf, not of bmlpl; --model mlgpf chooses it"
+    told = said(run("train", "data", "model", "--resume", "--topics", "3"))
+    assert told == (
+        "model: the training that was interrupted has topics left open, not 3; leave it out, or begin anew with "
+        "--no-resume"
+    )
+    assert run("train", "data", "model", "--resume").exit_code == 0
 
 
 def test_the_same_command_again_goes_on_too(interrupt):
