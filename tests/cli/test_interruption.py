@@ -142,6 +142,49 @@ def test_a_signal_in_any_phase_is_told_in_one_line_and_training_goes_on(data, ph
         assert tidy(data / "model")
 
 
+TOPICS = ["train", "data", "model", "--model", "bmlpl", "--iterations", "4", "--batch-size", "60", "--inference"]
+
+#: The same of bmlpl, by inference where steps are its own.
+TOPICS_PHASES = {
+    "reading": ("xmlgp.cli.train.read_dataset", 1, None),
+    "preprocessing": ("xmlgp.models.build.preprocess", 1, "in preprocessing"),
+    "saving what was preprocessed": ("xmlgp.models.arrays._write", 1, "in preprocessing"),
+    "the start": ("xmlgp.training.bmlpl.start.initial_topics", 1, "after preprocessing"),
+    "a step of em": ("xmlgp.training.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),
+    "a step of em-cg": ("xmlgp.training.bmlpl.em.EM.step", 1, "after 1 of 4 steps"),
+    "a step of online-em": ("xmlgp.training.bmlpl.online.OnlineEM.step", 3, "after 3 of 8 steps"),
+    "the end of a pass of online-em": ("xmlgp.training.bmlpl.online.OnlineEM.step", 4, "after 4 of 8 steps"),
+    "a step of gibbs": ("xmlgp.training.bmlpl.sampling.Gibbs.step", 2, "after 2 of 4 steps"),
+    "the last step of gibbs": ("xmlgp.training.bmlpl.sampling.Gibbs.step", 4, "after 4 of 4 steps"),
+    "saving arrays of the model": ("xmlgp.models.arrays._write", 4, "after 4 of 4 steps"),
+}
+
+
+@pytest.mark.parametrize("within", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("phase", TOPICS_PHASES)
+def test_a_signal_while_topics_are_found_is_told_in_one_line(data, phase, within):
+    name, call, where = TOPICS_PHASES[phase]
+    inference = phase.rpartition(" of ")[2]
+    words = [*TOPICS, inference if inference in ("em", "online-em", "gibbs") else "em-cg"]
+    number = SIGNALS[(len(phase) + within) % 3]
+    with at(name, call, number, within=within):
+        advice = told(run(*words), number)
+    if where is None:
+        assert advice == ""
+        assert not (data / "model").exists()
+        return
+    assert advice == f"`xmlgp train data model --resume` goes on {where}"
+    assert not (data / "model" / "model.json").exists()
+    result = run("train", "data", "model", "--resume", "-q")
+    assert (result.exit_code, result.output) == (0, "")
+    assert ModelFolder("model").stage == "trained"
+    assert Unfinished.read("model") is None
+    assert tidy(data / "model")
+    run(*words[:2], "whole", *words[3:], "-q")
+    for array, value in ModelFolder("whole").arrays("").items():
+        assert ModelFolder("model").array(array).tobytes() == value.tobytes(), array
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("call", [1, 2, 7])
 def test_every_signal_has_its_status(data, number, call):
