@@ -83,4 +83,5 @@ def fits(folder, parameters):
     """
     D, K = (folder.description["data"][name] for name in "DK")
     T = len(parameters["shapes"])
-    return T > 0 and folder.settings.topics in (None, T) and are_parameters(parameters, (D, K, T))
+    asked = folder.settings.topics
+    return T > 0 and (asked is None or T == min(asked, K)) and are_parameters(parameters, (D, K, T))

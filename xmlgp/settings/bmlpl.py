@@ -37,7 +37,7 @@ class BMLPLSettings(Settings):
     )
     topics: int | None = setting(
         None,
-        "Topics: distributions over labels; when not given 200, or as many as there are labels, if those are fewer.",
+        "Topics: distributions over labels, at most one a label; when not given 200.",
         symbol="T",
         minimum=1,
         optional=True,

@@ -20,9 +20,9 @@ BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 @pytest.mark.parametrize(
-    ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, USUAL_TOPICS), (3, 7, 3), (30, 7, 30), (None, 0, 1)]
+    ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, USUAL_TOPICS), (3, 7, 3), (30, 7, 7), (None, 0, 1)]
 )
-def test_topics_where_none_are_asked_for(asked, K, T):
+def test_there_are_as_many_topics_as_are_asked_for_but_at_most_one_a_label(asked, K, T):
     assert topic_count(BMLPLSettings(topics=asked), K) == T
 
 
@@ -43,7 +43,7 @@ def test_all_labels_are_revealed_or_a_random_share():
 
 
 @BOTH
-@pytest.mark.parametrize(("K", "T"), [(8, 3), (3, 8), (5, 5), (1, 1), (1, 4)])
+@pytest.mark.parametrize(("K", "T"), [(8, 3), (5, 5), (2, 1), (1, 1)])
 def test_topics_start_from_the_most_frequent_labels(K, T, dtype):
     random = np.random.default_rng(K)
     frequencies = random.permutation(K) / (2 * K)
@@ -51,15 +51,13 @@ def test_topics_start_from_the_most_frequent_labels(K, T, dtype):
     assert topics.dtype == dtype
     assert (topics > 0).all()
     np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=1e-5)
-    own = min(K, T)
-    np.testing.assert_array_equal(topics[:, :own].argmax(axis=0), np.argsort(-frequencies)[:own])
+    np.testing.assert_array_equal(topics.argmax(axis=0), np.argsort(-frequencies)[:T])
     # Topics that start alike would stay alike.
-    if K > 1:
-        assert len(np.unique(topics, axis=1).T) == T
+    assert len(np.unique(topics, axis=1).T) == T
 
 
 @BOTH
-@pytest.mark.parametrize("T", [1, 6])
+@pytest.mark.parametrize("T", [1, 4])
 def test_topics_without_positives_are_distributions(T, dtype):
     topics = initial_topics(np.zeros(4), T, np.random.default_rng(0), dtype)
     np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=1e-5)

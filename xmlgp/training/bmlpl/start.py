@@ -6,7 +6,7 @@ from xmlgp.bmlpl.regression import INTERCEPT_PRECISION
 
 __all__ = ["USUAL_TOPICS", "initial_precisions", "initial_topics", "initial_weights", "revealed", "topic_count"]
 
-#: Topics where none are asked for, or as many as there are labels, if those are fewer.
+#: Topics where none are asked for.
 USUAL_TOPICS = 200
 
 #: Shape r of the prior of activations to start from.
@@ -17,7 +17,7 @@ BACKGROUND, SHARE = 1e-3, 0.1
 
 
 def topic_count(settings, label_count):
-    """Return T.
+    """Return T, at most K: topics start from a label each.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def topic_count(settings, label_count):
     label_count : int
         K.
     """
-    return settings.topics or max(1, min(USUAL_TOPICS, label_count))
+    return max(1, min(settings.topics or USUAL_TOPICS, label_count))
 
 
 def revealed(labels, share, random):
@@ -51,27 +51,23 @@ def revealed(labels, share, random):
 def initial_topics(frequencies, count, random, dtype):
     """Return V, K×T: each topic starts from a label, the most frequent ones.
 
-    Labels that no topic starts from have a little of each at random, and topics beyond the number of labels are random:
-    what starts alike would stay so.
+    Labels that no topic starts from have a little of each at random: what starts alike would stay so.
 
     Parameters
     ----------
     frequencies : ndarray, K
         Share of the points that have each label.
     count : int
-        T.
+        T, at most K.
     random : numpy.random.Generator
     dtype : dtype
     """
     K = len(frequencies)
     order = np.argsort(-frequencies, kind="stable")
-    own = min(count, K)
-    topics = np.full((K, count), BACKGROUND / max(1, K), dtype)
-    topics[order[:own], np.arange(own)] = 1
-    others = order[own:]
+    topics = np.full((K, count), BACKGROUND / K, dtype)
+    topics[order[:count], np.arange(count)] = 1
+    others = order[count:]
     topics[others] += SHARE * frequencies[others, None] * random.standard_gamma(1, (len(others), count))
-    if count > own:
-        topics[:, own:] += frequencies[:, None] * random.standard_gamma(1, (K, count - own))
     topics /= topics.sum(axis=0)
     return topics
 

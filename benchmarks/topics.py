@@ -1,0 +1,110 @@
+"""What each choice of BMLPL's defaults is worth, on points held out of training, beside MLGPF's default recipe.
+
+    python benchmarks/topics.py DATA ... [--seeds 2] [--only NAME ...] [--json FILE]
+
+For each DATA, a folder with train.txt, a fifth of whose points is held out; test points are never looked at. A Markdown
+table has precision, propensity-scored precision and the three averages of AUC on the points held out, in percent, means
+over the seeds, each of which holds out other points; and the seconds of training.
+"""
+
+import dataclasses
+import time
+from fnmatch import fnmatchcase
+
+import click
+import harness
+import numpy as np
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.experiments.scored import stacked
+from xmlgp.metrics.auc import areas_under_roc
+from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.bmlpl import BMLPLPredictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.training.bmlpl import train_topics
+from xmlgp.training.fit import fit
+from xmlgp.training.stopping import hold_out
+
+#: Settings that differ from the default's. To measure another choice, add a line.
+VARIANTS = {
+    "default": {},
+    "precision=0.03": {"precision": 0.03},
+    "precision=0.1": {"precision": 0.1},
+    "precision=1": {"precision": 1.0},
+    "precision=3": {"precision": 3.0},
+    "learn-precision": {"learn_precision": True},
+    "concentration=0.001": {"concentration": 0.001},
+    "concentration=0.1": {"concentration": 0.1},
+    "concentration=1": {"concentration": 1.0},
+    "topics=25": {"topics": 25},
+    "topics=50": {"topics": 50},
+    "topics=100": {"topics": 100},
+    "topics=400": {"topics": 400},
+    "weighting=idf": {"weighting": "idf"},
+    "weighting=unit": {"weighting": "unit"},
+    "weighting=none, precision=10": {"weighting": "none", "precision": 10.0},
+    "iterations=20": {"iterations": 20},
+    "iterations=50": {"iterations": 50},
+    "iterations=300": {"iterations": 300},
+    "cg-steps=1": {"cg_steps": 1},
+    "cg-steps=5": {"cg_steps": 5},
+    "online-em": {"inference": "online-em"},
+}
+
+MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "AUC_instance", "AUC_micro", "AUC_macro")
+
+
+def measure(settings, train, held, propensity):
+    """Return the measures on held-out points after training, and the seconds of that."""
+    begun = time.perf_counter()
+    preprocessed = preprocess(train.features, settings)
+    coordinates = preprocessed.coordinates(train.features, settings.dtype)
+    if settings.model == "bmlpl":
+        parameters, _ = train_topics(coordinates, train.labels, settings)
+        predictor = BMLPLPredictor(settings, preprocessed, parameters)
+    else:
+        parameters = fit(coordinates, train.labels, preprocessed.inducing, settings).parameters
+        predictor = MLGPFPredictor(settings, preprocessed, parameters, train.D)
+    seconds = time.perf_counter() - begun
+    scores = stacked(predictor.top(held.features, None))
+    found = evaluate_ranking(scores, held.labels, (1, 3, 5), propensity)
+    found |= {name: 100 * area for name, area in areas_under_roc(scores, held.labels).items()}
+    return [found[name] for name in MEASURES] + [seconds]
+
+
+def compare(data, seeds, patterns):
+    """Print and return the measures of each variant."""
+    whole, _ = harness.read_folder(data)
+    print(f"\n| {data.name} | {' | '.join(MEASURES)} | seconds |")
+    print("|---" * (len(MEASURES) + 2) + "|")
+    results = {}
+    variants = {name: BMLPLSettings(**chosen) for name, chosen in VARIANTS.items()} | {"mlgpf": MLGPFSettings()}
+    for name, settings in variants.items():
+        if patterns and not any(fnmatchcase(name, pattern) for pattern in patterns):
+            continue
+        runs = []
+        for seed in range(seeds):
+            rows, held = hold_out(whole.N, 0.2, np.random.default_rng([seed, 7]))
+            train, others = (Dataset(whole.features[part], whole.labels[part]) for part in (rows, held))
+            propensity = propensities(train.labels)
+            runs.append(measure(dataclasses.replace(settings, seed=seed), train, others, propensity))
+        means = np.mean(runs, axis=0)
+        print(f"| {name} | {' | '.join(f'{value:.2f}' for value in means[:-1])} | {means[-1]:.1f} |", flush=True)
+        results[name] = dict(zip((*MEASURES, "seconds"), np.transpose(runs).tolist(), strict=True))
+    return results
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@harness.folders_argument()
+@click.option("--seeds", default=2, show_default=True)
+@click.option("--only", "patterns", multiple=True, metavar="NAME", help="Only these, patterns such as topics=*.")
+@harness.json_option
+def main(folders, seeds, patterns, as_json):
+    harness.write_json(as_json, {data.name: compare(data, seeds, patterns) for data in folders})
+
+
+if __name__ == "__main__":
+    main()
