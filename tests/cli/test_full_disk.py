@@ -216,6 +216,50 @@ def test_training_at_every_moment(disk, monkeypatch, start, which, lasting):
     assert kept
 
 
+TOPICS = [
+    "train",
+    "data",
+    "disk/model",
+    "--model",
+    "bmlpl",
+    "--topics",
+    "2",
+    "--no-cache",
+    "--checkpoint-every",
+    "1e-9",
+]
+
+
+@pytest.mark.parametrize(
+    ("inference", "lasting"), [("em-cg", False), ("em", True), ("online-em", False), ("gibbs", False), ("gibbs", True)]
+)
+def test_finding_topics_at_every_moment(disk, monkeypatch, inference, lasting):
+    command = [*TOPICS, "--inference", inference, "--iterations", "2", "--batch-size", "40"]
+    done(command)
+    expected, _ = model_in("disk/model")
+    shutil.rmtree("disk/model")
+    # A model of the other kind, which stays.
+    prepare("trained", monkeypatch)
+    kept = 0
+    for earlier, result, trial, code in disturbed(disk, monkeypatch, command, lasting, "first" if lasting else "ends"):
+        if result.exit_code == 0:
+            found, others = model_in("disk/model")
+            assert found == expected, trial.done
+            assert not others or "os.remove" in trial.failed, trial.done
+            done([*command, "--no-resume"])
+        else:
+            notes = told(result, code, MODEL)
+            left = Unfinished.read("disk/model")
+            assert all(map(NOTES.fullmatch, notes))
+            after = everything(disk)
+            mine = {f"model/{entry['file']}" for entry in entries(ModelFolder("disk/model"))} | {"model/model.json"}
+            assert all(after[name] == earlier[name] for name in mine), trial.done
+            kept += bool(left and left.steps)
+            done([*command, "--resume"] if left else command)
+        assert model_in("disk/model") == (expected, set()), trial.done
+    assert kept
+
+
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("start", ["nothing", "trained"])
 def test_preprocessing_at_every_moment(disk, monkeypatch, start, lasting):

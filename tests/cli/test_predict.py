@@ -132,6 +132,57 @@ def test_kinds_of_input_and_output_agree(tmp_path):
     assert gzip.decompress((tmp_path / "packed.scores.gz").read_bytes()).decode() == expected
 
 
+@pytest.fixture(params=["em", "em-cg", "online-em", "gibbs"])
+def topics(request):
+    """A trained model of topics, in the folder of this name."""
+    options = ["--model", "bmlpl", "--inference", request.param, "--iterations", "40", "-q"]
+    assert run("train", "data", "topics", *options).output == ""
+    return Predictor.open(ModelFolder("topics"))
+
+
+@pytest.mark.parametrize(("k", "count"), [("2", 2), ("all", 7)])
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_scores_of_topics_are_those_of_the_library(topics, tmp_path, k, count, output):
+    options = ["-k", k, "--output", output, "--with-std"]
+    result = run("predict", "topics", "data", *options, "-o", "scores")
+    assert (result.exit_code, result.output) == (0, "")
+    scores = read_scores("scores")
+    values, std = topics.score(read_dataset("data/test.txt").features, output, with_std=True)
+    assert (np.diff(scores.indptr) == count).all()
+    rows = np.repeat(np.arange(9), count)
+    order = np.argsort(-values, axis=1, kind="stable")[:, :count]
+    np.testing.assert_array_equal(scores.labels, order.ravel())
+    np.testing.assert_allclose(scores.scores, values[rows, scores.labels], rtol=1e-6)
+    np.testing.assert_allclose(scores.std, std[rows, scores.labels], rtol=1e-6)
+    assert (scores.scores >= 0).all()
+    expected = (tmp_path / "scores").read_text()
+    text = (tmp_path / "data" / "test.txt").read_bytes()
+    assert run("predict", "topics", "data", *options, "--memory", "1").stdout == expected
+    assert run("predict", "topics", "-", *options, stdin=gzip.compress(text)).stdout == expected
+    assert run("predict", "topics", "data", *options, "-o", "scores.gz").stdout == ""
+    assert gzip.decompress((tmp_path / "scores.gz").read_bytes()).decode() == expected
+
+
+def test_topics_rank_their_own_points_better_than_frequencies(topics):
+    options = ["-k", "all", "--output", "probability"]
+    assert run("predict", "topics", "data/train.txt", *options, "-o", "scores").exit_code == 0
+    result = run("evaluate", "scores", "data/train.txt", "--train", "data/train.txt", "--json")
+    labels = small_dataset().labels.toarray()
+    labelled = labels[labels.any(axis=1)]
+    assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
+
+
+def test_topics_and_other_features(topics, tmp_path):
+    (tmp_path / "new.txt").write_text("1 24 7\n 0:1\n")
+    told = said(run("predict", "topics", "new.txt"))
+    assert told == "the points have 24 features, but the model was trained on 25"
+    file = next((tmp_path / "topics" / "arrays").glob("parameters.topics.*"))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert (
+        said(run("predict", "topics", "data")) == f"topics/arrays/{file.name}: the array parameters.topics is damaged"
+    )
+
+
 def test_labels_are_not_looked_at_and_need_not_be_known(tmp_path):
     expected = run("predict", "model", "data").stdout
     features = read_dataset("data/test.txt").features

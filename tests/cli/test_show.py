@@ -11,7 +11,7 @@ from tests.cli.command import SMALL, run, said
 from xmlgp import __version__
 from xmlgp.models.folder import ModelFolder
 from xmlgp.models.lock import alone_in
-from xmlgp.settings import MLGPFSettings
+from xmlgp.settings import BMLPLSettings, MLGPFSettings
 from xmlgp.signals import Interrupted
 from xmlgp.threads import core_count
 from xmlgp.training.checkpoints import Checkpoints
@@ -36,6 +36,26 @@ def test_a_trained_model():
         assert name in shown
     assert shown["parameters.loadings"] == ["7×3", "f4"]
     assert shown["parameters.kernel.linear.log_variance"] == ["scalar", "f4"]
+
+
+@pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
+def test_a_model_of_topics(inference):
+    run("train", "data", "model", "--model", "bmlpl", "--inference", inference, "--iterations", "3", "--topics", "4")
+    result = run("show", "model")
+    assert (result.exit_code, result.stderr) == (0, "")
+    description = ModelFolder("model").description
+    first, _, training, *rest = result.stdout.splitlines()
+    assert first == f"model: bmlpl, trained, written by xmlgp {__version__}"
+    last = description["history"][-1]
+    assert training == f"training  3 epochs, {last['seconds']:.1f} s, log posterior {last['log_posterior']:.6g}"
+    shown = {line.split()[0]: line.split()[1:] for line in rest}
+    for spec in fields(BMLPLSettings):
+        value = description["settings"][spec.name]
+        assert shown[spec.name] == ["-" if value is None else str(value)]
+    assert shown["parameters.topics"] == ["7×4", "f4"]
+    assert shown["parameters.weights"] == ["25×4", "f4"]
+    assert json.loads(run("show", "model", "--json").stdout) == description
+    assert description["validation"] is None
 
 
 def test_a_preprocessed_model():
