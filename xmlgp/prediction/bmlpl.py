@@ -84,4 +84,4 @@ def fits(folder, parameters):
     D, K = (folder.description["data"][name] for name in "DK")
     T = len(parameters["shapes"])
     asked = folder.settings.topics
-    return T > 0 and (asked is None or T == min(asked, K)) and are_parameters(parameters, (D, K, T))
+    return T > 0 and (asked is None or min(asked, K) == T) and are_parameters(parameters, (D, K, T))
