@@ -34,7 +34,7 @@ MODELS = {
         4, "train", [*TOPICS, "--inference", "em", "--learn-precision", "--weighting", "none", "--dtype", "float64"],
     ),
     "topics-online": (4, "train", [*TOPICS, "--inference", "online-em", "--weighting", "unit"]),
-    "topics-sampled": (4, "train", [*TOPICS, "--inference", "gibbs", "--weighting", "idf", "--topics", "6"]),
+    "topics-sampled": (4, "train", [*TOPICS, "--inference", "gibbs", "--weighting", "idf", "--topics", "2"]),
     "held-out": (3, "train", ["--label-weights", "--validation", "0.5", *SMALL, "--epochs", "20"]),
 }  # fmt: skip
 
