@@ -9,7 +9,7 @@ EPOCHS_SCALE ?= 1
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
-BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core bmlpl
+BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -66,7 +66,7 @@ table-bmlpl: $(B_EXPERIMENTS) ## tables 2 and 3 and figure 2 of B, the model bml
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -91,6 +91,9 @@ benchmark-negatives: $(VENV)/installed
 
 benchmark-bmlpl: $(VENV)/installed
 	$(BENCHMARK)/bmlpl.py data/delicious
+
+benchmark-topics: $(VENV)/installed
+	$(BENCHMARK)/topics.py $(SETS)
 
 benchmark-out-of-core: $(VENV)/installed
 	$(BENCHMARK)/out_of_core.py --folder data/out-of-core

@@ -20,6 +20,9 @@ TINY = 1e-37
 #: r and τ are held within these, where powers of them are numbers yet.
 LEAST_SHAPE, LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e-6, 1e6
 
+#: Beyond this a gamma distribution hardly varies, so that a greater r says no more.
+LARGEST_SHAPE = 1e4
+
 
 def topics_after(counts, concentration):
     """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt).
@@ -82,7 +85,7 @@ def shapes_after(shapes, activated):
     activated : Activated
     """
     found = shapes * activated.digammas / (SHAPE_RATE + activated.softplus)
-    return np.maximum(found, LEAST_SHAPE).astype(shapes.dtype)
+    return np.clip(found, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
 
 
 def learned_precisions(second_moments, dtype):

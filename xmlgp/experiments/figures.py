@@ -10,7 +10,7 @@ import numpy as np
 from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
 from xmlgp.experiments.cells import read_cell
-from xmlgp.experiments.tables import linear_fit
+from xmlgp.experiments.tables import linear_fit, steady_seconds
 
 __all__ = ["draw_bounds", "draw_experiment", "draw_reliability"]
 
@@ -155,7 +155,7 @@ def _draw_interval(axis, rows, styles):
 
 def _draw_share(axis, rows, styles):
     shares = [done[0]["settings"]["revealed"] for *_, done in rows]
-    seconds = [float(np.median([result["history"][-1]["seconds"] for result in done])) for *_, done in rows]
+    seconds = [steady_seconds(done) for *_, done in rows]
     axis.plot(shares, seconds, "o", color="tab:blue", label="xmlgp")
     if len(shares) > 1:
         fit = linear_fit(shares, seconds)
