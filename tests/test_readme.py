@@ -32,7 +32,7 @@ def test_what_is_promised_is_shown_by_tests_that_are_there():
 def test_its_sessions_run_as_printed(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     sessions = [block for block in blocks if "xmlgp " in block]
-    assert len(sessions) == 2
+    assert len(sessions) == 3
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "XMLGP_CACHE_DIR": str(tmp_path / "cache")}
     run = subprocess.run(

@@ -143,7 +143,7 @@ class _Run:
             {
                 "epoch": len(self.history) + 1,
                 "log_posterior": float(np.mean(self.estimates)),
-                "seconds": round(self.seconds, 3),
+                "seconds": round(self.seconds, 4),
             }
         )
         self.done, self.estimates = 0, []
