@@ -66,7 +66,9 @@ class Design:
 def with_intercept(features):
     """Return features with a last column of ones, N×(D+1)."""
     N, D = features.shape
-    indptr = features.indptr + np.arange(N + 1, dtype=features.indptr.dtype)
+    # With the column of ones there may be more elements than 32 bits can count.
+    wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
+    indptr = features.indptr.astype(wide) + np.arange(N + 1, dtype=wide)
     last = indptr[1:] - 1
     indices, data = (np.empty(features.nnz + N, array.dtype) for array in (features.indices, features.data))
     others = np.ones(len(data), bool)

@@ -24,7 +24,8 @@ recipe_option = click.option(
     "--recipe",
     metavar="NAME",
     help="Named settings of the catalogue: default, s-LINEAR, LINEAR, s-SE, SE, sf-LINEAR, f-LINEAR, sf-SE, f-SE, "
-    "L-LR, L-SE, L-SE+LR, L-SE-F or your own; options given beside it win.  [default: default]",
+    "L-LR, L-SE, L-SE+LR, L-SE-F, B-EM-CG, B-EM, B-Gibbs, B-online-EM "
+    "or your own; options given beside it win.  [default: default]",
 )
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.bmlpl.reference import log_posterior
 from tests.training.bmlpl.problems import begun, problem
 from xmlgp.bmlpl import hyperparameters
+from xmlgp.errors import SettingsError
 from xmlgp.training.bmlpl import em as module
 
 INFERENCES = [
@@ -190,3 +191,12 @@ def test_what_moves_is_all_that_it_goes_on_from():
     assert one.step(4, 0) == other.step(4, 0)
     for name, value in one.parameters(5).items():
         np.testing.assert_array_equal(value, other.parameters(5)[name])
+
+
+def test_exact_steps_with_more_features_than_there_is_room_for_are_refused(monkeypatch):
+    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    features, labels = np.eye(4, 3), np.ones((4, 2), bool)
+    sentence = r"^inference em solves with 4 rows and columns [^\n]* at most 2 features; [^\n]*$"
+    with pytest.raises(SettingsError, match=sentence):
+        begun(features, labels, inference="em")
+    begun(features, labels, inference="em-cg")

@@ -6,12 +6,16 @@ from xmlgp.bmlpl import activations, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import label_shares
+from xmlgp.errors import SettingsError
 from xmlgp.training.bmlpl import start
 
 __all__ = ["EM"]
 
 #: Iterations before shapes and precisions are learned: the first ones only find out what each topic is about.
 WARM_UP = 2
+
+#: Features up to which M-steps may be exact: a matrix of 2 GB for each core, and half a minute for each topic.
+MOST_FEATURES = 16_000
 
 #: Iterations from one update of precisions to the next, and conjugate gradient steps of each: they cost a few M-steps.
 PRECISIONS_EVERY, SPREAD_STEPS = 10, 20
@@ -31,6 +35,11 @@ class EM:
         Y.
     settings : BMLPLSettings
     random : numpy.random.Generator
+
+    Raises
+    ------
+    SettingsError
+        For exact M-steps with more features than `MOST_FEATURES`.
     """
 
     steps_a_pass = 1
@@ -38,6 +47,11 @@ class EM:
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self._random = settings, random
         self._positives = Positives(labels)
+        if settings.inference == "em" and coordinates.feature_count > MOST_FEATURES:
+            raise SettingsError(
+                f"inference em solves with {coordinates.feature_count + 1} rows and columns for each topic, and is for "
+                f"at most {MOST_FEATURES} features; em-cg has no such limit"
+            )
         dtype, (N, K) = np.dtype(settings.dtype), labels.shape
         D, T = coordinates.feature_count, start.topic_count(settings, K)
         self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)

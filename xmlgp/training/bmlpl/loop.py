@@ -54,12 +54,15 @@ def train_topics(coordinates, labels, settings, progress=silent, after_pass=None
     Returns
     -------
     parameters : dict of str to ndarray
-        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D.
+        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
+        (`bmlpl.topics.label_shares`).
     history : list of dict
         For each pass `epoch`, `log_posterior` (of online-em the mean of its estimates) and `seconds` since the start.
 
     Raises
     ------
+    SettingsError
+        For exact M-steps with so many features that no machine has room for them.
     NumericalError
         Where the log posterior stops being a finite number.
     ModelFolderError
