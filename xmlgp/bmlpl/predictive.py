@@ -1,18 +1,22 @@
 """Closed-form predictions: activations are integrated out over their prior given a point's features."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import logarithm
 
 __all__ = ["Predictive"]
 
 #: ψ is held within this, so that e^ψ and its square are numbers in single precision.
 LARGEST_LOG_ODDS = 40
 
-#: Where v e^ψ is at most this, log(1 + v e^ψ) is computed as the first three terms of its series, to seven millionths
-#: of it.
-SERIES = 0.03
+#: Up to these values of z = v e^ψ, one, two or three terms of its series are log(1 + z) to seven millionths of it.
+SERIES = (1.35e-5, 4.5e-3, 0.03)
+
+#: Weights of labels in topics above this are few, for those of a topic sum up to one: they are taken one by one.
+HEAVY = 1e-3
 
 
 class Predictive:
@@ -35,6 +39,10 @@ class Predictive:
             np.ascontiguousarray(parameters[name], dtype) for name in names
         )
         self._topics = np.ascontiguousarray(parameters["topics"].T, dtype)
+        light = self._topics <= HEAVY
+        heavy = csr_array(np.where(light, 0, self._topics).T)
+        self._heavy = heavy.indptr, heavy.indices, heavy.data
+        self._light = np.where(light, self._topics, 0)
 
     @property
     def topic_count(self):
@@ -63,23 +71,25 @@ class Predictive:
             e^ψ.
         labels : slice
         """
-        topics = np.ascontiguousarray(self._topics[:, labels])
-        # Topics that are active at a point and in these labels are few; all others are three terms of a series, so a
-        # product of matrices.
+        topics = np.ascontiguousarray(self._light[:, labels])
+        # Of labels of low weight some terms of a series suffice, so products of matrices, unless a topic is too active.
         largest = topics.max(axis=1, initial=0)
         passive = scales * largest
-        active = passive > SERIES
+        active = passive > SERIES[-1]
         passive[active] = 0
+        terms = np.searchsorted(SERIES, passive.max(initial=0))
         # Relative to their largest, for powers of scales alone could overflow.
         relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
         series = self._shapes * passive
         rates = series @ relative
         power = relative
-        for divisor in (-2, 3):
+        for divisor in (-2, 3)[:terms]:
             series *= passive
             power = power * relative
             rates += (series / divisor) @ power
-        _add_active(scales, active, self._shapes, topics, rates)
+        if active.any():
+            _add_active(scales, active, self._shapes, topics, rates)
+        _add_heavy(scales, self._shapes, *self._heavy, labels.start, rates)
         return rates
 
     def deviations(self, scales, labels, probability):
@@ -110,11 +120,32 @@ def _add_active(scales, active, shapes, topics, rates):
                 continue
             scale, shape, topic = scales[i, t], shapes[t], topics[t]
             for k in range(len(own)):
-                z = scale * topic[k]
-                if z > SERIES:
-                    own[k] += shape * np.log1p(z)
-                else:
-                    own[k] += shape * z * (1 - z * (np.float32(0.5) - z / 3))
+                own[k] += shape * np.log1p(scale * topic[k])
+
+
+@compiled
+def _add_heavy(scales, shapes, indptr, topics, weights, first, rates):
+    """Add r log(1 + v e^ψ) of the heavy weights of some labels, from `first` on."""
+    real = scales.dtype.type
+    start, stop = indptr[first], indptr[first + rates.shape[1]]
+    found = np.empty(stop - start, scales.dtype)
+    for i in range(len(scales)):
+        own, scale = rates[i], scales[i]
+        for e in range(start, stop):
+            z = scale[topics[e]] * weights[e]
+            # log(1 + z) = 2 artanh(z/(2 + z)), where that is small.
+            q = z / (real(2) + z)
+            s = q * q
+            series = s * real(1 / 11) + real(1 / 9)
+            series = series * s + real(1 / 7)
+            series = series * s + real(1 / 5)
+            series = series * s + real(1 / 3)
+            series = series * s + real(1)
+            logarithms = real(2) * q * series if q < real(0.2) else logarithm(real(1) + z)
+            found[e - start] = shapes[topics[e]] * logarithms
+        for k in range(len(own)):
+            for e in range(indptr[first + k], indptr[first + k + 1]):
+                own[k] += found[e - start]
 
 
 @compiled
