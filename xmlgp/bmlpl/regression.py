@@ -26,7 +26,6 @@ __all__ = [
 #: τ of the intercepts: their prior has a standard deviation of 30, so that it hardly says anything.
 INTERCEPT_PRECISION = 1e-3
 
-
 #: Elements that are worth a thread.
 GRAIN = 1 << 16
 

@@ -57,6 +57,8 @@ class OnlineEM:
         self._sums = np.zeros((2, T))
         self._adam = Adam({"weights": self.weights})
         self._schedule = SCHEDULES["linear"]
+        #: The pass whose minibatches are known, and these.
+        self._dealt = None
 
     def moving(self):
         """Return the arrays that training goes on from, by their names."""
@@ -71,8 +73,7 @@ class OnlineEM:
     def step(self, iteration, done):
         """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the log posterior before."""
         settings, N = self._settings, self._labels.shape[0]
-        order = np.random.default_rng([settings.seed, 2, iteration])
-        rows = epoch_rows(N, settings.batch_size, order)[done]
+        rows = self._minibatches(iteration)[done]
         design = regression.with_intercept(self._coordinates.weighted(rows))
         positives, scale = Positives(self._labels[rows]), N / len(rows)
         topics = hyperparameters.topics_after(self._label_counts.copy(), settings.concentration)
@@ -101,6 +102,13 @@ class OnlineEM:
         )
         self._remember(counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
+
+    def _minibatches(self, iteration):
+        """Return the points of each minibatch of a pass, which the seed and its number alone decide."""
+        if self._dealt is None or self._dealt[0] != iteration:
+            order = np.random.default_rng([self._settings.seed, 2, iteration])
+            self._dealt = iteration, epoch_rows(self._labels.shape[0], self._settings.batch_size, order)
+        return self._dealt[1]
 
     def _remember(self, counts, activated, scale, share):
         """Let the statistics of a minibatch take their share of those so far."""
