@@ -1,6 +1,7 @@
 """Preprocessing as a whole: which parts a setting asks for."""
 
 import contextlib
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -69,6 +70,18 @@ def test_without_inducing_inputs_there_are_the_weights_alone(weighting):
     np.testing.assert_array_equal(result.weigh(features).toarray(), expected.weigh(features).toarray())
 
 
+@pytest.mark.parametrize("weighting", ["root-idf", "none"])
+def test_without_inducing_inputs_features_are_not_copied(monkeypatch, weighting):
+    monkeypatch.setattr(module, "CHUNK", 1 << 14)
+    features = sp.random_array((20_000, 300), density=0.2, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
+    tracemalloc.start()
+    try:
+        preprocess(features, BMLPLSettings(weighting=weighting))
+        assert tracemalloc.get_traced_memory()[1] < features.data.nbytes / 2
+    finally:
+        tracemalloc.stop()
+
+
 def test_sizes_are_cut_to_the_data():
     result = preprocess(small_features(N=6, D=9), MLGPFSettings(inducing="subspace"))
     assert result.basis.shape == (6, 9)
@@ -114,7 +127,8 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("inducing", ["free", "subspace"])
 @pytest.mark.parametrize("value", [1e16, -3e38])
-def test_features_whose_squares_do_not_fit_are_refused(inducing, value):
+def test_features_whose_squares_do_not_fit_are_refused(monkeypatch, inducing, value):
+    monkeypatch.setattr(module, "CHUNK", 4)
     features = small_features()
     features.data[3] = value
     settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}

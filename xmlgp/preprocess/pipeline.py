@@ -8,7 +8,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import LEADING, candidates, start_inducing
-from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, weigh
+from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
 from xmlgp.progress import silent
 
 __all__ = ["Preprocessed", "preprocess"]
@@ -16,6 +16,9 @@ __all__ = ["Preprocessed", "preprocess"]
 
 #: Length of a point, as weighted, whose square can be added up over a hundred million points in single precision.
 FARTHEST = 1e15
+
+#: Stored elements that are weighted at a time where they are only looked at.
+CHUNK = 1 << 20
 
 
 class Preprocessed(NamedTuple):
@@ -66,10 +69,12 @@ def preprocess(features, settings, progress=silent):
         # Inner products then weight each feature by its inverse document frequency once, not twice.
         idf = np.sqrt(idf)
     weighting = Weighting.named(settings.weighting, idf)
-    weighted = weigh(features, *weighting)
-    _check_size(weighted)
     if "inducing" not in settings.preprocess_part():
+        # A part at a time: features may be in a file that is larger than memory.
+        _check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
         return Preprocessed(weighting, None, None)
+    weighted = weigh(features, *weighting)
+    _check_size([weighted])
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
@@ -82,9 +87,11 @@ def preprocess(features, settings, progress=silent):
     return Preprocessed(weighting, basis, inducing)
 
 
-def _check_size(weighted):
-    peak = np.abs(weighted.data).max(initial=0)
-    farthest = float(peak) * np.sqrt(np.diff(weighted.indptr).max(initial=0))
+def _check_size(parts):
+    """Raise SettingsError where points, as weighted and given in parts, are too far from the origin."""
+    sizes = [(np.abs(part.data).max(initial=0), np.diff(part.indptr).max(initial=0)) for part in parts]
+    peak, length = np.max(sizes, axis=0)
+    farthest = peak * np.sqrt(length)
     if farthest > FARTHEST:
         raise SettingsError(
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "
