@@ -1,5 +1,8 @@
 """Weighted least squares for all topics at once against dense NumPy, one topic at a time, and against moments."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -21,6 +24,8 @@ from xmlgp.bmlpl.regression import (
     with_intercept,
 )
 from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra.native import factorise_lower
+from xmlgp.signals import Interrupted, answered, held
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 SIZES = pytest.mark.parametrize("size", [(12, 5, 3), (1, 1, 1), (4, 9, 2), (30, 1, 4)])
@@ -206,6 +211,28 @@ def test_draws_of_single_precision_are_of_the_same_spread():
     random = np.random.default_rng(2)
     draws = np.array([spread(problem.system, random, 5) for _ in range(2000)])
     assert (z_score(draws**2, 1 / problem.precisions[:, None]) < 4.5).all()
+
+
+def test_a_second_signal_does_not_wait_for_all_topics(monkeypatch):
+    problem, factorised = random_quadratic(12, 5, 40), []
+
+    def factorise(matrix):
+        factorised.append(len(matrix))
+        if len(factorised) == 1:
+            # Two alike would count as one where the main thread is busy.
+            for number in (signal.SIGTERM, signal.SIGINT):
+                os.kill(os.getpid(), number)
+        return factorise_lower(matrix)
+
+    def work():
+        with answered(), held():
+            solve(problem.system, twice_kappa(problem), problem.weights)
+
+    monkeypatch.setattr(module, "factorise_lower", factorise)
+    monkeypatch.setattr(module, "TOGETHER", 1)
+    with pytest.raises(Interrupted):
+        work()
+    assert len(factorised) <= 2 * threads.core_count()
 
 
 def test_a_matrix_without_factor_is_told():

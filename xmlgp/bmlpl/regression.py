@@ -8,7 +8,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.native import factorise_lower, solve_factorised
-from xmlgp.threads import in_parts, run
+from xmlgp.threads import core_count, in_parts, run
 
 __all__ = [
     "INTERCEPT_PRECISION",
@@ -31,6 +31,10 @@ GRAIN = 1 << 16
 
 #: Rows over which products are summed before double precision takes over.
 BLOCK = 256
+
+#: Elements of dense matrices that a core factorises at a stretch, if there is more than one matrix: an impatient second
+#: signal waits for the end of the stretch, and all topics can take an hour.
+TOGETHER = 1 << 22
 
 #: Residuals of draws relative to what they were at first, at which they are precise enough.
 CONVERGED = 1e-4
@@ -321,7 +325,10 @@ def solve(system, counts_less_shapes, weights, random=None):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
 
-    run([lambda t=t: topic(t) for t in range(right.shape[1])])
+    T = right.shape[1]
+    together = core_count() * max(1, TOGETHER // len(weights) ** 2)
+    for start in range(0, T, together):
+        run([lambda t=t: topic(t) for t in range(start, min(start + together, T))])
 
 
 def normal_matrix(design, omega, precisions):
