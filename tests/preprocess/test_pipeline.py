@@ -82,6 +82,17 @@ def test_without_inducing_inputs_features_are_not_copied(monkeypatch, weighting)
         tracemalloc.stop()
 
 
+def test_without_inducing_inputs_there_is_no_dense_copy_of_features(monkeypatch):
+    features = small_features(100, 30, density=0.5)
+    result = preprocess(features, BMLPLSettings())
+    coordinates = result.coordinates(features, np.float64)
+    assert sp.issparse(coordinates.all())
+    expected = result.weigh(features)[3:9].toarray()
+    # What is kept is what training asks for.
+    monkeypatch.setattr(module, "weigh", None)
+    np.testing.assert_array_equal(coordinates.weighted(slice(3, 9)).toarray(), expected)
+
+
 def test_sizes_are_cut_to_the_data():
     result = preprocess(small_features(N=6, D=9), MLGPFSettings(inducing="subspace"))
     assert result.basis.shape == (6, 9)

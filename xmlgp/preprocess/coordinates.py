@@ -35,6 +35,9 @@ class Coordinates:
     weigh : callable, optional
         Weighs the features of some points (`xmlgp.preprocess.weighting.weigh`): where the coordinates of all are not
         kept, those of a minibatch only, so that X may stay in a file.
+    sparse : bool
+        Whether coordinates without a basis are sparse however many features a point has, as for models that ask for
+        weighted features alone.
 
     Attributes
     ----------
@@ -44,14 +47,14 @@ class Coordinates:
         D.
     """
 
-    def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None):
+    def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False):
         self._features, self._weigh = features, weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
         self.feature_count = features.shape[1]
         self.dimension = features.shape[1] if basis is None else len(basis)
         self.dtype = np.dtype(dtype)
         N, D = features.shape
-        self._dense = basis is not None or features.nnz > DENSE_SHARE * N * D
+        self._dense = basis is not None or (not sparse and features.nnz > DENSE_SHARE * N * D)
         # Sparse coordinates share the indices of the features.
         size = N * self.dimension if self._dense else features.nnz
         self._kept = self._all() if size * self.dtype.itemsize <= dense_limit else None

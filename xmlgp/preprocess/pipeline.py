@@ -39,7 +39,7 @@ class Preprocessed(NamedTuple):
 
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
-        return Coordinates(features, self.basis, dtype, weigh=self.weigh, **options)
+        return Coordinates(features, self.basis, dtype, weigh=self.weigh, sparse=self.inducing is None, **options)
 
     def weigh(self, features):
         """Return weighted features, N×D."""
