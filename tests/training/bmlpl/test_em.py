@@ -89,6 +89,22 @@ def test_values_go_with_learned_precisions():
     np.testing.assert_allclose(differences, differences[0], atol=1e-6 * np.abs(found).max())
 
 
+@pytest.mark.parametrize("inference", ["em", "em-cg"])
+def test_precisions_are_learned_from_means_and_variances_of_weights_now_and_then(monkeypatch, inference):
+    traced = Traced((25, 6, 5, 3), inference=inference, learn_precision=True)
+    draw = np.random.default_rng(3).normal(size=traced.em.weights.shape)
+    monkeypatch.setattr(module.regression, "spread", lambda *arguments: draw.copy())
+    changed = []
+    for iteration in range(module.WARM_UP + 2 * module.PRECISIONS_EVERY):
+        weights, precisions = (array[:-1].copy() for array in (traced.em.weights, traced.em.precisions))
+        traced.step(iteration)
+        if (traced.em.precisions[:-1] != precisions).any():
+            changed.append(iteration)
+            expected = 1 / (draw[:-1] ** 2 + weights**2).mean(axis=1)
+            np.testing.assert_allclose(traced.em.precisions[:-1], expected, rtol=1e-12)
+    assert changed == [module.WARM_UP, module.WARM_UP + module.PRECISIONS_EVERY]
+
+
 @pytest.mark.parametrize("size", [(25, 6, 5, 3), (12, 3, 4, 6)])
 @pytest.mark.parametrize("chosen", [{"inference": "em"}, {"inference": "em-cg", "cg_steps": 3}], ids=["em", "em-cg"])
 def test_it_ends_where_the_gradient_of_the_posterior_vanishes(shapes_stay, size, chosen):
