@@ -114,6 +114,23 @@ def test_minibatches_stand_for_all_points():
     np.testing.assert_allclose(np.mean(counts, axis=0), expected, rtol=1e-9)
 
 
+def test_gradients_of_minibatches_are_on_average_that_of_all_points(monkeypatch):
+    features, labels = ordinary(12)
+    means = []
+    for batch_size in (12, 4):
+        inference = begun(features, labels, inference="online-em", topics=3, batch_size=batch_size)
+        inference.weights[:] = np.random.default_rng(1).normal(size=inference.weights.shape)
+        gradients = []
+        monkeypatch.setattr(inference._adam, "step", lambda _, found, __, to=gradients: to.append(found["weights"]))
+        monkeypatch.setattr(inference, "_remember", lambda *arguments: None)
+        for done in range(inference.steps_a_pass):
+            inference.step(0, done)
+        assert len(gradients) == 12 // batch_size
+        means.append(np.mean(gradients, axis=0))
+    # The prior counts once, however many minibatches there are.
+    np.testing.assert_allclose(means[1], means[0], rtol=1e-9)
+
+
 def test_each_pass_has_minibatches_of_its_own():
     features, labels = problem(60)
     inference = begun(features, labels, inference="online-em", topics=3, batch_size=16)
