@@ -128,7 +128,6 @@ def test_a_recipe_may_name_its_model(catalogue):
     [
         ("topics", {"model": "mlgpf"}, "recipe topics is of the model bmlpl, not of mlgpf"),
         ("plain", {"model": "bmlpl", "topics": 3}, "recipe plain is of the model mlgpf, not of bmlpl"),
-        ("default", {"model": "bmlpl"}, "recipe default is of the model mlgpf, not of bmlpl"),
         ("unknown", {"model": "mlgpf"}, "recipe unknown is of the model ['mlgpf'], not of mlgpf"),
         ("unknown", {}, "recipe unknown: model is ['mlgpf'], but must be one of mlgpf, bmlpl"),
         ("both", {}, "recipe both: factors is a setting of mlgpf, not of bmlpl"),
@@ -155,6 +154,11 @@ def test_without_a_recipe_that_of_the_model_holds(tmp_path, catalogue):
     other = written(tmp_path, "datasets: {}\nrecipes: {default: {settings: {model: bmlpl, topics: 5}}}\n")
     assert resolve(other, None, KNOWN, {})[0] == BMLPLSettings(topics=5)
     assert resolve(other, None, KNOWN, {"model": "mlgpf"})[0] == MLGPFSettings()
+
+
+@pytest.mark.parametrize("name", [None, "default"])
+def test_the_default_of_a_model_is_its_defaults(catalogue, name):
+    assert resolve(catalogue, name, UNKNOWN, {"model": "bmlpl"})[0] == BMLPLSettings()
 
 
 def test_recipes_of_a_data_set_must_be_mappings(tmp_path):

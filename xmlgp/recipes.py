@@ -19,7 +19,7 @@ def resolve(catalogue, name, shape, chosen):
     ----------
     catalogue : Catalogue
     name : str or None
-        The recipe; None for `DEFAULT_RECIPE` where it is of the model that the user chose, else that model's defaults.
+        The recipe; of `DEFAULT_RECIPE`, or None, the defaults of the model that the user chose, where it is of another.
     shape : tuple of int
         N, D, K of the training data, by which the catalogue knows a data set.
     chosen : mapping
@@ -46,7 +46,7 @@ def resolve_for(catalogue, name, entry, chosen):
     model = merged.get("model", DEFAULT_MODEL)
     if chosen.get("model", model) == model:
         return settings_from(merged | chosen, f"recipe {name or DEFAULT_RECIPE}")
-    if not name:
+    if name in (None, DEFAULT_RECIPE):
         return settings_from(chosen, f"model {chosen['model']}")
     # In a catalogue the model may be anything.
     shown = model if model in list(MODELS) else excerpt(model)

@@ -102,7 +102,7 @@ def told(result, number):
     """Make sure that a command ended as by a signal, with one line; return what it says to do next."""
     assert (result.exit_code, result.stdout) == (128 + number, "")
     *notes, line = result.stderr.splitlines()
-    assert all(re.match(r"model: goes on ", note) for note in notes)
+    assert all(re.match(r"model: (goes on|--[a-z-]+ has no effect) ", note) for note in notes)
     interrupted, _, advice = line.partition("; ")
     assert interrupted == "interrupted"
     return advice

@@ -98,7 +98,7 @@ def test_topics_that_were_interrupted_are_gone_on_with(interrupt, inference):
     assert told.splitlines()[-1] == f"interrupted; `xmlgp train data model --resume` goes on {where}"
     assert run("show", "model").stdout.startswith(f"model: no model yet, but a training that was interrupted {where}; ")
     result = run("train", "data", "model", "--resume")
-    assert result.stderr.startswith(f"model: goes on {where}\nmodel: trained, 5 epochs in ")
+    assert result.stderr.startswith(f"model: goes on {where}\nmodel: trained, 5 iterations in ")
     assert ", log posterior -" in result.stderr
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings

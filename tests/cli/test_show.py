@@ -47,7 +47,7 @@ def test_a_model_of_topics(inference):
     first, _, training, *rest = result.stdout.splitlines()
     assert first == f"model: bmlpl, trained, written by xmlgp {__version__}"
     last = description["history"][-1]
-    assert training == f"training  3 epochs, {last['seconds']:.1f} s, log posterior {last['log_posterior']:.6g}"
+    assert training == f"training  3 iterations, {last['seconds']:.1f} s, log posterior {last['log_posterior']:.6g}"
     shown = {line.split()[0]: line.split()[1:] for line in rest}
     for spec in fields(BMLPLSettings):
         value = description["settings"][spec.name]

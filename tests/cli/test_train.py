@@ -153,6 +153,19 @@ def test_a_recipe_decides_the_model(place, stopped):
     assert told == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
 
 
+def test_what_is_asked_for_in_vain_is_told(place):
+    options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--burn-in", "0", "--batch-size", "9"]
+    told = run("train", "data", "model", *options).stderr.splitlines()
+    K = ModelFolder("model").description["data"]["K"]
+    assert told[:-1] == [
+        "model: --batch-size has no effect with --inference em-cg",
+        "model: --burn-in has no effect with --inference em-cg",
+        f"model: there are {K} topics, as many as labels",
+    ]
+    assert told[-1].startswith("model: trained, 1 iteration in ")
+    assert run("train", "data", "model", "-q", *options).stderr == ""
+
+
 def test_without_a_recipe_the_default_one_is_for_its_own_model(stopped):
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--model", "bmlpl") == BMLPLSettings()
@@ -279,7 +292,10 @@ CLASHES = [
         ["--inference", "gibbs", "--burn-in", "9", "--iterations", "9"],
         "--burn-in is 9, but must be less than --iterations, 9",
     ),
-    (["--inference", "gibbs", "--burn-in", "200"], "--burn-in is 200, but must be less than iterations, 200"),
+    (
+        ["--inference", "gibbs", "--burn-in", "200"],
+        "--burn-in is 200, but must be less than iterations, 200 when not given",
+    ),
     (
         ["--inference", "online-em", "--learn-precision"],
         "--inference online-em learns no precisions, which --learn-precision asks for",

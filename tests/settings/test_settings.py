@@ -88,7 +88,7 @@ def test_a_wrong_value_says_where():
 
 CLASHES = [
     ({"inference": "gibbs", "iterations": 5, "burn_in": 5}, "burn_in is 5, but must be less than iterations, 5"),
-    ({"inference": "gibbs", "burn_in": 200}, "burn_in is 200, but must be less than iterations, 200"),
+    ({"inference": "gibbs", "burn_in": 200}, "burn_in is 200, but must be less than iterations, 200 when not given"),
     (
         {"inference": "online-em", "learn_precision": True},
         "inference online-em learns no precisions, which learn_precision asks for",

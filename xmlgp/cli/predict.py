@@ -43,7 +43,8 @@ class _LabelCount(click.ParamType):
     type=click.Choice(OUTPUTS),
     default="utility",
     show_default=True,
-    help="Scores: the mean utility, or the probability, which integrates over the posterior.",
+    help="Scores: the mean utility (of bmlpl −log(1 − p)), or the probability p, which integrates over the posterior "
+    "(of bmlpl over the activations of topics).",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
@@ -67,6 +68,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
     """
     predictor = ModelFolder.read(model, Predictor.open)
     header, blocks = read_blocks(locate(data, "test"))
+    predictor.check(header.D)
     if header.K not in (0, predictor.label_count):
         note(f"{data} has {header.K} labels, but the model was trained on {predictor.label_count}", quiet)
 
@@ -77,5 +79,4 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
                 bar.update(scores.N)
 
     with terminal_progress(quiet)("predict", header.N, " points") as bar, open_output(out) as stream:
-        predictor.check(header.D)
         write_scores(stream, header.N, predictor.label_count, scored(bar))

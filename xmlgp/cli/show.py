@@ -9,7 +9,7 @@ from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder
 from xmlgp.models.lock import writer_in
 from xmlgp.models.unfinished import Unfinished
-from xmlgp.training.history import objective_in_words
+from xmlgp.training.history import epochs_in_words, objective_in_words
 
 __all__ = ["show"]
 
@@ -54,7 +54,7 @@ def show(model, as_json):
     click.echo(f"data      N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}")
     if history:
         last = history[-1]
-        epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
+        epochs = epochs_in_words(last, description["model"])
         click.echo(f"training  {epochs}, {last['seconds']:.1f} s, {objective_in_words(last, description['model'])}")
     if unfinished or damage:
         click.echo(f"begun     {_begun(model, unfinished, damage)}")

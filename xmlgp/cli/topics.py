@@ -26,7 +26,8 @@ def topics(model, top, label_names, as_json):
 
     A topic is a distribution over labels. The one used most comes first: its share is its part in the labels of
     the training points. Below it stand its labels, each with its weight, which is its probability in the topic, its
-    number, and its name where names are given. FILE may be gzipped (.gz), or - for standard input.
+    number, and its name where names are given. The FILE of --label-names may be gzipped
+    (.gz), or - for standard input.
 
     \b
     Examples:

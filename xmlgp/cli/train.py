@@ -18,7 +18,7 @@ from xmlgp.progress import terminal_progress
 from xmlgp.recipes import resolve
 from xmlgp.settings import check_names, settings_from
 from xmlgp.signals import Interrupted
-from xmlgp.training.history import objective_in_words
+from xmlgp.training.history import epochs_in_words, objective_in_words
 
 __all__ = ["train"]
 
@@ -82,6 +82,8 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         if entry is not None and recipe:
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
 
+    for text in _of_no_use(settings, chosen, dataset):
+        note(f"{model}: {text}", quiet)
     options = {"resume": resume, "every": 60 * minutes, "rate": chosen.get("learning_rate")}
     told = []
 
@@ -108,7 +110,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
             note(f"{model}: a checkpoint {left.where} is kept, --resume goes on from it", quiet)
         raise
     last = folder.description["history"][-1]
-    epochs = f"{last['epoch']} epoch{'s' * (last['epoch'] > 1)}"
+    epochs = epochs_in_words(last, settings.model)
     note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, {objective_in_words(last, settings.model)}", quiet)
     validation = folder.description["validation"]
     if validation and settings.refit:
@@ -120,6 +122,14 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         note(f"{model}: utilities are pooled with those of regression on all points", quiet)
     if "learning_rate" in last:
         note(f"{model}: trained with the learning rate {last['learning_rate']:g} at the end", quiet)
+
+
+def _of_no_use(settings, chosen, dataset):
+    """Yield what of the user's wishes comes to nothing, in words."""
+    for name in sorted(settings.idle() & set(chosen)):
+        yield f"--{name.replace('_', '-')} has no effect with --inference {settings.inference}"
+    if settings.model == "bmlpl" and (settings.topics or 0) > dataset.K:
+        yield f"there are {dataset.K} topics, as many as labels"
 
 
 def _number(minutes):

@@ -12,6 +12,9 @@ __all__ = ["BMLPLSettings"]
 #: Iterations where none are asked for, by inference.
 USUAL_ITERATIONS = {"em-cg": 100, "em": 100, "online-em": 20, "gibbs": 200}
 
+#: Settings that only some kinds of inference look at.
+ONLY_OF = {"cg_steps": ("em-cg",), "burn_in": ("gibbs",), "thinning": ("gibbs",), "batch_size": ("online-em",)}
+
 #: Conjugate gradients end in far fewer.
 CG_STEPS_LIMIT = 1000
 
@@ -32,19 +35,20 @@ class BMLPLSettings(Settings):
     weighting: str = shared.weighting()
     inference: str = setting(
         "em-cg",
-        "Inference: em (exact M-steps), em-cg (conjugate gradients), online-em (minibatches) or gibbs (sampling).",
+        "Inference: em-cg (EM by conjugate gradients), em (with exact M-steps, for at most 16000 features; hundreds of "
+        "times slower), online-em (in minibatches) or gibbs (sampling; minutes to hours).",
         choices=("em-cg", "em", "online-em", "gibbs"),
     )
     topics: int | None = setting(
         None,
-        "Topics: distributions over labels, at most one a label; when not given 200.",
+        "Topics: distributions over labels; when not given 200. There are at most as many as labels.",
         symbol="T",
         minimum=1,
         optional=True,
     )
     iterations: int | None = setting(
         None,
-        "Passes over the data; when not given 100 with em and em-cg, 20 with online-em and 200 with gibbs.",
+        "Iterations, passes over the data; when not given 100 with em and em-cg, 20 with online-em and 200 with gibbs.",
         minimum=1,
         maximum=EPOCHS_LIMIT,
         optional=True,
@@ -62,12 +66,12 @@ class BMLPLSettings(Settings):
     )
     burn_in: int | None = setting(
         None,
-        "Sweeps of gibbs before samples are kept; half of all when not given.",
+        "Iterations of gibbs before samples are kept; half of all when not given.",
         minimum=0,
         maximum=EPOCHS_LIMIT,
         optional=True,
     )
-    thinning: int = setting(5, "Sweeps of gibbs from one sample that is kept to the next.", minimum=1)
+    thinning: int = setting(5, "Iterations of gibbs from one sample that is kept to the next.", minimum=1)
     revealed: float = setting(
         1.0,
         "Share of the positive labels that training sees, a random one: the others are taken for unknown, to measure "
@@ -82,11 +86,16 @@ class BMLPLSettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         if self.inference == "gibbs" and self.burned >= self.passes:
-            told = f"{{burn_in}} is {self.burned}, but must be less than {{iterations}}, {self.passes}"
+            usual = "" if self.iterations else " when not given"
+            told = f"{{burn_in}} is {self.burned}, but must be less than {{iterations}}, {self.passes}{usual}"
             raise ClashError(told, ("burn_in", "iterations"))
         if self.inference == "online-em" and self.learn_precision:
             told = "{inference} online-em learns no precisions, which {learn_precision} asks for"
             raise ClashError(told, ("inference", "learn_precision"))
+
+    def idle(self):
+        """Return the names of settings that the kind of inference has no use for."""
+        return {name for name, inferences in ONLY_OF.items() if self.inference not in inferences}
 
     @property
     def passes(self):

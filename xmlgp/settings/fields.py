@@ -65,6 +65,10 @@ class Settings:
         """Return the same with the model's name, as `model`, before them."""
         return {"model": self.model} | self.mapping()
 
+    def idle(self):
+        """Return the names of settings that the others leave without effect."""
+        return set()
+
     def preprocess_part(self):
         """Return the settings that preprocessing depends on, as a mapping."""
         return {spec.name: getattr(self, spec.name) for spec in dataclasses.fields(self) if spec.metadata["preprocess"]}

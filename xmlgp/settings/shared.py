@@ -21,7 +21,7 @@ def weighting():
 
 def batch_size():
     """Return the field of the size of minibatches."""
-    return setting(500, "Points a minibatch.", minimum=1)
+    return setting(500, "Points a minibatch (of bmlpl with online-em).", minimum=1)
 
 
 def dtype():

@@ -2,10 +2,19 @@
 
 import sys
 
-__all__ = ["OBJECTIVES", "is_epoch", "is_history", "is_number", "objective_in_words"]
+__all__ = ["OBJECTIVES", "epochs_in_words", "is_epoch", "is_history", "is_number", "objective_in_words"]
 
 #: What training raises, of which every epoch of a history tells, by the name of the model.
 OBJECTIVES = {"mlgpf": "bound", "bmlpl": "log_posterior"}
+
+
+#: What the passes over the data are called, by the name of the model.
+PASSES = {"mlgpf": "epoch", "bmlpl": "iteration"}
+
+
+def epochs_in_words(entry, model):
+    """Return how many epochs there are up to one of a model's history: "20 epochs", "1 iteration"."""
+    return f"{entry['epoch']} {PASSES[model]}{'s' * (entry['epoch'] > 1)}"
 
 
 def is_epoch(entry, model):

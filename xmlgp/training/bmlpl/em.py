@@ -52,12 +52,10 @@ class EM:
                 f"inference em solves with {coordinates.feature_count + 1} rows and columns for each topic, and is for "
                 f"at most {MOST_FEATURES} features; em-cg has no such limit"
             )
-        dtype, (N, K) = np.dtype(settings.dtype), labels.shape
-        D, T = coordinates.feature_count, start.topic_count(settings, K)
-        self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
-        self.precisions = start.initial_precisions(D, settings.precision, dtype)
-        topics = start.initial_topics(self._positives.frequencies() / max(1, N), T, random, dtype)
-        self._activations = np.empty((N, T), dtype)
+        begun = start.start(coordinates.feature_count, labels, settings, random)
+        topics, self.weights, self.shapes, self.precisions = begun
+        dtype, T = self.weights.dtype, len(self.shapes)
+        self._activations = np.empty((labels.shape[0], T), dtype)
         self._activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
         self._counts = expected_counts(self._positives, topics, self._activations)
         self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)

@@ -45,13 +45,10 @@ class OnlineEM:
 
     def __init__(self, coordinates, labels, settings, random):
         self._coordinates, self._labels, self._settings = coordinates, labels, settings
-        dtype, (N, K) = np.dtype(settings.dtype), labels.shape
-        D, T = coordinates.feature_count, start.topic_count(settings, K)
-        self.steps_a_pass = -(-N // settings.batch_size)
-        self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
-        self.precisions = start.initial_precisions(D, settings.precision, dtype)
-        frequencies = Positives(labels).frequencies()
-        self._label_counts = start.initial_topics(frequencies / max(1, N), T, random, dtype)
+        begun = start.start(coordinates.feature_count, labels, settings, random)
+        self._label_counts, self.weights, self.shapes, self.precisions = begun
+        T = len(self.shapes)
+        self.steps_a_pass = -(-labels.shape[0] // settings.batch_size)
         # As many counts as there are labels, so that the first minibatches say how they are shared out, not how many.
         self._label_counts *= labels.nnz / T
         self._sums = np.zeros((2, T))
@@ -83,7 +80,7 @@ class OnlineEM:
             counts = expected_counts(positives, topics, u)
             activated = activations.activate(counts.points, log_odds, self.shapes, u)
         value = (
-            scale * (expected_counts(positives, topics, u).log_likelihood)
+            scale * expected_counts(positives, topics, u).log_likelihood
             + scale * activated.log_prior
             + regression.log_prior(self.weights, self.precisions)
             + hyperparameters.log_prior_of_topics(topics, settings.concentration)

@@ -40,12 +40,10 @@ class Gibbs:
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self._random = settings, random
         self._positives = Positives(labels)
-        dtype, (N, K) = np.dtype(settings.dtype), labels.shape
-        D, T = coordinates.feature_count, start.topic_count(settings, K)
-        self.weights, self.shapes = start.initial_weights(D, T, labels.nnz / max(1, N), dtype)
-        self.precisions = start.initial_precisions(D, settings.precision, dtype)
-        self.topics = start.initial_topics(self._positives.frequencies() / max(1, N), T, random, dtype)
-        self.activations = np.empty((N, T), dtype)
+        begun = start.start(coordinates.feature_count, labels, settings, random)
+        self.topics, self.weights, self.shapes, self.precisions = begun
+        dtype, T = self.weights.dtype, len(self.shapes)
+        self.activations = np.empty((labels.shape[0], T), dtype)
         self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
         self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)
         self._shares = np.full(T, 1 / T, dtype)

@@ -1,10 +1,22 @@
 """What every inference starts from."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.regression import INTERCEPT_PRECISION
 
-__all__ = ["USUAL_TOPICS", "initial_precisions", "initial_topics", "initial_weights", "revealed", "topic_count"]
+__all__ = [
+    "USUAL_TOPICS",
+    "Start",
+    "initial_precisions",
+    "initial_topics",
+    "initial_weights",
+    "revealed",
+    "start",
+    "topic_count",
+]
 
 #: Topics where none are asked for.
 USUAL_TOPICS = 200
@@ -14,6 +26,46 @@ INITIAL_SHAPE = 0.1
 
 #: Weight in a topic of labels that it does not start from: of all alike, and at random of those no topic starts from.
 BACKGROUND, SHARE = 1e-3, 0.1
+
+
+class Start(NamedTuple):
+    """What every inference starts from.
+
+    Attributes
+    ----------
+    topics : ndarray, K×T
+        V.
+    weights : ndarray, (D+1)×T
+        W, the intercepts last.
+    shapes : ndarray, T
+        r.
+    precisions : ndarray, D+1
+        τ, the intercept's last.
+    """
+
+    topics: np.ndarray
+    weights: np.ndarray
+    shapes: np.ndarray
+    precisions: np.ndarray
+
+
+def start(feature_count, labels, settings, random):
+    """Return the `Start` of an inference.
+
+    Parameters
+    ----------
+    feature_count : int
+        D.
+    labels : csr_array of bool, N×K
+        Y.
+    settings : BMLPLSettings
+    random : numpy.random.Generator
+    """
+    dtype, N = np.dtype(settings.dtype), max(1, labels.shape[0])
+    T = topic_count(settings, labels.shape[1])
+    topics = initial_topics(Positives(labels).frequencies() / N, T, random, dtype)
+    weights, shapes = initial_weights(feature_count, T, labels.nnz / N, dtype)
+    return Start(topics, weights, shapes, initial_precisions(feature_count, settings.precision, dtype))
 
 
 def topic_count(settings, label_count):
