@@ -42,7 +42,7 @@ def topics_after(counts, concentration):
     return counts
 
 
-def log_prior_of_topics(topics, concentration):
+def log_prior_of_topics(topics, concentration, added=0):
     """Return η Σ_kt log v_kt: the logarithm of the Dirichlet density of the logits, without its constant.
 
     Parameters
@@ -51,24 +51,26 @@ def log_prior_of_topics(topics, concentration):
         V.
     concentration : float
         η.
+    added : float
+        What is to be added to each element of V before.
     """
     sums = np.zeros(-(-len(topics) // ROWS))
 
     def part(first, last):
         for i in range(first, last):
-            sums[i] = _sum_of_logarithms(topics[i * ROWS : (i + 1) * ROWS])
+            sums[i] = _sum_of_logarithms(topics[i * ROWS : (i + 1) * ROWS], added)
 
     in_parts(part, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
     return float(concentration * sums.sum())
 
 
 @compiled
-def _sum_of_logarithms(values):
+def _sum_of_logarithms(values, added):
     real = values.dtype.type
     total = 0.0
     for row in values:
         for t in range(len(row)):
-            total += logarithm(max(row[t], real(TINY)))
+            total += logarithm(max(row[t] + real(added), real(TINY)))
     return total
 
 

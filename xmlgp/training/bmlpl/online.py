@@ -1,6 +1,7 @@
 """Online expectation maximisation: minibatches, of which decayed statistics are all that is kept."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import activations, hyperparameters, regression
 from xmlgp.bmlpl.counts import expected_counts
@@ -72,8 +73,11 @@ class OnlineEM:
         settings, N = self._settings, self._labels.shape[0]
         rows = self._minibatches(iteration)[done]
         design = regression.with_intercept(self._coordinates.weighted(rows))
-        positives, scale = Positives(self._labels[rows]), N / len(rows)
-        topics = hyperparameters.topics_after(self._label_counts.copy(), settings.concentration)
+        # Only the labels that some of these points have, numbered anew: of topics the others' part is not looked at.
+        present, positives = present_labels(self._labels[rows])
+        scale, totals = N / len(rows), self._totals()
+        topics = (self._label_counts[present] + settings.concentration) / totals
+        topics = topics.astype(self.weights.dtype, copy=False)
         log_odds = sparse.product(design, self.weights)
         u = activations.prior_mean(log_odds, self.shapes)
         for _ in range(ROUNDS):
@@ -83,7 +87,7 @@ class OnlineEM:
             scale * expected_counts(positives, topics, u).log_likelihood
             + scale * activated.log_prior
             + regression.log_prior(self.weights, self.precisions)
-            + hyperparameters.log_prior_of_topics(topics, settings.concentration)
+            + self._log_prior_of_topics(totals)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )
         omega, residuals = np.empty_like(u), np.empty_like(u)
@@ -97,8 +101,18 @@ class OnlineEM:
         self._adam.step(
             {"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * self._schedule(number / total)
         )
-        self._remember(counts, activated, scale, (DELAY + number) ** -DECAY)
+        self._remember(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
+
+    def _totals(self):
+        """Return Σ_k η + m_kt, T, which topics are scaled by."""
+        eta, K = self._settings.concentration, len(self._label_counts)
+        return self._label_counts.sum(axis=0, dtype=np.float64) + K * eta
+
+    def _log_prior_of_topics(self, totals):
+        """Return η Σ_kt log v_kt without an array of all v_kt = (η + m_kt) / Σ_k (η + m_kt)."""
+        eta, K = self._settings.concentration, len(self._label_counts)
+        return hyperparameters.log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
 
     def _minibatches(self, iteration):
         """Return the points of each minibatch of a pass, which the seed and its number alone decide."""
@@ -107,11 +121,10 @@ class OnlineEM:
             self._dealt = iteration, epoch_rows(self._labels.shape[0], self._settings.batch_size, order)
         return self._dealt[1]
 
-    def _remember(self, counts, activated, scale, share):
+    def _remember(self, present, counts, activated, scale, share):
         """Let the statistics of a minibatch take their share of those so far."""
         self._label_counts *= 1 - share
-        counts.labels[:] *= share * scale
-        self._label_counts += counts.labels
+        self._label_counts[present] += share * scale * counts.labels
         self._sums += share * (scale * np.array(activated[:2]) - self._sums)
         # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
         if self._sums[0].min() > LEAST:
@@ -129,3 +142,15 @@ class OnlineEM:
             "precisions": self.precisions[:-1],
             "shares": label_shares(self._label_counts, Positives(self._labels).frequencies()),
         }
+
+
+def present_labels(labels):
+    """Return the labels that some points have, ascending, and these positives with the labels numbered among them.
+
+    Parameters
+    ----------
+    labels : csr_array of bool, B×K
+    """
+    present, indices = np.unique(labels.indices, return_inverse=True)
+    shape = labels.shape[0], len(present)
+    return present, Positives(csr_array((labels.data, indices.astype(np.int32), labels.indptr), shape=shape))
