@@ -22,7 +22,7 @@ from xmlgp.durable import replacing
 from xmlgp.errors import ModelFolderError
 from xmlgp.signals import pending, raise_pending
 
-__all__ = ["Checkpoint", "Checkpoints", "State", "read_checkpoint"]
+__all__ = ["Checkpoint", "Checkpoints", "State", "read_checkpoint", "restore_random"]
 
 FACTS = "checkpoint.json"
 
@@ -145,6 +145,22 @@ def _read_as_damaged(checkpoint):
         raise
     except Exception as error:
         raise checkpoint.damaged() from error
+
+
+def restore_random(random, state):
+    """Set a generator of random numbers to a state from a checkpoint; return whether it is one of the same seed.
+
+    One with another increment may repeat itself, and be waited for without end.
+
+    Parameters
+    ----------
+    random : numpy.random.Generator
+    state : object
+        Whatever a stranger's file has in the place of one: setting it may raise what wrong types and keys do.
+    """
+    generator, known = random.bit_generator, random.bit_generator.state
+    generator.state = state
+    return generator.state == state and state["state"]["inc"] == known["state"]["inc"]
 
 
 class Checkpoints:

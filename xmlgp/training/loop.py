@@ -13,7 +13,7 @@ from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.progress import silent
 from xmlgp.signals import held
 from xmlgp.threads import one_blas_thread
-from xmlgp.training.checkpoints import State
+from xmlgp.training.checkpoints import State, restore_random
 from xmlgp.training.history import is_history, is_number
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
@@ -251,7 +251,6 @@ class _Ascent:
     def restore(self, checkpoint):
         """Take up where a state was left."""
         facts, order = checkpoint.facts, np.empty(self.labels.shape[0], np.int64)
-        known = self.random.bit_generator.state
         try:
             self.history, self.done, self.ended = facts["history"], facts["done"], facts["ended"]
             self.estimates, self.seconds, self.rate = facts["estimates"], facts["seconds"], facts["learning_rate"]
@@ -270,10 +269,7 @@ class _Ascent:
                 and facts["step"] == self.step
                 and facts["steps"] == sum(self.counts)
             )
-            self.random.bit_generator.state = facts["random"]
-            # Of the same seed: a generator with another increment may repeat itself, and be waited for without end.
-            state = self.random.bit_generator.state
-            whole = whole and state == facts["random"] and state["state"]["inc"] == known["state"]["inc"]
+            whole = whole and restore_random(self.random, facts["random"])
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise checkpoint.damaged() from error
         if not whole:

@@ -15,7 +15,7 @@ from xmlgp.training.bmlpl import start
 from xmlgp.training.bmlpl.em import EM
 from xmlgp.training.bmlpl.online import OnlineEM
 from xmlgp.training.bmlpl.sampling import Gibbs
-from xmlgp.training.checkpoints import State
+from xmlgp.training.checkpoints import State, restore_random
 from xmlgp.training.history import is_history, is_number
 
 __all__ = ["INFERENCES", "train_topics"]
@@ -174,7 +174,7 @@ class _Run:
 
     def restore(self, checkpoint):
         """Take up where a state was left."""
-        facts, known = checkpoint.facts, self.random.bit_generator.state
+        facts = checkpoint.facts
         try:
             self.history, self.done = facts["history"], facts["done"]
             self.estimates, self.seconds = facts["estimates"], facts["seconds"]
@@ -191,10 +191,7 @@ class _Run:
                 and facts["step"] == self.step
                 and facts["steps"] == self.steps
             )
-            self.random.bit_generator.state = facts["random"]
-            # Of the same seed: a generator with another increment may repeat itself, and be waited for without end.
-            state = self.random.bit_generator.state
-            whole = whole and state == facts["random"] and state["state"]["inc"] == known["state"]["inc"]
+            whole = whole and restore_random(self.random, facts["random"])
         except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
             raise checkpoint.damaged() from error
         if not whole:
