@@ -153,7 +153,11 @@ MISBEHAVIOURS = {
     ),
     "one line without an end": (whole(b"3 5 4 " * 300_000), literally("train.txt has the header ") + ".*"),
     "another encoding": (whole(b"\x0b\x02\x80", Content_Encoding="br"), "train.txt has the header '.*', not '3 5 4'"),
-    "gzip within gzip": (whole(gzip.compress(gzip.compress(TRAIN))), "train.txt has the header '.*', not '3 5 4'"),
+    # Without the time of day, of which one byte in 256 is a quotation mark.
+    "gzip within gzip": (
+        whole(gzip.compress(gzip.compress(TRAIN, mtime=0))),
+        "train.txt has the header '.*', not '3 5 4'",
+    ),
     "gzip, cut off": (whole(gzip.compress(TRAIN)[:-3]), literally("train.txt: the gzip data are truncated")),
     "gzip, damaged": (
         whole(gzip.compress(TRAIN)[:-8] + bytes(8), Content_Encoding="gzip"),
