@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import numpy as np
 
-MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+MEASURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 def xmlgp(*arguments, **options):
@@ -41,7 +41,9 @@ def run(data, recipe, seed):
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--recipe", "recipes", multiple=True, default=["s-LINEAR", "LINEAR", "default"], show_default=True)
+@click.option(
+    "--recipe", "recipes", multiple=True, default=["s-LINEAR", "LINEAR", "B-EM-CG", "default"], show_default=True
+)
 @click.option("--seeds", default=1, show_default=True)
 @click.option("--json", "as_json", type=click.Path(dir_okay=False))
 def main(folders, recipes, seeds, as_json):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.training.lying import change, refused
 from tests.training.test_fit import PAIRED, prepared
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.signals import Interrupted
@@ -71,27 +72,6 @@ def copied(value):
 
 def finite(found):
     return all(np.isfinite(value).all() for value in found.parameters.values())
-
-
-def refused(call, *arguments, **options):
-    with pytest.raises(
-        ModelFolderError, match="checkpoint: the checkpoint is damaged; --no-resume begins anew without it$"
-    ):
-        call(*arguments, **options)
-
-
-def change(*path, to):
-    """Return what sets a value that a path of keys leads to; ... takes it out."""
-
-    def facts(content):
-        for key in path[:-1]:
-            content = content[key]
-        if to is ...:
-            del content[path[-1]]
-        else:
-            content[path[-1]] = to
-
-    return facts
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -9,6 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from tests.training.interrupting import Interrupting, in_pieces
 from tests.training.test_fit import PAIRED, prepared, untimed
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.gp.bound import Bound
@@ -46,30 +47,6 @@ SETTINGS += [
 ]
 
 
-class Interrupting(Checkpoints):
-    """Interrupts after so many steps from where it begins."""
-
-    steps = 1
-
-    def offer(self, state, epoch_ended=False):
-        self.steps -= 1
-        if not self.steps:
-            self.write(state())
-            raise Interrupted(15)
-
-
-def in_pieces(problem, path, lengths):
-    """Train, interrupted after so many steps each time; return what it ends in, and how often it was interrupted."""
-    for interruptions, steps in enumerate(lengths):
-        checkpoints = Interrupting(path, {}, 0, read_checkpoint(path))
-        checkpoints.steps = steps
-        try:
-            return fit(*problem, checkpoints=checkpoints), interruptions
-        except Interrupted:
-            pass
-    raise AssertionError("training does not end")
-
-
 def agree(found, expected):
     assert found.parameters.keys() == expected.parameters.keys()
     for name, value in expected.parameters.items():
@@ -83,7 +60,7 @@ def agree(found, expected):
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()) or "-")
 def test_interrupted_after_every_step(tmp_path, chosen):
     problem = prepared(PAIRED, **USUAL | chosen)
-    found, interruptions = in_pieces(problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = in_pieces(fit, problem, tmp_path / "checkpoint", itertools.repeat(1))
     expected = fit(*problem)
     agree(found, expected)
     steps = [len(epochs or []) for epochs in (expected.history, expected.validation)]
@@ -96,7 +73,7 @@ def test_interrupted_here_and_there(tmp_path):
     for seed in range(5):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 12)), 0)
-        agree(in_pieces(problem, tmp_path / f"{seed}", lengths)[0], expected)
+        agree(in_pieces(fit, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path):
@@ -165,7 +142,7 @@ def test_interrupted_while_it_has_begun_once_more(tmp_path, lose, validation):
     expected = fit(*problem)
     # Each piece goes on where the last one ended: the call that is lost is the same.
     lose(3)
-    found, interruptions = in_pieces(problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = in_pieces(fit, problem, tmp_path / "checkpoint", itertools.repeat(1))
     assert interruptions > 6
     agree(found, expected)
 
@@ -174,7 +151,7 @@ def test_once_more_means_once_whatever_interrupts_it(tmp_path, lose):
     problem = prepared(PAIRED, **RATED)
     lose(3, 6)
     with pytest.raises(NumericalError, match="a first attempt, with a learning rate of 0.1, failed after 3"):
-        in_pieces(problem, tmp_path / "checkpoint", itertools.repeat(1))
+        in_pieces(fit, problem, tmp_path / "checkpoint", itertools.repeat(1))
     # The last good checkpoint is there.
     assert read_checkpoint(tmp_path / "checkpoint").facts["step"] == 2
 

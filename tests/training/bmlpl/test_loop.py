@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_dataset
+from tests.training.interrupting import Interrupting, in_pieces
+from tests.training.lying import change, refused
 from xmlgp.bmlpl.parameters import are_parameters
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.preprocess.pipeline import preprocess
@@ -148,34 +150,10 @@ SETTINGS = [
 ]
 
 
-class Interrupting(Checkpoints):
-    """Interrupts after so many steps from where it begins."""
-
-    steps = 1
-
-    def offer(self, state, epoch_ended=False):
-        self.steps -= 1
-        if not self.steps:
-            self.write(state())
-            raise Interrupted(15)
-
-
-def in_pieces(problem, path, lengths):
-    """Train, interrupted after so many steps each time; return what it ends in, and how often it was interrupted."""
-    for interruptions, steps in enumerate(lengths):
-        checkpoints = Interrupting(path, {}, 0, read_checkpoint(path))
-        checkpoints.steps = steps
-        try:
-            return train_topics(*problem, checkpoints=checkpoints), interruptions
-        except Interrupted:
-            pass
-    raise AssertionError("training does not end")
-
-
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
 def test_interrupted_after_every_step(tmp_path, chosen):
     problem = prepared(**chosen)
-    found, interruptions = in_pieces(problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = in_pieces(train_topics, problem, tmp_path / "checkpoint", itertools.repeat(1))
     agree(found, train_topics(*problem))
     batches = -(-N // problem[2].batch_size) if chosen["inference"] == "online-em" else 1
     assert interruptions == batches * problem[2].passes
@@ -188,7 +166,7 @@ def test_interrupted_here_and_there(tmp_path, inference):
     for seed in range(3):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        agree(in_pieces(problem, tmp_path / f"{seed}", lengths)[0], expected)
+        agree(in_pieces(train_topics, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 @any_inference
@@ -337,27 +315,6 @@ def copied(value):
     if isinstance(value, dict):
         return {key: copied(child) for key, child in value.items()}
     return [copied(child) for child in value] if isinstance(value, list) else value
-
-
-def refused(call, *arguments, **options):
-    with pytest.raises(
-        ModelFolderError, match="checkpoint: the checkpoint is damaged; --no-resume begins anew without it$"
-    ):
-        call(*arguments, **options)
-
-
-def change(*path, to):
-    """Return what sets a value that a path of keys leads to; ... takes it out."""
-
-    def facts(content):
-        for key in path[:-1]:
-            content = content[key]
-        if to is ...:
-            del content[path[-1]]
-        else:
-            content[path[-1]] = to
-
-    return facts
 
 
 @any_inference
