@@ -1,16 +1,20 @@
-"""Covariance functions: linear, squared exponential and their weighted sum, each with or without ARD."""
+"""Covariance functions: linear, squared exponential and their weighted sum, each with or without ARD, and noise."""
 
 import numpy as np
 
 from xmlgp.gp import products
 from xmlgp.gp.bounded import LIMIT, exponential, log_within_limit, within
 from xmlgp.gp.products import Products
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
-__all__ = ["TERMS", "Kernel", "Linear", "SquaredExponential"]
+__all__ = ["NOISE_START", "TERMS", "Kernel", "Linear", "Noise", "SquaredExponential"]
 
 #: Exponentials that are worth a thread.
 EXPONENTIALS = 1 << 16
+
+#: Variance that noise starts from, beside a unit variance of the other terms.
+NOISE_START = 0.01
 
 
 class Linear:
@@ -36,13 +40,13 @@ class Linear:
         cross, points = variance * inner, variance * squares
         return cross, points, (variance, cross, points)
 
-    def backward(self, tape, d):
-        """Return the gradients of the inner products (`Products`) and of the hyperparameters (mapping)."""
+    def backward(self, tape, d, inner_needed=True):
+        """Return the gradients of the inner products (`Products`, None if not needed) and of the hyperparameters."""
         inducing, (variance, cross, points) = tape
         covariances = Products(cross, inducing, points)
         d_log_variance = sum(np.vdot(gradient, values) for gradient, values in zip(d, covariances, strict=True))
         gradients = {"log_variance": d_log_variance * within(variance)}
-        return Products(*(variance * gradient for gradient in d)), gradients
+        return Products(*(variance * gradient for gradient in d)) if inner_needed else None, gradients
 
 
 class SquaredExponential:
@@ -68,9 +72,16 @@ class SquaredExponential:
         points = np.full_like(squares, variance)
         return cross, points, (variance, precision, cross, exponent, points)
 
-    def backward(self, tape, d):
-        """Return the gradients of the inner products (`Products`) and of the hyperparameters (mapping)."""
+    def backward(self, tape, d, inner_needed=True):
+        """Return the gradients of the inner products and of the hyperparameters, as `Linear.backward` does."""
         (inducing, exponent_inducing), (variance, precision, cross, exponent_cross, points) = tape
+        if not inner_needed:
+            sums = _sums(d.cross, cross, exponent_cross) + _sums(d.inducing, inducing, exponent_inducing)
+            # The exponent is −‖x−x′‖²/2ℓ²: its derivative by log ℓ is −2 times itself.
+            return None, {
+                "log_variance": (sums[0] + np.vdot(d.points, points)) * within(variance),
+                "log_lengthscale": -2 * sums[1] * within(precision),
+            }
         d_cross = d.cross * cross
         d_inducing = d.inducing * inducing
         gradients = {
@@ -86,6 +97,31 @@ class SquaredExponential:
         d_cross *= precision
         d_inducing *= precision
         return Products(d_cross, d_inducing, d_points), gradients
+
+
+class Noise:
+    """Gaussian noise, k(x, x′) = ν² where x and x′ are the same point, and 0 elsewhere.
+
+    Inducing variables have it as points do: they are values of the process with its noise.
+
+    Parameters: `log_variance`, log ν², a scalar.
+    """
+
+    name = "noise"
+    hyperparameters = ("log_variance",)
+
+    def between_inducing(self, count, log_variance):
+        """Return what is added to K_Z, M×M."""
+        return np.diag(np.full(count, exponential(log_variance)))
+
+    def with_points(self, count, log_variance):
+        """Return what is added to diag K_B, B; nothing is added to K_BZ."""
+        return np.full(count, exponential(log_variance))
+
+    def backward(self, log_variance, d):
+        """Return the gradients of the hyperparameters (mapping)."""
+        variance = exponential(log_variance)
+        return {"log_variance": (np.trace(d.inducing) + d.points.sum()) * variance * within(variance)}
 
 
 def _precision(log_lengthscale):
@@ -111,11 +147,40 @@ def _squared_exponential(inner, left_norms, right_norms, variance, precision):
     return covariance, exponent
 
 
+def _sums(gradient, covariance, exponent):
+    """Return Σ dK and Σ dK log K, of the gradient by a covariance and its exponent, in one walk over both."""
+    found = []
+
+    def part(start, stop):
+        found.append((start, *_sums_of(gradient[start:stop], covariance[start:stop], exponent[start:stop])))
+
+    in_parts(part, len(covariance), EXPONENTIALS // max(1, covariance.shape[1]))
+    # In an order that does not depend on which thread was faster.
+    return np.sum(sorted(found), axis=0)[1:]
+
+
+@compiled
+def _sums_of(gradient, covariance, exponent):
+    first, second = 0.0, 0.0
+    for i in range(covariance.shape[0]):
+        row_first, row_second = covariance.dtype.type(0), covariance.dtype.type(0)
+        for j in range(covariance.shape[1]):
+            product = gradient[i, j] * covariance[i, j]
+            row_first += product
+            row_second += product * exponent[i, j]
+        first += row_first
+        second += row_second
+    return first, second
+
+
 TERMS = {term.name: term for term in (Linear(), SquaredExponential())}
+
+NOISE = Noise()
+NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
 class Kernel:
-    """The weighted sum of one or two kernels over inner products, each with ARD of its own or without.
+    """The weighted sum of one or two kernels over inner products, each with ARD of its own or without, and noise.
 
     The weights are the variances σ² of the terms. With ARD every term weighs the coordinates by
     exp(log_relevance): in the subspace one weight a basis dimension, for free Z one a feature ([L] section 5).
@@ -124,7 +189,7 @@ class Kernel:
     Parameters
     ----------
     terms : sequence of str
-        Of "linear" and "se".
+        Of "linear" and "se"; "noise" may follow them.
     ard : bool
         Automatic relevance determination.
 
@@ -134,13 +199,15 @@ class Kernel:
     """
 
     def __init__(self, terms, ard):
-        self.terms = [TERMS[name] for name in terms]
+        self.terms = [TERMS[name] for name in terms if name != NOISE.name]
+        self.noise = NOISE.name in terms
         self.ard = ard
 
     def parameter_names(self):
         """Names of the hyperparameters in the flat mapping."""
         extra = ("log_relevance",) if self.ard else ()
-        return [f"kernel.{term.name}.{name}" for term in self.terms for name in term.hyperparameters + extra]
+        names = [f"kernel.{term.name}.{name}" for term in self.terms for name in term.hyperparameters + extra]
+        return names + [f"kernel.{NOISE.name}.{name}" for name in NOISE.hyperparameters if self.noise]
 
     def initial(self, dimension, lengthscale, dtype):
         """Return hyperparameters to start from.
@@ -163,7 +230,10 @@ class Kernel:
         start = {"log_variance": 0.0, "log_lengthscale": log_lengthscale, "log_relevance": np.zeros(dimension)}
         # The terms of a sum share the unit variance.
         start["log_variance"] = -np.log(len(self.terms))
-        return {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
+        parameters = {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
+        if self.noise:
+            parameters[NOISE_VARIANCE] = np.array(np.log(NOISE_START), dtype)
+        return parameters
 
     def forward(self, parameters, points):
         """Return the covariances K_BZ, K_Z and diag K_B (`Products`) and the tape."""
@@ -185,18 +255,26 @@ class Kernel:
             covariance, term_tape = term.between_inducing(inner, *hyperparameters)
             prior = covariance if prior is None else prior + covariance
             between.append((term, hyperparameters, inner, inducing, term_tape))
-        return prior, between
+        noise = None
+        if self.noise:
+            noise = parameters[NOISE_VARIANCE]
+            prior = prior + NOISE.between_inducing(len(prior), noise)
+        return prior, (between, noise)
 
     def with_points(self, points, between):
         """Return K_BZ and diag K_B and the tape, given what `between_inducing` returned beside K_Z."""
         tape, total, inner_points = [], None, None
+        between, noise = between
         for term, hyperparameters, inner, inducing, inducing_tape in between:
             if inner_points is None or self.ard:
                 *inner_points, inner_tape = products.with_points(points, inducing)
             *covariances, points_tape = term.with_points(*inner_points, np.diagonal(inner), *hyperparameters)
             total = covariances if total is None else list(map(np.add, total, covariances))
             tape.append((term, inner_tape, (inducing_tape, points_tape)))
-        return *total, tape
+        cross, variances = total
+        if noise is not None:
+            variances = variances + NOISE.with_points(len(variances), noise)
+        return cross, variances, (tape, noise)
 
     def linear_map(self, parameters, weights):
         """Return T, R×P or D×P, with K_BZ times `weights`, M×P, equal to C T; None where the kernel is not linear."""
@@ -209,8 +287,10 @@ class Kernel:
     def backward(self, tape, d_covariances, inducing_needed=True):
         """Return the gradients by parameter name, those of the inducing inputs only if needed."""
         gradients, d_inner = {}, None
+        tape, noise = tape
+        inner_needed = inducing_needed or self.ard
         for term, inner_tape, term_tape in tape:
-            d_term, d_hyperparameters = term.backward(term_tape, d_covariances)
+            d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)
             gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
             if self.ard:
                 d_inducing, d_relevance = products.backward(inner_tape, d_term, inducing_needed)
@@ -218,8 +298,12 @@ class Kernel:
                 if inducing_needed:
                     earlier = gradients.get("inducing")
                     gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
-            else:
+            elif inner_needed:
                 d_inner = d_term if d_inner is None else Products(*map(np.add, d_inner, d_term))
+        if noise is not None:
+            gradients |= {
+                f"kernel.{NOISE.name}.{name}": value for name, value in NOISE.backward(noise, d_covariances).items()
+            }
         if not self.ard and inducing_needed:
             gradients["inducing"], _ = products.backward(inner_tape, d_inner)
         return gradients
