@@ -129,7 +129,7 @@ def test_a_recipe_may_name_its_model(catalogue):
         ("topics", {"model": "mlgpf"}, "recipe topics is of the model bmlpl, not of mlgpf"),
         ("plain", {"model": "bmlpl", "topics": 3}, "recipe plain is of the model mlgpf, not of bmlpl"),
         ("unknown", {"model": "mlgpf"}, "recipe unknown is of the model ['mlgpf'], not of mlgpf"),
-        ("unknown", {}, "recipe unknown: model is ['mlgpf'], but must be one of mlgpf, bmlpl"),
+        ("unknown", {}, "recipe unknown: model is ['mlgpf'], but must be one of mlgpf, bmlpl, gpc"),
         ("both", {}, "recipe both: factors is a setting of mlgpf, not of bmlpl"),
         ("topics", {"factors": 3}, "recipe topics: factors is a setting of mlgpf, not of bmlpl"),
         (None, {"topics": 3}, "recipe default: topics is a setting of bmlpl, not of mlgpf"),

@@ -4,8 +4,11 @@ The text of each error is one sentence that says what is wrong and where; the co
 exits with status 1, a Python user catches `XmlgpError`.
 """
 
+from xmlgp.excerpt import excerpt
+
 __all__ = [
     "CatalogueError",
+    "ChoiceError",
     "ClashError",
     "DataFormatError",
     "FetchError",
@@ -67,6 +70,32 @@ class NumericalError(XmlgpError):
 
 class SettingsError(XmlgpError):
     """Settings that do not fit each other or the data."""
+
+
+class ChoiceError(SettingsError):
+    """A value that is not one of those that a setting can have.
+
+    Parameters
+    ----------
+    name : str
+        The setting.
+    value : object
+        What it was to be.
+    choices : tuple of str
+        What it can be.
+    model : str
+        The model that it is of: others may have one of the same name with other choices.
+    where : str, optional
+        Where it stands.
+    """
+
+    def __init__(self, name, value, choices, model, where=None):
+        self.name, self.value, self.choices, self.model = name, value, choices, model
+        super().__init__(f"{where}: {self.reason(name)}" if where else self.reason(name))
+
+    def reason(self, name):
+        """Return what is wrong, with the setting's name as the user wrote it."""
+        return f"{name} is {excerpt(self.value)}, but must be one of {', '.join(self.choices)}"
 
 
 class ClashError(SettingsError):

@@ -100,7 +100,7 @@ WRONG_USAGE = [
     (["data", "model", "--weighting", "tf"], "Invalid value for '--weighting': 'tf' is not one of 'root-idf', 'idf',"),
     (
         ["data", "model", "--model", "bmlpl", "--inducing-count", "3"],
-        "--inducing-count is a setting of mlgpf, not of bmlpl",
+        "--inducing-count is a setting of mlgpf and gpc, not of bmlpl",
     ),
     (["data", "data/train.txt"], "Invalid value for 'MODEL': Directory 'data/train.txt' is a file."),
 ]

@@ -14,7 +14,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.models import build
 from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings, kind
+from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings, kind
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -97,13 +97,17 @@ def test_every_option_reaches_its_setting(stopped, spec):
     assert stopped(*flags(spec, value)) == changed(DEFAULT, **{spec.name: value})
 
 
-@pytest.mark.parametrize("spec", fields(BMLPLSettings), ids=lambda spec: spec.name)
-def test_every_option_of_another_model_reaches_its_setting(stopped, spec):
+@pytest.mark.parametrize(
+    ("of", "spec"),
+    [(of, spec) for of in (BMLPLSettings, GPCSettings) for spec in fields(of)],
+    ids=lambda value: getattr(value, "name", None) or value.model,
+)
+def test_every_option_of_another_model_reaches_its_setting(stopped, of, spec):
     value = other_value(spec)
-    assert stopped("--model", "bmlpl", *flags(spec, value)) == BMLPLSettings(**{spec.name: value})
+    assert stopped("--model", of.model, *flags(spec, value)) == of(**{spec.name: value})
 
 
-ALL = {spec.name: spec for of in MODELS.values() for spec in fields(of)}
+ALL = {spec.name: spec for of in reversed(MODELS.values()) for spec in fields(of)}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -113,13 +117,39 @@ def test_an_option_of_another_model_is_wrong_usage(stopped, spec, model):
     if model in others:
         return
     flag = "--" + spec.name.replace("_", "-")
-    told = f"{flag} is a setting of {others[0]}, not of {model}"
+    told = f"{flag} is a setting of {' and '.join(others)}, not of {model}"
     words = flags(spec, other_value(spec))
     # Before the data are looked at.
     assert said(run("train", "nowhere", "model", "--model", model, *words), status=2) == told
     if model == "mlgpf":
         told += f"; --model {others[0]} chooses it"
         assert said(run("train", "data", "model", *words), status=2) == told
+
+
+def test_the_model_that_is_named_is_one_that_allows_the_value():
+    told = "--inference is a setting of bmlpl and gpc, not of mlgpf; --model {} chooses it"
+    for value, model in (("gibbs", "bmlpl"), ("vi-jj", "gpc")):
+        assert said(run("train", "data", "model", "--inference", value), status=2) == told.format(model)
+
+
+def test_a_value_that_only_another_model_allows_is_wrong_usage(place):
+    told = "--inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs with the model bmlpl"
+    # Before the data are looked at.
+    assert said(run("train", "nowhere", "model", "--model", "bmlpl", "--inference", "vi-jj"), status=2) == told
+    with open("catalogue.yaml", "a") as catalogue:
+        catalogue.write("  topics: {settings: {model: bmlpl}}\n")
+        catalogue.write("  wrong: {settings: {model: gpc, inference: em}}\n")
+    assert said(run("train", "data", "model", "--recipe", "topics", "--inference", "vi-jj"), status=2) == told
+    run("preprocess", "data", "model", "--model", "bmlpl")
+    assert said(run("train", "data", "model", "--inference", "vi-jj"), status=2) == told
+    told = "--inference is 'em', but must be one of svi-adadelta, vi-jj, vi-jj-full, vi-jj-hybrid, vi-taylor"
+    line = said(run("train", "nowhere", "model", "--model", "gpc", "--inference", "em"), status=2)
+    assert line == f"{told} with the model gpc"
+    # It is not the user's doing.
+    line = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "3"))
+    assert line == f"recipe wrong: {told.removeprefix('--')}"
+    told = "Invalid value for '--inference': 'vi' is not one of 'em-cg', 'em', 'online-em', 'gibbs', 'svi-adadelta', "
+    assert said(run("train", "data", "model", "--inference", "vi"), status=2).startswith(told)
 
 
 def other_names(model):
@@ -129,15 +159,32 @@ def other_names(model):
 def test_help_has_a_section_for_the_settings_of_each_model():
     text = run("train", "--help").stdout
     titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
-    assert titles == ["Options", "Settings of all models", *(f"Settings of {model}" for model in MODELS)]
+    several = [["mlgpf", "bmlpl"], ["mlgpf", "gpc"], ["bmlpl", "gpc"], *([model] for model in MODELS)]
+    assert titles == ["Options", "Settings of all models", *(f"Settings of {' and '.join(of)}" for of in several)]
     sections = dict(zip(titles, re.split(r"^\S.*:$", text, flags=re.MULTILINE)[1:], strict=True))
     assert text.count("--seed ") == 1
-    assert "--model [mlgpf|bmlpl]" in sections["Options"]
+    assert "--model [mlgpf|bmlpl|gpc]" in sections["Options"]
     for spec in ALL.values():
         others = [model for model in MODELS if spec.name in other_names(model)]
-        title = "Settings of all models" if len(others) == len(MODELS) else f"Settings of {others[0]}"
+        title = "Settings of all models" if len(others) == len(MODELS) else f"Settings of {' and '.join(others)}"
         assert re.search(rf"^  (-\w, )?--{spec.name.replace('_', '-')} ", sections[title], re.MULTILINE), spec.name
     assert "Settings of bmlpl" not in run("preprocess", "--help").stdout
+
+
+def test_help_of_an_option_has_what_each_model_says_of_it():
+    # Lines may end at any hyphen.
+    text = "".join(run("train", "--help").stdout.split())
+    assert text.count("--inference[") == 1
+    bmlpl, gpc = re.search(r"--inference\[em-cg\|.*?\]bmlpl:(.*?)gpc:(.*?)--", text).groups()
+    assert bmlpl.startswith("Inferencebyem-cg(")
+    assert bmlpl.endswith("[default:em-cg]")
+    assert gpc.startswith("Inferencebysvi-adadelta(")
+    assert gpc.endswith("[default:vi-jj-hybrid]")
+    bmlpl, gpc = re.search(r"--iterationsINTEGERRANGEbmlpl:(.*?)gpc:(.*?)\[", text).groups()
+    assert bmlpl.endswith("200withgibbs.")
+    assert gpc.endswith("withvi-jj-full.")
+    # Where they say the same, it is said once.
+    assert "--seedINTEGERRANGESeedofeverythingrandom.[default:0]" in text
 
 
 def test_a_recipe_decides_the_model(place, stopped):
@@ -279,7 +326,7 @@ def test_standard_input_and_bits_that_do_not_depend_on_the_process(tmp_path):
         (["--validation", "0.6"], "Invalid value for '--validation': 0.6 is not in the range 0<=x<=0.5."),
         (["--epochs", "1.5"], "Invalid value for '--epochs': '1.5' is not a valid integer range."),
         (["--no-kernel"], "No such option"),
-        (["--model", "gpc"], "Invalid value for '--model': 'gpc' is not one of 'mlgpf', 'bmlpl'."),
+        (["--model", "svm"], "Invalid value for '--model': 'svm' is not one of 'mlgpf', 'bmlpl', 'gpc'."),
         (["--ard", "yes"], "Got unexpected extra argument (yes)"),
     ],
 )

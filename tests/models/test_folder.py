@@ -141,7 +141,7 @@ def rewritten(path, **changes):
     return path
 
 
-@pytest.mark.parametrize("model", ["gpc", "MLGPF", "", None, 1, True, ["mlgpf"], {"mlgpf": 1}])
+@pytest.mark.parametrize("model", ["svm", "MLGPF", "", None, 1, True, ["mlgpf"], {"mlgpf": 1}])
 def test_an_unknown_model_is_damage(tmp_path, model):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.problems import STEADY
 from xmlgp.errors import SettingsError
 from xmlgp.excerpt import excerpt
-from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings, describe, kind
+from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings, describe, kind
 
 BY_NAME = {spec.name: spec for spec in fields(MLGPFSettings)}
 
@@ -124,6 +124,15 @@ def test_preprocess_part_is_what_preprocessing_depends_on():
     assert part["seed"] == 4
     assert MLGPFSettings(factors=9).preprocess_part() == MLGPFSettings(factors=3).preprocess_part()
     assert BMLPLSettings(topics=9, weighting="unit", seed=2).preprocess_part() == {"weighting": "unit", "seed": 2}
+
+
+def test_preprocess_part_tells_what_is_fixed():
+    # Preprocessing asks any model for these.
+    fixed = {"inducing": "free", "inducing_start": "kmeans"}
+    part = GPCSettings(inducing_count=7, seed=3, nodes=5).preprocess_part()
+    assert part == fixed | {"standardise": True, "inducing_count": 7, "seed": 3, "weighting": "standard"}
+    part = GPCSettings(standardise=False).preprocess_part()
+    assert part == fixed | {"standardise": False, "inducing_count": 200, "seed": 0, "weighting": "none"}
 
 
 @pytest.mark.parametrize("value", ["x" * 10**6, [["x"] * 1000] * 1000, -(16**5000), {"a": {"b": {"c": "d"}}}], ids=type)

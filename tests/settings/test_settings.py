@@ -4,8 +4,18 @@ from dataclasses import fields
 
 import pytest
 
-from xmlgp.errors import ClashError, OtherModelError, SettingsError
-from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings, check_names, models_with, settings_from
+from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
+from xmlgp.settings import (
+    MODELS,
+    BMLPLSettings,
+    GPCSettings,
+    MLGPFSettings,
+    check_each,
+    check_names,
+    models_with,
+    settings_from,
+)
+from xmlgp.settings.bmlpl import USUAL_ITERATIONS
 
 MLGPF, BMLPL = ({spec.name for spec in fields(of)} for of in (MLGPFSettings, BMLPLSettings))
 
@@ -17,18 +27,26 @@ def test_models_are_known_by_the_names_of_their_settings():
 
 
 def test_a_setting_is_the_same_in_all_models_that_have_it():
-    # The command line has one option for all of them.
-    first = {}
+    # The command line has one option for all of them, which can tell of other choices and what is usual alone.
+    first, differing = {}, set()
     for of in MODELS.values():
         for spec in fields(of):
             other = first.setdefault(spec.name, spec)
-            assert (spec.type, spec.default, dict(spec.metadata)) == (other.type, other.default, dict(other.metadata))
+            own = {"choices", "help"} if spec.name == "inference" else {"help"} if spec.name == "iterations" else set()
+            for key, value in spec.metadata.items():
+                assert value == other.metadata[key] or key in own, (spec.name, key)
+            assert spec.type == other.type
+            assert spec.default == other.default or spec.name == "inference"
+            differing |= {spec.name} if spec.metadata != other.metadata else set()
+    assert differing == {"inference", "iterations"}
     symbols = [spec.metadata["symbol"] for spec in first.values() if spec.metadata["symbol"]]
     assert len(set(symbols)) == len(symbols)
 
 
 def test_models_with():
-    assert models_with("seed") == ["mlgpf", "bmlpl"]
+    assert models_with("seed") == ["mlgpf", "bmlpl", "gpc"]
+    assert models_with("inference") == ["bmlpl", "gpc"]
+    assert models_with("nodes") == ["mlgpf", "gpc"]
     assert models_with("topics") == ["bmlpl"]
     assert models_with("factors") == ["mlgpf"]
     assert models_with("model") == models_with(("a", "tuple")) == []
@@ -60,7 +78,7 @@ def test_a_mapping_may_name_its_model():
 def test_an_unknown_model_is_refused_with_those_there_are(model, shown):
     with pytest.raises(SettingsError) as caught:
         settings_from({"model": model, "factors": 3}, "recipe x")
-    assert str(caught.value) == f"recipe x: model is {shown}, but must be one of mlgpf, bmlpl"
+    assert str(caught.value) == f"recipe x: model is {shown}, but must be one of mlgpf, bmlpl, gpc"
 
 
 @pytest.mark.parametrize(
@@ -68,15 +86,18 @@ def test_an_unknown_model_is_refused_with_those_there_are(model, shown):
     [
         ("topics", "mlgpf", "topics is a setting of bmlpl, not of mlgpf"),
         ("kernel", "bmlpl", "kernel is a setting of mlgpf, not of bmlpl"),
+        ("nodes", "bmlpl", "nodes is a setting of mlgpf and gpc, not of bmlpl"),
+        ("dtype", "gpc", "dtype is a setting of mlgpf and bmlpl, not of gpc"),
+        ("inducing_start", "gpc", "inducing_start is a setting of mlgpf, not of gpc"),
     ],
 )
 def test_a_setting_of_another_model_is_refused_with_its_models(name, model, told):
-    for refuse in (settings_from, check_names):
+    for refuse in (settings_from, check_names, check_each):
         with pytest.raises(OtherModelError) as caught:
             refuse({name: 1, "seed": 3}, "recipe x", model)
         assert str(caught.value) == f"recipe x: {told}"
         assert (caught.value.name, caught.value.model) == (name, model)
-    check_names(["seed", "weighting"], "recipe x", model)
+    check_names(["seed", "batch_size"], "recipe x", model)
 
 
 def test_a_wrong_value_says_where():
@@ -84,6 +105,60 @@ def test_a_wrong_value_says_where():
         settings_from({"factors": 0}, "recipe x")
     with pytest.raises(SettingsError, match=r"^recipe x: topics is 0, but must be an integer"):
         settings_from({"model": "bmlpl", "topics": 0}, "recipe x")
+
+
+def test_a_value_that_only_another_model_allows():
+    with pytest.raises(ChoiceError) as caught:
+        settings_from({"inference": "vi-jj"}, "recipe x", "bmlpl")
+    told = "recipe x: inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs"
+    assert (str(caught.value), caught.value.name, caught.value.model) == (told, "inference", "bmlpl")
+    assert settings_from({"inference": "vi-jj"}, "recipe x", "gpc") == GPCSettings(inference="vi-jj")
+
+
+def test_each_setting_by_itself():
+    with pytest.raises(ChoiceError, match="^options: inference is 'em', but must be one of svi-adadelta, vi-jj, "):
+        check_each({"inference": "em"}, "options", "gpc")
+    with pytest.raises(SettingsError, match="^options: nodes is 0, but must be an integer from 1 to 100$"):
+        check_each({"inference": "vi-jj", "nodes": 0}, "options", "gpc")
+    # What they are together is not looked at.
+    check_each({"inference": "gibbs", "burn_in": 200}, "options", "bmlpl")
+
+
+@pytest.mark.parametrize("model", [model for model, of in MODELS.items() if "iterations" in vars(of())])
+def test_iterations_where_none_are_asked_for(model):
+    (spec,) = (spec for spec in fields(MODELS[model]) if spec.name == "inference")
+    (text,) = (spec.metadata["help"] for spec in fields(MODELS[model]) if spec.name == "iterations")
+    for inference in spec.metadata["choices"]:
+        settings = MODELS[model](inference=inference)
+        # The last number before its name is how many there are.
+        told = text.partition("when not given")[2].split(inference)[0]
+        assert str(settings.passes) == [word for word in told.split() if word.isdigit()][-1]
+        assert MODELS[model](inference=inference, iterations=7).passes == 7
+
+
+def test_usual_iterations_in_words():
+    assert USUAL_ITERATIONS["gibbs"] == 200
+    (spec,) = (spec for spec in fields(BMLPLSettings) if spec.name == "iterations")
+    assert spec.metadata["help"] == (
+        "Iterations, passes over the data; when not given 100 with em-cg and em, 20 with online-em, 200 with gibbs."
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "idle"),
+    [
+        (MLGPFSettings(), set()),
+        (BMLPLSettings(), {"burn_in", "thinning", "batch_size"}),
+        (BMLPLSettings(inference="gibbs"), {"cg_steps", "batch_size"}),
+        (GPCSettings(), {"batch_size", "learning_rate"}),
+        (GPCSettings(inference="vi-taylor"), {"batch_size", "learning_rate"}),
+        (GPCSettings(inference="svi-adadelta"), set()),
+    ],
+    ids=repr,
+)
+def test_what_the_inference_has_no_use_for(settings, idle):
+    assert settings.idle() == idle
+    assert settings.idle() <= set(settings.mapping())
 
 
 CLASHES = [

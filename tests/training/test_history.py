@@ -5,11 +5,12 @@ import math
 import pytest
 
 from xmlgp.settings import MODELS
-from xmlgp.training.history import OBJECTIVES, is_epoch, is_history, is_number, objective_in_words
+from xmlgp.training.history import OBJECTIVES, epochs_in_words, is_epoch, is_history, is_number, objective_in_words
 
 EPOCHS = {
     "mlgpf": {"epoch": 1, "bound": -3.5, "seconds": 0.25},
     "bmlpl": {"epoch": 1, "log_posterior": -12345.678, "seconds": 0.25},
+    "gpc": {"epoch": 1, "bound": -3.5, "seconds": 0.25},
 }
 
 any_model = pytest.mark.parametrize("model", EPOCHS)
@@ -24,6 +25,12 @@ def test_what_training_raises_in_words():
     assert objective_in_words(EPOCHS["bmlpl"], "bmlpl") == "log posterior -12345.7"
 
 
+def test_epochs_in_words():
+    assert [epochs_in_words(EPOCHS[model], model) for model in EPOCHS] == ["1 epoch", "1 iteration", "1 iteration"]
+    assert epochs_in_words({"epoch": 20}, "mlgpf") == "20 epochs"
+    assert epochs_in_words({"epoch": 20}, "gpc") == "20 iterations"
+
+
 @any_model
 def test_histories(model):
     epoch = EPOCHS[model]
@@ -33,9 +40,8 @@ def test_histories(model):
     assert not is_history([epoch], model, "ndcg@5")
 
 
-@any_model
-def test_the_history_of_another_model_is_none(model):
-    (other,) = EPOCHS.keys() - {model}
+@pytest.mark.parametrize(("model", "other"), [("mlgpf", "bmlpl"), ("bmlpl", "mlgpf"), ("gpc", "bmlpl")])
+def test_the_history_of_another_model_is_none(model, other):
     assert is_epoch(EPOCHS[model], model)
     assert not is_epoch(EPOCHS[model], other)
     assert not is_history([EPOCHS[model]], other)

@@ -132,7 +132,7 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
 
 def _scaled(settings, entry, epochs_scale):
     """Return settings with their number of epochs, or iterations, spelt out and multiplied."""
-    if settings.model == "bmlpl":
+    if settings.model != "mlgpf":
         iterations = max(1, math.ceil(settings.passes * epochs_scale))
         return dataclasses.replace(settings, iterations=iterations)
     usual = settings.epochs or usual_epochs(entry.shape.N, settings.batch_size)

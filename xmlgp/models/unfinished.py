@@ -106,7 +106,7 @@ class Unfinished:
             and all(is_entry(checkpoint.path.parent, entry) for entry in self.preprocess.values())
             # What has begun to train has been preprocessed, and has some steps to make. Of a model without inducing
             # inputs preprocessing may leave nothing.
-            and (checkpoint.facts is None or bool(self.preprocess) or "inducing" not in settings)
+            and (checkpoint.facts is None or bool(self.preprocess) or "inducing_count" not in settings)
             and (checkpoint.facts is None or _counts(self.steps))
             and _counts(self.step, 0, self.steps)
             and all(is_number(part, 0) for part in seconds)
@@ -139,7 +139,7 @@ class Unfinished:
         """How far it had come, in words."""
         if not self.steps:
             return "after preprocessing" if self.preprocess else "in preprocessing"
-        if self.settings.model == "bmlpl":
+        if self.settings.model != "mlgpf":
             return f"after {self.step} of {self.steps} steps"
         part = "all points" if self.checkpoint.facts.get("plan") else "the points not held out"
         return f"after {self.step} of {self.steps} steps on {part}"

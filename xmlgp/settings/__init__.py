@@ -4,21 +4,25 @@ The command line has one option for each field and takes its help from here; rec
 mappings of these names; the model folder stores them.
 """
 
+import contextlib
 import dataclasses
 import re
 
-from xmlgp.errors import ClashError, OtherModelError, SettingsError
+from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.settings.bmlpl import BMLPLSettings
-from xmlgp.settings.fields import Settings, describe, kind
+from xmlgp.settings.fields import Settings, check, describe, kind
+from xmlgp.settings.gpc import GPCSettings
 from xmlgp.settings.mlgpf import MLGPFSettings
 
 __all__ = [
     "DEFAULT_MODEL",
     "MODELS",
     "BMLPLSettings",
+    "GPCSettings",
     "MLGPFSettings",
     "Settings",
+    "check_each",
     "check_names",
     "describe",
     "kind",
@@ -27,7 +31,7 @@ __all__ = [
 ]
 
 #: The settings of each model, by its name.
-MODELS = {"mlgpf": MLGPFSettings, "bmlpl": BMLPLSettings}
+MODELS = {"mlgpf": MLGPFSettings, "bmlpl": BMLPLSettings, "gpc": GPCSettings}
 
 DEFAULT_MODEL = "mlgpf"
 
@@ -55,7 +59,8 @@ def settings_from(mapping, where, model=None):
     ------
     SettingsError
         For an unknown model, an unknown name or a value that is not allowed; `OtherModelError` for a name that other
-        models have, `ClashError` for values that do not fit each other.
+        models have, `ChoiceError` for a value that is not one of a setting's choices, `ClashError` for values that do
+        not fit each other.
     """
     if model is None:
         mapping = dict(mapping)
@@ -64,12 +69,8 @@ def settings_from(mapping, where, model=None):
         if model not in list(MODELS):
             raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
     check_names(mapping, where, model)
-    try:
+    with _standing(where):
         return MODELS[model](**mapping)
-    except ClashError as error:
-        raise ClashError(error.text, error.names, where) from None
-    except SettingsError as error:
-        raise SettingsError(f"{where}: {error}") from None
 
 
 def check_names(names, where, model):
@@ -92,9 +93,39 @@ def check_names(names, where, model):
     raise SettingsError(f"{where}: {_shown(unknown[0])} is not a setting; there are {', '.join(sorted(known))}")
 
 
+def check_each(mapping, where, model):
+    """Raise SettingsError for a name or a value that is wrong whatever the others are, as `settings_from` does.
+
+    Parameters
+    ----------
+    mapping : mapping of str to object
+    where : str
+    model : str
+        One of `MODELS`.
+    """
+    check_names(mapping, where, model)
+    with _standing(where):
+        for spec in dataclasses.fields(MODELS[model]):
+            if spec.name in mapping:
+                check(spec, mapping[spec.name], model)
+
+
 def models_with(name):
     """Return the names of the models that have a setting, in the order of `MODELS`."""
     return [model for model in MODELS if name in _names(model)]
+
+
+@contextlib.contextmanager
+def _standing(where):
+    """Have errors say where what is wrong stands."""
+    try:
+        yield
+    except ChoiceError as error:
+        raise ChoiceError(error.name, error.value, error.choices, error.model, where) from None
+    except ClashError as error:
+        raise ClashError(error.text, error.names, where) from None
+    except SettingsError as error:
+        raise SettingsError(f"{where}: {error}") from None
 
 
 def _names(model):

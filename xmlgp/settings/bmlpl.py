@@ -12,9 +12,6 @@ __all__ = ["BMLPLSettings"]
 #: Iterations where none are asked for, by inference.
 USUAL_ITERATIONS = {"em-cg": 100, "em": 100, "online-em": 20, "gibbs": 200}
 
-#: Settings that only some kinds of inference look at.
-ONLY_OF = {"cg_steps": ("em-cg",), "burn_in": ("gibbs",), "thinning": ("gibbs",), "batch_size": ("online-em",)}
-
 #: Conjugate gradients end in far fewer.
 CG_STEPS_LIMIT = 1000
 
@@ -31,12 +28,18 @@ class BMLPLSettings(Settings):
     """
 
     model: ClassVar[str] = "bmlpl"
+    only_of: ClassVar[dict] = {
+        "cg_steps": ("em-cg",),
+        "burn_in": ("gibbs",),
+        "thinning": ("gibbs",),
+        "batch_size": ("online-em",),
+    }
 
     weighting: str = shared.weighting()
     inference: str = setting(
         "em-cg",
-        "Inference: em-cg (EM by conjugate gradients), em (with exact M-steps, for at most 16000 features; hundreds of "
-        "times slower), online-em (in minibatches) or gibbs (sampling; minutes to hours).",
+        "Inference by em-cg (EM by conjugate gradients), em (with exact M-steps, for at most 16000 features; hundreds "
+        "of times slower), online-em (in minibatches) or gibbs (sampling; minutes to hours).",
         choices=("em-cg", "em", "online-em", "gibbs"),
     )
     topics: int | None = setting(
@@ -46,13 +49,7 @@ class BMLPLSettings(Settings):
         minimum=1,
         optional=True,
     )
-    iterations: int | None = setting(
-        None,
-        "Iterations, passes over the data; when not given 100 with em and em-cg, 20 with online-em and 200 with gibbs.",
-        minimum=1,
-        maximum=EPOCHS_LIMIT,
-        optional=True,
-    )
+    iterations: int | None = shared.iterations(USUAL_ITERATIONS, "passes over the data")
     cg_steps: int = setting(2, "Conjugate gradient steps of an M-step with em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
     concentration: float = setting(0.01, "Concentration η of the Dirichlet prior of topics.", above=0)
     precision: float = setting(
@@ -92,10 +89,6 @@ class BMLPLSettings(Settings):
         if self.inference == "online-em" and self.learn_precision:
             told = "{inference} online-em learns no precisions, which {learn_precision} asks for"
             raise ClashError(told, ("inference", "learn_precision"))
-
-    def idle(self):
-        """Return the names of settings that the kind of inference has no use for."""
-        return {name for name, inferences in ONLY_OF.items() if self.inference not in inferences}
 
     @property
     def passes(self):

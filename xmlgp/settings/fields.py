@@ -4,10 +4,10 @@ import dataclasses
 import sys
 from typing import ClassVar
 
-from xmlgp.errors import SettingsError
+from xmlgp.errors import ChoiceError, SettingsError
 from xmlgp.excerpt import excerpt
 
-__all__ = ["EPOCHS_LIMIT", "Settings", "describe", "kind", "setting"]
+__all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "kind", "setting"]
 
 #: A list of epochs fits into memory.
 EPOCHS_LIMIT = 10**6
@@ -44,6 +44,8 @@ class Settings:
     ----------
     model : str
         The model's name, the same of all objects of a class.
+    only_of : dict of str to tuple of str
+        Settings that only some kinds of inference look at, and which those are.
 
     Raises
     ------
@@ -52,10 +54,11 @@ class Settings:
     """
 
     model: ClassVar[str]
+    only_of: ClassVar[dict] = {}
 
     def __post_init__(self):
         for spec in dataclasses.fields(self):
-            _check(spec, getattr(self, spec.name))
+            check(spec, getattr(self, spec.name), self.model)
 
     def mapping(self):
         """Return all settings as a mapping of names to values."""
@@ -66,8 +69,8 @@ class Settings:
         return {"model": self.model} | self.mapping()
 
     def idle(self):
-        """Return the names of settings that the others leave without effect."""
-        return set()
+        """Return the names of settings that the kind of inference has no use for."""
+        return {name for name, inferences in self.only_of.items() if self.inference not in inferences}
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on, as a mapping."""
@@ -95,7 +98,16 @@ def kind(spec):
     return spec.type.__args__[0] if spec.metadata["optional"] else spec.type
 
 
-def _check(spec, value):
+def check(spec, value, model):
+    """Raise SettingsError for a value outside the limits of a field: `ChoiceError` where it is not one of its choices.
+
+    Parameters
+    ----------
+    spec : dataclasses.Field
+    value : object
+    model : str
+        Whose field it is.
+    """
     meta, type_ = spec.metadata, kind(spec)
     if value is None and meta["optional"]:
         return
@@ -103,8 +115,8 @@ def _check(spec, value):
     fits = isinstance(value, type_) or (type_ is float and isinstance(value, int))
     if isinstance(value, bool) and type_ is not bool:
         fits = False
-    if fits and meta["choices"]:
-        fits = value in meta["choices"]
+    if meta["choices"] and not (fits and value in meta["choices"]):
+        raise ChoiceError(spec.name, value, meta["choices"], model)
     if fits and meta["minimum"] is not None:
         fits = meta["minimum"] <= value <= _greatest(meta)
     if fits and meta["above"] is not None:

@@ -8,9 +8,6 @@ from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
 __all__ = ["MLGPFSettings"]
 
-#: NumPy's Gauss–Hermite nodes are tested up to this degree; from some hundreds on they overflow.
-NODES_LIMIT = 100
-
 
 @dataclass(frozen=True)
 class MLGPFSettings(Settings):
@@ -34,7 +31,7 @@ class MLGPFSettings(Settings):
     basis_size: int = setting(
         1000, "Basis vectors of the subspace; at most min(N, D) are used.", symbol="R", minimum=1, preprocess=True
     )
-    inducing_count: int = setting(200, "Inducing inputs; at most N are used.", symbol="M", minimum=1, preprocess=True)
+    inducing_count: int = shared.inducing_count()
     inducing_start: str = setting(
         "rows",
         "Inducing inputs start from k-means centroids (kmeans) or random training points (rows).",
@@ -71,12 +68,7 @@ class MLGPFSettings(Settings):
         "never.",
         minimum=0,
     )
-    nodes: int = setting(
-        10,
-        "Gauss–Hermite quadrature nodes; training uses fewer where variances are small.",
-        minimum=1,
-        maximum=NODES_LIMIT,
-    )
+    nodes: int = shared.nodes()
     negatives: int | None = setting(
         None,
         "Sampled negative labels a point in each step; all when not given. With few, larger minibatches do better.",
@@ -90,9 +82,7 @@ class MLGPFSettings(Settings):
         choices=("frequency", "uniform"),
     )
     optimiser: str = setting("adam", "Optimiser.", choices=("adam", "adadelta"))
-    learning_rate: float | None = setting(
-        None, "Learning rate; where not given 0.02 with adam and 1 with adadelta.", above=0, optional=True
-    )
+    learning_rate: float | None = shared.learning_rate()
     schedule: str = setting(
         "linear",
         "Learning rate over time: constant, or linear (constant for half of the steps, then falling to zero).",

@@ -5,11 +5,11 @@ import sys
 __all__ = ["OBJECTIVES", "epochs_in_words", "is_epoch", "is_history", "is_number", "objective_in_words"]
 
 #: What training raises, of which every epoch of a history tells, by the name of the model.
-OBJECTIVES = {"mlgpf": "bound", "bmlpl": "log_posterior"}
+OBJECTIVES = {"mlgpf": "bound", "bmlpl": "log_posterior", "gpc": "bound"}
 
 
 #: What the passes over the data are called, by the name of the model.
-PASSES = {"mlgpf": "epoch", "bmlpl": "iteration"}
+PASSES = {"mlgpf": "epoch", "bmlpl": "iteration", "gpc": "iteration"}
 
 
 def epochs_in_words(entry, model):
