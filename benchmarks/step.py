@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp import factors, products
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import shared_diagonal
 from xmlgp.preprocess.coordinates import Coordinates
@@ -159,7 +160,7 @@ def measure(case, posterior, steps):
         (type(model.posterior), "backward", "posterior gradients"),
         (type(model.posterior), "precondition", "posterior gradients"),
         (factors, "all_labels", "factors"),
-        (factors.expectations, "logistic_gradients", "expectations"),
+        (Quadrature, "gradients", "expectations"),
         (Adam, "step", "optimiser"),
     ]
     assert posterior_module

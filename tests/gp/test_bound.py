@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
 from xmlgp.gp.factors import Pairs, Rows
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
@@ -78,14 +79,25 @@ COMBINATIONS = list(
 )
 
 
-@pytest.mark.parametrize(("terms", "ard", "posterior", "coordinates", "negatives", "own"), COMBINATIONS)
-def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, own):
+#: Whether coordinates are sparse is nothing to expectations.
+WITH_EXPECTATIONS = [
+    (*combination, name)
+    for combination in COMBINATIONS
+    for name in EXPECTATIONS
+    if name == "quadrature" or "dense" in combination
+]
+
+
+@pytest.mark.parametrize(
+    ("terms", "ard", "posterior", "coordinates", "negatives", "own", "expectations"), WITH_EXPECTATIONS
+)
+def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, own, expectations):
     kernel, parameters, points, labels = problem(terms, ard, posterior, coordinates)
     weights, features = label_weights(np.random.default_rng(2)) if own else ({}, None)
     parameters |= weights
     pairs = sampled(labels, np.random.default_rng(1)) if negatives == "sampled" else None
     # Small variances and many nodes: the quadrature of the derivative is then the derivative of the quadrature.
-    bound = Bound(kernel, POSTERIORS[posterior], nodes=40)
+    bound = Bound(kernel, POSTERIORS[posterior], expectations=expectations_named(expectations, 40))
     batch = Batch(points, labels, pairs, 1.7, features)
     _, gradients = bound.value_and_gradients(parameters, batch)
     # Where weights are is no matter of degree.
@@ -126,3 +138,20 @@ def test_preconditioned_directions_lead_upwards(posterior, negatives, own):
     assert changed == ["posterior.mean"]
     moved = parameters | {name: parameters[name] + 1e-4 * direction for name, direction in directions.items()}
     assert bound.value_and_gradients(moved, batch)[0] > value
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("negatives", ["all", "sampled"])
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_bound_of_jaakkola_and_jordan_is_never_above_that_of_quadrature(posterior, negatives, seed):
+    kernel, parameters, points, labels = problem(("se",), False, posterior, seed=seed)
+    pairs = sampled(labels, np.random.default_rng(1)) if negatives == "sampled" else None
+    batch = Batch(points, labels, pairs, 1.7)
+    below, above = (
+        Bound(kernel, POSTERIORS[posterior], expectations=expectations_named(name, 40)).value_and_gradients(
+            parameters, batch
+        )[0]
+        for name in ("jj", "quadrature")
+    )
+    # By more than rounding, and by less than a tenth of what there is to lose.
+    assert above - 0.1 * abs(above) < below < above - 1e-4

@@ -9,6 +9,7 @@ from tests.gp.test_bound import COMBINATIONS, M, label_weights, problem, sampled
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.bounded import LIMIT, exponential, log_within_limit, slope, within
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
 from xmlgp.gp.posteriors import POSTERIORS
@@ -63,7 +64,7 @@ def extreme_problem(terms, ard, posterior, coordinates, negatives, own, dtype):
         pairs = sampled(labels, np.random.default_rng(1))
         pairs = pairs._replace(weight=pairs.weight.astype(dtype))
     points = Points(points.coordinates.astype(dtype), points.residual.astype(dtype))
-    bound = Bound(kernel, POSTERIORS[posterior], nodes=40 if dtype == np.float64 else 10)
+    bound = Bound(kernel, POSTERIORS[posterior], expectations=Quadrature(40 if dtype == np.float64 else 10))
     return bound, parameters, Batch(points, labels, pairs, 1.7, features)
 
 

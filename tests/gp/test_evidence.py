@@ -21,6 +21,7 @@ from tests.gp.reference import (
     scikit_covariances,
 )
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.expectations import Quadrature, expectations_named
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.products import Points
 
@@ -93,12 +94,13 @@ def test_the_reference_has_converged(points, factors, grid):
 
 @EVERY_POSTERIOR
 @SIZES
-def test_bound_is_below_the_evidence(name, points, factors, grid):
+@pytest.mark.parametrize("expectations", ["quadrature", "jj"])
+def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
     @STEADY
     @given(st.integers(0, 2**32 - 1), st.none() | st.integers(1, 4), st.floats(0, 1.5))
     def check(seed, inducing, noise):
         kernel, parameters, batch = problem(name, points, factors, inducing, seed, noise)
-        bound = Bound(kernel, POSTERIORS[name], nodes=NODES)
+        bound = Bound(kernel, POSTERIORS[name], expectations=expectations_named(expectations, NODES))
         assert value_of(bound, parameters, batch) <= evidence_of(parameters, batch, grid) + 1e-5
 
     check()
@@ -111,7 +113,7 @@ def test_optimal_bounds_are_near_the_evidence_and_in_order(points, factors, grid
     for name in POSTERIORS:
         kernel, parameters, batch = problem(name, points, factors, None, seed)
         fixed = {"inducing", "loadings", "bias", *HYPERPARAMETERS}
-        bound = Bound(kernel, POSTERIORS[name], fixed, NODES)
+        bound = Bound(kernel, POSTERIORS[name], fixed, Quadrature(NODES))
         optimum[name] = value_of(bound, maximised(bound, parameters, batch), batch)
     evidence = evidence_of(parameters, batch, grid)
     assert all(value <= evidence + 1e-5 for value in optimum.values())
@@ -149,7 +151,7 @@ def weights_problem(seed, points, apart, prior_variance=None):
     labels = random_labels(random, points, LABELS, 0.5)
     coordinates = Points(random.normal(size=(points, DIMENSION)), np.zeros(points))
     fixed = parameters.keys() - {"label_weights.mean", "label_weights.log_variance"}
-    bound = Bound(kernel, POSTERIORS["cholesky"], fixed, NODES)
+    bound = Bound(kernel, POSTERIORS["cholesky"], fixed, Quadrature(NODES))
     return bound, parameters, Batch(coordinates, labels, None, 1.0, sp.csr_array(features))
 
 
@@ -209,7 +211,7 @@ def test_bound_agrees_with_its_dense_definition(name, terms, ard, dimension):
     positives = random_labels(random, points, labels)
     residual = (rows[:, coordinates:] ** 2).sum(axis=1)
     batch = Batch(Points(rows[:, :coordinates].copy(), residual), positives, None, scale)
-    value = value_of(Bound(kernel, POSTERIORS[name], nodes=80), parameters, batch)
+    value = value_of(Bound(kernel, POSTERIORS[name], expectations=Quadrature(80)), parameters, batch)
 
     padding = dimension - coordinates
     dense = {key: np.pad(value, (0, padding)) if "relevance" in key else value for key, value in parameters.items()}

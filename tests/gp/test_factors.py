@@ -6,9 +6,11 @@ import scipy.sparse as sp
 
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from xmlgp.gp import factors
+from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, expectations_named
 from xmlgp.gp.posteriors import Moments
 
-B, K, P, NODES = 5, 6, 3, 40
+B, K, P = 5, 6, 3
+EXACT = Quadrature(40)
 EITHER_VARIANCE = pytest.mark.parametrize("shared", [True, False], ids=["shared", "unshared"])
 
 
@@ -60,7 +62,7 @@ def assert_agrees_with_double_loop(result, moments, loadings, bias, positives, w
 @EITHER_VARIANCE
 def test_all_labels_agree_with_a_double_loop(shared):
     moments, loadings, bias, positives = problem(shared)
-    result = factors.all_labels(moments, loadings, bias, sp.csr_array(positives), NODES)
+    result = factors.all_labels(moments, loadings, bias, sp.csr_array(positives), EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives)
 
 
@@ -71,17 +73,18 @@ def test_sampled_labels_agree_with_a_weighted_double_loop(shared):
     pairs = pairs_of(positives, negatives)
     weights = np.zeros((B, K))
     weights[np.repeat(np.arange(B), np.diff(pairs.indptr)), pairs.labels] = pairs.weight
-    result = sampled_labels(moments, loadings, bias, pairs, NODES)
+    result = sampled_labels(moments, loadings, bias, pairs, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
 
 
 @EITHER_VARIANCE
+@pytest.mark.parametrize("expectations", EXPECTATIONS)
 @pytest.mark.parametrize("seed", range(5))
-def test_complete_sample_equals_all_labels(shared, seed):
+def test_complete_sample_equals_all_labels(shared, seed, expectations):
     moments, loadings, bias, positives = problem(shared, seed)
     results = [
-        factors.all_labels(moments, loadings, bias, sp.csr_array(positives), 10),
-        sampled_labels(moments, loadings, bias, complete_pairs(positives), 10),
+        factors.all_labels(moments, loadings, bias, sp.csr_array(positives), expectations_named(expectations)),
+        sampled_labels(moments, loadings, bias, complete_pairs(positives), expectations_named(expectations)),
     ]
     (value, d_moments, gradients), (sampled_value, d_sampled, sampled_gradients) = results
     assert sampled_value == pytest.approx(value, rel=1e-13)
@@ -99,8 +102,8 @@ def test_equal_variances_need_no_columns_of_their_own(seed):
     repeated = Moments(moments.mean, np.repeat(moments.variance, P, axis=1))
     pairs = pairs_of(positives, [np.flatnonzero(~row)[:1] for row in positives])
     for function, labels in ((factors.all_labels, sp.csr_array(positives)), (sampled_labels, pairs)):
-        value, d_shared, gradients = function(moments, loadings, bias, labels, 10)
-        other_value, d_repeated, other_gradients = function(repeated, loadings, bias, labels, 10)
+        value, d_shared, gradients = function(moments, loadings, bias, labels, Quadrature())
+        other_value, d_repeated, other_gradients = function(repeated, loadings, bias, labels, Quadrature())
         assert value == pytest.approx(other_value, rel=1e-13)
         np.testing.assert_allclose(d_shared.mean, d_repeated.mean, rtol=1e-11)
         np.testing.assert_allclose(d_shared.variance[:, 0], d_repeated.variance.sum(axis=1), rtol=1e-11)
@@ -127,7 +130,7 @@ def test_labels_outside_the_pairs_have_no_gradient(shared):
     pairs = factors.Pairs(
         np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0])
     )
-    value, d_moments, gradients = sampled_labels(moments, loadings, bias, pairs, NODES)
+    value, d_moments, gradients = sampled_labels(moments, loadings, bias, pairs, EXACT)
     absent = [0, 2, 3, 5]
     assert not gradients["loadings"][absent].any()
     assert not gradients["bias"][absent].any()
@@ -147,8 +150,8 @@ def test_gradients_are_the_same_without_the_value(shared, dtype):
         (factors.all_labels, sp.csr_array(positives)),
         (sampled_labels, complete_pairs(positives)),
     ):
-        _, d_moments, gradients = function(moments, loadings, bias, labels, 10)
-        value, d_without, without = function(moments, loadings, bias, labels, 10, value_needed=False)
+        _, d_moments, gradients = function(moments, loadings, bias, labels, Quadrature())
+        value, d_without, without = function(moments, loadings, bias, labels, Quadrature(), value_needed=False)
         assert value is None
         arrays, others = [*d_moments, *gradients.values()], [*d_without, *without.values()]
         for array, other in zip(arrays, others, strict=True):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from tests.gp.reference import pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
 from xmlgp.gp.factors import Rows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.products import Points
@@ -64,7 +65,8 @@ def with_label_weights(random, parameters, batch):
 @pytest.mark.parametrize("own", [False, True], ids=["", "own"])
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize(("size", "negatives"), [(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
-def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, own):
+@pytest.mark.parametrize("expectations", EXPECTATIONS)
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, own, expectations):
     random = np.random.default_rng(9)
     kernel, parameters = random_parameters(
         random, ("se", "linear"), True, posterior, random.normal(size=(M, D)), factors=P, labels=K
@@ -76,7 +78,7 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, neg
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
     if own:
         parameters, whole = with_label_weights(random, parameters, whole)
-    bound = Bound(kernel, POSTERIORS[posterior])
+    bound = Bound(kernel, POSTERIORS[posterior], expectations=expectations_named(expectations))
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)
     assert mean_value == pytest.approx(value, rel=1e-11)

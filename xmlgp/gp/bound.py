@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp import factors
-from xmlgp.gp.expectations import DEFAULT_NODES
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.factors import Pairs, Rows
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
 from xmlgp.gp.products import Points, Products
@@ -51,15 +51,15 @@ class Bound:
     posterior : SharedDiagonal, Diagonal or Cholesky
     fixed : collection of str
         Names of parameters that are not optimised.
-    nodes : int
-        Quadrature nodes.
+    expectations : Quadrature, JaakkolaJordan or Taylor, optional
+        How E log σ(yf) is computed, by quadrature when not given. With Taylor F is an approximation and no bound.
     """
 
-    def __init__(self, kernel, posterior, fixed=(), nodes=DEFAULT_NODES):
+    def __init__(self, kernel, posterior, fixed=(), expectations=None):
         self.kernel = kernel
         self.posterior = posterior
         self.fixed = LABEL_WEIGHTS_FIXED.union(fixed)
-        self.nodes = nodes
+        self.expectations = expectations or Quadrature()
 
     def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
         """Return the unbiased estimate of the bound and its gradients by parameter name.
@@ -80,9 +80,10 @@ class Bound:
         -------
         value : float or None
         gradients : dict of str to ndarray or Rows
-            Of every parameter not fixed; with sampled negatives those of Φ and b are `Rows`. Expectations and their
-            derivatives are each computed by quadrature; with enough nodes for the variances at hand the second are the
-            derivatives of the first, with few nodes and wide variances they are closer to those of the exact bound.
+            Of every parameter not fixed; with sampled negatives those of Φ and b are `Rows`. By quadrature expectations
+            and their derivatives are each computed by themselves; with enough nodes for the variances at hand the
+            second are the derivatives of the first, with few nodes and wide variances they are closer to those of the
+            exact bound.
 
         Raises
         ------
@@ -102,7 +103,7 @@ class Bound:
         if "label_weights.mean" in parameters:
             own = WeightedPoints(LabelWeights(parameters), batch.features)
             own.prepare_gradients()
-        options = (self.nodes, value_needed, for_step, own)
+        options = (self.expectations, value_needed, for_step, own)
         if batch.pairs is None:
             likelihood = factors.all_labels(moments, loadings, bias, batch.labels, *options)
         else:

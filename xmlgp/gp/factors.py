@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp import expectations
 from xmlgp.gp.label_weights import PairsByLabel
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import sparse
@@ -91,7 +90,7 @@ def utility_moments(moments, loadings, bias):
     return mean, moments.variance @ squares.T
 
 
-def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, economical=False, own=None):
+def all_labels(moments, loadings, bias, labels, expectations, value_needed=True, economical=False, own=None):
     """Return the expected log likelihood over all labels and its gradients.
 
     Labels are taken in blocks, so that memory grows with B + K and not with B·K.
@@ -106,12 +105,12 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, econom
         b.
     labels : csr_array, B×K
         Y, its positives.
-    nodes : int
-        Quadrature nodes.
+    expectations : Quadrature, JaakkolaJordan or Taylor
+        How E log(1 + e^f) is computed.
     value_needed : bool
-        Without the value a step saves the costlier half of the quadrature.
+        Without the value a step saves the costlier half of the expectations.
     economical : bool
-        See `expectations.logistic_gradients`.
+        See `Quadrature.gradients`.
     own : WeightedPoints, optional
         Weights of the labels' own and the points, where utilities have that part; keeps its gradients.
 
@@ -145,9 +144,9 @@ def all_labels(moments, loadings, bias, labels, nodes, value_needed=True, econom
                 own.add(start, mean, variance)
             if value_needed:
                 values[block] = float(mean[here].sum(dtype=np.float64))
-                values[block] -= float(expectations.softplus(mean, variance, nodes).sum(dtype=np.float64))
+                values[block] -= float(expectations.softplus(mean, variance).sum(dtype=np.float64))
             # In place: from here on the gradients by mean and variance, of the sign of −E log(1 + e^f).
-            expectations.logistic_gradients(mean, variance, nodes, economical, out=(mean, variance))
+            expectations.gradients(mean, variance, economical, out=(mean, variance))
             mean[here] -= 1
             if own is not None:
                 own.collect(start, mean, variance, sign=-1)
@@ -176,14 +175,14 @@ def _loadings_gradient(d_mean, d_variance, moments, loadings, d_moments):
     return d_mean.T @ moments.mean + 2 * by_squares * loadings
 
 
-def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, economical=False, own=None):
+def sampled_labels(moments, loadings, bias, pairs, expectations, value_needed=True, economical=False, own=None):
     """Return the expected log likelihood over positives and sampled negatives, and its gradients.
 
     Its mean over samples is that of `all_labels` ([S] (23) without N/|B|).
 
     Parameters
     ----------
-    moments, loadings, bias, nodes, value_needed, economical, own
+    moments, loadings, bias, expectations, value_needed, economical, own
         As in `all_labels`.
     pairs : Pairs
         Positives and sampled negatives.
@@ -202,8 +201,8 @@ def sampled_labels(moments, loadings, bias, pairs, nodes, value_needed=True, eco
     value = None
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
-        value -= float(np.vdot(weight, expectations.softplus(mean, variance, nodes)))
-    d_mean, d_variance = expectations.logistic_gradients(mean, variance, nodes, economical)
+        value -= float(np.vdot(weight, expectations.softplus(mean, variance)))
+    d_mean, d_variance = expectations.gradients(mean, variance, economical)
     d_mean *= -weight
     d_variance *= -weight
     d_mean += positive

@@ -5,6 +5,7 @@ import scipy.sparse as sp
 
 from xmlgp.gp import regression
 from xmlgp.gp.bound import Bound
+from xmlgp.gp.expectations import expectations_named
 from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights, WeightedPoints
@@ -31,7 +32,8 @@ class MLGPF:
         self.posterior = POSTERIORS[settings.posterior]
         #: Multiples of the learning rate by parameter name, where not 1.
         self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
-        self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), settings.nodes)
+        expectations = expectations_named("quadrature", settings.nodes)
+        self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
 
     def parameter_names(self):
         """Return the names of the parameters that `initial` returns."""

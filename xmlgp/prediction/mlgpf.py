@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.gp import expectations, label_weights, regression
+from xmlgp.gp import label_weights, regression
+from xmlgp.gp.expectations import Quadrature, logistic
 from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.label_weights import PairsByLabel, WeightedPoints
 from xmlgp.gp.mlgpf import MLGPF
@@ -141,12 +142,12 @@ class MLGPFPredictor(Predictor):
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
 
     def _scores(self, mean, variance, output):
-        return mean if output == "utility" else expectations.logistic(mean, variance, self._nodes)
+        return mean if output == "utility" else logistic(mean, variance, self._nodes)
 
     def _deviations(self, mean, variance, output):
         if output == "utility":
             return np.sqrt(np.maximum(variance, 0))
-        probability, half_spread = expectations.logistic_gradients(mean, variance, self._nodes)
+        probability, half_spread = Quadrature(self._nodes).gradients(mean, variance)
         # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
         return np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
 

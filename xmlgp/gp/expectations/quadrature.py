@@ -4,10 +4,10 @@ import functools
 
 import numpy as np
 
+from xmlgp.gp.expectations.elementwise import CHUNK, pairs, values
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.threads import in_parts
 
-__all__ = ["DEFAULT_NODES", "logistic", "logistic_gradients", "nodes_and_weights", "softplus"]
+__all__ = ["DEFAULT_NODES", "Quadrature", "logistic", "nodes_and_weights"]
 
 #: Quadrature nodes of [L] section 5.
 DEFAULT_NODES = 10
@@ -22,12 +22,6 @@ TAIL, STRICT_TAIL = 1e-3, 3e-5
 
 #: Variance up to which that series is tried: c³ and a little more are within single precision.
 WIDEST = 28.0
-
-#: Elements a chunk: its arrays stay in a core's first level cache while the nodes are summed.
-CHUNK = 1024
-
-#: Elements that are worth a thread.
-GRAIN = 1 << 15
 
 
 @functools.cache
@@ -49,63 +43,82 @@ def nodes_and_weights(count, dtype):
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
 
 
-def softplus(mean, variance, count=DEFAULT_NODES):
-    """Return E log(1 + e^f) under f ~ N(mean, variance), elementwise.
+class Quadrature:
+    """E log(1 + e^f), f ~ N(m, v), by Gauss–Hermite quadrature.
 
     Parameters
     ----------
-    mean, variance : ndarray of one shape
-    count : int
+    nodes : int
+        Quadrature nodes.
+
+    Attributes
+    ----------
+    name : str
+    """
+
+    name = "quadrature"
+
+    def __init__(self, nodes=DEFAULT_NODES):
+        self.nodes = nodes
+
+    def softplus(self, mean, variance):
+        """Return E log(1 + e^f) under f ~ N(mean, variance), elementwise.
+
+        Parameters
+        ----------
+        mean : ndarray
+        variance : ndarray of that shape, or float
+            Below zero it counts as zero.
+
+        Returns
+        -------
+        ndarray of that shape
+        """
+        return values(_softplus, mean, variance, *_rule(self.nodes, False, mean.dtype))
+
+    def gradients(self, mean, variance, economical=False, out=None):
+        """Return the derivatives of E log(1 + e^f) by the mean and by the variance, elementwise.
+
+        They are E σ(f) and ½ E σ(f)(1 − σ(f)) (SPEC section 1).
+
+        Parameters
+        ----------
+        mean : ndarray
+        variance : ndarray of that shape, or float
+            Below zero it counts as zero.
+        economical : bool
+            Use fewer nodes where variances are small and none for labels that are hardly possible, with errors of at
+            most about 1e-4: the noise of minibatches is far larger.
+        out : tuple of two ndarray, optional
+            Where the results go, C-contiguous; may be `mean` and `variance` themselves, which are C-contiguous then.
+
+        Returns
+        -------
+        by_mean, by_variance : ndarray of that shape
+        """
+        tail = mean.dtype.type(TAIL if economical else 0)
+        return pairs(_gradients, mean, variance, tail, *_rule(self.nodes, economical, mean.dtype), out=out)
+
+
+def logistic(mean, variance, nodes=DEFAULT_NODES):
+    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability.
+
+    Parameters
+    ----------
+    mean : ndarray
+    variance : ndarray of that shape, or float
+        Below zero it counts as zero.
+    nodes : int
         Quadrature nodes.
 
     Returns
     -------
     ndarray of that shape
     """
-    out = np.empty(mean.shape, mean.dtype)
-    arrays = (np.ravel(mean), np.ravel(variance), out.reshape(-1))
-    rule = _rule(count, False, mean.dtype)
-    in_parts(lambda start, stop: _softplus(*(a[start:stop] for a in arrays), *rule), mean.size, GRAIN)
-    return out
-
-
-def logistic(mean, variance, count=DEFAULT_NODES):
-    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability."""
-    probability, _ = _quadrature(mean, variance, _rule(count, False, mean.dtype), STRICT_TAIL)
+    tail = mean.dtype.type(STRICT_TAIL)
+    probability, _ = pairs(_gradients, mean, variance, tail, *_rule(nodes, False, mean.dtype))
     # The sum of all weights is one but for rounding.
     return np.minimum(probability, 1, out=probability)
-
-
-def logistic_gradients(mean, variance, count=DEFAULT_NODES, economical=False, out=None):
-    """Return the derivatives of E log(1 + e^f) by the mean and by the variance, elementwise.
-
-    They are E σ(f) and ½ E σ(f)(1 − σ(f)) (SPEC section 1).
-
-    Parameters
-    ----------
-    mean, variance : ndarray of one shape
-        C-contiguous.
-    count : int
-        Quadrature nodes.
-    economical : bool
-        Use fewer nodes where variances are small and none for labels that are hardly possible, with errors of at most
-        about 1e-4: the noise of minibatches is far larger.
-    out : tuple of two ndarray, optional
-        Where the results go, C-contiguous; may be `mean` and `variance` themselves.
-
-    Returns
-    -------
-    by_mean, by_variance : ndarray of that shape
-    """
-    return _quadrature(mean, variance, _rule(count, economical, mean.dtype), TAIL if economical else 0, out)
-
-
-def _quadrature(mean, variance, rule, tail, out=None):
-    out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
-    arrays = [np.ravel(mean), np.ravel(variance), *(array.reshape(-1) for array in out)]
-    tail = mean.dtype.type(tail)
-    in_parts(lambda start, stop: _gradients(*(a[start:stop] for a in arrays), tail, *rule), mean.size, GRAIN)
-    return out
 
 
 @functools.cache

@@ -1,0 +1,131 @@
+"""What all expectations have in common: arrays of any shape, layout and size, and the ends of the range of floats."""
+
+import numpy as np
+import pytest
+
+from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, expectations_named, logistic
+
+EACH = pytest.mark.parametrize("name", EXPECTATIONS)
+EITHER_PRECISION = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+def results(name, mean, variance, **options):
+    """The value, both derivatives, and with quadrature, the only one that has it, the probability."""
+    chosen = expectations_named(name)
+    found = [chosen.softplus(mean, variance), *chosen.gradients(mean, variance, **options)]
+    return [*found, logistic(mean, variance)] if name == "quadrature" else found
+
+
+@EACH
+def test_names_are_those_of_what_they_name(name):
+    assert expectations_named(name).name == name
+
+
+def test_nodes_are_those_of_quadrature():
+    mean, variance = np.array([0.5]), np.array([9.0])
+    expected = Quadrature(3).softplus(mean, variance)
+    assert expectations_named("quadrature", 3).softplus(mean, variance) == expected
+    assert expectations_named("quadrature", 4).softplus(mean, variance) != expected
+
+
+@EACH
+@pytest.mark.parametrize("economical", [False, True])
+def test_results_may_take_the_place_of_arguments(name, economical):
+    random, chosen = np.random.default_rng(0), expectations_named(name)
+    for low in (-12, -4, 0):
+        mean, variance = random.normal(low, 2, 5000), random.random(5000)
+        expected = chosen.gradients(mean, variance, economical)
+        out = mean.copy(), variance.copy()
+        assert chosen.gradients(*out, economical, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+
+
+@EACH
+@EITHER_PRECISION
+@pytest.mark.parametrize("economical", [False, True])
+def test_a_mean_that_is_no_number_stays_none(name, dtype, economical):
+    mean, variance = np.full(40, -20, dtype), np.full(40, 0.1, dtype)
+    mean[[3, 33]] = np.nan
+    for values in results(name, mean, variance, economical=economical):
+        assert np.array_equal(np.isnan(values), np.isnan(mean))
+
+
+@EACH
+@EITHER_PRECISION
+@pytest.mark.parametrize("economical", [False, True])
+def test_a_variance_that_is_no_number_is_noticed(name, dtype, economical):
+    mean, variance = np.full(40, -2, dtype), np.full(40, 0.1, dtype)
+    variance[33] = np.nan
+    value, by_mean, *_ = results(name, mean, variance, economical=economical)
+    for values in (value, by_mean):
+        assert np.array_equal(np.isnan(values), np.isnan(variance))
+
+
+@EACH
+@EITHER_PRECISION
+@pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
+@pytest.mark.parametrize("economical", [False, True])
+def test_no_input_overflows(name, dtype, variance, economical):
+    magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
+    mean = np.concatenate([magnitudes, -magnitudes])
+    for values in results(name, mean, np.full_like(mean, variance), economical=economical):
+        assert values.dtype == dtype
+        assert np.isfinite(values).all()
+
+
+@EACH
+@EITHER_PRECISION
+@pytest.mark.parametrize("variance", [-1e-30, -1e-6, -0.1])
+def test_variance_below_zero_counts_as_zero(name, dtype, variance):
+    mean = np.linspace(-5, 5, 11).astype(dtype)
+    below, zero = results(name, mean, np.full_like(mean, variance)), results(name, mean, np.zeros_like(mean))
+    for values, expected in zip(below, zero, strict=True):
+        np.testing.assert_array_equal(values, expected)
+    # The relative precision of quadrature's e^−|f|.
+    precision = 1e-5 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(below[0], np.log1p(np.exp(mean)), rtol=precision)
+
+
+@EACH
+@EITHER_PRECISION
+def test_long_arrays_equal_their_pieces(name, dtype):
+    # Whatever power of two a chunk is, some sizes end at its boundary or one beside it; those of pieces never do.
+    random = np.random.default_rng(0)
+    longest, piece = 2**16 + 1, 997
+    mean, variance = random.normal(0, 3, longest).astype(dtype), random.random(longest).astype(dtype)
+    pieces = [results(name, mean[i : i + piece], variance[i : i + piece]) for i in range(0, longest, piece)]
+    expected, tolerance = [np.concatenate(parts) for parts in zip(*pieces, strict=True)], 8 * np.finfo(dtype).eps
+    for size in (2**power + offset for power in range(10, 17) for offset in (-1, 0, 1)):
+        for values, whole in zip(results(name, mean[:size], variance[:size]), expected, strict=True):
+            np.testing.assert_allclose(values, whole[:size], rtol=tolerance, atol=tolerance)
+
+
+@EACH
+@pytest.mark.parametrize("arrange", [np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a[::-1]])
+def test_layout_in_memory_does_not_matter(name, arrange):
+    random = np.random.default_rng(0)
+    mean, variance = arrange(random.normal(size=(70, 300))), arrange(random.random((70, 300)))
+    before = mean.copy(), variance.copy()
+    expected = results(name, np.ascontiguousarray(mean), np.ascontiguousarray(variance))
+    for values, other in zip(results(name, mean, variance), expected, strict=True):
+        np.testing.assert_allclose(values, other, rtol=1e-14)
+    np.testing.assert_array_equal(mean, before[0])
+    np.testing.assert_array_equal(variance, before[1])
+
+
+@EACH
+@EITHER_PRECISION
+@pytest.mark.parametrize("variance", [0, 0.3, np.float64(2.5), -1])
+def test_one_variance_may_be_that_of_all(name, dtype, variance):
+    mean = np.linspace(-3, 3, 24, dtype=dtype).reshape(4, 6)
+    expected = results(name, mean, np.full_like(mean, variance))
+    for values, other in zip(results(name, mean, variance), expected, strict=True):
+        assert values.dtype == dtype
+        np.testing.assert_array_equal(values, other)
+
+
+@EACH
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, 3, 4)])
+def test_shapes_are_kept(name, shape):
+    for result in results(name, np.zeros(shape), np.ones(shape)):
+        assert result.shape == shape
