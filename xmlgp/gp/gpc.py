@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from xmlgp.gp.bounded import exponential
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import Cholesky
 
@@ -43,6 +44,10 @@ class GPC:
         # The mean squared distance of two of them is twice their variance.
         scale = np.sqrt(np.square(inducing - inducing.mean(axis=0)).sum(axis=1).mean()) if len(inducing) else 0
         return {"inducing": inducing} | self.kernel.initial(inducing.shape[1], scale or 1.0, np.float64)
+
+    def prior_variance(self, parameters):
+        """Return the variance of the prior of f at any point, σ² + ν²."""
+        return sum(exponential(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
 
     def predictive(self, parameters):
         """Return what gives the mean and variance of f at any points (`Predictive`)."""

@@ -44,7 +44,7 @@ class Linear:
         """Return the gradients of the inner products (`Products`, None if not needed) and of the hyperparameters."""
         inducing, (variance, cross, points) = tape
         covariances = Products(cross, inducing, points)
-        d_log_variance = sum(np.vdot(gradient, values) for gradient, values in zip(d, covariances, strict=True))
+        d_log_variance = sum(np.vdot(*pair) for pair in zip(d, covariances, strict=True) if pair[0] is not None)
         gradients = {"log_variance": d_log_variance * within(variance)}
         return Products(*(variance * gradient for gradient in d)) if inner_needed else None, gradients
 
@@ -76,10 +76,14 @@ class SquaredExponential:
         """Return the gradients of the inner products and of the hyperparameters, as `Linear.backward` does."""
         (inducing, exponent_inducing), (variance, precision, cross, exponent_cross, points) = tape
         if not inner_needed:
-            sums = _sums(d.cross, cross, exponent_cross) + _sums(d.inducing, inducing, exponent_inducing)
+            sums = np.zeros(2)
+            if d.cross is not None:
+                sums += _sums(d.cross, cross, exponent_cross) + [np.vdot(d.points, points), 0]
+            if d.inducing is not None:
+                sums += _sums(d.inducing, inducing, exponent_inducing)
             # The exponent is −‖x−x′‖²/2ℓ²: its derivative by log ℓ is −2 times itself.
             return None, {
-                "log_variance": (sums[0] + np.vdot(d.points, points)) * within(variance),
+                "log_variance": sums[0] * within(variance),
                 "log_lengthscale": -2 * sums[1] * within(precision),
             }
         d_cross = d.cross * cross
@@ -121,7 +125,9 @@ class Noise:
     def backward(self, log_variance, d):
         """Return the gradients of the hyperparameters (mapping)."""
         variance = exponential(log_variance)
-        return {"log_variance": (np.trace(d.inducing) + d.points.sum()) * variance * within(variance)}
+        total = 0 if d.points is None else d.points.sum()
+        total += 0 if d.inducing is None else np.trace(d.inducing)
+        return {"log_variance": total * variance * within(variance)}
 
 
 def _precision(log_lengthscale):
@@ -285,7 +291,10 @@ class Kernel:
         return products.linear_map(parameters["inducing"], relevance, variance * weights)
 
     def backward(self, tape, d_covariances, inducing_needed=True):
-        """Return the gradients by parameter name, those of the inducing inputs only if needed."""
+        """Return the gradients by parameter name, those of the inducing inputs only if needed.
+
+        If not, and without ARD, those of the covariances that are zero may be None, of points with that of K_BZ.
+        """
         gradients, d_inner = {}, None
         tape, noise = tape
         inner_needed = inducing_needed or self.ard

@@ -12,7 +12,7 @@ from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, floored_diagonal, init
 from xmlgp.gp.products import Products
 from xmlgp.threads import in_parts, run
 
-__all__ = ["JITTER", "Cholesky"]
+__all__ = ["JITTER", "Cholesky", "jitter_backward", "jittered"]
 
 #: Added to the diagonal of K_Z, as a multiple of its mean, so that its inverse exists in single precision.
 JITTER = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-8}
@@ -54,7 +54,7 @@ class Cholesky:
 
     def mean_of(self, weights, covariance):
         """Return the mean parameter, M×P, with which means are K_BZ times `weights`, given K_Z: m."""
-        return _jittered(covariance) @ weights
+        return jittered(covariance) @ weights
 
     def moments(self, prepared, cross, points):
         """Return the moments (`Moments`) at points, given K_BZ, B×M, and diag K_B; Q; and each Q L_p."""
@@ -123,8 +123,7 @@ class Cholesky:
         d_cross += d_projected_prior
         d_inducing = -projected.T @ d_projected_prior
         d_inducing += 0.5 * d_kl * (len(factors) * inverse - second_moment)
-        # Its jitter is a multiple of the mean diagonal of K_Z.
-        d_inducing[np.diag_indices_from(d_inducing)] += _jitter(inverse) * np.trace(d_inducing) / len(inverse)
+        jitter_backward(d_inducing)
         gradients = {
             "posterior.mean": projected.T @ d_moments.mean + d_kl * whitened_mean,
             "posterior.factor": np.tril(d_factors),
@@ -135,6 +134,13 @@ class Cholesky:
         """Replace the gradient of the means by K_Z times it: the natural gradient where q(u) is the prior."""
         covariances = tape[2]
         return gradients | {"posterior.mean": covariances.inducing @ gradients["posterior.mean"]}
+
+    def equal_to_prior(self, covariance, factor_count):
+        """Return the parameters whose q(u_p) is the prior, given K_Z, M×M."""
+        factor = _factorised_prior(covariance).factor
+        np.fill_diagonal(factor, np.log(np.diagonal(factor)))
+        mean = np.zeros((len(covariance), factor_count), covariance.dtype)
+        return {"posterior.mean": mean, "posterior.factor": np.tile(factor, (factor_count, 1, 1))}
 
     def equal_to_diagonal(self, parameters, covariance):
         """Return the parameters whose q(u_p) equals that of the diagonal posterior.
@@ -148,7 +154,7 @@ class Cholesky:
         """
         mean = parameters["posterior.mean"]
         diagonals = np.broadcast_to(floored_diagonal(parameters), mean.T.shape)
-        covariance = _jittered(covariance)
+        covariance = jittered(covariance)
         factors = np.empty((mean.shape[1], *covariance.shape), mean.dtype)
         for factor, diagonal in zip(factors, diagonals, strict=True):
             total = factorise(covariance + np.diag(diagonal), "K_Z + Σ")
@@ -162,7 +168,14 @@ def _jitter(matrix):
     return matrix.dtype.type(JITTER[matrix.dtype])
 
 
-def _jittered(covariance):
+def jittered(covariance):
+    """Return K_Z with its `JITTER` on the diagonal.
+
+    Parameters
+    ----------
+    covariance : ndarray, M×M
+        K_Z.
+    """
     total = covariance.copy()
     # Inducing inputs without features have no covariance; their mean diagonal counts as one.
     scale = np.trace(covariance) / len(covariance) or covariance.dtype.type(1)
@@ -170,8 +183,13 @@ def _jittered(covariance):
     return total
 
 
+def jitter_backward(d_jittered):
+    """Turn the gradient of K_Z with its jitter, a multiple of its trace, into that of K_Z, M×M, in place."""
+    d_jittered[np.diag_indices_from(d_jittered)] += _jitter(d_jittered) * np.trace(d_jittered) / len(d_jittered)
+
+
 def _factorised_prior(covariance):
-    return factorise(_jittered(covariance), "K_Z")
+    return factorise(jittered(covariance), "K_Z")
 
 
 def _lower(raw):

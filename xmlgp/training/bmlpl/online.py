@@ -44,6 +44,8 @@ class OnlineEM:
     random : numpy.random.Generator
     """
 
+    converged = False
+
     def __init__(self, coordinates, labels, settings, random):
         self._coordinates, self._labels, self._settings = coordinates, labels, settings
         begun = start.start(coordinates.feature_count, labels, settings, random)

@@ -36,6 +36,7 @@ class Gibbs:
     """
 
     steps_a_pass = 1
+    converged = False
 
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self._random = settings, random

@@ -1,0 +1,156 @@
+"""Bounds with q(u) in closed form, maximised in turn by closed-form updates and by L-BFGS-B ([I] algorithm 1)."""
+
+import numpy as np
+from scipy.optimize import Bounds, minimize
+
+from xmlgp.gp.bounded import LIMIT
+from xmlgp.gp.collapsed import Collapsed, gradient_of_touching, tightest
+from xmlgp.gp.expectations import JaakkolaJordan, Taylor
+from xmlgp.gp.gpc import GPC
+
+__all__ = ["Full", "Hybrid", "JJ", "TaylorExpansion"]
+
+#: Closed-form updates of (ξ, û, Ŝ) of an iteration, and evaluations of the bound by L-BFGS-B ([I] section 2).
+UPDATES, EVALUATIONS = 3, 5
+
+#: Evaluations that L-BFGS-B on everything makes in an iteration: from one to the next it forgets curvatures, so that a
+#: training can be gone on with from there.
+FULL_EVALUATIONS = 50
+
+#: Gain of the bound by an iteration, a point, that is not worth another.
+TOLERANCE = 1e-6
+
+
+class _Variational:
+    """What the ways with q(u) in closed form have in common; each says how an iteration goes.
+
+    Parameters
+    ----------
+    coordinates : Coordinates
+        Of the N training points, in double precision.
+    positive : ndarray of bool, N
+    inducing : ndarray, M×D
+        Z.
+    settings : GPCSettings
+    """
+
+    steps_a_pass = 1
+    expectations = JaakkolaJordan()
+
+    def __init__(self, coordinates, positive, inducing, settings):
+        model = GPC()
+        self._fixed = model.initial(inducing)
+        self._names = model.kernel.parameter_names()
+        #: θ, the logarithms of hyperparameters, and t, in place.
+        self._theta = np.array([float(self._fixed.pop(name)) for name in self._names])
+        self._touching = np.empty(len(positive))
+        self._bound = Collapsed(model, coordinates, positive, self.expectations)
+        self._start_touching(np.sqrt(model.prior_variance(self._parameters(self._theta))))
+        #: The optimum at θ and t, and moments there, once they are known.
+        self._optimum, self._moments = None, None
+        self.converged = False
+
+    def _start_touching(self, deviation):
+        # The tightest for q(u) = p(u).
+        self._touching[:] = deviation
+
+    def _parameters(self, theta):
+        return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
+
+    def moving(self):
+        """Return the arrays that training goes on from, by their names."""
+        return {"hyperparameters": self._theta, "touching": self._touching}
+
+    def parameters(self, passes):
+        """Return the parameters of the model, as `GPC.parameter_names` lists them."""
+        return self._parameters(self._theta) | self._best().posterior()
+
+    def step(self, iteration, done):
+        """Make an iteration; return the bound."""
+        before = self._best().value
+        self._iterate()
+        value = self._best().value
+        self.converged = abs(value - before) < TOLERANCE * len(self._touching)
+        return value
+
+    def _best(self):
+        """Return the optimum at θ and t."""
+        if self._optimum is None:
+            self._optimum = self._bound.at(self._parameters(self._theta), self._touching)
+        return self._optimum
+
+    def _update(self):
+        """Move t to where it is best for q(u), and q(u) to where that is best for t."""
+        moments = self._moments or self._best().moments()
+        self._touching[:] = self._touched(moments)
+        self._optimum, self._moments = None, None
+
+    def _touched(self, moments):
+        return tightest(moments)
+
+    def _ascend(self, evaluations, everything=False):
+        """Maximise the bound by L-BFGS-B over θ, or θ and t, from where they are; go to the best point seen."""
+        size = len(self._theta)
+        best = self._best()
+        seen = {"value": best.value, "optimum": best, "at": None, "moments": None}
+
+        def negative(x):
+            theta, touching = x[:size], x[size:] if everything else self._touching
+            unmoved = seen["at"] is None
+            optimum = best if unmoved else self._bound.at(self._parameters(theta), touching)
+            gradients, moments = optimum.gradients()
+            gradient = np.array([gradients[name] for name in self._names])
+            if everything:
+                along = gradient_of_touching(touching, moments, *self._bound.touch(touching))
+                gradient = np.concatenate([gradient, along])
+            if unmoved or optimum.value > seen["value"]:
+                seen.update(value=optimum.value, optimum=optimum, at=x.copy(), moments=moments)
+            return -optimum.value, -gradient
+
+        start = np.concatenate([self._theta, self._touching]) if everything else self._theta
+        # The bound is an even function of ξ.
+        least, greatest = np.zeros(len(start)), np.full(len(start), np.inf)
+        least[:size], greatest[:size] = -LIMIT, LIMIT
+        options = {"maxfun": evaluations, "maxiter": evaluations}
+        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, greatest), options=options)
+        self._theta[:] = seen["at"][:size]
+        if everything:
+            self._touching[:] = seen["at"][size:]
+        self._optimum, self._moments = seen["optimum"], seen["moments"]
+
+
+class JJ(_Variational):
+    """vi-JJ: updates of ξ, û and Ŝ, then L-BFGS-B on θ."""
+
+    def _iterate(self):
+        for _ in range(UPDATES):
+            self._update()
+        self._ascend(EVALUATIONS)
+
+
+class TaylorExpansion(JJ):
+    """vi-Taylor: as vi-JJ, with expansions around the means of q(f_i) in place of bounds."""
+
+    expectations = Taylor()
+
+    def _start_touching(self, deviation):
+        self._touching[:] = 0
+
+    def _touched(self, moments):
+        return moments.mean
+
+
+class Hybrid(_Variational):
+    """vi-JJ-hybrid: the updates of vi-JJ, then L-BFGS-B on θ and ξ."""
+
+    def _iterate(self):
+        for _ in range(UPDATES):
+            self._update()
+        self._ascend(EVALUATIONS, everything=True)
+
+
+class Full(_Variational):
+    """vi-JJ-full: L-BFGS-B on θ and ξ alone."""
+
+    def _iterate(self):
+        self._ascend(FULL_EVALUATIONS, everything=True)
