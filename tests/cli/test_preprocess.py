@@ -116,7 +116,7 @@ def test_wrong_usage(arguments, reason):
     [
         ("missing.txt", "missing.txt: No such file or directory"),
         ("", "No such file or directory"),
-        ("empty", "empty: there is no train.txt or train.txt.gz in this folder"),
+        ("empty", "empty: there is no train.txt, train.svm, *.train.svm or other *.svm in this folder"),
         ("void.txt", "void.txt:1: the file is empty"),
         ("headless.txt", "headless.txt:1: the first line must be three nonnegative integers `N D K`"),
         ("bad.txt", "bad.txt:3: "),

@@ -85,3 +85,21 @@ def test_a_last_line_without_end_comes_first_and_is_refused_then():
     assert reader.take(9) == b"one\ntwo\n"
     with pytest.raises(DataFormatError, match="x:2: the file ends within this line"):
         reader.take(9)
+
+
+def test_the_next_line_can_be_looked_at_before_it_is_taken():
+    stream = Pieces([b"o", b"ne\ntw", b"o\nthree\n", b"four"])
+    reader = LineReader(stream, "x")
+    assert (reader.look(), reader.look(), reader.line) == (b"one\n", b"one\n", 1)
+    assert len(stream.pieces) == 2
+    assert reader.take(1) == b"one\n"
+    assert (reader.look(), reader.line) == (b"two\n", 2)
+    assert reader.take(9) == b"two\nthree\nfour\n"
+    assert reader.look() == b""
+    with pytest.raises(DataFormatError, match="x:4: the file ends within this line"):
+        reader.take(1)
+
+
+def test_there_is_nothing_to_look_at_in_an_empty_file():
+    reader = LineReader(io.BytesIO(), "x")
+    assert reader.look() == reader.take(1) == reader.look() == b""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.errors import XmlgpError
 
@@ -35,7 +36,70 @@ def test_a_folder_without_the_part_is_refused(tmp_path):
     (tmp_path / "train.txt").write_text("")
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "test")
-    assert str(caught.value) == f"{tmp_path}: there is no test.txt or test.txt.gz in this folder"
+    assert str(caught.value) == (
+        f"{tmp_path}: there is no test.txt, test.svm or *.test.svm in this folder, nor one of them with .gz behind it"
+    )
+    (tmp_path / "train.txt").unlink()
+    (tmp_path / "a.test.svm").write_text("")
+    with pytest.raises(XmlgpError) as caught:
+        locate(str(tmp_path), "train")
+    assert str(caught.value) == (
+        f"{tmp_path}: there is no train.txt, train.svm, *.train.svm or other *.svm in this folder, nor one of them "
+        "with .gz behind it"
+    )
+
+
+#: What there is, and what is found as the training part and the test part.
+FOLDERS = [
+    ("german.svm", "german.svm", None),
+    ("a8a.svm.gz", "a8a.svm.gz", None),
+    ("a8a.svm a8a.svm.gz", "a8a.svm", None),
+    ("magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
+    ("magic.train.svm.gz magic.test.svm.gz", "magic.train.svm.gz", "magic.test.svm.gz"),
+    ("train.svm test.svm", "train.svm", "test.svm"),
+    ("train.svm.gz test.svm.gz magic.train.svm magic.test.svm", "train.svm.gz", "test.svm.gz"),
+    ("train.txt train.svm other.svm", "train.txt", None),
+    ("train.txt.gz train.svm test.svm test.txt", "train.txt.gz", "test.txt"),
+    ("some.svm magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
+    ("some.svm some.test.svm", "some.svm", "some.test.svm"),
+    ("latest.svm test.svm", "latest.svm", "test.svm"),
+    ("test.svm", None, "test.svm"),
+    ("some.txt notes.md svm some.svm.bz2", None, None),
+]
+
+
+@pytest.mark.parametrize(("names", "train", "test"), FOLDERS, ids=[names for names, *_ in FOLDERS])
+def test_parts_of_binary_sets(tmp_path, names, train, test):
+    for name in names.split():
+        (tmp_path / name).write_text("")
+    for part, expected in ("train", train), ("test", test):
+        if expected is None:
+            with pytest.raises(XmlgpError, match="there is no "):
+                locate(str(tmp_path), part)
+        else:
+            assert locate(str(tmp_path), part) == str(tmp_path / expected)
+
+
+@pytest.mark.parametrize("names", ["b.svm a.svm.gz", "b.train.svm a.train.svm", "a.train.svm.gz b.train.svm c.svm"])
+def test_which_of_several_is_asked(tmp_path, names):
+    for name in names.split():
+        (tmp_path / name).write_text("")
+    with pytest.raises(XmlgpError) as caught:
+        locate(str(tmp_path), "train")
+    found = " or ".join(sorted(name.removesuffix(".gz") for name in names.split() if name != "c.svm"))
+    assert str(caught.value) == f"{tmp_path}: which is the train part, {found}? Name the file"
+
+
+def test_a_set_of_the_catalogue_is_found_where_fetch_puts_it(tmp_path):
+    for entry in load_catalogue().entries.values():
+        if entry.format == "libsvm":
+            folder = tmp_path / entry.name
+            folder.mkdir()
+            for file in entry.files:
+                (folder / file.name).write_text("")
+            assert locate(str(folder), "train") == str(folder / entry.files[0].name)
+            if len(entry.files) > 1:
+                assert locate(str(folder), "test") == str(folder / entry.files[1].name)
 
 
 def test_a_folder_called_dash_is_named_with_its_place(tmp_path, monkeypatch):

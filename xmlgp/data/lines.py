@@ -28,11 +28,13 @@ class LineReader:
     ----------
     line : int
         The number of the line to be taken next, from 1.
+    path : str
+        The name.
     """
 
     def __init__(self, stream, path):
-        self.line = 1
-        self._stream, self._path = stream, path
+        self.line, self.path = 1, path
+        self._stream = stream
         self._text = bytearray()
         self._start = 0  # what is before it in _text has been taken
         self._ends = np.empty(0, np.int64)  # of the whole lines in _text from _start on
@@ -63,7 +65,7 @@ class LineReader:
         if not len(self._ends):
             if self._unended:
                 reason = "the file ends within this line: it is truncated, or the newline at its end is missing"
-                raise DataFormatError(self._path, self.line - 1, reason)
+                raise DataFormatError(self.path, self.line - 1, reason)
             return b""
         taken = min(most, len(self._ends))
         end = int(self._ends[taken - 1])
@@ -71,6 +73,12 @@ class LineReader:
         self._start, self._ends = end, self._ends[taken:]
         self.line += taken
         return text
+
+    def look(self):
+        """Return the next line without taking it, as `take` would; empty at the end of the stream."""
+        while not (len(self._ends) or self._finished):
+            self._read()
+        return bytes(memoryview(self._text)[self._start : self._ends[0]]) if len(self._ends) else b""
 
     def _is_full(self):
         """Whether most of a block is there: the rest of a line behind it may be long in coming."""
@@ -81,7 +89,7 @@ class LineReader:
         try:
             piece = self._stream.read1(BLOCK_BYTES)
         except DAMAGED_GZIP as error:
-            raise DataFormatError(self._path, self.line + len(self._ends), describe_damage(error)) from error
+            raise DataFormatError(self.path, self.line + len(self._ends), describe_damage(error)) from error
         del self._text[: self._start]
         self._ends -= self._start
         self._start = 0
@@ -96,4 +104,4 @@ class LineReader:
         self._ends = np.concatenate([self._ends, new_ends])
         if len(self._text) - (self._ends[-1] if len(self._ends) else 0) > LINE_BYTES:
             reason = f"the line is longer than {LINE_BYTES >> 20} MiB, which no line of a data file is"
-            raise DataFormatError(self._path, self.line + len(self._ends), reason)
+            raise DataFormatError(self.path, self.line + len(self._ends), reason)

@@ -23,7 +23,7 @@ from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.progress import silent
 
-__all__ = ["Header", "read_blocks", "read_dataset", "write_dataset"]
+__all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_steps", "write_dataset"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Three integers, with room for untidy blanks.
@@ -71,7 +71,32 @@ def read_dataset(path, cache=True, progress=silent):
             dataset = text_cache.load_or_store(path, partial(_read_all, path, progress))
             if dataset is not None:
                 return dataset
-    header, blocks = _read_all(path, progress)
+    with open_input(path) as stream:
+        return read_points(LineReader(stream, path), progress)
+
+
+def read_points(reader, progress=silent):
+    """Read a whole data file that was opened by someone else, without the cache.
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    progress : callable
+        See `xmlgp.progress`.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed, naming the line.
+    """
+    steps = read_steps(reader)
+    header = next(steps)
+    blocks = _reported(header, steps, reader.path, progress)
     return stack([parse_block(b"", header.D, header.K), *blocks])
 
 
@@ -130,37 +155,55 @@ def write_dataset(path, dataset, progress=silent):
 def _read_all(path, progress):
     """Return the header and an iterator of the data sets that make up the file, reporting to `progress`."""
     header, blocks = read_blocks(path)
+    return header, _reported(header, blocks, path, progress)
 
-    def reported():
-        with progress(f"reading {path}", total=header.N, unit=" points") as bar:
-            for _, block in blocks:
-                yield block
-                bar.update(block.N)
 
-    return header, reported()
+def _reported(header, blocks, path, progress):
+    """Yield the data sets among what `read_blocks` gives, reporting to `progress`."""
+    with progress(f"reading {path}", total=header.N, unit=" points") as bar:
+        for _, block in blocks:
+            yield block
+            bar.update(block.N)
 
 
 def _read_steps(path, rows):
-    """Yield the header, then what `read_blocks` gives."""
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
-        header = _parse_header(reader.take(1), path)
-        yield header
-        missing = header.N
-        while missing:
-            line = reader.line
-            text = reader.take(missing if rows is None else min(rows, missing))
-            if not text:
-                found = f"the file ends after {header.N - missing} points"
-                raise DataFormatError(path, line, f"{found}, its first line announces {header.N}")
-            block = parse_block(text, header.D, header.K)
-            if block is None:
-                block = parse_lines(text, header.D, header.K, path, line)
-            missing -= block.N
-            yield line, block
+        yield from read_steps(LineReader(stream, path), rows)
+
+
+def read_steps(reader, rows=None):
+    """Yield the header, then the line where each block starts and its points, as `read_blocks` returns them.
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    rows : int, optional
+        As for `read_blocks`.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed, naming the line, on coming to that line.
+    """
+    path = reader.path
+    header = _parse_header(reader.take(1), path)
+    yield header
+    missing = header.N
+    while missing:
         line = reader.line
-        if reader.take(1):
-            raise DataFormatError(path, line, f"one point more than the {header.N} that the first line announces")
+        text = reader.take(missing if rows is None else min(rows, missing))
+        if not text:
+            found = f"the file ends after {header.N - missing} points"
+            raise DataFormatError(path, line, f"{found}, its first line announces {header.N}")
+        block = parse_block(text, header.D, header.K)
+        if block is None:
+            block = parse_lines(text, header.D, header.K, path, line)
+        missing -= block.N
+        yield line, block
+    line = reader.line
+    if reader.take(1):
+        raise DataFormatError(path, line, f"one point more than the {header.N} that the first line announces")
 
 
 def _parse_header(text, path):
