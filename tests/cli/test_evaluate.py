@@ -345,3 +345,107 @@ def test_one_point_with_a_label_has_no_halves(tmp_path):
     result = run("b.scores", "test.txt", "--by-certainty", "-q")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no two points with a true label" in result.stderr
+
+
+#: Data of one label in both formats, and probabilities and utilities of it.
+ONE_LABEL = {"one.svm": "+1 1:1\n-1\n-1 2:1\n+1 1:2\n-1 1:3\n", "one.txt": "5 2 1\n0 0:1\n \n 1:1\n0 0:2\n 0:3\n"}
+TRUTH = np.array([1, 0, 0, 1, 0])
+PROBABILITIES, UTILITIES = np.array([0.9, 0.6, 0.25, 0.625, 0]), np.array([2, -0.5, 1, -1, 0])
+
+
+@pytest.fixture
+def one_label(tmp_path):
+    for name, content in ONE_LABEL.items():
+        (tmp_path / name).write_text(content)
+    for name, scores in ("p.scores", PROBABILITIES), ("u.scores", UTILITIES):
+        (tmp_path / name).write_text("5 1\n" + "".join(f"0:{score:.7g}\n" for score in scores))
+
+
+@pytest.mark.usefixtures("one_label")
+@pytest.mark.parametrize("data", ONE_LABEL)
+def test_probabilities_of_one_label(data):
+    result = run("p.scores", data, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    measures = json.loads(result.stdout)
+    assert list(measures) == ["accuracy", "log_loss", "AUC"]
+    assert measures["accuracy"] == 100 * sklearn.metrics.accuracy_score(TRUTH, PROBABILITIES > 0.5) == 80
+    assert measures["log_loss"] == pytest.approx(sklearn.metrics.log_loss(TRUTH, PROBABILITIES))
+    assert measures["AUC"] == pytest.approx(sklearn.metrics.roc_auc_score(TRUTH, PROBABILITIES))
+    result = run("p.scores", data, "--calibration")
+    # 0.6 and 0.625 share a bin, of which one half comes true; the others have bins of their own.
+    error = (0.1 + 2 * 0.1125 + 0.25 + 0) / 5
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == [
+        "accuracy    80.00",
+        f"log_loss  {measures['log_loss']:.5f}",
+        f"AUC       {measures['AUC']:.5f}",
+        f"ECE       {error:.5f}",
+    ]
+
+
+@pytest.mark.usefixtures("one_label")
+def test_utilities_of_one_label():
+    result = run("u.scores", "one.svm", "--json")
+    assert result.stderr == (
+        "u.scores has scores that are no probabilities, so they are utilities, which have no log loss\n"
+    )
+    measures = json.loads(result.stdout)
+    assert list(measures) == ["accuracy", "AUC"]
+    assert measures["accuracy"] == 100 * sklearn.metrics.accuracy_score(TRUTH, UTILITIES > 0) == 60
+    assert measures["AUC"] == pytest.approx(sklearn.metrics.roc_auc_score(TRUTH, UTILITIES))
+    assert run("u.scores", "one.svm", "-q").stdout.splitlines()[0] == "accuracy    60.00"
+    assert run("u.scores", "one.svm", "-q").stderr == ""
+    result = run("u.scores", "one.svm", "--calibration")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "u.scores has scores that are no probabilities from 0 to 1" in result.stderr
+
+
+@pytest.mark.usefixtures("one_label")
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["-k", "1,3"], ["-k"]),
+        (["--train", "nowhere"], ["--train"]),
+        (["--train", "x", "--propensity-a", "1", "--by-certainty"], ["--train", "--propensity-a", "--by-certainty"]),
+        (["--auc"], []),
+    ],
+)
+def test_options_about_rankings_have_no_effect_on_one_label(options, told):
+    expected = run("p.scores", "one.svm", "--json").stdout
+    result = run("p.scores", "one.svm", "--json", *options)
+    assert result.stdout == expected != ""
+    assert result.stderr.splitlines() == [f"{option} has no effect on data of one label" for option in told]
+    assert run("p.scores", "one.svm", "--json", "-q", *options).stderr == ""
+
+
+@pytest.mark.usefixtures("one_label")
+def test_where_all_points_have_the_same_label_there_is_accuracy_but_no_auc(tmp_path):
+    (tmp_path / "one.svm").write_text("+1\n" * 5)
+    result = run("p.scores", "one.svm", "--json")
+    assert result.stderr == "All points have the label or none has it, so there is no AUC\n"
+    measures = json.loads(result.stdout)
+    assert list(measures) == ["accuracy", "log_loss"]
+    assert measures["accuracy"] == 60
+
+
+@pytest.mark.usefixtures("one_label")
+@pytest.mark.parametrize(
+    ("scores", "data", "sentence"),
+    [
+        ("5 1\n0:1\n0:1\n\n0:0\n\n", "one.svm", "a.scores:4: the point has no score, but accuracy needs one of"),
+        ("2 1\n0:1\n0:1\n", "one.svm", "Error: there are scores of 2 points, but true labels of 5"),
+        ("2 1\n0:1\n\n", "one.txt", "Error: there are scores of 2 points, but true labels of 5"),
+        ("5 2\n" + "1:1\n" * 5, "one.svm", "Error: the scores are of 5 points and 2 labels, the true labels of 5"),
+        ("0 1\n", "none.txt", "Error: there are no points, so there is nothing to measure"),
+        ("3 1\n0:1\n0:1\n0:1\n", "test.txt", "Error: the scores are of 3 points and 1 labels, the true labels of 3"),
+        ("1 1\n0:1\n", "bad.svm", "bad.svm:2: feature 1 occurs twice"),
+    ],
+)
+def test_failures_with_one_label_are_one_sentence(tmp_path, scores, data, sentence):
+    (tmp_path / "a.scores").write_text(scores)
+    (tmp_path / "none.txt").write_text("0 2 1\n")
+    (tmp_path / "bad.svm").write_text("+1 1:1\n-1 1:1 1:2\n")
+    result = run("a.scores", data, "-q")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(sentence)
+    assert result.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.auc import areas_under_roc
+from xmlgp.metrics.auc import area_under_roc, areas_under_roc
 
 
 def sparse(rows, n_labels, dtype=float):
@@ -173,3 +173,15 @@ def test_what_is_no_number_is_refused():
 def test_nothing_to_compare_is_refused(truth, sentence):
     with pytest.raises(SettingsError, match=f"^{sentence}$"):
         areas_under_roc(sparse([{0: 1.0}] * len(truth), 2), sparse(truth, 2, bool))
+
+
+@given(st.lists(st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), st.booleans()), max_size=20))
+def test_the_area_of_one_list_of_entries(entries):
+    scores, true = (np.array(values) for values in zip(*entries, strict=True)) if entries else (np.empty(0),) * 2
+    area = area_under_roc(scores, true.astype(bool))
+    if len(set(true.tolist())) < 2:
+        assert area is None
+    else:
+        # Ranks, for scikit-learn takes no infinities.
+        ranks = np.unique(scores, return_inverse=True)[1]
+        assert area == pytest.approx(roc_auc_score(true, ranks))

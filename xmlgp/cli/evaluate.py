@@ -8,10 +8,11 @@ import numpy as np
 from xmlgp.cli.options import cache_option, note, quiet_option
 from xmlgp.cli.probabilities import check_probabilities, what_is_listed
 from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import SettingsError
+from xmlgp.errors import ScoresFormatError, SettingsError
 from xmlgp.metrics.auc import areas_under_roc
+from xmlgp.metrics.binary import are_probabilities, evaluate_binary
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -20,6 +21,15 @@ from xmlgp.prediction.scores_file import read_scores
 from xmlgp.progress import terminal_progress
 
 __all__ = ["evaluate"]
+
+#: Parameters of the command that are about rankings of labels, and the options they come from.
+OF_RANKINGS = {
+    "train": "--train",
+    "ks": "-k",
+    "propensity_a": "--propensity-a",
+    "propensity_b": "--propensity-b",
+    "by_certainty": "--by-certainty",
+}
 
 
 class _Ranks(click.ParamType):
@@ -57,8 +67,9 @@ class _Ranks(click.ParamType):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
+@click.pass_context
 def evaluate(
-    scores, data, train, ks, propensity_a, propensity_b, auc, calibration, by_certainty, as_json, cache, quiet
+    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, by_certainty, as_json, cache, quiet
 ):
     """Compare SCORES with the true labels in DATA.
 
@@ -82,6 +93,11 @@ def evaluate(
     the lowest deviations of their first label, P_uncertain@k that of the other half, to which the middle one of an odd
     number belongs. Equal deviations count in the order of the file.
 
+    Of data with one label, such as all in libsvm's format, the measures are others: accuracy, in percent, log_loss, in
+    nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that are all from 0 to 1 are taken for
+    probabilities, and those above 0.5 say that a point has the label; others are utilities, those above 0 say so, and
+    have no log loss. Every point must have a score.
+
     \b
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
@@ -98,15 +114,21 @@ def evaluate(
     read = read_scores(scores, progress)
     if calibration:
         check_probabilities(read, scores)
+    labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
+    if read.K == labels.shape[1] == 1:
+        for option in _of_no_use(context):
+            note(f"{option} has no effect on data of one label", quiet)
+        measures = _of_one_label(read, scores, labels, calibration, quiet)
+        click.echo(json.dumps(measures) if as_json else _table_of_one_label(measures))
+        return
     if by_certainty and read.std is None:
         raise SettingsError(f"{scores} has no standard deviations; `xmlgp predict --with-std` writes them")
     predicted = read.matrix
     longest = int(np.diff(predicted.indptr).max(initial=0))
     if ks[-1] > longest:
         note(f"{scores} has at most {longest} labels a point: for larger k the missing ones count as wrong", quiet)
-    labels = read_dataset(locate(data, "test"), cache, progress).labels
     if train:
-        training_data = read_dataset(locate(train, "train"), cache, progress)
+        training_data, _ = read_dataset(locate(train, "train"), cache, progress)
         a, b, origin = _propensity_model(training_data, propensity_a, propensity_b)
         note(f"Propensities have A={a:g} and B={b:g}, {origin}", quiet)
         measures = evaluate_ranking(predicted, labels, ks, propensities(training_data.labels, a, b))
@@ -130,6 +152,27 @@ def evaluate(
     click.echo(json.dumps(measures) if as_json else _table(measures, ks))
 
 
+def _of_no_use(context):
+    """Return the options given that are about rankings of labels."""
+    given = click.core.ParameterSource.COMMANDLINE
+    return [option for name, option in OF_RANKINGS.items() if context.get_parameter_source(name) == given]
+
+
+def _of_one_label(read, path, labels, calibration, quiet):
+    """Return the measures of scores of one label, read from a file of that name."""
+    missing = np.flatnonzero(np.diff(read.indptr) == 0)
+    if len(missing) and labels.shape[0] == read.N:
+        # Points begin in the second line.
+        reason = "the point has no score, but accuracy needs one of every point"
+        raise ScoresFormatError(path, int(missing[0]) + 2, reason)
+    measures = evaluate_binary(read.matrix, labels)
+    if not are_probabilities(read.matrix):
+        note(f"{path} has scores that are no probabilities, so they are utilities, which have no log loss", quiet)
+    if "AUC" not in measures:
+        note("All points have the label or none has it, so there is no AUC", quiet)
+    return measures | ({"ECE": expected_calibration_error(read.matrix, labels)} if calibration else {})
+
+
 def _propensity_model(training_data, a, b):
     """Return A, B and where they come from: what was asked for, else the catalogue, else the default."""
     if a and b:
@@ -139,6 +182,13 @@ def _propensity_model(training_data, a, b):
     default = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
     origin = f"those of {entry.name} in the catalogue" if known else "the default"
     return a or default[0], b or default[1], f"in part {origin}" if a or b else origin
+
+
+def _table_of_one_label(measures):
+    """Lay out the measures, one a row, accuracy in percent."""
+    cells = {name: f"{value:.2f}" if name == "accuracy" else f"{value:.5f}" for name, value in measures.items()}
+    first, width = (max(map(len, words)) for words in (cells, cells.values()))
+    return "\n".join(f"{name:<{first}}  {cell:>{width}}" for name, cell in cells.items())
 
 
 def _table(measures, ks):

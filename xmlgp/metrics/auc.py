@@ -9,7 +9,7 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import true_entries
 
-__all__ = ["areas_under_roc"]
+__all__ = ["area_under_roc", "areas_under_roc"]
 
 
 def areas_under_roc(scores, labels):
@@ -67,6 +67,26 @@ def areas_under_roc(scores, labels):
     # Where a label has both kinds, the whole has.
     (of_all,) = _areas(np.zeros_like(listed[0]), ranks, true, np.zeros_like(positives[0]), N * K)
     return {"AUC_micro": float(of_all), "AUC_macro": float(of_labels.mean()), "AUC_instance": float(of_points.mean())}
+
+
+def area_under_roc(scores, true):
+    """Return the area under the ROC curve of entries that all have scores, as `areas_under_roc` defines it.
+
+    Parameters
+    ----------
+    scores : array of float, n
+    true : array of bool, n
+        Which of the entries are positive.
+
+    Returns
+    -------
+    float or None
+        From 0 to 1; None where there are no positives or no negatives.
+    """
+    ranks = np.unique(scores, return_inverse=True)[1]
+    one = np.zeros(len(ranks), dtype=np.int64)
+    areas = _areas(one, ranks, true, one[true], len(ranks))
+    return float(areas[0]) if len(areas) else None
 
 
 def _areas(groups, ranks, true, groups_of_positives, size):
