@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import logit
+from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import run, said
@@ -20,7 +21,8 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.gp.regression import DOUBT, LENGTHSCALE
 from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.settings import MLGPFSettings
 
@@ -300,3 +302,64 @@ def test_a_reader_that_has_seen_enough_is_nothing_to_complain_of(tmp_path):
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 128 + 13
+
+
+@pytest.fixture
+def in_libsvm(place):
+    """Return a function that writes the test points in libsvm's format, with features more or fewer."""
+    features = read_dataset("data/test.txt").features.toarray()
+
+    def write(D, name="new.svm"):
+        changed = np.ones((9, D), np.float32)
+        changed[:, : min(D, 25)] = features[:, :D]
+        dump_svmlight_file(changed, np.arange(9) % 2, name, zero_based=False, comment="what they are")
+        return changed
+
+    return write
+
+
+def test_points_in_libsvm_format(place, in_libsvm):
+    predictor = Predictor.open(ModelFolder("model"))
+    in_libsvm(25)
+    result = run("predict", "model", "new.svm", "-k", "all")
+    assert result.exit_code == 0
+    assert result.stderr == "new.svm has 1 labels, but the model was trained on 7\n"
+    assert result.stdout == run("predict", "model", "data/test.txt", "-k", "all").stdout
+    stdin = (place / "new.svm").read_text()
+    assert run("predict", "-q", "model", "-", "-k", "all", stdin=stdin).stdout == result.stdout
+    (place / "folder").mkdir()
+    (place / "folder/test.svm.gz").write_bytes(gzip.compress(stdin.encode()))
+    assert run("predict", "-q", "model", "folder", "-k", "all").stdout == result.stdout
+
+    changed = in_libsvm(9)
+    result = run("predict", "-q", "model", "new.svm", "-k", "all", "-o", "few.scores")
+    assert (result.exit_code, result.output) == (0, "")
+    padded = sp.csr_array(np.pad(changed, ((0, 0), (0, 16))))
+    scores = read_scores("few.scores")
+    rows = np.repeat(np.arange(9), 7)
+    np.testing.assert_allclose(scores.scores, predictor.score(padded)[0][rows, scores.labels], rtol=1e-5)
+
+
+def test_features_in_libsvm_format_that_no_training_point_had_are_left_out(in_libsvm):
+    in_libsvm(31)
+    result = run("predict", "model", "new.svm")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[0] == (
+        "new.svm has features up to 31, those above 25 are left out: no training point had any of them"
+    )
+    assert result.stdout == run("predict", "model", "data/test.txt").stdout
+    assert run("predict", "-q", "model", "new.svm").stderr == ""
+
+
+def test_malformed_points_in_libsvm_format_are_refused(place):
+    (place / "new.svm").write_text("+1 1:2\n-1 3:1 2:1\n")
+    assert said(run("predict", "model", "new.svm", "-o", "scores")) == "new.svm:2: feature 2 comes after 3"
+    assert not (place / "scores").exists()
+
+
+def test_the_usual_output_is_the_model_s_own(monkeypatch):
+    outputs = {output: run("predict", "model", "data", "--output", output).stdout for output in OUTPUTS}
+    assert run("predict", "model", "data").stdout == outputs["utility"] != outputs["probability"]
+    monkeypatch.setattr(MLGPFPredictor, "usual_output", "probability")
+    assert run("predict", "model", "data").stdout == outputs["probability"]
+    assert run("predict", "model", "data", "--output", "utility").stdout == outputs["utility"]

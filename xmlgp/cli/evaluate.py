@@ -75,8 +75,8 @@ def evaluate(
 
     Prints P@k and nDCG@k in percent, with --train also their propensity-scored forms PSP@k and PSnDCG@k, as the Extreme
     Classification Repository computes them. Points without labels are left out; equal scores rank by label, the lower
-    first. DATA may be a folder with test.txt, TRAIN one with train.txt. Every file may be gzipped (.gz), and one be -
-    for standard input.
+    first. DATA may be a folder with test.txt or test.svm, TRAIN one with train.txt. Every file may be gzipped (.gz),
+    and one be - for standard input.
 
     A and B of the propensity model default to those of the catalogue's data set of the shape of the training data, else
     to 0.55 and 1.5.

@@ -4,8 +4,8 @@ import click
 
 from xmlgp.cli.options import cache_option, note, quiet_option
 from xmlgp.cli.probabilities import check_probabilities, what_is_listed
+from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.data.repository_format import read_dataset
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.experiments.figures import draw_bounds, draw_reliability
@@ -74,7 +74,7 @@ def reliability(scores, data, out, cache, quiet):
     The labels listed in SCORES fall into 15 bins of equal width by their probability; each bin is drawn at its mean
     probability and the share of it that is true, on the diagonal where the two agree. Below is how many there are in
     it. The legend has the log loss, in nats a label, and ECE, the expected calibration error. DATA may be a folder with
-    test.txt. Every file may be gzipped (.gz), and one be - for standard input.
+    test.txt or test.svm. Every file may be gzipped (.gz), and one be - for standard input.
 
     \b
     Example:
@@ -85,13 +85,13 @@ def reliability(scores, data, out, cache, quiet):
     if [*scores, data].count("-") > 1:
         raise click.UsageError("Only one of SCORES and DATA can be standard input.")
     progress = terminal_progress(quiet)
-    labels = read_dataset(locate(data, "test"), cache, progress).labels
+    dataset, _ = read_dataset(locate(data, "test"), cache, progress)
     curves = {}
     for path in scores:
         read = read_scores(path, progress)
         check_probabilities(read, path)
         try:
-            curve, loss = reliability_curve(read.matrix, labels), log_loss(read.matrix, labels)
+            curve, loss = reliability_curve(read.matrix, dataset.labels), log_loss(read.matrix, dataset.labels)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
         note(f"The curve of {path} is over {what_is_listed(read)}", quiet)

@@ -3,8 +3,8 @@
 import click
 
 from xmlgp.cli.options import note, quiet_option
+from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
-from xmlgp.data.repository_format import read_blocks
 from xmlgp.data.streams import open_output
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS, Predictor
@@ -41,10 +41,8 @@ class _LabelCount(click.ParamType):
 @click.option(
     "--output",
     type=click.Choice(OUTPUTS),
-    default="utility",
-    show_default=True,
     help="Scores: the mean utility (of bmlpl −log(1 − p)), or the probability p, which integrates over the posterior "
-    "(of bmlpl over the activations of topics).",
+    "(of bmlpl over the activations of topics).  [default: utility; of gpc probability]",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
@@ -58,8 +56,10 @@ class _LabelCount(click.ParamType):
 def predict(model, data, k, out, output, with_std, memory, quiet):
     """Write the labels of highest score of each point in DATA, by the model in the folder MODEL.
 
-    DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with test.txt; its
-    labels are not looked at. The scores file has the header `N K` and a line a point, `label:score ...`, best first.
+    DATA is a file in the repository's text format or in libsvm's (also .gz, or - for standard input) or a folder with
+    test.txt or test.svm; its labels are not looked at. Points in libsvm's format may have fewer features than the
+    model; those that no training point had are left out. The scores file has the header `N K` and a line a point,
+    `label:score ...`, best first.
 
     \b
     Examples:
@@ -67,14 +67,14 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
       zcat new.txt.gz | xmlgp predict models/bibtex - --output probability --with-std | head
     """
     predictor = ModelFolder.read(model, Predictor.open)
-    header, blocks = read_blocks(locate(data, "test"))
+    header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
     predictor.check(header.D)
     if header.K not in (0, predictor.label_count):
         note(f"{data} has {header.K} labels, but the model was trained on {predictor.label_count}", quiet)
 
     def scored(bar):
         for _, block in blocks:
-            for scores in predictor.top(block.features, k, output, with_std, memory):
+            for scores in predictor.top(block.features, k, output or predictor.usual_output, with_std, memory):
                 yield scores
                 bar.update(scores.N)
 

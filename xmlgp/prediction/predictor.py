@@ -51,7 +51,11 @@ class Predictor(ABC):
     ----------
     feature_count, label_count, dtype
         The same.
+    usual_output : str
+        The one of `OUTPUTS` that users of such models want, unless they say otherwise.
     """
+
+    usual_output = "utility"
 
     def __init__(self, feature_count, label_count, dtype):
         self.feature_count = feature_count
