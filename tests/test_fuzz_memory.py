@@ -90,6 +90,24 @@ def test_a_scores_file_that_announces_a_billion_of_everything(place):
     assert complaint(bounded(place, "evaluate", "-q", "-", "test.txt", stdin=HUGE_SCORES)).startswith("-:4: ")
 
 
+@pytest.mark.parametrize("index", [10_000_001, 2_147_483_647, 9_000_000_000])
+def test_a_libsvm_file_with_an_index_beyond_all_data(place, index):
+    (place / "one.svm").write_bytes(b"+1 1:1\n-1 2:1\n")
+    (place / "one.scores").write_bytes(b"2 1\n0:0.75\n0:0.25\n")
+    ready = ["evaluate", "-q", "one.scores", "one.svm"]
+    content = b"+1 1:1\n-1 2:1 %d:1\n" % index
+    (place / "huge.svm").write_bytes(content)
+    reason = f"huge.svm:2: feature '{index}' is above 10000000, the highest index that is read"
+    for command in (["evaluate", "-q", "one.scores", "huge.svm"], ["preprocess", "-q", "huge.svm", "model"]):
+        assert complaint(bounded(place, *command, ready=ready)) == reason
+    (place / "huge.svm").write_bytes(content.replace(b"%d" % index, b"10000000"))
+    result = bounded(place, "evaluate", "-q", "one.scores", "huge.svm", "--json", ready=ready)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert json.loads(result.stdout)["accuracy"] == 100
+    result = bounded(place, *ready[:3], "-", stdin=content, ready=ready)
+    assert complaint(result) == reason.replace("huge.svm", "-")
+
+
 def test_scores_of_two_billion_labels_of_which_few_are_listed(place):
     content = b"9 2147483647\n" + b"2147483646:1 0:0.5\n" * 9
     line = complaint(bounded(place, "evaluate", "-q", "-", "test.txt", stdin=content))

@@ -8,7 +8,7 @@ import math
 import re
 import struct
 
-__all__ = ["BLANK", "DECIMAL", "INDEX", "Malformed", "lines_of", "read_data", "to_index"]
+__all__ = ["BLANK", "DECIMAL", "INDEX", "Malformed", "lines_of", "read_data", "to_float32", "to_index"]
 
 INDEX = rb"[0-9]+"
 DECIMAL = rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
@@ -81,13 +81,13 @@ def to_index(digits, bound):
 def _point(labels, pairs, D, K):
     labels = [to_index(label, K) for label in (labels or b"").split(b",") if label]
     features = [pair.split(b":") for pair in pairs.split()]
-    features = [(to_index(feature, D), _float32(value)) for feature, value in features]
+    features = [(to_index(feature, D), to_float32(value)) for feature, value in features]
     if len(set(labels)) < len(labels) or len(dict(features)) < len(features):
         raise ValueError
     return set(labels), {feature: value for feature, value in features if value != 0}
 
 
-def _float32(text):
+def to_float32(text):
     """Return the float32 nearest to the double nearest to a decimal; OverflowError if that is infinite."""
     double = float(text)
     if math.isinf(double):
