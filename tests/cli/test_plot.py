@@ -139,3 +139,14 @@ def test_wrong_use():
     assert said(run("plot", "reliability", "-q", "no.scores", "test.txt")) == "no.scores: No such file or directory"
     told = said(run("plot", "reliability", "-q", "all.scores", "test.txt", "-o", "a.foo"))
     assert told == "a.foo: figures are written as png, pdf or svg, not as foo"
+
+
+@pytest.mark.parametrize("data", ["one.svm", "one.txt"])
+def test_reliability_of_one_label_in_either_format(tmp_path, labels, data):
+    (tmp_path / "one.svm").write_text("".join(f"{label} 1:1\n" for label in TRUTH))
+    (tmp_path / "one.txt").write_text("9 1 1\n" + "".join("0 0:1\n" if label else " 0:1\n" for label in TRUTH))
+    (tmp_path / "one.scores").write_text("9 1\n" + "".join(f"0:{score}\n" for score in PROBABILITIES))
+    result = run("plot", "reliability", "-q", "one.scores", data)
+    assert (result.exit_code, result.output) == (0, "reliability.png\n")
+    loss = sklearn.metrics.log_loss(TRUTH, PROBABILITIES)
+    assert any(label and label.startswith(f"one.scores: log loss {loss:.4f}, ") for label in labels)
