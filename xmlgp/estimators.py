@@ -104,8 +104,9 @@ class MLGPFClassifier(_Classifier):
     Parameters
     ----------
     weighting, inducing, basis_size, inducing_count, inducing_start, inducing_fixed, kernel, ard, lengthscale, \
-posterior, diagonal, start, factors, label_weights, regression_points, nodes, negatives, sampling, \
-optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_size, batch_size_first, dtype, seed
+posterior, diagonal, start, factors, label_weights, regression_points, expectations, nodes, negatives, \
+sampling, optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_size, batch_size_first, \
+dtype, seed
         The settings of `xmlgp train`, by the same names and with the same defaults; see `xmlgp.settings.MLGPFSettings`.
 
     Attributes
@@ -142,6 +143,7 @@ optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_s
         factors=100,
         label_weights=None,
         regression_points=25_000,
+        expectations="quadrature",
         nodes=10,
         negatives=None,
         sampling="frequency",
@@ -172,6 +174,7 @@ optimiser, learning_rate, schedule, epochs, validation, patience, refit, batch_s
         self.factors = factors
         self.label_weights = label_weights
         self.regression_points = regression_points
+        self.expectations = expectations
         self.nodes = nodes
         self.negatives = negatives
         self.sampling = sampling

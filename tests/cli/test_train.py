@@ -14,6 +14,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.models import build
 from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings, kind
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -53,6 +54,22 @@ def test_a_recipe_with_its_settings_for_the_data_set_and_options_that_win_over_i
     result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--ard")
     assert result.stderr.splitlines()[0] == "recipe s-SMALL with its settings for known"
     assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
+
+
+@pytest.mark.parametrize("name", ["jj", "taylor"])
+def test_expectations_are_those_asked_for(name):
+    for folder, options in (("usual", []), ("closed", ["--expectations", name])):
+        result = run("train", "data", folder, *SMALL, "--epochs", "20", "--validation", "0", *options)
+        assert result.exit_code == 0, result.stderr
+    usual, closed = ModelFolder("usual"), ModelFolder("closed")
+    assert closed.settings == changed(usual.settings, expectations=name)
+    # Another bound, and other parameters, but not by much.
+    bounds = [folder.description["history"][-1]["bound"] for folder in (usual, closed)]
+    assert bounds[0] != bounds[1] == pytest.approx(bounds[0], rel=0.1)
+    utilities = [
+        Predictor.open(ModelFolder(path)).score(small_dataset().features, "utility")[0] for path in ("usual", "closed")
+    ]
+    assert 0.9 < np.corrcoef(*map(np.ravel, utilities))[0, 1] < 1 - 1e-6
 
 
 def other_value(spec):

@@ -40,9 +40,9 @@ KINDS = {
 #: Settings that descriptions of earlier formats do not have.
 LATER = {
     4: [],
-    3: [],
-    2: ["label_weights", "regression_points", "validation", "patience", "refit"],
-    1: ["label_weights", "regression_points", "validation", "patience", "refit", "start", "sampling"],
+    3: ["expectations"],
+    2: ["expectations", "label_weights", "regression_points", "validation", "patience", "refit"],
+    1: ["expectations", "label_weights", "regression_points", "validation", "patience", "refit", "start", "sampling"],
 }
 
 

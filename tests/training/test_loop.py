@@ -96,6 +96,8 @@ def test_the_bound_rises(kernel, ard, posterior, inducing):
         {"inducing_start": "kmeans"},
         {"nodes": 1},
         {"nodes": 100},
+        {"expectations": "jj"},
+        {"expectations": "taylor"},
     ],
     ids=str,
 )

@@ -38,6 +38,7 @@ EARLIER = {
     "sampling": "uniform",
     "label_weights": False,
     "regression_points": 0,
+    "expectations": "quadrature",
     "validation": 0,
     "patience": 10,
     "refit": True,

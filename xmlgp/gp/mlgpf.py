@@ -32,7 +32,7 @@ class MLGPF:
         self.posterior = POSTERIORS[settings.posterior]
         #: Multiples of the learning rate by parameter name, where not 1.
         self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
-        expectations = expectations_named("quadrature", settings.nodes)
+        expectations = expectations_named(settings.expectations, settings.nodes)
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
 
     def parameter_names(self):

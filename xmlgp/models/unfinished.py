@@ -22,6 +22,9 @@ FORMAT_VERSION = 1
 #: Seconds of training that are not thrown away unasked.
 WORTH_KEEPING = 60
 
+#: Settings that came after the first checkpoints of this format, by model, at what those were made with.
+LATER = {"mlgpf": {"expectations": "quadrature"}}
+
 #: Names of the arrays that preprocessing leaves.
 PREPROCESSED = {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
 
@@ -89,6 +92,8 @@ class Unfinished:
         self.cores, self.step, self.steps = about.get("cores"), facts.get("step"), facts.get("steps")
         seconds = facts.get("seconds"), facts.get("spent")
         model = about.get("model")
+        if isinstance(settings, dict) and isinstance(model, str):
+            settings = LATER.get(model, {}) | settings
         if not (
             # It comes to be in the description of a model, as far as it is not in messages.
             is_plain(about)

@@ -68,6 +68,12 @@ class MLGPFSettings(Settings):
         "never.",
         minimum=0,
     )
+    expectations: str = setting(
+        "quadrature",
+        "Expectations of the log likelihood in training: by Gauss–Hermite quadrature, or in closed form by the bound "
+        "of Jaakkola and Jordan (jj) or a Taylor series of second order around the mean (taylor), which is no bound.",
+        choices=("quadrature", "jj", "taylor"),
+    )
     nodes: int = shared.nodes()
     negatives: int | None = setting(
         None,
