@@ -252,6 +252,25 @@ class Optimum:
         total = self._kernel.backward(tapes[0], Products(None, d_prior, None), inducing_needed=False)
         return {name: total[name] + sum(part[name] for part in of_blocks) for name in total}, found
 
+    def bound(self, moments, positive, expectations):
+        """Return the bound of section 1 for this q(u), Σ_i E log p(y_i | f_i) − KL[q(u) ‖ p(u)] ([I] (11)).
+
+        With the same expectations and q(u) it is F for the best t of Jaakkola and Jordan's; by quadrature it is what
+        all kinds of inference can be compared by.
+
+        Parameters
+        ----------
+        moments : Moments
+            Of q(f_i).
+        positive : ndarray of bool, N
+        expectations
+            Of `xmlgp.gp.expectations`.
+        """
+        variance = np.maximum(moments.square - np.square(moments.mean), 0)
+        expected = moments.mean[positive].sum() - expectations.softplus(moments.mean, variance).sum()
+        trace = np.trace(self._precision.inverse) - len(self._mean)
+        return float(expected - 0.5 * (trace + self._mean @ self._mean + self._precision.log_determinant))
+
     def posterior(self):
         """Return the parameters of q(u) as `Cholesky` has them."""
         # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A; a product would lose half of the digits.

@@ -8,7 +8,7 @@ from xmlgp.gp.products import Products
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
-__all__ = ["NOISE_START", "TERMS", "Kernel", "Linear", "Noise", "SquaredExponential"]
+__all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "Noise", "SquaredExponential"]
 
 #: Exponentials that are worth a thread.
 EXPONENTIALS = 1 << 16
@@ -182,6 +182,8 @@ def _sums_of(gradient, covariance, exponent):
 TERMS = {term.name: term for term in (Linear(), SquaredExponential())}
 
 NOISE = Noise()
+
+#: The name of its parameter.
 NOISE_VARIANCE = "kernel.noise.log_variance"
 
 

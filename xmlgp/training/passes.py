@@ -27,7 +27,7 @@ class Passes:
         Of the inference.
     after_pass : callable, optional
         Called as `after_pass(epoch, parameters)`, passes counted from 1 and parameters a function that returns them;
-        the time it takes is not training time.
+        the time it takes is not training time. If it returns true this pass is the last.
     advice : str, optional
         What a user can try where the numbers are lost.
 
@@ -109,7 +109,7 @@ class Passes:
         self._done, self._estimates, self._ended = 0, [], self.inference.converged
         if self.after_pass:
             passes = len(self.history)
-            self.after_pass(passes, lambda: self.inference.parameters(passes))
+            self._ended |= bool(self.after_pass(passes, lambda: self.inference.parameters(passes)))
 
     def lost(self, reason):
         """Return the error for numbers that are lost."""

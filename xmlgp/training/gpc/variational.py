@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from xmlgp.gp.bounded import LIMIT
 from xmlgp.gp.collapsed import Collapsed, gradient_of_touching, tightest
-from xmlgp.gp.expectations import JaakkolaJordan, Taylor
+from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.gpc import GPC
+from xmlgp.gp.kernels import NOISE_VARIANCE
 
 __all__ = ["Full", "Hybrid", "JJ", "TaylorExpansion"]
 
@@ -19,6 +19,15 @@ FULL_EVALUATIONS = 50
 
 #: Gain of the bound by an iteration, a point, that is not worth another.
 TOLERANCE = 1e-6
+
+#: Least noise variance: without any K_Z is so badly conditioned that rounding leads L-BFGS-B astray.
+LEAST_NOISE = 1e-6
+
+#: Share of the bound's magnitude that a move of θ by Taylor's expansion may cost: near the end it need not gain any.
+LOSS = 0.01
+
+#: Times that a move which costs more is halved before it is left undone.
+HALVINGS = 5
 
 
 class _Variational:
@@ -41,21 +50,19 @@ class _Variational:
         model = GPC()
         self._fixed = model.initial(inducing)
         self._names = model.kernel.parameter_names()
+        self._positive, self._quadrature = positive, Quadrature(settings.nodes)
         #: θ, the logarithms of hyperparameters, and t, in place.
         self._theta = np.array([float(self._fixed.pop(name)) for name in self._names])
         self._touching = np.empty(len(positive))
-        self._bound = Collapsed(model, coordinates, positive, self.expectations)
-        self._start_touching(np.sqrt(model.prior_variance(self._parameters(self._theta))))
-        #: The optimum at θ and t, and moments there, once they are known.
+        self._collapsed = Collapsed(model, coordinates, positive, self.expectations)
+        self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
+        #: The optimum at θ and t, and the moments there, once they are known.
         self._optimum, self._moments = None, None
         self.converged = False
 
-    def _start_touching(self, deviation):
+    def _start(self, deviation):
         # The tightest for q(u) = p(u).
         self._touching[:] = deviation
-
-    def _parameters(self, theta):
-        return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
     def moving(self):
         """Return the arrays that training goes on from, by their names."""
@@ -66,21 +73,29 @@ class _Variational:
         return self._parameters(self._theta) | self._best().posterior()
 
     def step(self, iteration, done):
-        """Make an iteration; return the bound."""
+        """Make an iteration; return the bound of its q(u) and θ, by quadrature."""
         before = self._best().value
         self._iterate()
-        value = self._best().value
-        self.converged = abs(value - before) < TOLERANCE * len(self._touching)
-        return value
+        self.converged = abs(self._best().value - before) < TOLERANCE * len(self._touching)
+        return self._bound()
+
+    def _parameters(self, theta):
+        return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
     def _best(self):
         """Return the optimum at θ and t."""
         if self._optimum is None:
-            self._optimum = self._bound.at(self._parameters(self._theta), self._touching)
+            self._optimum = self._collapsed.at(self._parameters(self._theta), self._touching)
         return self._optimum
 
+    def _bound(self):
+        """Return the bound at θ and the best q(u) for t, by quadrature."""
+        if self._moments is None:
+            self._moments = self._best().moments()
+        return self._best().bound(self._moments, self._positive, self._quadrature)
+
     def _update(self):
-        """Move t to where it is best for q(u), and q(u) to where that is best for t."""
+        """Move t to where it is best for q(u), and with it q(u) to where that is best for t."""
         moments = self._moments or self._best().moments()
         self._touching[:] = self._touched(moments)
         self._optimum, self._moments = None, None
@@ -89,30 +104,31 @@ class _Variational:
         return tightest(moments)
 
     def _ascend(self, evaluations, everything=False):
-        """Maximise the bound by L-BFGS-B over θ, or θ and t, from where they are; go to the best point seen."""
+        """Maximise F by L-BFGS-B over θ, or θ and t, from where they are; go to the best point seen."""
         size = len(self._theta)
         best = self._best()
-        seen = {"value": best.value, "optimum": best, "at": None, "moments": None}
+        seen = {}
 
         def negative(x):
             theta, touching = x[:size], x[size:] if everything else self._touching
-            unmoved = seen["at"] is None
-            optimum = best if unmoved else self._bound.at(self._parameters(theta), touching)
+            optimum = self._collapsed.at(self._parameters(theta), touching) if seen else best
             gradients, moments = optimum.gradients()
             gradient = np.array([gradients[name] for name in self._names])
             if everything:
-                along = gradient_of_touching(touching, moments, *self._bound.touch(touching))
+                along = gradient_of_touching(touching, moments, *self._collapsed.touch(touching))
                 gradient = np.concatenate([gradient, along])
-            if unmoved or optimum.value > seen["value"]:
-                seen.update(value=optimum.value, optimum=optimum, at=x.copy(), moments=moments)
+            if not seen or optimum.value > seen["optimum"].value:
+                seen.update(optimum=optimum, at=x.copy(), moments=moments)
             return -optimum.value, -gradient
 
         start = np.concatenate([self._theta, self._touching]) if everything else self._theta
-        # The bound is an even function of ξ.
-        least, greatest = np.zeros(len(start)), np.full(len(start), np.inf)
-        least[:size], greatest[:size] = -LIMIT, LIMIT
+        # The bound is an even function of ξ. Not all have bounds: L-BFGS-B would make a first step as long as the
+        # gradient.
+        least = np.zeros(len(start))
+        least[:size] = -np.inf
+        least[self._names.index(NOISE_VARIANCE)] = np.log(LEAST_NOISE)
         options = {"maxfun": evaluations, "maxiter": evaluations}
-        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, greatest), options=options)
+        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, np.inf), options=options)
         self._theta[:] = seen["at"][:size]
         if everything:
             self._touching[:] = seen["at"][size:]
@@ -128,16 +144,31 @@ class JJ(_Variational):
         self._ascend(EVALUATIONS)
 
 
-class TaylorExpansion(JJ):
-    """vi-Taylor: as vi-JJ, with expansions around the means of q(f_i) in place of bounds."""
+class TaylorExpansion(_Variational):
+    """vi-Taylor: as vi-JJ, with expansions around the means of q(f_i) in place of bounds.
+
+    F is an approximation here, good near those means: where a move of θ leads so far from them that the bound falls, it
+    is cut short.
+    """
 
     expectations = Taylor()
 
-    def _start_touching(self, deviation):
+    def _start(self, deviation):
         self._touching[:] = 0
 
     def _touched(self, moments):
         return moments.mean
+
+    def _iterate(self):
+        for _ in range(UPDATES):
+            self._update()
+        theta, bound = self._theta.copy(), self._bound()
+        self._ascend(EVALUATIONS)
+        for halving in range(1, HALVINGS + 1):
+            if self._bound() >= bound - LOSS * abs(bound):
+                return
+            self._theta[:] = theta if halving == HALVINGS else (theta + self._theta) / 2
+            self._optimum, self._moments = None, None
 
 
 class Hybrid(_Variational):
