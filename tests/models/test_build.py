@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.problems import paired_dataset, small_dataset
+from tests.problems import paired_dataset, small_dataset, small_features
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.models import build
 from xmlgp.models.build import open_preprocessed, preprocess_model, stored_preprocessing, train_model
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
 from xmlgp.training.fit import fit
+from xmlgp.training.gpc import train_gpc
 
 SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
 FREE, SUBSPACE = MLGPFSettings(**SMALL), MLGPFSettings(**SMALL, inducing="subspace", weighting="unit")
@@ -68,6 +69,30 @@ def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, we
     same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
 
 
+@pytest.mark.parametrize("standardise", [True, False])
+@pytest.mark.parametrize("dense", [True, False])
+def test_what_standardises_features_is_stored(tmp_path, dense, standardise):
+    dataset = Dataset(small_features(density=0.25 if dense else 0.05), small_dataset(K=1).labels)
+    settings = GPCSettings(inducing_count=6, standardise=standardise)
+    folder = preprocess_model(dataset, tmp_path, settings)
+    names = {"inducing"} | ({"scale"} if standardise else set()) | ({"center"} if standardise and dense else set())
+    assert set(folder.entries("")) == {f"preprocess.{name}" for name in names}
+    stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
+    same(stored.center, expected.center)
+    same(stored.weighting.scale, expected.weighting.scale)
+    found, wanted = (part.coordinates(dataset.features, np.float64).all() for part in (stored, expected))
+    same(*(values if dense else values.toarray() for values in (found, wanted)))
+
+
+@pytest.mark.parametrize("K", [2, 7])
+def test_two_classes_have_one_label(tmp_path, K):
+    for build_model in (preprocess_model, train_model):
+        told = rf"^gpc is for two classes: the training data must have one label \(K is {K}\)$"
+        with pytest.raises(SettingsError, match=told):
+            build_model(small_dataset(K=K), tmp_path, GPCSettings())
+    assert not snapshot(tmp_path)
+
+
 def test_preprocessing_of_one_model_is_not_that_of_another(tmp_path):
     dataset = small_dataset()
     preprocess_model(dataset, tmp_path, BMLPLSettings())
@@ -89,7 +114,7 @@ def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
 
 def test_commands_do_not_wait_for_scikit_learn():
     # Its import takes longer than to predict a small file.
-    modules = "xmlgp.models.build, xmlgp.prediction.mlgpf, xmlgp.prediction.bmlpl"
+    modules = "xmlgp.models.build, xmlgp.prediction.mlgpf, xmlgp.prediction.bmlpl, xmlgp.prediction.gpc"
     program = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -118,6 +143,24 @@ def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_
     for stored, history in (("history", expected.history), ("validation", expected.validation)):
         assert untimed(folder.description[stored]) == untimed(history)
     assert (folder.description["validation"] is None) == (settings == PLAIN)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_training_of_two_classes_is_that_of_the_library(tmp_path, before):
+    dataset, settings = small_dataset(K=1), GPCSettings(inducing_count=6, iterations=2)
+    if before:
+        preprocess_model(dataset, tmp_path, settings)
+    folder = train_model(dataset, tmp_path, settings)
+    assert (folder.stage, folder.settings) == ("trained", settings)
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, "float64")
+    parameters, history = train_gpc(coordinates, dataset.labels, preprocessed.inducing, settings)
+    assert folder.arrays("parameters.").keys() == parameters.keys()
+    for name, value in folder.arrays("parameters.").items():
+        same(value, parameters[name])
+        assert value.dtype == np.float64
+    assert untimed(folder.description["history"]) == untimed(history)
+    assert folder.description["validation"] is None
 
 
 def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, monkeypatch):

@@ -97,6 +97,31 @@ def test_a_basis_in_the_order_of_products_is_not_copied(dtype):
     assert [np.shares_memory(array, basis) for array in kept] == [dtype == np.float32]
 
 
+@DTYPES
+@LIMITS
+@pytest.mark.parametrize("chunk", [1, 30, 1 << 20])
+@pytest.mark.parametrize("density", [0.05, 0.25])
+def test_centred(monkeypatch, dtype, dense_limit, density, chunk):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    features, center = small_features(density=density), np.linspace(-3, 3, 25)
+    scale = functools.partial(weigh, idf=None, unit=False, scale=np.full(25, 2.0))
+    coordinates = Coordinates(features, None, dtype, dense_limit, scale, center=center)
+    expected = (2 * features.toarray().astype(float) - center).astype(dtype)
+    assert coordinates.row_bytes == 25 * np.dtype(dtype).itemsize
+    values, residual = coordinates.rows(ROWS)
+    assert values.dtype == residual.dtype == dtype
+    np.testing.assert_array_equal(values, expected[ROWS])
+    np.testing.assert_array_equal(coordinates.all(), expected)
+    np.testing.assert_array_equal(residual, np.zeros(4))
+
+
+def test_a_large_mean_is_subtracted_before_rounding():
+    features = sp.csr_array(np.array([[1.6e9], [1.6e9 + 128]], np.float32))
+    scale = functools.partial(weigh, idf=None, unit=False, scale=np.array([1 / 3]))
+    values = Coordinates(features, None, np.float32, weigh=scale, center=np.array([1.6e9 / 3])).all()
+    np.testing.assert_allclose(values, [[0], [128 / 3]], rtol=1e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("chunk", [1, 30])
 @pytest.mark.parametrize("size", [None, 6])
 def test_the_size_of_chunks_does_not_matter(monkeypatch, size, chunk):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import normalize
+from sklearn.metrics import pairwise_distances
+from sklearn.preprocessing import StandardScaler, normalize
 
 from tests.problems import small_features
 from xmlgp.errors import SettingsError
@@ -18,7 +19,7 @@ from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import start_inducing
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
 
@@ -37,7 +38,8 @@ def test_parts(weighting, inducing, start):
     expected_basis = truncated_svd_basis(weighted, 6, 3) if inducing == "subspace" else None
     coordinates = weighted.toarray() if expected_basis is None else weighted @ expected_basis.T
 
-    assert result.weighting[1:] == (weighting != "none", weighting == "root-idf")
+    assert result.weighting[1:] == (weighting != "none", weighting == "root-idf", None)
+    assert result.center is None
     np.testing.assert_array_equal(result.weigh(features).toarray(), weighted.toarray())
     for found, expected in (result.weighting.idf, idf), (result.basis, expected_basis):
         assert (found is None) == (expected is None)
@@ -100,7 +102,9 @@ def test_sizes_are_cut_to_the_data():
 
 
 @pytest.mark.parametrize("shape", [(4, 5), (4, 0), (0, 5)])
-@pytest.mark.parametrize("settings", [MLGPFSettings(), BMLPLSettings()], ids=lambda settings: settings.model)
+@pytest.mark.parametrize(
+    "settings", [MLGPFSettings(), BMLPLSettings(), GPCSettings()], ids=lambda settings: settings.model
+)
 def test_without_any_feature_there_is_nothing_to_learn_from(settings, shape):
     with pytest.raises(SettingsError, match="no training point has a feature"):
         preprocess(sp.csr_array(shape, dtype=np.float32), settings)
@@ -120,6 +124,68 @@ def test_progress_is_reported_in_full(monkeypatch, inducing):
 
     preprocess(small_features(), MLGPFSettings(inducing=inducing, inducing_start="kmeans", **SMALL), progress)
     assert stages == ["truncated SVD"] * (inducing == "subspace") + ["k-means"]
+
+
+def offset_features(density):
+    """Features of many sizes, far from the origin where they are there."""
+    features = small_features(60, 30, density)
+    features.data += np.random.default_rng(1).choice([0, 3, 300], features.nnz).astype(np.float32)
+    features.data *= np.geomspace(1e-20, 1e20, 30, dtype=np.float32)[features.indices]
+    return features
+
+
+@pytest.mark.parametrize("dense_limit", [0, 1 << 30])
+@pytest.mark.parametrize("density", [0.05, 0.25, 1])
+def test_standardised_distances_are_those_of_scikit_learn(density, dense_limit):
+    features, new = offset_features(density), offset_features(density)[::7]
+    result = preprocess(features, GPCSettings(inducing_count=5))
+    scaler = StandardScaler().fit(features.toarray().astype(float))
+    coordinates = result.coordinates(features, np.float64, dense_limit=dense_limit).all()
+    # Absent features stay absent where there are many.
+    assert sp.issparse(coordinates) == (result.center is None) == (density == 0.05)
+    others = result.coordinates(new, np.float64, dense_limit=dense_limit).all()
+    found = pairwise_distances(others, coordinates)
+    wanted = pairwise_distances(*(scaler.transform(points.toarray().astype(float)) for points in (new, features)))
+    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-6)
+    if density > 0.1:
+        np.testing.assert_allclose(others, scaler.transform(new.toarray().astype(float)), atol=1e-9)
+    # Inducing inputs are in the same coordinates.
+    expected = start_inducing(coordinates, 5, "kmeans", 0)
+    np.testing.assert_allclose(result.inducing, expected, rtol=1e-5, atol=1e-5)
+    assert (result.weighting.idf, result.basis) == (None, None)
+
+
+@pytest.mark.parametrize("density", [0.05, 0.25])
+def test_without_standardising_features_are_as_they_are(density):
+    features = small_features(density=density)
+    result = preprocess(features, GPCSettings(standardise=False, inducing_count=5, seed=3))
+    expected = preprocess(features, MLGPFSettings(weighting="none", inducing_start="kmeans", inducing_count=5, seed=3))
+    assert (result.weighting, result.basis, result.center) == ((None, False, False, None), None, None)
+    coordinates = result.coordinates(features, np.float64).all()
+    np.testing.assert_array_equal(coordinates.toarray() if density < 0.1 else coordinates, features.toarray())
+    np.testing.assert_array_equal(result.inducing, expected.inducing)
+
+
+def test_features_that_are_the_same_in_all_training_points_say_nothing_elsewhere():
+    features = np.array([[5, 1, 0], [5, 2, 0], [5, 4, 0]], np.float32)
+    result = preprocess(sp.csr_array(features), GPCSettings(inducing_count=2))
+    points = sp.csr_array(np.array([[5, 1, 0], [7, 1, 9], [0, 1, -3e38]], np.float32))
+    coordinates = result.coordinates(points, np.float64).all()
+    np.testing.assert_array_equal(coordinates, np.broadcast_to(coordinates[0], (3, 3)))
+
+
+def test_points_of_many_features_are_not_made_dense():
+    # As many numbers as there would be do not fit into any memory.
+    features = sp.random_array((1000, 10**9), density=2e-9, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
+    columns, features.indices = np.unique(features.indices, return_inverse=True)
+    features = sp.csr_array((features.data, features.indices, features.indptr), shape=(1000, 10**6))
+    tracemalloc.start()
+    try:
+        result = preprocess(features, GPCSettings(inducing_count=2))
+        assert sp.issparse(result.coordinates(features, np.float64).all())
+        assert tracemalloc.get_traced_memory()[1] < 1000 * 10**6
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("start", ["kmeans", "rows"])
@@ -147,4 +213,7 @@ def test_features_whose_squares_do_not_fit_are_refused(monkeypatch, inducing, va
         preprocess(features, MLGPFSettings(weighting="none", **settings))
     with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
         preprocess(features, BMLPLSettings(weighting="none"))
+    with pytest.raises(SettingsError, match="^features are as large as .* or leave out --no-standardise$"):
+        preprocess(features, GPCSettings(standardise=False, inducing_count=4))
+    assert np.isfinite(preprocess(features, GPCSettings(inducing_count=4)).inducing).all()
     assert np.isfinite(preprocess(features, MLGPFSettings(**settings)).inducing).all()

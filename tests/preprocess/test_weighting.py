@@ -82,10 +82,21 @@ def test_logarithms_keep_the_sign():
 )
 def test_what_the_names_of_weightings_stand_for(name, unit, logarithm):
     idf = np.ones(3) if name in IDF_WEIGHTINGS else None
-    assert Weighting.named(name, idf) == (idf, unit, logarithm)
+    assert Weighting.named(name, idf) == (idf, unit, logarithm, None)
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "weighting")
     assert name in spec.metadata["choices"]
     assert MLGPFSettings().weighting == "root-idf"
+
+
+def test_standard_stands_for_scales_alone():
+    scale = np.arange(25) / 7
+    weighting = Weighting.named("standard", scale=scale)
+    assert (weighting.idf, weighting.unit, weighting.logarithm) == (None, False, False)
+    features = small_features()
+    scaled = weigh(features, *weighting)
+    # In double precision, and as sparse as before.
+    np.testing.assert_array_equal(scaled.toarray(), features.toarray().astype(float) * scale)
+    assert np.shares_memory(scaled.indices, features.indices)
 
 
 def test_unit_rows_are_those_of_scikit_learn():

@@ -17,6 +17,7 @@ from xmlgp.threads import core_count
 from xmlgp.training.bmlpl import train_topics
 from xmlgp.training.checkpoints import Checkpoints
 from xmlgp.training.fit import Fit, fit
+from xmlgp.training.gpc import train_gpc
 
 __all__ = ["CHECKPOINT_SECONDS", "open_preprocessed", "preprocess_model", "stored_preprocessing", "train_model"]
 
@@ -103,7 +104,8 @@ def stored_preprocessing(folder):
 
 
 def _stored(path, settings, D, array):
-    idf, basis, inducing = (array(f"preprocess.{name}") for name in ("idf", "basis", "inducing"))
+    names = ("idf", "basis", "inducing", "scale", "center")
+    idf, basis, inducing, scale, center = arrays = [array(f"preprocess.{name}") for name in names]
     space = settings.preprocess_part().get("inducing")  # None for a model without inducing inputs
     fits = (
         (idf is None) == (settings.weighting not in IDF_WEIGHTINGS)
@@ -114,14 +116,18 @@ def _stored(path, settings, D, array):
         and (inducing is None or inducing.shape[1:] == (D if basis is None else len(basis),))
         # Of rows that hold nothing a file can claim any number.
         and (inducing is None or inducing.size)
-        and all(array is None or np.isfinite(array).all() for array in (idf, basis, inducing))
+        and (scale is None) == (settings.weighting != "standard")
+        and (scale is None or scale.shape == (D,))
+        # Points that are sparse are not centred.
+        and (center is None or (scale is not None and center.shape == (D,)))
+        and all(array is None or np.isfinite(array).all() for array in arrays)
     )
     if not fits:
         raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings")
     if basis is not None:
         # As products want it; a copy where the file has it the other way round.
         basis = np.asfortranarray(basis)
-    return Preprocessed(Weighting.named(settings.weighting, idf), basis, inducing)
+    return Preprocessed(Weighting.named(settings.weighting, idf, scale), basis, inducing, center)
 
 
 def train_model(
@@ -241,6 +247,9 @@ def _fit(dataset, preprocessed, settings, progress, checkpoints):
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     if settings.model == "bmlpl":
         return Fit(*train_topics(coordinates, dataset.labels, settings, progress, checkpoints=checkpoints), None)
+    if settings.model == "gpc":
+        inducing = preprocessed.inducing
+        return Fit(*train_gpc(coordinates, dataset.labels, inducing, settings, progress, checkpoints=checkpoints), None)
     return fit(coordinates, dataset.labels, preprocessed.inducing, settings, progress, checkpoints)
 
 
@@ -298,11 +307,14 @@ def _left_by(unfinished, path, D):
 def _preprocess(dataset, settings, progress):
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
+    if settings.model == "gpc" and dataset.K != 1:
+        raise SettingsError(f"gpc is for two classes: the training data must have one label (K is {dataset.K})")
     return preprocess(dataset.features, settings, progress)
 
 
 def _named(preprocessed):
     arrays = {"idf": preprocessed.weighting.idf, "basis": preprocessed.basis, "inducing": preprocessed.inducing}
+    arrays |= {"scale": preprocessed.weighting.scale, "center": preprocessed.center}
     return {f"preprocess.{name}": array for name, array in arrays.items() if array is not None}
 
 

@@ -26,7 +26,7 @@ WORTH_KEEPING = 60
 LATER = {"mlgpf": {"expectations": "quadrature"}}
 
 #: Names of the arrays that preprocessing leaves.
-PREPROCESSED = {"preprocess.idf", "preprocess.basis", "preprocess.inducing"}
+PREPROCESSED = {f"preprocess.{name}" for name in ("idf", "basis", "inducing", "scale", "center")}
 
 
 def describe_run(data, settings, preprocess):

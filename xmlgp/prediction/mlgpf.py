@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.gp import label_weights, regression
-from xmlgp.gp.expectations import Quadrature, logistic
 from xmlgp.gp.factors import pair_moments, utility_moments
 from xmlgp.gp.label_weights import PairsByLabel, WeightedPoints
 from xmlgp.gp.mlgpf import MLGPF
@@ -14,6 +13,7 @@ from xmlgp.gp.posteriors import Moments
 from xmlgp.gp.products import Points
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.models.build import stored_preprocessing
+from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
 from xmlgp.prediction.predictor import Predictor, overflow_is_told_later
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.threads import one_blas_thread
@@ -142,14 +142,10 @@ class MLGPFPredictor(Predictor):
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
 
     def _scores(self, mean, variance, output):
-        return mean if output == "utility" else logistic(mean, variance, self._nodes)
+        return logistic_scores(mean, variance, output, self._nodes)
 
     def _deviations(self, mean, variance, output):
-        if output == "utility":
-            return np.sqrt(np.maximum(variance, 0))
-        probability, half_spread = Quadrature(self._nodes).gradients(mean, variance)
-        # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
-        return np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
+        return logistic_deviations(mean, variance, output, self._nodes)
 
 
 class _Prepared(NamedTuple):

@@ -28,9 +28,10 @@ def predictors():
     """Return the class that scores with models of each kind, by the name that model.json has for it."""
     # They are subclasses of the one here.
     from xmlgp.prediction.bmlpl import BMLPLPredictor
+    from xmlgp.prediction.gpc import GPCPredictor
     from xmlgp.prediction.mlgpf import MLGPFPredictor
 
-    return {"mlgpf": MLGPFPredictor, "bmlpl": BMLPLPredictor}
+    return {"mlgpf": MLGPFPredictor, "bmlpl": BMLPLPredictor, "gpc": GPCPredictor}
 
 
 class Predictor(ABC):

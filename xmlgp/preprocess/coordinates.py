@@ -5,7 +5,7 @@ import numpy as np
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.weighting import row_chunks
 
-__all__ = ["DENSE_LIMIT", "Coordinates", "Selected"]
+__all__ = ["DENSE_LIMIT", "Coordinates", "Selected", "are_dense"]
 
 #: Bytes that the coordinates of all points may take in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
@@ -16,6 +16,11 @@ DENSE_SHARE = 0.1
 
 #: Stored elements of points whose coordinates are computed at a time.
 CHUNK = 1 << 20
+
+
+def are_dense(features):
+    """Return whether points have so many features, N×D, that products of dense rows are faster."""
+    return features.nnz > DENSE_SHARE * features.shape[0] * features.shape[1]
 
 
 class Coordinates:
@@ -38,6 +43,8 @@ class Coordinates:
     sparse : bool
         Whether coordinates without a basis are sparse however many features a point has, as for models that ask for
         weighted features alone.
+    center : ndarray, D, optional
+        Subtracted from the weighted features, in double precision; coordinates are dense then. There is no basis.
 
     Attributes
     ----------
@@ -47,14 +54,15 @@ class Coordinates:
         D.
     """
 
-    def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False):
+    def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False, center=None):
         self._features, self._weigh = features, weigh or (lambda rows: rows)
         self._basis_transposed = None if basis is None else np.ascontiguousarray(basis.T, dtype)
         self.feature_count = features.shape[1]
         self.dimension = features.shape[1] if basis is None else len(basis)
         self.dtype = np.dtype(dtype)
-        N, D = features.shape
-        self._dense = basis is not None or (not sparse and features.nnz > DENSE_SHARE * N * D)
+        N = len(self)
+        self._center = center
+        self._dense = basis is not None or center is not None or (not sparse and are_dense(features))
         # Sparse coordinates share the indices of the features.
         size = N * self.dimension if self._dense else features.nnz
         self._kept = self._all() if size * self.dtype.itemsize <= dense_limit else None
@@ -102,6 +110,8 @@ class Coordinates:
         return values, residual
 
     def _compute(self, features, out=None):
+        if self._center is not None:
+            return self._centered(features, out)
         features = self._weigh(features).astype(self.dtype, copy=False)
         if self._basis_transposed is None:
             values = features.toarray(out=out) if self._dense else features
@@ -110,6 +120,12 @@ class Coordinates:
         norms = np.asarray(features.multiply(features).sum(axis=1)).ravel()
         # Rounding can leave a point inside the subspace slightly less than nothing.
         return values, np.maximum(norms - np.einsum("nr,nr->n", values, values), 0).astype(self.dtype)
+
+    def _centered(self, features, out):
+        values = np.empty(features.shape, self.dtype) if out is None else out
+        for rows in row_chunks(features, CHUNK):
+            values[rows] = self._weigh(features[rows]).astype(np.float64, copy=False).toarray() - self._center
+        return values, np.zeros(features.shape[0], self.dtype)
 
 
 class Selected:

@@ -6,8 +6,9 @@ import numpy as np
 
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.coordinates import Coordinates, are_dense
 from xmlgp.preprocess.inducing import LEADING, candidates, start_inducing
+from xmlgp.preprocess.standardise import mean_and_scale
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
 from xmlgp.progress import silent
 
@@ -31,15 +32,20 @@ class Preprocessed(NamedTuple):
         X̃, the transpose of a C-contiguous array; None for free inducing inputs and without any.
     inducing : ndarray, M×R or M×D, or None
         The start of A or Z; None for a model without inducing inputs.
+    center : ndarray, D, or None
+        What is subtracted from raw features, in coordinates; None where the weighting does not, or points are sparse.
     """
 
     weighting: Weighting
     basis: np.ndarray | None
     inducing: np.ndarray | None
+    center: np.ndarray | None = None
 
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
-        return Coordinates(features, self.basis, dtype, weigh=self.weigh, sparse=self.inducing is None, **options)
+        center = None if self.center is None else self.center * self.weighting.scale
+        sparse = self.inducing is None
+        return Coordinates(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
 
     def weigh(self, features):
         """Return weighted features, N×D."""
@@ -48,6 +54,9 @@ class Preprocessed(NamedTuple):
 
 def preprocess(features, settings, progress=silent):
     """Return the feature weights, the basis and the start of the inducing inputs; the weights alone without those.
+
+    Features are standardised by scaling them; where few of a point's are absent, their mean is subtracted as well. To
+    a kernel that looks at distances alone that is the same but for rounding, and absent features stay absent.
 
     Parameters
     ----------
@@ -64,6 +73,8 @@ def preprocess(features, settings, progress=silent):
     """
     if not features.nnz:
         raise SettingsError("there is nothing to learn from: no training point has a feature")
+    if settings.weighting == "standard":
+        return _standardised(features, settings, progress)
     idf = inverse_document_frequency(features) if settings.weighting in IDF_WEIGHTINGS else None
     if settings.weighting == "root-idf":
         # Inner products then weight each feature by its inverse document frequency once, not twice.
@@ -71,29 +82,43 @@ def preprocess(features, settings, progress=silent):
     weighting = Weighting.named(settings.weighting, idf)
     if "inducing" not in settings.preprocess_part():
         # A part at a time: features may be in a file that is larger than memory.
-        _check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
+        _check_size((weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK)), settings)
         return Preprocessed(weighting, None, None)
     weighted = weigh(features, *weighting)
-    _check_size([weighted])
+    _check_size([weighted], settings)
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
         leading = LEADING
     coordinates = Coordinates(weighted, basis, np.float32, dense_limit=0)
+    return Preprocessed(weighting, basis, _inducing(coordinates, settings, leading, progress))
+
+
+def _standardised(features, settings, progress):
+    mean, scale = mean_and_scale(features)
+    weighting = Weighting.named("standard", scale=scale)
+    center = mean if are_dense(features) else None
+    begun = Preprocessed(weighting, None, None, center)
+    coordinates = begun.coordinates(features, np.float32, dense_limit=0)
+    return begun._replace(inducing=_inducing(coordinates, settings, None, progress))
+
+
+def _inducing(coordinates, settings, leading, progress):
+    """Return the start of the inducing inputs."""
     rows = candidates(coordinates, settings.inducing_count, settings.seed)
     values, _ = coordinates.rows(rows)
     start, seed = settings.inducing_start, settings.seed
-    inducing = start_inducing(values, settings.inducing_count, start, seed, leading, progress)
-    return Preprocessed(weighting, basis, inducing)
+    return start_inducing(values, settings.inducing_count, start, seed, leading, progress)
 
 
-def _check_size(parts):
+def _check_size(parts, settings):
     """Raise SettingsError where points, as weighted and given in parts, are too far from the origin."""
     sizes = [(np.abs(part.data).max(initial=0), np.diff(part.indptr).max(initial=0)) for part in parts]
     peak, length = np.max(sizes, axis=0)
     farthest = peak * np.sqrt(length)
     if farthest > FARTHEST:
+        other = "leave out --no-standardise" if settings.model == "gpc" else "choose another --weighting"
         raise SettingsError(
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "
-            "or choose another --weighting"
+            f"or {other}"
         )

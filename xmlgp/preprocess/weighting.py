@@ -1,4 +1,4 @@
-"""Feature weighting: logarithms of values, inverse document frequencies and rows of unit length."""
+"""Feature weighting: logarithms of values, inverse document frequencies, rows of unit length, and scales."""
 
 from typing import NamedTuple
 
@@ -60,32 +60,40 @@ class Weighting(NamedTuple):
         Scale each row to unit length; rows of zeros stay.
     logarithm : bool
         Put sign(x) log(1 + |x|) in place of x first: the tenth occurrence of a word says less than the first.
+    scale : ndarray, D, or None
+        Factor of each feature in place of all that, one over its standard deviation. The mean is not subtracted, for
+        absent features to stay absent: see `xmlgp.preprocess.coordinates`.
     """
 
     idf: np.ndarray | None
     unit: bool
     logarithm: bool = False
+    scale: np.ndarray | None = None
 
     @classmethod
-    def named(cls, name, idf):
+    def named(cls, name, idf=None, scale=None):
         """Return what a value of the setting `weighting` stands for, given the weights of features where it has any."""
-        return cls(idf, name != "none", name == "root-idf")
+        return cls(idf, name not in ("none", "standard"), name == "root-idf", scale)
 
 
-def weigh(features, idf, unit, logarithm=False):
+def weigh(features, idf, unit, logarithm=False, scale=None):
     """Return weighted features.
 
     Parameters
     ----------
     features : csr_array, N×D
-    idf, unit, logarithm
+    idf, unit, logarithm, scale
         As in `Weighting`.
 
     Returns
     -------
     csr_array, N×D
-        float32, sharing the index arrays of `features`; its elements as well where there is nothing to do.
+        float32, sharing the index arrays of `features`; its elements as well where there is nothing to do. Scaled
+        features are float64, for a large mean can still be subtracted from them.
     """
+    if scale is not None:
+        scaled = features.data * scale[features.indices]
+        return sp.csr_array((scaled, features.indices, features.indptr), shape=features.shape)
     if idf is None and not unit and not logarithm and features.dtype == np.float32:
         return features
     weighted = np.empty(features.nnz, np.float32)

@@ -1,0 +1,40 @@
+"""Scores and deviations of one normally distributed utility, against integrals by SciPy."""
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import expit
+from scipy.stats import norm
+
+from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
+
+MEAN = np.array([[-30.0, -3, -0.5], [0, 1, 4]])
+VARIANCE = np.array([[0.1, 2, 0], [1, 5, 0.3]])
+
+
+def integral(function):
+    """E of a function of f, elementwise."""
+
+    def of_normal(mean, deviation):
+        if deviation == 0:
+            return function(mean)
+        return quad(lambda z: function(mean + deviation * z) * norm.pdf(z), -12, 12, epsabs=0)[0]
+
+    return np.vectorize(of_normal)(MEAN, np.sqrt(VARIANCE))
+
+
+def test_utilities():
+    np.testing.assert_array_equal(logistic_scores(MEAN, None, "utility", 10), MEAN)
+    np.testing.assert_allclose(logistic_deviations(MEAN, VARIANCE, "utility", 10), np.sqrt(VARIANCE))
+    # Rounding can leave a variance slightly below nothing.
+    assert logistic_deviations(MEAN, VARIANCE - 1e-12, "utility", 10)[0, 2] == 0
+
+
+@pytest.mark.parametrize(("nodes", "tolerance"), [(60, 1e-4), (10, 5e-3)])
+def test_probabilities(nodes, tolerance):
+    probability, deviation = (
+        function(MEAN, VARIANCE, "probability", nodes) for function in (logistic_scores, logistic_deviations)
+    )
+    np.testing.assert_allclose(probability, integral(expit), rtol=tolerance)
+    variance = integral(lambda f: expit(f) ** 2) - integral(expit) ** 2
+    np.testing.assert_allclose(deviation**2, variance, rtol=20 * tolerance, atol=1e-15)

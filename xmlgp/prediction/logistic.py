@@ -1,0 +1,37 @@
+"""Scores of labels with probability σ(f) of normally distributed utilities f, and their standard deviations."""
+
+import numpy as np
+
+from xmlgp.gp.expectations import Quadrature, logistic
+
+__all__ = ["logistic_deviations", "logistic_scores"]
+
+
+def logistic_scores(mean, variance, output, nodes):
+    """Return the utilities' mean, or E σ(f), elementwise.
+
+    Parameters
+    ----------
+    mean, variance : ndarray
+        Of f; variances are for probabilities alone.
+    output : str
+        One of `xmlgp.prediction.predictor.OUTPUTS`.
+    nodes : int
+        Quadrature nodes.
+    """
+    return mean if output == "utility" else logistic(mean, variance, nodes)
+
+
+def logistic_deviations(mean, variance, output, nodes):
+    """Return the standard deviations of f, or of σ(f) ([S] A.3), elementwise.
+
+    Parameters
+    ----------
+    mean, variance, output, nodes
+        As in `logistic_scores`.
+    """
+    if output == "utility":
+        return np.sqrt(np.maximum(variance, 0))
+    probability, half_spread = Quadrature(nodes).gradients(mean, variance)
+    # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
+    return np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
