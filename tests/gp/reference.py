@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import settings
 from scipy.special import log_expit, roots_hermitenorm
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 from xmlgp.gp.factors import Pairs
 from xmlgp.gp.kernels import Kernel
@@ -53,6 +53,11 @@ def scikit_covariances(terms, parameters, points, inducing):
     """K_BZ, K_Z and the whole K_B of points in the space of the inducing inputs."""
     total = [0, 0, 0]
     for term in terms:
+        if term == "noise":
+            # WhiteKernel knows points to be the same only where it is not given two arrays of them.
+            white = WhiteKernel(np.exp(parameters["kernel.noise.log_variance"]))
+            total = np.add(total[0], white(points, inducing)), total[1] + white(inducing), total[2] + white(points)
+            continue
         kernel, scale = scikit_kernel(term, parameters)
         pairs = [(points, inducing), (inducing, inducing), (points, points)]
         total = [known + kernel(left * scale, right * scale) for known, (left, right) in zip(total, pairs, strict=True)]

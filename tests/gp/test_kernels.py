@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.gaussian_process.kernels import WhiteKernel
 
 from tests.gp.reference import KERNELS, scikit_covariances, scikit_kernel
-from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.bounded import LIMIT
+from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.products import Points, Products
 
 B, M, D, R = 6, 5, 9, 4
-EVERY_KERNEL = pytest.mark.parametrize("terms", KERNELS, ids="+".join)
+EVERY_KERNEL = pytest.mark.parametrize(
+    "terms", [(*terms, *noise) for noise in ((), ("noise",)) for terms in KERNELS], ids="+".join
+)
 WITH_AND_WITHOUT_ARD = pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"])
 SEEDS = pytest.mark.parametrize("seed", range(4))
 
@@ -62,7 +66,7 @@ def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, p
 
     # Rotated so that the basis comes first, ARD is one relevance for each axis, and one for each axis left out.
     dense = dict(parameters)
-    for term in terms if ard else ():
+    for term in set(terms) - {"noise"} if ard else ():
         relevance = parameters[f"kernel.{term}.log_relevance"]
         dense[f"kernel.{term}.log_relevance"] = np.concatenate([relevance, np.zeros(D - R)])
     dense["inducing"] = parameters["inducing"] @ basis @ whole
@@ -81,6 +85,11 @@ def test_gradients_of_hyperparameters_agree_with_scikit_learn(terms, ard, seed):
     d_inducing = random.normal(size=(M, M))
     gradients = kernel.backward(tape, Products(np.zeros_like(covariances.cross), d_inducing.copy(), np.zeros(1)))
     for term in terms:
+        if term == "noise":
+            _, jacobian = WhiteKernel(np.exp(parameters["kernel.noise.log_variance"]))(np.ones((M, 1)), None, True)
+            expected = np.vdot(d_inducing, jacobian[..., 0])
+            np.testing.assert_allclose(gradients["kernel.noise.log_variance"], expected, rtol=1e-9)
+            continue
         scikit, scale = scikit_kernel(term, parameters)
         _, jacobian = scikit(parameters["inducing"] * scale, eval_gradient=True)
         by_variance, *by_lengthscales = np.einsum("mn,mnt->t", d_inducing, jacobian)
@@ -117,7 +126,86 @@ def test_start_has_unit_variance_and_the_lengthscale_asked_for(terms, ard, dtype
     assert {value.dtype for value in start.values()} == {np.dtype(dtype)}
     unit = np.eye(R, dtype=dtype)
     covariances, _ = kernel.forward(start | {"inducing": unit[:1]}, Points(unit, np.zeros(R, dtype)))
-    np.testing.assert_allclose(covariances.points, 1, rtol=1e-6)
+    noise = NOISE_START if "noise" in terms else 0
+    np.testing.assert_allclose(covariances.points, 1 + noise, rtol=1e-6)
     # Unit vectors stand √2 apart.
-    apart = np.exp(-(0.25**-2)) / len(terms) if "se" in terms else 0
+    apart = np.exp(-(0.25**-2)) / len(set(terms) - {"noise"}) if "se" in terms else 0
     np.testing.assert_allclose(covariances.cross[1:, 0], apart, rtol=1e-5, atol=1e-12)
+
+
+def with_random_gradients(terms, ard, seed, storage=np.asarray):
+    """A kernel at random parameters, points, and random gradients by the covariances."""
+    random = np.random.default_rng(seed)
+    kernel, parameters = hyperparameters(random, terms, ard, D)
+    parameters["inducing"] = random.normal(size=(M, D))
+    points = Points(storage(rows(random, B, D)), random.random(B))
+    return kernel, parameters, points, Products(*(random.normal(size=shape) for shape in ((B, M), (M, M), B)))
+
+
+@EVERY_KERNEL
+@WITH_AND_WITHOUT_ARD
+@SEEDS
+@pytest.mark.parametrize("inducing_needed", [True, False], ids=["inducing", "fixed"])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_needed, storage):
+    kernel, parameters, points, d_covariances = with_random_gradients(terms, ard, seed, storage)
+
+    def value(moved):
+        covariances, _ = kernel.forward(moved, points)
+        return sum(map(np.vdot, covariances, d_covariances))
+
+    _, tape = kernel.forward(parameters, points)
+    gradients = kernel.backward(tape, d_covariances, inducing_needed)
+    assert gradients.keys() == set(parameters) - (set() if inducing_needed else {"inducing"})
+    step = 1e-5
+    for name, gradient in gradients.items():
+        numeric = np.zeros(parameters[name].shape)
+        for index in np.ndindex(numeric.shape):
+            sides = [parameters[name].copy() for _ in range(2)]
+            sides[0][index] += step
+            sides[1][index] -= step
+            above, below = (value(parameters | {name: side}) for side in sides)
+            numeric[index] = (above - below) / (2 * step)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-7, atol=1e-8 * (1 + np.abs(numeric).max()), err_msg=name)
+
+
+@EVERY_KERNEL
+@SEEDS
+def test_gradients_of_parts_of_the_covariances_make_up_those_of_all(terms, seed):
+    kernel, parameters, points, d = with_random_gradients(terms, False, seed)
+    _, tape = kernel.forward(parameters, points)
+    whole = kernel.backward(tape, d)
+    parts = [
+        kernel.backward(tape, part, inducing_needed=False)
+        for part in (Products(d.cross, None, d.points), Products(None, d.inducing, None))
+    ]
+    for name in kernel.parameter_names():
+        assert any(part[name] for part in parts)
+        np.testing.assert_allclose(sum(part[name] for part in parts), whole[name], rtol=1e-12)
+    assert all("inducing" not in part for part in parts)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_noise_is_of_each_point_alone_even_where_points_are_the_same(dtype):
+    # A value at an inducing input has noise of its own, and so has one at a point that stands there.
+    inducing = np.random.default_rng(0).normal(size=(M, D)).astype(dtype)
+    parameters = {"inducing": inducing, **Kernel(("se", "noise"), ard=False).initial(D, 2.0, dtype)}
+    parameters["kernel.noise.log_variance"] = np.array(-1, dtype)
+    with_noise, without = (
+        Kernel(terms, ard=False).forward(parameters, Points(inducing, np.zeros(M, dtype)))[0]
+        for terms in (("se", "noise"), ("se",))
+    )
+    assert [covariances.dtype for covariances in with_noise] == [dtype] * 3
+    np.testing.assert_array_equal(with_noise.cross, without.cross)
+    np.testing.assert_allclose(with_noise.inducing - without.inducing, np.exp(-1) * np.eye(M), atol=1e-6)
+    np.testing.assert_allclose(with_noise.points - without.points, np.exp(-1), atol=1e-6)
+
+
+@pytest.mark.parametrize("log_variance", [-LIMIT - 1, LIMIT + 1])
+def test_noise_beyond_the_limit_has_no_gradient(log_variance):
+    kernel, parameters, points, d_covariances = with_random_gradients(("se", "noise"), False, 0)
+    parameters["kernel.noise.log_variance"] = np.array(log_variance)
+    covariances, tape = kernel.forward(parameters, points)
+    limit = np.exp(np.clip(log_variance, -LIMIT, LIMIT))
+    np.testing.assert_allclose(covariances.points - np.exp(parameters["kernel.se.log_variance"]), limit, atol=1e-15)
+    assert kernel.backward(tape, d_covariances)["kernel.noise.log_variance"] == 0
