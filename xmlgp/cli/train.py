@@ -7,9 +7,10 @@ import shlex
 import click
 
 from xmlgp.cli.options import SettingsCommand, cache_option, note, quiet_option, recipe_option, settings_options
+from xmlgp.cli.usual_model import with_usual_model
 from xmlgp.data.catalogue import load_catalogue
+from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
 from xmlgp.models.folder import ModelFolder
@@ -54,9 +55,12 @@ MOST_MINUTES = 525_600
 def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     """Train a model of DATA into the folder MODEL.
 
-    DATA is a file in the repository's text format (also .gz, or - for standard input) or a folder with train.txt.
-    Where MODEL holds the result of `xmlgp preprocess` on the same data, training goes on from there with its settings.
-    What was interrupted goes on from its last checkpoint with --resume, and ends in the same model.
+    DATA is a file in the repository's text format or, with one label, in libsvm's (also .gz, or - for standard input),
+    or a folder with train.txt or one *.svm. Where MODEL holds the result of `xmlgp preprocess` on the same data,
+    training goes on from there with its settings. What was interrupted goes on from its last checkpoint with --resume,
+    and ends in the same model.
+
+    Of data in libsvm's format the model is gpc, unless --model or --recipe says otherwise.
 
     \b
     Examples:
@@ -66,7 +70,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
     """
     progress = terminal_progress(quiet)
-    dataset = read_dataset(locate(data, "train"), cache, progress)
+    dataset, format_ = read_dataset(locate(data, "train"), cache, progress)
     shape = (dataset.N, dataset.D, dataset.K)
     folder, unfinished = _model_of(model, dataset, quiet), Unfinished.read(model) if resume else None
     wanted = resolve(load_catalogue(), recipe, shape, chosen)[0].with_model() if recipe else chosen
@@ -78,7 +82,9 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     elif folder and folder.stage == "preprocessed" and not recipe and _same_model(folder.settings, chosen):
         settings = settings_from(folder.settings.with_model() | chosen, model)
     else:
-        settings, entry = resolve(load_catalogue(), recipe, shape, chosen)
+        settings, entry = resolve(
+            load_catalogue(), recipe, shape, with_usual_model(chosen, recipe, format_, data, quiet)
+        )
         if entry is not None and recipe:
             note(f"recipe {recipe} with its settings for {entry.name}", quiet)
 

@@ -1,0 +1,99 @@
+"""Which model is trained where none is named: of data in libsvm's format it is gpc."""
+
+import pytest
+
+from tests.cli.command import run, said
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.models.folder import ModelFolder
+
+NOTE = "{} is in libsvm's format, so the model is gpc; --model chooses another"
+QUICK = ["-M", "5", "--iterations", "2"]
+
+
+@pytest.fixture(autouse=True)
+def _data(place):
+    """Twenty points of one label, in each format."""
+    dataset = small_dataset(40, 4, 1).rows(slice(0, 20))
+    write_dataset("one.txt", dataset)
+    X, positive = dataset.features.toarray(), dataset.labels.toarray()[:, 0]
+    assert 0 < positive.sum() < 20
+    pairs = (" ".join(f"{index}:{value}" for index, value in enumerate(row, 1)) for row in X)
+    lines = [f"{'+1' if true else '-1'} {row}\n" for true, row in zip(positive, pairs, strict=True)]
+    (place / "binary").mkdir()
+    for name in "one.svm", "binary/some.svm":
+        (place / name).write_text("".join(lines))
+
+
+def model_of(path):
+    return ModelFolder(path).description["model"]
+
+
+@pytest.mark.parametrize("data", ["one.svm", "binary"])
+def test_data_in_libsvm_format_are_for_gpc(data):
+    result = run("train", data, "model", *QUICK)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.splitlines()[0] == NOTE.format(data)
+    assert model_of("model") == "gpc"
+    result = run("preprocess", data, "other", "-M", "5")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (0, NOTE.format(data))
+    assert model_of("other") == "gpc"
+
+
+def test_standard_input(place):
+    result = run("train", "-", "model", *QUICK, stdin=(place / "one.svm").read_text())
+    assert result.stderr.splitlines()[0] == NOTE.format("-")
+    assert model_of("model") == "gpc"
+
+
+def test_quiet_says_nothing():
+    assert run("train", "one.svm", "model", *QUICK, "-q").output == ""
+    assert run("preprocess", "one.svm", "model", "-M", "5", "-q").output == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [(["--model", "mlgpf"], "mlgpf"), (["--model", "bmlpl"], "bmlpl"), (["--recipe", "default"], "mlgpf")],
+)
+def test_what_the_user_says_wins(options, model):
+    words = ["--iterations", "2"] if model == "bmlpl" else ["-M", "5", "--epochs", "1"]
+    result = run("train", "one.svm", "model", *options, *words)
+    assert result.exit_code == 0
+    assert "libsvm" not in result.stderr
+    assert model_of("model") == model
+
+
+def test_data_of_one_label_in_the_repository_format_are_not():
+    result = run("train", "one.txt", "model", "-M", "5", "--epochs", "1")
+    assert result.exit_code == 0
+    assert "libsvm" not in result.stderr
+    assert model_of("model") == "mlgpf"
+
+
+def test_both_formats_give_the_same_model():
+    for data, model in ("one.svm", "a"), ("one.txt", "b"):
+        assert run("train", data, model, "--model", "gpc", *QUICK, "-q").exit_code == 0
+    arrays, others = (ModelFolder(model).arrays("") for model in "ab")
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        assert (array == others[name]).all()
+
+
+def test_an_option_of_another_model_is_told_with_what_chooses_it():
+    line = said(run("train", "one.svm", "model", "--factors", "3", "-q"), status=2)
+    assert line == "--factors is a setting of mlgpf, not of gpc; --model mlgpf chooses it"
+
+
+def test_what_was_begun_goes_on_with_its_own_model():
+    assert run("preprocess", "one.svm", "model", "--model", "mlgpf", "-M", "5", "-q").exit_code == 0
+    result = run("train", "one.svm", "model", "--epochs", "1")
+    assert result.exit_code == 0
+    assert "libsvm" not in result.stderr
+    assert model_of("model") == "mlgpf"
+    result = run("train", "one.svm", "model", "--resume")
+    assert result.stderr == "model: is trained, there is nothing to go on with\n"
+
+
+def test_gpc_of_several_labels_is_refused(place):
+    assert said(run("train", "data", "model", "--model", "gpc", "-q")).startswith("gpc is ")
+    assert not (place / "model").exists()
