@@ -9,14 +9,15 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import label_ranking_average_precision_score
 from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.estimators import BMLPLClassifier, MLGPFClassifier
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
 from xmlgp.models.build import train_model
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
 
 SMALL = {
     MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},
@@ -33,7 +34,10 @@ def fitted(request):
     return request.param(**SMALL[request.param]).fit(train.features, train.labels)
 
 
-@pytest.mark.parametrize(("kind", "settings"), [(MLGPFClassifier, MLGPFSettings), (BMLPLClassifier, BMLPLSettings)])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [(MLGPFClassifier, MLGPFSettings), (BMLPLClassifier, BMLPLSettings), (GPCClassifier, GPCSettings)],
+)
 def test_its_parameters_are_the_settings(kind, settings):
     assert kind().get_params() == settings().mapping()
 
@@ -137,10 +141,12 @@ def test_what_was_not_fitted_or_has_other_features_is_told(kind, fitted):
     [
         (MLGPFClassifier, {"inducing_count": 5, "factors": 3, "epochs": 1, "dtype": "float64"}),
         (BMLPLClassifier, {"topics": 3, "iterations": 3, "dtype": "float64"}),
+        (GPCClassifier, {"inducing_count": 5, "iterations": 3}),
     ],
 )
 def test_the_users_matrix_stays_as_it_is(kind, settings):
-    dataset = small_dataset()
+    dataset = small_dataset(K=7 if kind is not GPCClassifier else 1)
+    labels = dataset.labels if kind is not GPCClassifier else dataset.labels.toarray()[:, 0]
     coo = dataset.features.tocoo()
     # Every element twice, halved, in no order.
     order = np.random.default_rng(0).permutation(2 * coo.nnz)
@@ -150,9 +156,61 @@ def test_the_users_matrix_stays_as_it_is(kind, settings):
     doubled = sp.csr_array((data[rank], columns[rank], indptr), shape=coo.shape)
     for array in (doubled.data, doubled.indices, doubled.indptr):
         array.flags.writeable = False
-    model = kind(**settings).fit(doubled, dataset.labels)
+    model = kind(**settings).fit(doubled, labels)
     assert doubled.nnz == 2 * coo.nnz
-    expected = kind(**settings).fit(dataset.features, dataset.labels)
+    expected = kind(**settings).fit(dataset.features, labels)
     np.testing.assert_allclose(
         model.decision_function(doubled), expected.decision_function(dataset.features), rtol=1e-6, atol=1e-9
     )
+
+
+@parametrize_with_checks(
+    [GPCClassifier(inducing_count=10, iterations=5), GPCClassifier(inference="svi-adadelta", inducing_count=10)]
+)
+def test_two_classes_with_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "chosen", [{}, {"inference": "svi-adadelta", "batch_size": 16}, {"standardise": False}], ids=str
+)
+def test_two_classes_are_those_of_the_library(tmp_path, chosen):
+    dataset, new = small_dataset(K=1), small_dataset(seed=3).features
+    truth = dataset.labels.toarray()[:, 0]
+    chosen = {"inducing_count": 8, "iterations": 3} | chosen
+    model = GPCClassifier(**chosen).fit(dataset.features, truth)
+    folder = train_model(dataset, tmp_path, GPCSettings(**chosen))
+    assert model.parameters_.keys() == folder.arrays("parameters.").keys()
+    for name, value in folder.arrays("parameters.").items():
+        np.testing.assert_array_equal(model.parameters_[name], value)
+    assert [epoch["bound"] for epoch in model.history_] == [epoch["bound"] for epoch in folder.description["history"]]
+    predictor = Predictor.open(folder)
+    np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0][:, 0])
+    np.testing.assert_array_equal(model.predict_proba(new)[:, 1], predictor.score(new, "probability")[0][:, 0])
+    assert model.n_features_in_ == dataset.D
+
+
+@pytest.mark.parametrize("classes", [[-1, 1], ["ham", "spam"], [False, True], [2.0, 7.0]], ids=str)
+def test_two_classes_of_any_kind(classes):
+    dataset, classes = small_dataset(N=100, K=1), np.array(classes)
+    second = dataset.labels.toarray()[:, 0]
+    model = clone(GPCClassifier(inducing_count=30, iterations=10)).fit(dataset.features, classes[second.astype(int)])
+    np.testing.assert_array_equal(model.classes_, classes)
+    found = model.predict(dataset.features)
+    assert set(found) == set(classes)
+    assert model.score(dataset.features, classes[second.astype(int)]) > 0.8
+    np.testing.assert_array_equal(found == classes[1], model.decision_function(dataset.features) > 0)
+    probabilities = model.predict_proba(dataset.features)
+    np.testing.assert_array_equal(classes[probabilities.argmax(axis=1)], found)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
+def test_other_than_two_classes_are_refused():
+    features = small_dataset().features
+    for y, told in ((np.arange(40) % 3, "3 classes"), (np.zeros(40), "one class")):
+        with pytest.raises(ValueError, match=f"^Only binary classification is supported, but y has {told}$"):
+            GPCClassifier().fit(features, y)
+    with pytest.raises(SettingsError, match="inference is 'em', but must be one of svi-adadelta, "):
+        GPCClassifier(inference="em").fit(features, np.arange(40) % 2)
+    with pytest.raises(NotFittedError):
+        GPCClassifier().predict(features)

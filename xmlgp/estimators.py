@@ -5,17 +5,20 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.bmlpl import BMLPLPredictor
+from xmlgp.prediction.gpc import GPCPredictor
 from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
 from xmlgp.training.bmlpl import train_topics
 from xmlgp.training.fit import fit
+from xmlgp.training.gpc import train_gpc
 
-__all__ = ["BMLPLClassifier", "MLGPFClassifier"]
+__all__ = ["BMLPLClassifier", "GPCClassifier", "MLGPFClassifier"]
 
 
 class _Classifier(ABC, ClassifierMixin, BaseEstimator):
@@ -43,18 +46,13 @@ class _Classifier(ABC, ClassifierMixin, BaseEstimator):
         SettingsError
             For a setting that is not allowed, or X and Y that do not fit each other.
         """
-        settings = self.settings_class(**self.get_params())
         features = self._features(X)
         labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
         labels.eliminate_zeros()
         labels.sum_duplicates()
         if labels.shape[0] != features.shape[0]:
             raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
-        preprocessed = preprocess(features, settings)
-        self._predictor = self._train(features, labels, preprocessed, settings)
-        self.n_features_in_ = features.shape[1]
-        self.classes_ = [np.array([0, 1])] * labels.shape[1]
-        return self
+        return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1])
 
     def decision_function(self, X):
         """Return the utilities of all labels, N×K, by which labels are ranked."""
@@ -68,12 +66,24 @@ class _Classifier(ABC, ClassifierMixin, BaseEstimator):
         """Return 1 where a label is more likely than not, N×K."""
         return (self.predict_proba(X) > 0.5).astype(int)
 
+    def _fit(self, features, labels, classes):
+        settings = self.settings_class(**self.get_params())
+        preprocessed = preprocess(features, settings)
+        self._predictor = self._train(features, labels, preprocessed, settings)
+        self.n_features_in_ = features.shape[1]
+        self.classes_ = classes
+        return self
+
     def _score(self, X, output):
         check_is_fitted(self)
         features = self._features(X)
-        self._predictor.check(features.shape[1])
+        self._check(features.shape[1])
         scores, _ = self._predictor.score(features, output)
         return scores
+
+    def _check(self, feature_count):
+        """Raise an error for points with another number of features than those of `fit`."""
+        self._predictor.check(feature_count)
 
     def _features(self, X):
         features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
@@ -263,3 +273,112 @@ revealed, batch_size, dtype, seed
         self.parameters_, self.history_ = train_topics(coordinates, labels, settings)
         self.topics_ = self.parameters_["topics"]
         return BMLPLPredictor(settings, preprocessed, self.parameters_)
+
+
+class GPCClassifier(_Classifier):
+    """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
+
+    Its utilities are the means of the latent function, its probabilities E σ(f), integrated over the posterior.
+
+    Parameters
+    ----------
+    standardise, inference, inducing_count, iterations, batch_size, learning_rate, nodes, seed
+        The settings of `xmlgp train --model gpc`, by the same names and with the same defaults; see
+        `xmlgp.settings.GPCSettings`.
+
+    Attributes
+    ----------
+    parameters_ : dict of str to ndarray
+        As described in docs/model-folder.md.
+    history_ : list of dict
+        For each iteration `epoch`, `bound` and `seconds`.
+    n_features_in_ : int
+        D.
+    classes_ : ndarray, 2
+        The classes in ascending order; the second is that of label 0.
+    """
+
+    settings_class = GPCSettings
+
+    def __init__(
+        self,
+        *,
+        standardise=True,
+        inference="vi-jj-hybrid",
+        inducing_count=200,
+        iterations=None,
+        batch_size=500,
+        learning_rate=None,
+        nodes=10,
+        seed=0,
+    ):
+        self.standardise = standardise
+        self.inference = inference
+        self.inducing_count = inducing_count
+        self.iterations = iterations
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.nodes = nodes
+        self.seed = seed
+
+    def fit(self, X, y):
+        """Train on points and their classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, N×D
+        y : array, N
+            Of two different values.
+
+        Returns
+        -------
+        GPCClassifier
+            Itself.
+
+        Raises
+        ------
+        SettingsError
+            For a setting that is not allowed.
+        ValueError
+            For X and y that do not fit each other, and for other than two classes.
+        """
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        features, y = self._features(X), column_or_1d(y, warn=True)
+        check_consistent_length(features, y)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) != 2:
+            told = "one class" if len(classes) == 1 else f"{len(classes)} classes"
+            raise ValueError(f"Only binary classification is supported, but y has {told}")
+        return self._fit(features, sp.csr_array(codes[:, None].astype(bool)), classes)
+
+    def decision_function(self, X):
+        """Return the means of the latent function, N, above zero where the second class is more likely."""
+        return super().decision_function(X)[:, 0]
+
+    def predict_proba(self, X):
+        """Return the probabilities of both classes, N×2."""
+        second = super().predict_proba(X)
+        return np.hstack([1 - second, second])
+
+    def predict(self, X):
+        """Return the class that is more likely, N."""
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check(self, feature_count):
+        if feature_count != self.n_features_in_:
+            wanted = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise ValueError(f"X has {feature_count} features, but {wanted}")
+
+    def _train(self, features, labels, preprocessed, settings):
+        coordinates = preprocessed.coordinates(features, settings.dtype)
+        self.parameters_, self.history_ = train_gpc(coordinates, labels, preprocessed.inducing, settings)
+        return GPCPredictor(settings, preprocessed, self.parameters_)
