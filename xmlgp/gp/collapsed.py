@@ -31,7 +31,7 @@ LEAST, MOST = 512, 8192
 
 #: Bytes up to which the covariances of all points and inducing inputs are kept; beyond they are computed once more
 #: where they are needed again.
-KEPT = 2 << 30
+KEPT = 1 << 30
 
 
 class Moments(NamedTuple):
@@ -118,6 +118,8 @@ class Collapsed:
         self.model = model
         self._coordinates, self._positive = coordinates, positive.astype(np.float64)
         self._expectations = expectations
+        #: Hyperparameters that were asked for last, and the covariances there.
+        self._theta, self._covariances = None, None
 
     def touch(self, touching):
         """Return σ(t) and λ(t), both N."""
@@ -130,7 +132,7 @@ class Collapsed:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            `inducing` and `kernel.*`.
+            `inducing`, always the same, and `kernel.*`.
         touching : ndarray, N
             t.
 
@@ -143,7 +145,61 @@ class Collapsed:
         values = self._expectations.softplus(touching, np.zeros_like(touching))
         constant = -float(np.sum(values - slope * touching + 0.5 * curvature * touching**2))
         sites = Sites(self._positive - slope + curvature * touching, curvature, constant)
-        return Optimum(self.model, parameters, sites, lambda rows: Points(*self._coordinates.rows(rows)))
+        theta = [float(parameters[name]) for name in self.model.kernel.parameter_names()]
+        if theta != self._theta:
+            self._theta, self._covariances = None, None
+            self._covariances = Covariances(self.model.kernel, parameters, self._coordinates)
+            self._theta = theta
+        return Optimum(self._covariances, sites)
+
+
+class Covariances:
+    """Covariances of the training points and the inducing inputs, in blocks of points, and the factorised K_Z.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    parameters : mapping of str to ndarray
+    coordinates : Coordinates
+
+    Attributes
+    ----------
+    lower, inverse_lower : ndarray, M×M
+        L, with L Lᵀ = K_Z, and L⁻¹.
+    """
+
+    def __init__(self, kernel, parameters, coordinates):
+        self.kernel, self._coordinates = kernel, coordinates
+        prior, self._between = kernel.between_inducing(parameters)
+        self.lower = factorise(jittered(prior), "K_Z").factor
+        self.inverse_lower = get_lapack_funcs("trtri", (self.lower,))(self.lower, lower=1)[0]
+        count, M = len(coordinates), len(prior)
+        size = max(LEAST, min(MOST, BLOCK // max(1, M)))
+        self.blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
+        self._kept = [None] * len(self.blocks) if 2 * count * M * prior.itemsize <= KEPT else None
+
+    def of_block(self, number):
+        """Return K_BZ, diag K_B and the tape of the kernel of a block."""
+        if self._kept is not None and self._kept[number] is not None:
+            return self._kept[number]
+        points = Points(*self._coordinates.rows(self.blocks[number]))
+        found = self.kernel.with_points(points, self._between)
+        if self._kept is not None:
+            self._kept[number] = found
+        return found
+
+    def for_blocks(self, task):
+        """Call `task(number, rows, core)` for all blocks, each core's in their order, on all cores at once."""
+
+        def of_core(core):
+            for number in range(core, len(self.blocks), core_count()):
+                task(number, self.blocks[number], core)
+
+        run(partial(of_core, core) for core in range(core_count()))
+
+    def unwhiten(self, inner):
+        """Return L⁻ᵀ times a matrix, M×M, times L⁻¹."""
+        return product(product(self.inverse_lower.T, inner), self.inverse_lower)
 
 
 class Optimum:
@@ -155,11 +211,8 @@ class Optimum:
 
     Parameters
     ----------
-    model : GPC
-    parameters : mapping of str to ndarray
+    covariances : Covariances
     sites : Sites
-    points : callable
-        Returns the `Points` of a slice of rows.
 
     Attributes
     ----------
@@ -167,30 +220,21 @@ class Optimum:
         F.
     """
 
-    def __init__(self, model, parameters, sites, points):
-        self._kernel, self._parameters, self._sites, self._points = model.kernel, parameters, sites, points
-        prior, self._between = model.kernel.between_inducing(parameters)
-        count, M = len(sites.linear), len(prior)
-        size = max(LEAST, min(MOST, BLOCK // max(1, M)))
-        self._blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-        #: Of each block its covariances and the tape of the kernel, or None.
-        self._kept = [None] * len(self._blocks) if 2 * count * M * prior.itemsize <= KEPT else None
-        products, weighted, total_variance = self._sums(M)
-
-        self._lower = factorise(jittered(prior), "K_Z").factor
-        #: L⁻¹.
-        self._inverse_lower = get_lapack_funcs("trtri", (self._lower,))(self._lower, lower=1)[0]
-        self._explained = product(product(self._inverse_lower, products), self._inverse_lower.T)
+    def __init__(self, covariances, sites):
+        self._covariances, self._sites = covariances, sites
+        inverse_lower = covariances.inverse_lower
+        products, weighted, total_variance = self._sums(len(inverse_lower))
+        self._explained = product(product(inverse_lower, products), inverse_lower.T)
         self._explained += self._explained.T
         self._explained *= 0.5
         precision = self._explained.copy()
-        precision[np.diag_indices(M)] += 1
+        precision[np.diag_indices_from(precision)] += 1
         #: I + A.
         self._precision = factorise(precision, "the precision of q(u)")
-        right = self._inverse_lower @ weighted
+        right = inverse_lower @ weighted
         #: (I + A)⁻¹ L⁻¹ v, the mean of L⁻¹ u; and a.
         self._mean = self._precision.inverse @ right
-        self._weights = self._inverse_lower.T @ self._mean
+        self._weights = inverse_lower.T @ self._mean
         log_likelihood = sites.constant - 0.5 * (total_variance - np.trace(self._explained))
         self.value = float(log_likelihood + 0.5 * (right @ self._mean) - 0.5 * self._precision.log_determinant)
         if not np.isfinite(self.value):
@@ -201,7 +245,7 @@ class Optimum:
         sums = [[np.zeros((M, M)), np.zeros(M), 0.0] for _ in range(core_count())]
 
         def add(number, rows, core):
-            cross, variances, _ = self._covariances(number, rows)
+            cross, variances, _ = self._covariances.of_block(number)
             linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
             weighted = cross * np.sqrt(curvature)[:, None]
             # NumPy sees that both are the same and computes half.
@@ -209,54 +253,50 @@ class Optimum:
             sums[core][1] += linear @ cross
             sums[core][2] += float(curvature @ variances)
 
-        self._for_blocks(add)
+        self._covariances.for_blocks(add)
         return [sum(parts) for parts in zip(*sums, strict=True)]
 
     def moments(self):
         """Return the `Moments` of q(f_i)."""
-        found = Moments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
-        matrix = self._matrix()
+        found, matrix = self._no_moments(), self._matrix()
 
         def fill(number, rows, core):
-            cross, variances, _ = self._covariances(number, rows)
+            cross, variances, _ = self._covariances.of_block(number)
             self._fill(found, rows, cross, variances, cross @ matrix)
 
-        self._for_blocks(fill)
+        self._covariances.for_blocks(fill)
         return found
 
     def gradients(self):
         """Return the gradients of F by θ, as mapping of names, and the `Moments` of q(f_i)."""
-        found = Moments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
-        matrix = self._matrix()
-        of_blocks = [None] * len(self._blocks)
-        tapes = [None]
+        found, matrix = self._no_moments(), self._matrix()
+        kernel, of_blocks = self._covariances.kernel, [None] * len(self._covariances.blocks)
 
         def fill(number, rows, core):
-            cross, variances, tape = self._covariances(number, rows)
+            cross, variances, tape = self._covariances.of_block(number)
             d_cross = cross @ matrix
             self._fill(found, rows, cross, variances, d_cross)
             linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
             d_cross *= 2 * curvature[:, None]
             d_cross += linear[:, None] * self._weights
             d_covariances = Products(d_cross, None, -0.5 * curvature)
-            of_blocks[number] = self._kernel.backward(tape, d_covariances, inducing_needed=False)
-            if number == 0:
-                tapes[0] = tape
+            of_blocks[number] = kernel.backward(tape, d_covariances, inducing_needed=False)
 
-        self._for_blocks(fill)
+        self._covariances.for_blocks(fill)
         # ∂F/∂K_Z = ½ L⁻ᵀ [I − A − (I + A)⁻¹ − m mᵀ] L⁻¹, with m the mean of L⁻¹ u.
         inner = -self._explained - self._precision.inverse - np.outer(self._mean, self._mean)
         inner[np.diag_indices_from(inner)] += 1
-        d_prior = self._unwhiten(0.5 * inner)
+        d_prior = self._covariances.unwhiten(0.5 * inner)
         jitter_backward(d_prior)
-        total = self._kernel.backward(tapes[0], Products(None, d_prior, None), inducing_needed=False)
+        _, _, tape = self._covariances.of_block(0)
+        total = kernel.backward(tape, Products(None, d_prior, None), inducing_needed=False)
         return {name: total[name] + sum(part[name] for part in of_blocks) for name in total}, found
 
     def bound(self, moments, positive, expectations):
         """Return the bound of section 1 for this q(u), Σ_i E log p(y_i | f_i) − KL[q(u) ‖ p(u)] ([I] (11)).
 
-        With the same expectations and q(u) it is F for the best t of Jaakkola and Jordan's; by quadrature it is what
-        all kinds of inference can be compared by.
+        With Jaakkola and Jordan's expectations it is F for the best t; by quadrature it is what all kinds of inference
+        can be compared by.
 
         Parameters
         ----------
@@ -274,11 +314,12 @@ class Optimum:
     def posterior(self):
         """Return the parameters of q(u) as `Cholesky` has them."""
         # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A; a product would lose half of the digits.
-        solve = get_lapack_funcs("trtrs", (self._lower,))
-        root = np.linalg.qr(solve(self._precision.factor, self._lower.T, lower=1)[0], mode="r")
+        lower = self._covariances.lower
+        solve = get_lapack_funcs("trtrs", (lower,))
+        root = np.linalg.qr(solve(self._precision.factor, lower.T, lower=1)[0], mode="r")
         factor = (root * np.sign(np.diagonal(root))[:, None]).T
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
-        return {"posterior.mean": (self._lower @ self._mean)[:, None], "posterior.factor": np.tril(factor)[None]}
+        return {"posterior.mean": (lower @ self._mean)[:, None], "posterior.factor": np.tril(factor)[None]}
 
     def _matrix(self):
         """Return H, M×M, with ∂F/∂K_XZ = 2 Λ K_XZ H + c aᵀ, and E f_i² = k(x_i, x_i) − 2 k_iᵀ H k_i.
@@ -287,30 +328,11 @@ class Optimum:
         """
         inner = -self._precision.inverse - np.outer(self._mean, self._mean)
         inner[np.diag_indices_from(inner)] += 1
-        return self._unwhiten(0.5 * inner)
+        return self._covariances.unwhiten(0.5 * inner)
 
-    def _unwhiten(self, inner):
-        """Return L⁻ᵀ times a matrix times L⁻¹."""
-        return product(product(self._inverse_lower.T, inner), self._inverse_lower)
+    def _no_moments(self):
+        return Moments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
 
     def _fill(self, moments, rows, cross, variances, multiplied):
         moments.mean[rows] = cross @ self._weights
         moments.square[rows] = variances - 2 * np.einsum("bm,bm->b", cross, multiplied)
-
-    def _covariances(self, number, rows):
-        """Return K_BZ, diag K_B and the tape of the kernel of a block."""
-        if self._kept is not None and self._kept[number] is not None:
-            return self._kept[number]
-        found = self._kernel.with_points(self._points(rows), self._between)
-        if self._kept is not None:
-            self._kept[number] = found
-        return found
-
-    def _for_blocks(self, task):
-        """Call `task(number, rows, core)` for all blocks, each core's in their order, on all cores at once."""
-
-        def of_core(core):
-            for number in range(core, len(self._blocks), core_count()):
-                task(number, self._blocks[number], core)
-
-        run(partial(of_core, core) for core in range(core_count()))

@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.gp import products
 from xmlgp.gp.bounded import LIMIT, exponential, log_within_limit, within
 from xmlgp.gp.products import Products
+from xmlgp.linear_algebra import elementary
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.threads import in_parts
 
@@ -138,19 +139,27 @@ def _precision(log_lengthscale):
 def _squared_exponential(inner, left_norms, right_norms, variance, precision):
     """Return the covariances and their exponents."""
     covariance, exponent = np.empty_like(inner), np.empty_like(inner)
+    scalars = (inner.dtype.type(variance), inner.dtype.type(precision))
+    halves = 0.5 * left_norms, 0.5 * right_norms
 
     def part(start, stop):
-        rows = exponent[start:stop]
-        np.subtract(inner[start:stop], 0.5 * left_norms[start:stop, None], out=rows)
-        rows -= 0.5 * right_norms
-        rows *= precision
-        # A squared distance below zero is rounding.
-        np.minimum(rows, 0, out=rows)
-        np.exp(rows, out=covariance[start:stop])
-        covariance[start:stop] *= variance
+        rows = slice(start, stop)
+        _exponentials(inner[rows], halves[0][rows], halves[1], *scalars, covariance[rows], exponent[rows])
 
     in_parts(part, len(inner), EXPONENTIALS // max(1, inner.shape[1]))
     return covariance, exponent
+
+
+@compiled
+def _exponentials(inner, left_halves, right_halves, variance, precision, covariance, exponent):
+    zero = inner.dtype.type(0)
+    for i in range(inner.shape[0]):
+        for j in range(inner.shape[1]):
+            x = (inner[i, j] - left_halves[i] - right_halves[j]) * precision
+            # A squared distance below zero is rounding. What is no number stays so.
+            x = zero if x > zero else x
+            exponent[i, j] = x
+            covariance[i, j] = variance * elementary.exponential(x) if x == x else x
 
 
 def _sums(gradient, covariance, exponent):
