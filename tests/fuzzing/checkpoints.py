@@ -32,6 +32,8 @@ SIZES = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "3", "--batch-size", "16"]
 
 TOPICS = ["--model", "bmlpl", "--topics", "3", "--iterations", "3", "--batch-size", "16"]
 
+CLASSES = ["--model", "gpc", "-M", "6", "--iterations", "4", "--batch-size", "32"]
+
 #: Options, and the step after which training is interrupted; of the first ones some epochs are behind.
 KINDS = {
     "held out": (([*SIZES, "--label-weights"], "the points not held out"), 4),
@@ -49,6 +51,8 @@ KINDS = {
     "topics, exactly": (([*TOPICS, "--inference", "em", "--learn-precision", "--iterations", "4"], " steps"), 3),
     "topics, in minibatches": (([*TOPICS, "--inference", "online-em"], " steps"), 12),
     "topics, sampled": (([*TOPICS, "--inference", "gibbs", "--burn-in", "1", "--thinning", "1"], " steps"), 2),
+    "classes": ((CLASSES, " steps"), 2),
+    "classes, in minibatches": (([*CLASSES, "--inference", "svi-adadelta"], " steps"), 6),
 }
 
 
@@ -81,6 +85,7 @@ class CheckpointFiles:
     def __init__(self, folder):
         self.folder = folder
         write_dataset(folder / "train.txt", small_dataset(N=120))
+        write_dataset(folder / "one-label.txt", small_dataset(N=120, K=1))
         (folder / "catalogue.yaml").write_text("datasets: {}\n")
         self._contents, self._models = {}, {}
         for name, ((options, where), step) in KINDS.items():
@@ -104,8 +109,11 @@ class CheckpointFiles:
 
         stopped = (checkpoints.Checkpoints, "offer", offer) if where else ("xmlgp.models.build.fit", fit)
         with mock.patch.object(*stopped) if where else mock.patch(*stopped), self._catalogue():
-            result = run("train", "-q", "--no-cache", self.folder / "train.txt", model, *options)
+            result = run("train", "-q", "--no-cache", self._data(options), model, *options)
         assert result.exit_code == 128 + 15, result.stderr
+
+    def _data(self, options):
+        return self.folder / ("one-label.txt" if "gpc" in options else "train.txt")
 
     def _settle(self, model):
         """Take out of a checkpoint what differs from run to run; return the contents of all files."""
@@ -179,7 +187,7 @@ class CheckpointFiles:
 
     def _train(self, name):
         options = KINDS[name][0][0]
-        return ["train", "-q", "--no-cache", self.folder / "train.txt", self._copy(name), "--resume", *options]
+        return ["train", "-q", "--no-cache", self._data(options), self._copy(name), "--resume", *options]
 
     def _parameters(self, name):
         """Return the content of the parameters of the model, which are finite."""

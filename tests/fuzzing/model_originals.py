@@ -19,6 +19,8 @@ SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16",
 
 TOPICS = ["--model", "bmlpl", "--topics", "3", "--iterations", "2"]
 
+CLASSES = ["--model", "gpc", "-M", "6", "--iterations", "2"]
+
 #: Command, options, and the format that the description is put into.
 KINDS = {
     "default": (["train", *SMALL, "--label-weights"], 4),
@@ -34,6 +36,8 @@ KINDS = {
     ),
     "topics": (["train", *TOPICS, "--inference", "em-cg"], 4),
     "sampled": (["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"], 4),
+    "classes": (["train", *CLASSES], 4),
+    "classes, as they are": (["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"], 4),
     "preprocessed": (["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"], 3),
 }
 
@@ -47,13 +51,18 @@ LATER = {
 
 
 def make_originals(folder):
-    """Make train.txt, test.txt, a catalogue and the models in a folder; return the names of the models."""
+    """Make the data, a catalogue and the models in a folder; return the names of the models.
+
+    The training points are in train.txt, those of two classes in one-label.txt, and new ones in test.txt.
+    """
     write_dataset(folder / "train.txt", small_dataset())
+    write_dataset(folder / "one-label.txt", small_dataset(K=1))
     write_dataset(folder / "test.txt", small_dataset(seed=7).rows(slice(0, 9)))
     (folder / "catalogue.yaml").write_text("datasets: {}\n")
     with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(folder / "catalogue.yaml")}):
         for name, ((command, *options), version) in KINDS.items():
-            result = run(command, "-q", "--no-cache", folder / "train.txt", folder / name, *options)
+            data = folder / ("one-label.txt" if "gpc" in options else "train.txt")
+            result = run(command, "-q", "--no-cache", data, folder / name, *options)
             assert result.exit_code == 0, result.stderr
             _settle(folder / name, version)
     return list(KINDS)

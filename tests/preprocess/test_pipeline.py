@@ -142,7 +142,7 @@ def test_standardised_distances_are_those_of_scikit_learn(density, dense_limit):
     scaler = StandardScaler().fit(features.toarray().astype(float))
     coordinates = result.coordinates(features, np.float64, dense_limit=dense_limit).all()
     # Absent features stay absent where there are many.
-    assert sp.issparse(coordinates) == (result.center is None) == (density == 0.05)
+    assert sp.issparse(coordinates) == (not result.is_centered) == (not result.center.any()) == (density == 0.05)
     others = result.coordinates(new, np.float64, dense_limit=dense_limit).all()
     found = pairwise_distances(others, coordinates)
     wanted = pairwise_distances(*(scaler.transform(points.toarray().astype(float)) for points in (new, features)))
@@ -161,6 +161,7 @@ def test_without_standardising_features_are_as_they_are(density):
     result = preprocess(features, GPCSettings(standardise=False, inducing_count=5, seed=3))
     expected = preprocess(features, MLGPFSettings(weighting="none", inducing_start="kmeans", inducing_count=5, seed=3))
     assert (result.weighting, result.basis, result.center) == ((None, False, False, None), None, None)
+    assert not result.is_centered
     coordinates = result.coordinates(features, np.float64).all()
     np.testing.assert_array_equal(coordinates.toarray() if density < 0.1 else coordinates, features.toarray())
     np.testing.assert_array_equal(result.inducing, expected.inducing)

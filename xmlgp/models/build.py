@@ -117,9 +117,8 @@ def _stored(path, settings, D, array):
         # Of rows that hold nothing a file can claim any number.
         and (inducing is None or inducing.size)
         and (scale is None) == (settings.weighting != "standard")
-        and (scale is None or scale.shape == (D,))
-        # Points that are sparse are not centred.
-        and (center is None or (scale is not None and center.shape == (D,)))
+        and (center is None) == (scale is None)
+        and (scale is None or scale.shape == center.shape == (D,))
         and all(array is None or np.isfinite(array).all() for array in arrays)
     )
     if not fits:

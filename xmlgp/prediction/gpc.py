@@ -68,7 +68,7 @@ class GPCPredictor(Predictor):
         """Return what a point needs while it is scored; see `Predictor`."""
         # Covariances, their exponents, and their products with K_Z⁻¹ and L; coordinates that are dense, twice, for they
         # are centred.
-        dense = 0 if self._preprocessed.center is None else 2 * self.feature_count
+        dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
         return (4 * self._inducing_count + dense) * self.dtype.itemsize
 
     def _scores(self, points, output):

@@ -33,7 +33,7 @@ class Preprocessed(NamedTuple):
     inducing : ndarray, M×R or M×D, or None
         The start of A or Z; None for a model without inducing inputs.
     center : ndarray, D, or None
-        What is subtracted from raw features, in coordinates; None where the weighting does not, or points are sparse.
+        With weighting "standard" what is subtracted from raw features: zeros where points are sparse, and stay so.
     """
 
     weighting: Weighting
@@ -43,9 +43,14 @@ class Preprocessed(NamedTuple):
 
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
-        center = None if self.center is None else self.center * self.weighting.scale
         sparse = self.inducing is None
+        center = self.center * self.weighting.scale if self.is_centered else None
         return Coordinates(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
+
+    @property
+    def is_centered(self):
+        """Whether anything is subtracted from features, so that coordinates are dense."""
+        return self.center is not None and bool(np.any(self.center))
 
     def weigh(self, features):
         """Return weighted features, N×D."""
@@ -97,7 +102,7 @@ def preprocess(features, settings, progress=silent):
 def _standardised(features, settings, progress):
     mean, scale = mean_and_scale(features)
     weighting = Weighting.named("standard", scale=scale)
-    center = mean if are_dense(features) else None
+    center = mean if are_dense(features) else np.zeros_like(mean)
     begun = Preprocessed(weighting, None, None, center)
     coordinates = begun.coordinates(features, np.float32, dense_limit=0)
     return begun._replace(inducing=_inducing(coordinates, settings, None, progress))
