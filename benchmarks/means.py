@@ -1,0 +1,176 @@
+"""Whether closed-form updates of the means of q(u_p) pay, where expectations are by the bound of Jaakkola and Jordan.
+
+    python benchmarks/means.py DATA [DATA ...] [--epochs 1 --epochs 5 --epochs 20] [--sweeps 2] [--set NAME=VALUE ...]
+        [--json FILE]
+
+DATA is a folder with train.txt and test.txt, such as data/bibtex. With ξ and all else fixed that bound is quadratic in
+the means of q(u_p) of all latent functions. After so many epochs of training, all points being trained on, a Markdown
+table has what these take, in epochs' time, and gain, in nats a point of the bound with the best ξ, and P@1, P@3 and P@5
+on the test points:
+
+- one more epoch of training, for comparison, which moves all else as well;
+- a sweep: each μ_p is set to where the bound is greatest, given the others, by the linear system
+  (K_Z + K_ZX diag(Σ_k 2λ(ξ_ik) φ_kp²) K_XZ) μ_p = K_ZX g_p, one p after the other;
+- a joint step of all μ_p towards where it is greatest if λ(ξ_ik) is taken for a product of a point's weight and a
+  label's, so that one decomposition serves all p, as far as the quadratic bound rises on the way.
+
+Training is that of the recipe with the shared-diagonal posterior, without regression and held-out points.
+"""
+
+import time
+
+import click
+import harness
+import numpy as np
+import scipy.linalg
+from peers import MEASURES
+
+from xmlgp.gp.expectations import JaakkolaJordan
+from xmlgp.gp.factors import utility_moments
+from xmlgp.gp.label_weights import LabelWeights, WeightedPoints
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.linear_algebra import dense
+from xmlgp.threads import one_blas_thread
+from xmlgp.training.minibatches import make_batch
+
+#: What is trained with in any case.
+TRAINING = {"expectations": "jj", "posterior": "shared-diagonal", "validation": 0, "regression_points": 0}
+
+#: Added to diagonals, as a multiple of their means: covariances are of single precision.
+JITTER = 1e-6
+
+
+class Quadratic:
+    """The bound as a function of the means μ of q(u_p), M×P, with ξ at its best for some parameters.
+
+    Σ_ik ((y_ik − ½) f_ik − λ_ik f_ik²) − ½ Σ_p μ_pᵀ K_Z μ_p + constant, with f = K_XZ μ Φᵀ + what μ does not move.
+
+    Parameters
+    ----------
+    model : MLGPF
+    parameters : mapping of str to ndarray
+    batch : Batch
+        All points.
+    """
+
+    def __init__(self, model, parameters, batch):
+        covariances, _ = model.kernel.forward(parameters, batch.points)
+        moments, _, _ = model.posterior.forward(parameters, covariances)
+        self.loadings, self.mean = parameters["loadings"], parameters["posterior.mean"].astype(np.float64)
+        utilities, variance = utility_moments(moments, self.loadings, parameters["bias"])
+        if "label_weights.mean" in parameters:
+            WeightedPoints(LabelWeights(parameters), batch.features).add(0, utilities, variance)
+        self.cross, self.latent = covariances.cross, moments.mean
+        self.prior = jittered(covariances.inducing)
+        #: 2λ(ξ), N×K, and the gradient by the utilities, N×K.
+        self.weights = 2 * JaakkolaJordan().gradients(utilities, variance)[1]
+        self.residuals = batch.labels.toarray() - utilities.dtype.type(0.5) - self.weights * utilities
+
+    def sweep(self):
+        """Return μ after each of its columns was set to its optimum."""
+        mean = self.mean.copy()
+        by_factor = self.weights @ np.square(self.loadings)
+        for p, loading in enumerate(np.ascontiguousarray(self.loadings.T)):
+            weight = by_factor[:, p]
+            right = self.cross.T @ (self.residuals @ loading + weight * self.latent[:, p])
+            left = self.prior + dense.gram(self.cross * np.sqrt(weight)[:, None])
+            mean[:, p] = scipy.linalg.cho_solve(scipy.linalg.cho_factor(left), right)
+            change = self.cross @ mean[:, p].astype(self.cross.dtype) - self.latent[:, p]
+            self.residuals -= self.weights * np.outer(change, loading)
+        return mean
+
+    def joint_step(self):
+        """Return μ after a step of all its columns, in a direction that one decomposition gives."""
+        gradient = self.cross.T @ (self.residuals @ self.loadings) - self.prior @ self.mean
+        by_point, by_label = self.weights.mean(axis=1), self.weights.mean(axis=0) / self.weights.mean()
+        information, directions = scipy.linalg.eigh(
+            dense.gram(self.cross * np.sqrt(by_point)[:, None]).astype(np.float64), self.prior
+        )
+        scales, mixtures = np.linalg.eigh(dense.gram(self.loadings * np.sqrt(by_label)[:, None]).astype(np.float64))
+        divisor = 1 + np.maximum(information, 0)[:, None] * np.maximum(scales, 0)
+        direction = directions @ (directions.T @ gradient @ mixtures / divisor) @ mixtures.T
+        change = self.cross @ direction.astype(self.cross.dtype) @ self.loadings.T
+        curvature = (self.weights * change * change).sum(dtype=np.float64)
+        curvature += np.vdot(direction, self.prior @ direction)
+        return self.mean + np.vdot(gradient, direction) / curvature * direction
+
+
+def jittered(covariance):
+    """Return a covariance matrix in double precision, with the jitter on its diagonal."""
+    covariance = covariance.astype(np.float64)
+    covariance[np.diag_indices_from(covariance)] += JITTER * np.trace(covariance) / len(covariance)
+    return covariance
+
+
+def line(cells):
+    """Return a line of a Markdown table."""
+    return "| " + " | ".join(cells) + " |"
+
+
+def report(train, test, settings, epochs, sweeps):
+    """Print the lines of a data set, and return their numbers."""
+    kept = {}
+
+    def keep(epoch, model):
+        if {epoch, epoch - 1} & set(epochs):
+            kept[epoch] = model._replace(
+                parameters={name: value.copy(order="K") for name, value in model.parameters.items()}
+            )
+
+    last, history = harness.fit(train, settings, keep)
+    epoch_seconds, mlgpf = harness.epoch_seconds(history), MLGPF(settings)
+    coordinates = last.preprocessed.coordinates(train.features, settings.dtype)
+    own = "label_weights.mean" in last.parameters
+    batch = make_batch(coordinates, train.labels, np.arange(train.N), weighted=own)
+    results = []
+
+    def measure(epoch, name, model, seconds, before=None):
+        with one_blas_thread():
+            value = mlgpf.bound.value_and_gradients(model.parameters, batch)[0] / train.N
+        gain = 0.0 if before is None else value - before
+        measures = list(model.precision(test).values())
+        time_taken = f"{seconds / epoch_seconds:.2f}" if seconds else ""
+        cells = [f"{epoch} epochs", name, time_taken, f"{value:.4f}", f"{gain:+.4f}" if seconds else ""]
+        print(line([*cells, *(f"{measure:.2f}" for measure in measures)]), flush=True)
+        results.append([epoch, name, seconds, value, gain, *measures])
+        return value
+
+    for epoch in epochs:
+        start = kept[epoch]
+        before = measure(epoch, "", start, 0)
+        measure(epoch, "one more epoch", kept[epoch + 1], epoch_seconds, before)
+        for name, update in (("sweep", Quadratic.sweep), ("joint step", Quadratic.joint_step)):
+            found, seconds = start, 0.0
+            for count in range(1, sweeps + 1):
+                began = time.perf_counter()
+                with one_blas_thread():
+                    mean = update(Quadratic(mlgpf, found.parameters, batch))
+                mean = np.asarray(mean, settings.dtype, order="F")
+                found = found._replace(parameters=found.parameters | {"posterior.mean": mean})
+                seconds += time.perf_counter() - began
+                measure(epoch, name if count == 1 else f"{count} of them", found, seconds, before)
+    return {"epoch_s": epoch_seconds, "rows": results}
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@harness.folders_argument()
+@click.option("--epochs", type=click.IntRange(1), multiple=True, default=[1, 5, 20], show_default=True)
+@click.option("--sweeps", type=click.IntRange(1), default=2, show_default=True, help="Updates one after the other.")
+@click.option("--recipe", default="default", show_default=True)
+@harness.set_option
+@harness.json_option
+def main(folders, epochs, sweeps, recipe, chosen, as_json):
+    results = {}
+    for folder in folders:
+        train, test = harness.read_folder(folder)
+        settings = harness.resolve_settings(recipe, train, chosen | TRAINING | {"epochs": max(epochs) + 1})
+        harness.warm_up(settings)
+        print(line([folder.name, "update", "epochs' time", "bound", "gain", *MEASURES]))
+        print(line(["---"] * (5 + len(MEASURES))), flush=True)
+        results[folder.name] = report(train, test, settings, sorted(epochs), sweeps)
+        print()
+    harness.write_json(as_json, results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""The table of expectations: its ratios, its bounds and its lines."""
+
+import dataclasses
+
+import expectations
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.settings import MLGPFSettings
+
+SETTINGS = MLGPFSettings(factors=3, inducing_count=6, epochs=3, validation=0, regression_points=0)
+
+
+def test_times_are_compared_with_those_of_the_same_seed():
+    usual = [[*range(7), 2.0, 10.0], [*range(7), 4.0, 20.0]]
+    numbers = [[*range(7), 1.0, 30.0], [*range(7), 6.0, 10.0]]
+    found = expectations.with_ratios(numbers, usual)
+    assert found.shape == (2, len(expectations.COLUMNS))
+    np.testing.assert_array_equal(found[:, 7:], [[1, 0.5, 30, 3], [6, 1.5, 10, 0.5]])
+
+
+@pytest.mark.parametrize("kind", ["quadrature", "jj", "taylor"])
+def test_bounds_are_those_of_all_points(kind):
+    train = small_dataset()
+    model, _ = expectations.harness.fit(train, dataclasses.replace(SETTINGS, expectations=kind))
+    own, exact = expectations.bounds(model, train)
+    if kind == "jj":
+        assert exact - 0.5 < own < exact - 1e-4
+    else:
+        assert own == pytest.approx(exact, abs=1e-4 if kind == "quadrature" else 0.5)
+
+
+def test_a_table_has_a_line_for_each_way_and_kind(tmp_path):
+    for name, points in (("train", small_dataset()), ("test", small_dataset(20, seed=7))):
+        write_dataset(tmp_path / f"{name}.txt", points)
+    options = ["--seeds", "2", "--only", "passes", "--set", "factors=3", "--set", "inducing_count=6"]
+    result = CliRunner().invoke(expectations.main, [str(tmp_path), *options], catch_exceptions=False)
+    title, _, *lines = [line for line in result.stdout.splitlines() if line]
+    assert [line.split("|")[1:3] for line in lines] == [[" passes ", f" {kind} "] for kind in expectations.EXPECTATIONS]
+    assert {line.count("|") for line in lines} == {title.count("|")}

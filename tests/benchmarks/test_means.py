@@ -1,0 +1,49 @@
+"""Updates of the means of q(u_p) in closed form: they end where the bound has no gradient by them, and never fall."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from means import Quadratic, main
+
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import MLGPFSettings
+from xmlgp.training.loop import train
+from xmlgp.training.minibatches import make_batch
+
+
+@pytest.fixture(params=[False, True], ids=["", "own"])
+def trained(request):
+    """A model trained for two epochs, its parameters and all points."""
+    dataset = small_dataset()
+    settings = MLGPFSettings(
+        expectations="jj", factors=3, inducing_count=6, epochs=2, label_weights=request.param, dtype="float64"
+    )
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    parameters, _ = train(coordinates, dataset.labels, preprocessed.inducing, settings)
+    return MLGPF(settings), parameters, make_batch(coordinates, dataset.labels, np.arange(dataset.N), weighted=True)
+
+
+@pytest.mark.parametrize("update", [Quadratic.sweep, Quadratic.joint_step])
+def test_updates_lead_upwards_to_where_there_is_no_gradient(trained, update):
+    model, parameters, batch = trained
+    value, gradients = model.bound.value_and_gradients(parameters, batch)
+    steepest = np.abs(gradients["posterior.mean"]).max()
+    for _ in range(60):
+        parameters = parameters | {"posterior.mean": update(Quadratic(model, parameters, batch))}
+        before, (value, gradients) = value, model.bound.value_and_gradients(parameters, batch)
+        # The jitter is not the bound's.
+        assert value > before - 1e-4
+    assert np.abs(gradients["posterior.mean"]).max() < 1e-3 * steepest
+
+
+def test_a_table_has_a_line_for_each_update(tmp_path):
+    for name, points in (("train", small_dataset()), ("test", small_dataset(20, seed=7))):
+        write_dataset(tmp_path / f"{name}.txt", points)
+    options = ["--epochs", "1", "--set", "factors=3", "--set", "inducing_count=6"]
+    result = CliRunner().invoke(main, [str(tmp_path), *options], catch_exceptions=False)
+    lines = [line.split("|")[2].strip() for line in result.stdout.splitlines()[2:] if line]
+    assert lines == ["", "one more epoch", "sweep", "2 of them", "joint step", "2 of them"]
