@@ -304,7 +304,7 @@ class GPCClassifier(_Classifier):
         self,
         *,
         standardise=True,
-        inference="vi-jj-hybrid",
+        inference="vi-taylor",
         inducing_count=200,
         iterations=None,
         batch_size=500,

@@ -196,7 +196,7 @@ def test_help_of_an_option_has_what_each_model_says_of_it():
     assert bmlpl.startswith("Inferencebyem-cg(")
     assert bmlpl.endswith("[default:em-cg]")
     assert gpc.startswith("Inferencebysvi-adadelta(")
-    assert gpc.endswith("[default:vi-jj-hybrid]")
+    assert gpc.endswith("[default:vi-taylor]")
     bmlpl, gpc = re.search(r"--iterationsINTEGERRANGEbmlpl:(.*?)gpc:(.*?)\[", text).groups()
     assert bmlpl.endswith("200withgibbs.")
     assert gpc.endswith("withvi-jj-full.")
@@ -230,9 +230,23 @@ def test_what_is_asked_for_in_vain_is_told(place):
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
+def test_what_is_asked_for_in_vain_of_two_classes_is_told(place):
+    write_dataset("one.txt", small_dataset(K=1))
+    options = ["--model", "gpc", "-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
+    told = run("train", "one.txt", "model", *options, "--inference", "vi-jj").stderr.splitlines()
+    assert told[:-1] == [
+        "model: --batch-size has no effect with --inference vi-jj",
+        "model: --learning-rate has no effect with --inference vi-jj",
+    ]
+    assert told[-1].startswith("model: trained, 1 iteration in ")
+    (told,) = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
+    assert told.startswith("other: trained, 1 iteration in ")
+
+
 def test_without_a_recipe_the_default_one_is_for_its_own_model(stopped):
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--model", "bmlpl") == BMLPLSettings()
+    assert stopped("--model", "gpc") == GPCSettings()
 
 
 def test_training_goes_on_from_preprocessing_with_its_model(stopped):

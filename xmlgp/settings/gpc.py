@@ -37,11 +37,11 @@ class GPCSettings(Settings):
         True, "Shift and scale each feature to mean 0 and variance 1 over the training points.", preprocess=True
     )
     inference: str = setting(
-        "vi-jj-hybrid",
+        "vi-taylor",
         "Inference by svi-adadelta (stochastic gradient steps by AdaDelta in minibatches), vi-jj (closed-form updates "
         "of the Jaakkola–Jordan bound in turn with a few L-BFGS steps for the kernel), vi-jj-full (L-BFGS on all that "
         "this bound depends on), vi-jj-hybrid (the updates, then L-BFGS on all) or vi-taylor (as vi-jj, with a "
-        "quadratic expansion of the likelihood in place of the bound).",
+        "quadratic expansion of the likelihood in place of that bound: the fastest).",
         choices=("svi-adadelta", "vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"),
     )
     inducing_count: int = shared.inducing_count()

@@ -1,5 +1,7 @@
 """Bounds with q(u) in closed form, maximised in turn by closed-form updates and by L-BFGS-B ([I] algorithm 1)."""
 
+import sys
+
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
@@ -18,7 +20,7 @@ UPDATES, EVALUATIONS = 3, 5
 FULL_EVALUATIONS = 50
 
 #: Gain of the bound by an iteration, a point, that is not worth another.
-TOLERANCE = 1e-6
+TOLERANCE = 1e-4
 
 #: Least noise variance: without any K_Z is so badly conditioned that rounding leads L-BFGS-B astray.
 LEAST_NOISE = 1e-6
@@ -28,6 +30,9 @@ LOSS = 0.01
 
 #: Times that a move which costs more is halved before it is left undone.
 HALVINGS = 5
+
+#: Iterations by Taylor's expansion in a row without such a gain that end training.
+PATIENCE = 3
 
 
 class _Variational:
@@ -148,13 +153,41 @@ class TaylorExpansion(_Variational):
     """vi-Taylor: as vi-JJ, with expansions around the means of q(f_i) in place of bounds.
 
     F is an approximation here, good near those means: where a move of θ leads so far from them that the bound falls, it
-    is cut short.
+    is cut short. Nor is the maximum of F that of the bound, which can fall slowly on the way there: θ and t of the
+    highest bound are kept, and training ends where it has not risen for some iterations.
     """
 
     expectations = Taylor()
 
     def _start(self, deviation):
         self._touching[:] = 0
+        self._kept = {"kept.hyperparameters": self._theta.copy(), "kept.touching": self._touching.copy()}
+        #: The bound of what is kept, and how many iterations have not raised it enough since.
+        self._record = np.array([-sys.float_info.max, 0.0])
+
+    def moving(self):
+        """Return the arrays that training goes on from, by their names."""
+        return super().moving() | self._kept | {"record": self._record}
+
+    def parameters(self, passes):
+        """Return the parameters of the model of the highest bound so far."""
+        theta, touching = self._kept.values()
+        optimum = self._best()
+        if not (np.array_equal(theta, self._theta) and np.array_equal(touching, self._touching)):
+            optimum = self._collapsed.at(self._parameters(theta), touching)
+        return self._parameters(theta) | optimum.posterior()
+
+    def step(self, iteration, done):
+        """Make an iteration; return the highest bound so far, by quadrature."""
+        self._iterate()
+        bound, (highest, _) = self._bound(), self._record
+        self._record[1] = 0 if bound > highest + TOLERANCE * len(self._touching) else self._record[1] + 1
+        if bound > highest:
+            self._record[0] = bound
+            for kept, value in zip(self._kept.values(), (self._theta, self._touching), strict=True):
+                kept[:] = value
+        self.converged = bool(self._record[1] >= PATIENCE)
+        return self._record[0]
 
     def _touched(self, moments):
         return moments.mean
