@@ -108,7 +108,7 @@ def test_topics_that_were_interrupted_are_gone_on_with(interrupt, inference):
 def test_topics_that_were_interrupted_have_no_learning_rate(interrupt):
     interrupt("model", 3, *TOPICS)
     told = said(run("train", "data", "model", "--resume", "--learning-rate", "0.1"), status=2)
-    assert told == "--learning-rate is a setting of mlgpf, not of bmlpl; --model mlgpf chooses it"
+    assert told == "--learning-rate is a setting of mlgpf and gpc, not of bmlpl; --model mlgpf chooses it"
     told = said(run("train", "data", "model", "--resume", "--topics", "3"))
     assert told == (
         "model: the training that was interrupted has topics left open, not 3; leave it out, or begin anew with "

@@ -144,7 +144,11 @@ def test_the_model_determines_a_cell():
 
 @pytest.mark.parametrize(
     ("name", "method", "model", "other", "kind"),
-    [("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"), ("b-table3", "B-EM-CG", "mlgpf", "bmlpl", "auc")],
+    [
+        ("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"),
+        ("b-table3", "B-EM-CG", "mlgpf", "bmlpl", "auc"),
+        ("b-table3", "B-EM-CG", "gpc", "bmlpl", "auc"),
+    ],
 )
 def test_methods_of_another_model_are_refused(name, method, model, other, kind, catalogue, data):
     catalogue.recipes[method] = {"settings": {"model": model}}

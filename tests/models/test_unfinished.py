@@ -1,6 +1,7 @@
 """What a checkpoint in a model folder says of the training that was interrupted: told, or refused in one sentence."""
 
 import contextlib
+import dataclasses
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from xmlgp.models.build import train_model
 from xmlgp.models.folder import ModelFolder, fingerprint
 from xmlgp.models.unfinished import CHECKPOINT, LATER, Unfinished, describe_run
 from xmlgp.progress import silent
-from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings
+from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings
 from xmlgp.signals import Interrupted
 from xmlgp.threads import core_count
 from xmlgp.training import checkpoints
@@ -212,6 +213,49 @@ def test_what_is_gone_on_with_has_what_its_preprocessing_leaves(interrupted):
     path = interrupted(of_another_model(settings))
     with pytest.raises(ModelFolderError, match="do not fit its settings; --no-resume begins anew without the checkp"):
         train_model(small_dataset(), path, settings)
+
+
+@pytest.mark.parametrize("inference", ["vi-jj", "svi-adadelta"])
+def test_a_training_of_two_classes_goes_on(tmp_path, inference):
+    dataset, settings = small_dataset(K=1), GPCSettings(inference=inference, inducing_count=6, iterations=4)
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(2, patch)
+        with pytest.raises(Interrupted):
+            train_model(dataset, tmp_path / "model", settings)
+    found = Unfinished.read(tmp_path / "model")
+    assert found.settings == settings
+    assert found.where == f"after 2 of {found.steps} steps"
+    assert set(found.preprocess) == {f"preprocess.{name}" for name in ("inducing", "scale", "center")}
+    folder, expected = (train_model(dataset, tmp_path / name, settings) for name in ("model", "whole"))
+    for name, value in expected.arrays("").items():
+        np.testing.assert_array_equal(folder.array(name), value)
+
+
+def test_a_training_of_two_classes_goes_on_with_another_learning_rate(tmp_path):
+    dataset = small_dataset(K=1)
+    settings = GPCSettings(inference="svi-adadelta", inducing_count=6, iterations=4)
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(2, patch)
+        with pytest.raises(Interrupted):
+            train_model(dataset, tmp_path, settings)
+    folder = train_model(dataset, tmp_path, settings, resume=True, rate=1e-12)
+    assert folder.settings == dataclasses.replace(settings, learning_rate=1e-12)
+    # From there on nothing changes.
+    after = train_model(dataset, tmp_path / "two", dataclasses.replace(settings, iterations=2))
+    for name, value in after.arrays("parameters.").items():
+        np.testing.assert_allclose(folder.array(f"parameters.{name}"), value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["inducing", "scale", "center"])
+def test_preprocessing_of_two_classes_leaves_all_of_its_arrays(tmp_path, name):
+    dataset, settings = small_dataset(K=1), GPCSettings(inducing_count=6, iterations=4)
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt_after(2, patch)
+        with pytest.raises(Interrupted):
+            train_model(dataset, tmp_path, settings)
+    rewrite(tmp_path / CHECKPOINT, setting("about", "preprocess", f"preprocess.{name}", value=...))
+    with pytest.raises(ModelFolderError, match="do not fit its settings; --no-resume begins anew without the checkp"):
+        train_model(dataset, tmp_path, settings)
 
 
 def test_settings_of_another_model_are_damage(interrupted):

@@ -183,7 +183,8 @@ def train_model(
             tell(f"goes on {unfinished.where}")
             if unfinished.cores != core_count():
                 tell(f"begun on {unfinished.cores} cores, here are {core_count()}: last digits may differ")
-            if rate is not None and unfinished.steps:
+            if rate is not None and unfinished.steps and settings.model == "mlgpf":
+                # It tells in its history from when on the rate was another one.
                 unfinished.checkpoint.facts["learning_rate"] = rate
             elif rate is not None:
                 settings = dataclasses.replace(settings, learning_rate=rate)
