@@ -152,7 +152,7 @@ class Passes:
                 is_history(self.history, self.settings.model)
                 and len(self.history) <= passes
                 and type(self._ended) is bool
-                and self._ended <= bool(self.history)
+                and self._ended <= (bool(self.history) and self._done == 0)
                 and type(self._done) is int
                 and 0 <= self._done < (self.inference.steps_a_pass if len(self.history) < passes else 1)
                 and isinstance(self._estimates, list)
