@@ -1,0 +1,73 @@
+"""L-BFGS-B on the bound with q(u) left free: the bound, its gradient, and where it leads."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+
+from tests.problems import small_dataset
+from xmlgp.experiments.full_batch import FullBatch
+from xmlgp.experiments.gpc import quadrature_bound
+from xmlgp.experiments.watch import Watch
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import GPCSettings
+from xmlgp.training.gpc import train_gpc
+
+SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")
+
+
+@pytest.fixture
+def problem():
+    data = small_dataset(D=6, K=1)
+    preprocessed = preprocess(data.features, SETTINGS)
+    coordinates = preprocessed.coordinates(data.features, SETTINGS.dtype)
+    return coordinates, data.labels, preprocessed.inducing
+
+
+@pytest.fixture
+def full_batch(problem):
+    coordinates, labels, inducing = problem
+    return FullBatch(coordinates, labels.toarray()[:, 0], inducing, SETTINGS)
+
+
+@pytest.mark.parametrize("block", [7, 4096])
+def test_it_is_the_bound_that_all_are_compared_by(problem, block, monkeypatch):
+    monkeypatch.setattr("xmlgp.experiments.full_batch.BLOCK", block)
+    monkeypatch.setattr("xmlgp.experiments.gpc.BLOCK", 11)
+    coordinates, labels, inducing = problem
+    positive = labels.toarray()[:, 0]
+    full_batch = FullBatch(coordinates, positive, inducing, SETTINGS)
+    x = full_batch.start + 0.1 * np.random.default_rng(0).normal(size=len(full_batch.start))
+    value, gradient = full_batch.value_and_gradient(x)
+    expected = quadrature_bound(full_batch.parameters(x), coordinates, positive, SETTINGS.nodes)
+    assert value == pytest.approx(expected, rel=1e-12)
+    slopes = approx_fprime(x, lambda x: full_batch.value_and_gradient(x)[0], 1e-6)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-4)
+
+
+def test_it_starts_where_nothing_is_known_yet(full_batch):
+    value, _ = full_batch.value_and_gradient(full_batch.start)
+    parameters = full_batch.parameters(full_batch.start)
+    assert not parameters["posterior.mean"].any()
+    assert value < 40 * math.log(0.5)
+
+
+def test_no_other_inference_comes_higher(problem, full_batch):
+    watch = Watch(math.inf, lambda parameters: {"parameters": parameters})
+    assert full_batch.maximise(watch) == "converged"
+    coordinates, labels, inducing = problem
+    found = watch.curve[-1]["parameters"]
+    bound = quadrature_bound(found, coordinates, labels.toarray()[:, 0], SETTINGS.nodes)
+    parameters, history = train_gpc(coordinates, labels, inducing, SETTINGS)
+    assert found.keys() == parameters.keys()
+    assert history[0]["bound"] < bound
+    assert history[-1]["bound"] <= bound + 1e-3
+
+
+def test_time_ends_it(full_batch):
+    watch = Watch(0.0, lambda parameters: {"mean": parameters["posterior.mean"]})
+    assert full_batch.maximise(watch) == "time"
+    (moment,) = watch.curve
+    assert moment["epoch"] == 1
+    assert moment["mean"].any()
