@@ -9,11 +9,12 @@ EPOCHS_SCALE ?= 1
 S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
+I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
 BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint audit format tables table-bmlpl $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test fuzz lint audit format tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,12 +57,14 @@ format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
-$(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS): $(VENV)/installed-plot
+$(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS): $(VENV)/installed-plot
 	$(XMLGP) reproduce $@ --datasets "$(DATASETS)" --epochs-scale $(EPOCHS_SCALE)
 
-tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
+tables: $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) ## the papers' tables and figures, on the sets in data/; each also by its name, such as table2
 
 table-bmlpl: $(B_EXPERIMENTS) ## tables 2 and 3 and figure 2 of B, the model bmlpl
+
+figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with the model gpc; run it with nothing beside it
 
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))

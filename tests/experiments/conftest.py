@@ -1,6 +1,8 @@
-"""Data sets of the shape of the catalogue's, scaled down, in a folder of their own."""
+"""Data sets of the shape of the catalogue's, scaled down, in a folder of their own; the figures that are drawn."""
 
+import matplotlib.figure
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 from tests.problems import small_dataset
 from xmlgp.data.catalogue import load_catalogue
@@ -17,14 +19,30 @@ def catalogue():
 
 @pytest.fixture
 def data(tmp_path, catalogue, monkeypatch):
-    """A folder with a small stand-in for every multi-label set of the catalogue."""
+    """A folder with a small stand-in for every set of the catalogue."""
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     for entry in catalogue.entries.values():
-        if entry.format != "repository":
-            continue
         sizes = [min(300, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
         folder = tmp_path / "data" / entry.name
         folder.mkdir(parents=True)
-        write_dataset(folder / "train.txt", small_dataset(*sizes))
-        write_dataset(folder / "test.txt", small_dataset(*sizes, seed=3))
+        for file, seed in zip(entry.files, (0, 3), strict=False):
+            if entry.format == "repository":
+                write_dataset(folder / file.name, small_dataset(*sizes, seed=seed))
+            else:
+                points = small_dataset(*sizes[:2], K=1, seed=seed)
+                signs = 2 * points.labels.toarray()[:, 0] - 1
+                dump_svmlight_file(points.features, signs, str(folder / file.name), zero_based=False)
     return tmp_path / "data"
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures written, in order."""
+    figures, write = [], matplotlib.figure.Figure.savefig
+
+    def savefig(figure, *arguments, **options):
+        figures.append(figure)
+        return write(figure, *arguments, **options)
+
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
+    return figures

@@ -2,7 +2,6 @@
 
 import io
 
-import matplotlib.figure
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -15,19 +14,6 @@ from xmlgp.training.history import OBJECTIVES
 
 HISTORY = [{"epoch": 1, "bound": -3.0}, {"epoch": 2, "bound": -2.5}]
 HISTORIES = {"bound": {"model": HISTORY}}
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures written, in order."""
-    figures, write = [], matplotlib.figure.Figure.savefig
-
-    def savefig(figure, *arguments, **options):
-        figures.append(figure)
-        return write(figure, *arguments, **options)
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
-    return figures
 
 
 @pytest.fixture

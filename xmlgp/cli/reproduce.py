@@ -31,7 +31,7 @@ __all__ = ["reproduce"]
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Factor of all numbers of epochs, to try an experiment in less time.",
+    help="Factor of all numbers of epochs, or of seconds that end trainings, to try an experiment in less time.",
 )
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments of the catalogue.")
 @quiet_option

@@ -8,6 +8,7 @@ from pathlib import Path
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments.cells import Cell
 from xmlgp.recipes import resolve_for
+from xmlgp.training.history import is_number
 from xmlgp.training.schedules import usual_epochs
 
 __all__ = ["FIGURES", "Experiment", "load_experiment"]
@@ -24,19 +25,25 @@ KEYS = {
     "restarts": int,
     "test_every": int,
     "topic_shares": list,
+    "seconds": dict,
+    "learning_rates": list,
+    "full_batch": dict,
     "compare": str,
     "styles": dict,
 }
 
 #: Kinds of which a figure is drawn.
-FIGURES = ("bound", "curve", "bars", "interval", "share", "race")
+FIGURES = ("bound", "curve", "bars", "interval", "share", "race", "accuracy")
 
 #: Kinds that show seconds of training, which is then not to have others beside it.
-TIMED = ("share", "race")
+TIMED = ("share", "race", "accuracy")
+
+#: Share of the points that are test points, of a data set without any of its own ([I] section 2).
+HELD_OUT = 0.2
 
 #: What is laid out, and the model that it is of.
 KINDS = dict.fromkeys(("precision", "minutes", "restarts", "bound", "curve", "bars", "interval"), "mlgpf")
-KINDS |= dict.fromkeys(("auc", "share", "race"), "bmlpl")
+KINDS |= dict.fromkeys(("auc", "share", "race"), "bmlpl") | {"accuracy": "gpc"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
     only : collection of str
         Data sets to restrict it to; all where empty.
     epochs_scale : float
-        Factor of all numbers of epochs.
+        Factor of all numbers of epochs, and of seconds where those end a training.
 
     Raises
     ------
@@ -103,23 +110,30 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         if not all((folder / file.name).exists() for file in entry.files):
             missing.append(set_name)
             continue
-        for method in spec["methods"]:
+        # Of L-BFGS-B over all points there is no recipe, for it is no inference of the model.
+        for method, recipe in [(name, name) for name in spec["methods"]] + list(spec["full_batch"].items()):
             for variant in spec["variants"] or [{}]:
                 chosen = spec["settings"] | variant
-                settings = _scaled(resolve_for(catalogue, method, entry, chosen), entry, epochs_scale)
+                settings = _scaled(resolve_for(catalogue, recipe, entry, chosen), entry, epochs_scale)
                 model = KINDS[spec["kind"]]
                 if settings.model != model:
-                    wrong = f"{method} is a recipe of {settings.model}; kind {spec['kind']} is of {model}"
+                    wrong = f"{recipe} is a recipe of {settings.model}; kind {spec['kind']} is of {model}"
                     raise CatalogueError(f"{catalogue.path}: experiment {name}: {wrong}")
+                full_batch = method in spec["full_batch"]
+                tries = model == "gpc" and settings.inference == "svi-adadelta" and not full_batch
                 cells = tuple(
                     Cell(
                         set_name,
                         folder,
-                        (entry.propensity.A, entry.propensity.B),
+                        (entry.propensity.A, entry.propensity.B) if entry.propensity else None,
                         dataclasses.replace(settings, seed=seed),
                         spec["test_every"],
                         tuple(spec["topic_shares"]),
-                        spec["kind"] in TIMED,
+                        held_out=0.0 if entry.shape.N_test else HELD_OUT,
+                        seconds=epochs_scale * spec["seconds"].get(set_name, 0),
+                        learning_rates=tuple(spec["learning_rates"]) if tries else (),
+                        full_batch=full_batch,
+                        timed=spec["kind"] in TIMED,
                     )
                     for seed in range(spec["restarts"])
                 )
@@ -132,6 +146,9 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
 
 def _scaled(settings, entry, epochs_scale):
     """Return settings with their number of epochs, or iterations, spelt out and multiplied."""
+    if settings.model == "gpc":
+        # Seconds end it.
+        return settings
     if settings.model != "mlgpf":
         iterations = max(1, math.ceil(settings.passes * epochs_scale))
         return dataclasses.replace(settings, iterations=iterations)
@@ -144,16 +161,26 @@ def _spec(catalogue, name):
         raise SettingsError(f"{name} is not an experiment; there are {', '.join(map(str, catalogue.experiments))}")
     given = catalogue.experiments[name]
     defaults = {"settings": {}, "variants": [], "restarts": 1, "test_every": 0, "topic_shares": [], "compare": ""}
-    defaults["styles"] = {}
+    defaults |= {"styles": {}, "seconds": {}, "learning_rates": [], "full_batch": {}}
     spec = defaults | given if isinstance(given, dict) else {}
     wrong = [key for key, kind in KEYS.items() if not isinstance(spec.get(key), kind)] + sorted(set(spec) - set(KEYS))
     if wrong:
         raise CatalogueError(f"{catalogue.path}: experiment {name}: {wrong[0]} is missing or not as it should be")
     if not all(isinstance(share, float) and 0 < share <= 1 for share in spec["topic_shares"]):
         raise CatalogueError(f"{catalogue.path}: experiment {name}: topic_shares must be numbers above 0, at most 1.0")
+    if not all(map(_is_positive, (*spec["learning_rates"], *spec["seconds"].values()))):
+        raise CatalogueError(
+            f"{catalogue.path}: experiment {name}: learning_rates, and seconds of data sets, must be numbers above 0"
+        )
     if spec["kind"] not in KINDS:
         raise CatalogueError(f"{catalogue.path}: experiment {name}: kind must be one of {', '.join(KINDS)}")
+    if KINDS[spec["kind"]] == "gpc" and not set(spec["datasets"]) <= set(spec["seconds"]):
+        raise CatalogueError(f"{catalogue.path}: experiment {name}: seconds must have a number for each data set")
     return spec
+
+
+def _is_positive(value):
+    return is_number(value) and value > 0
 
 
 def _symbol(setting):

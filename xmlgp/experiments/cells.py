@@ -15,9 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from xmlgp.data.repository_format import read_dataset
+from xmlgp.data.formats import LIBSVM, read_dataset
+from xmlgp.data.libsvm_format import with_features
+from xmlgp.data.locate import locate
 from xmlgp.durable import check_writable, replacing
 from xmlgp.experiments.bmlpl import run_bmlpl
+from xmlgp.experiments.gpc import run_gpc
 from xmlgp.experiments.scored import KS, stacked
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
@@ -27,6 +30,7 @@ from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.progress import silent
 from xmlgp.settings import Settings
 from xmlgp.training.loop import train
+from xmlgp.training.stopping import hold_out
 
 __all__ = ["Cell", "finish_cells", "read_cell"]
 
@@ -44,6 +48,9 @@ EARLIER = {
     "refit": True,
 }
 
+#: Seed of the division into training and test points, the same for all methods and restarts.
+SPLIT_SEED = 0
+
 #: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30
 
@@ -57,24 +64,36 @@ class Cell:
     dataset : str
         Name in the catalogue.
     folder : Path
-        Holds train.txt and test.txt.
-    propensity : tuple of float
-        A and B of the propensity-scored measures.
+        Holds the training points and the test points (`xmlgp.data.locate`).
+    propensity : tuple of float or None
+        A and B of the propensity-scored measures; None for data of one label.
     settings : Settings
     test_every : int
         Epochs from one evaluation on the test points to the next, for curves; 0 for the end only.
     topic_shares : tuple of float
         Of bmlpl: numbers of topics, as shares of the number of labels, of which held-out points choose one.
+    held_out : float
+        Share of the points that are test points, of a data set without any of its own; 0 where there are some.
+    seconds : float
+        Of gpc: training time after which training ends.
+    learning_rates : tuple of float
+        Of gpc: learning rates of which short trainings choose one.
+    full_batch : bool
+        Of gpc: whether the bound is maximised by L-BFGS-B over all points at once instead, see `FullBatch`.
     timed : bool
         Whether its seconds are what is looked at, so that it is to run alone; the result does not depend on it.
     """
 
     dataset: str
     folder: Path
-    propensity: tuple
+    propensity: tuple | None
     settings: Settings
     test_every: int = 0
     topic_shares: tuple = ()
+    held_out: float = 0.0
+    seconds: float = 0.0
+    learning_rates: tuple = ()
+    full_batch: bool = False
     timed: bool = dataclasses.field(default=False, compare=False)
 
     @property
@@ -85,12 +104,16 @@ class Cell:
         facts = [settings, self.propensity, self.test_every]
         if self.topic_shares:
             facts.append(self.topic_shares)
+        later = {name: getattr(self, name) for name in ("held_out", "seconds", "learning_rates", "full_batch")}
+        if any(later.values()):
+            facts.append(later)
         digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
         return f"{self.dataset}-{digest}.json"
 
     def bytes_needed(self):
         """Return about how much memory the cell takes, by the size of its text, which parsing does not exceed."""
-        return WORKER_BYTES + 2 * sum(file.stat().st_size for file in self.folder.glob("t*.txt*"))
+        files = (file for pattern in ("t*.txt*", "*.svm*") for file in self.folder.glob(pattern))
+        return WORKER_BYTES + 2 * sum(file.stat().st_size for file in files)
 
 
 def read_cell(cell, results):
@@ -166,28 +189,37 @@ def run_cell(cell, results):
     cell : Cell
     results : Path
     """
-    data = read_dataset(cell.folder / "train.txt")
-    test = read_dataset(cell.folder / "test.txt")
-    propensity = propensities(data.labels, *cell.propensity)
+    data, test = _read(cell)
+    propensity = propensities(data.labels, *cell.propensity) if cell.propensity else None
     settings = cell.settings
     start = time.perf_counter()
     preprocessed = preprocess(data.features, settings)
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
     preprocessing = time.perf_counter() - start
-    run = {"mlgpf": _run_mlgpf, "bmlpl": run_bmlpl}[settings.model]
+    run = {"mlgpf": _run_mlgpf, "bmlpl": run_bmlpl, "gpc": run_gpc}[settings.model]
     found = run(cell, preprocessed, coordinates, data, test, propensity)
     seconds = [0.0, *(epoch["seconds"] for epoch in found["history"])]
+    usual = {"settings": settings.mapping(), "epoch_s": float(np.median(np.diff(seconds)))}
     result = {
         "dataset": cell.dataset,
-        "settings": settings.mapping(),
-        **found,
+        **(usual | found),
         "preprocess_s": preprocessing,
-        "epoch_s": float(np.median(np.diff(seconds))),
         "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
     }
     file = results / "cells" / cell.name
     with replacing(file) as stream:
         stream.write(json.dumps(result, indent=1).encode())
+
+
+def _read(cell):
+    """Return training points and test points."""
+    data, _ = read_dataset(locate(cell.folder, "train"))
+    if cell.held_out:
+        rows, held = hold_out(data.N, cell.held_out, np.random.default_rng(SPLIT_SEED))
+        return data.rows(rows), data.rows(held)
+    test, form = read_dataset(locate(cell.folder, "test"))
+    # A file in libsvm's format has as many features as its points happen to have.
+    return data, with_features(test, data.D) if form == LIBSVM else test
 
 
 def _run_mlgpf(cell, preprocessed, coordinates, data, test, propensity):

@@ -23,6 +23,9 @@ PANEL = 4.2
 #: Markers that tell curves apart where they lie on each other.
 MARKERS = "osD^vPX"
 
+#: Factor of seconds from one marker of a curve to the next, about.
+SPACING = 1.6
+
 #: Characters of small print that fit beside each other into the legend above a panel.
 LEGEND_WIDTH = 64
 
@@ -105,6 +108,7 @@ def draw_experiment(experiment, results):
         "interval": (_draw_interval, "lower bound"),
         "share": (_draw_share, "seconds of training"),
         "race": (_draw_race, "AUC, mean over points"),
+        "accuracy": (_draw_accuracy, "accuracy on the test points in %"),
     }[experiment.kind]
     panels = list(dict.fromkeys(_panel(experiment.kind, row) for row in done))
     figure, axes = _panels(len(panels))
@@ -116,7 +120,9 @@ def draw_experiment(experiment, results):
 
 
 def _panel(kind, row):
-    dataset, method, _, _ = row
+    dataset, method, _, done = row
+    if kind == "accuracy":
+        return ", ".join([dataset, *(f"{letter} = {done[0]['sizes'][letter]}" for letter in "ndm")])
     return f"{dataset}, {method}" if kind == "interval" else dataset
 
 
@@ -173,6 +179,19 @@ def _draw_race(axis, rows, styles):
         # Some markers, for there are up to a hundred points.
         style = {"marker": marker, "markersize": 4, "markevery": 0.1} | styles.get(method, {})
         axis.plot(seconds, areas, label=f"{method} {variant}".strip(), **style)
+    axis.set_xscale("log")
+    axis.set_xlabel("seconds of training")
+
+
+def _draw_accuracy(axis, rows, styles):
+    for (_, method, _, done), marker in zip(rows, itertools.cycle(MARKERS), strict=False):
+        history = done[0]["history"]
+        seconds, accuracy = [moment["seconds"] for moment in history], [moment["accuracy"] for moment in history]
+        # Marked are the last point and some at even distances.
+        marked = {*np.unique(np.log(seconds) // np.log(SPACING), return_index=True)[1].tolist(), len(seconds) - 1}
+        style = {"marker": marker, "markersize": 4, "markevery": sorted(marked), "linewidth": 1.2}
+        style |= styles.get(method, {})
+        axis.plot(seconds, accuracy, label=method, **style)
     axis.set_xscale("log")
     axis.set_xlabel("seconds of training")
 

@@ -13,12 +13,21 @@ from xmlgp.durable import replacing
 from xmlgp.experiments.cells import read_cell
 from xmlgp.training.history import OBJECTIVES
 
-__all__ = ["LinearFit", "collect", "linear_fit", "steady_seconds", "write_table"]
+__all__ = ["LinearFit", "collect", "linear_fit", "settled_after", "steady_seconds", "write_table"]
 
 PRECISIONS = ("P@1", "P@3", "P@5")
 
 #: What [L] reports beside precision.
 FURTHER = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
+
+#: Points of accuracy within which of the best a method has arrived.
+NEAR = 0.5
+
+#: What results of a model have beside what all have.
+OWN = {
+    "bmlpl": ("topics", "choice"),
+    "gpc": ("sizes", "seconds_allowed", "ended", "pilots", "history"),
+}
 
 
 def collect(experiment, entries, results):
@@ -36,8 +45,8 @@ def collect(experiment, entries, results):
     -------
     list of dict
         For each row its data set, method, variant, settings, the mean and standard deviation of each measure over
-        restarts, the bound or log posterior, minutes an epoch, the two times of the bound or the number of topics and
-        how it was chosen, and `paper`, what the paper reports.
+        restarts, the bound or log posterior, minutes an epoch, the two times of the bound, the number of topics and
+        how it was chosen or how accuracy went with time, and `paper`, what the paper reports.
     """
     rows = []
     for dataset, method, variant, cells in experiment.rows:
@@ -61,10 +70,10 @@ def collect(experiment, entries, results):
                 "measures": measures,
                 objective: [result["history"][-1][objective] for result in done],
                 "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
-                **_own(done),
+                **_own(done, cells[0].settings.model),
                 "threads": done[0]["threads"],
                 "training_s": steady_seconds(done),
-                "seconds": float(sum(r["preprocess_s"] + r["history"][-1]["seconds"] for r in done)),
+                "seconds": float(sum(map(_seconds, done))),
                 "paper": reported.get(method),
                 "others": {name: value for name, value in reported.items() if name != method},
             }
@@ -80,14 +89,37 @@ def steady_seconds(done):
     done : list of dict
         Results of cells that differ in their seeds.
     """
-    return float(min(len(result["history"]) * result["epoch_s"] for result in done))
+    return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in done))
 
 
-def _own(done):
+def settled_after(history, least):
+    """Return the seconds after which all accuracies of a history are no less than so much, or None.
+
+    Parameters
+    ----------
+    history : list of dict
+        With `seconds` and `accuracy`.
+    least : float
+    """
+    settled = None
+    for moment in reversed(history):
+        if moment["accuracy"] < least:
+            break
+        settled = moment["seconds"]
+    return settled
+
+
+def _seconds(result):
+    """Return how long preprocessing and all training of a cell took."""
+    pilots = sum(pilot.get("seconds", 0) for pilot in result.get("pilots", ()))
+    return result["preprocess_s"] + result["history"][-1]["seconds"] + pilots
+
+
+def _own(done, model):
     """Return what the results of a model have that those of others have not."""
-    if "timing" in done[0]:
+    if model == "mlgpf":
         return {name: float(np.median([result["timing"][name] for result in done])) for name in ("bound_s", "kl_s")}
-    return {name: done[0][name] for name in ("topics", "choice")}
+    return {name: done[0][name] for name in OWN[model]}
 
 
 def write_table(experiment, rows, results):
@@ -110,6 +142,7 @@ def write_table(experiment, rows, results):
     }
     _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
     layouts = {"precision": _precision, "minutes": _minutes, "auc": _auc, "share": _shares, "race": _auc}
+    layouts["accuracy"] = _accuracies
     layout = layouts.get(experiment.kind, _restarts)
     lines = [f"# {experiment.title}", "", *layout(rows), ""]
     lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
@@ -194,6 +227,43 @@ def _shares(rows):
         fit = linear_fit([row["settings"]["revealed"] for row in rows], [row["training_s"] for row in rows])
         yield ""
         yield f"Seconds = {fit.start:.2f} + {fit.slope:.2f} × share, of the variance {fit.explained:.1%}."
+
+
+def _accuracies(rows):
+    """Where each method ends, and when it has come near the best of all; then what the learning rates did."""
+    arrived = f"seconds to within {NEAR} of the best"
+    yield from _head("data set", "method", "accuracy %", "log loss", "bound", arrived, "seconds", "iterations", "ended")
+    best = {}
+    for row in rows:
+        best[row["dataset"]] = max(best.get(row["dataset"], 0), row["measures"]["accuracy"]["mean"])
+    for row in rows:
+        last = row["history"][-1]
+        settled = settled_after(row["history"], best[row["dataset"]] - NEAR)
+        yield _line(
+            row["dataset"],
+            row["method"],
+            f"{last['accuracy']:.2f}",
+            f"{last['log_loss']:.4f}",
+            f"{last['bound']:.1f}",
+            "—" if settled is None else f"{settled:.3g}",
+            f"{last['seconds']:.3g}",
+            f"{last['epoch']:.4g}",
+            row["ended"],
+        )
+    for row in rows:
+        if row["pilots"]:
+            tried = ", ".join(
+                f"{pilot['learning_rate']:g}: {pilot['bound']:.1f}"
+                if "bound" in pilot
+                else f"{pilot['learning_rate']:g}: {pilot['ended']}"
+                for pilot in row["pilots"]
+            )
+            chosen, own = row["settings"]["learning_rate"], row["settings"]["batch_size"]
+            yield ""
+            yield (
+                f"{row['dataset']}, {row['method']}: minibatches of {own}; learning rate {chosen:g}, that of the "
+                f"highest bound after a quarter of the time, with {tried}."
+            )
 
 
 class LinearFit(NamedTuple):
