@@ -45,5 +45,10 @@ def test_a_table_has_a_line_for_each_update(tmp_path):
         write_dataset(tmp_path / f"{name}.txt", points)
     options = ["--epochs", "1", "--set", "factors=3", "--set", "inducing_count=6"]
     result = CliRunner().invoke(main, [str(tmp_path), *options], catch_exceptions=False)
-    lines = [line.split("|")[2].strip() for line in result.stdout.splitlines()[2:] if line]
-    assert lines == ["", "one more epoch", "sweep", "2 of them", "joint step", "2 of them"]
+    lines = [[cell.strip() for cell in line.split("|")] for line in result.stdout.splitlines() if line]
+    assert [cells[2] for cells in lines[2:8]] == ["", "one more epoch", "sweep", "2 of them", "joint step", "2 of them"]
+    # What was gained is what the bound has more than before.
+    before = float(lines[2][4])
+    assert all(float(cells[5]) == pytest.approx(float(cells[4]) - before, abs=2e-4) for cells in lines[3:8])
+    assert [cells[1] for cells in lines[10:]] == ["1 epochs", "a joint step after each", "2 epochs"]
+    assert lines[10][3] != lines[11][3]
