@@ -59,6 +59,7 @@ def test_every_method_has_a_course_on_the_same_points(german, results):
     methods = [method for _, method, *_ in german.rows]
     assert methods == ["I-svi-adadelta", "I-vi-jj", "I-vi-jj-full", "I-vi-jj-hybrid", "I-vi-taylor", "I-L-BFGS-B"]
     found = [read_cell(cell, results) for cell in german.cells]
+    assert [result["full_batch"] for result in found] == [False] * 5 + [True]
     # A fifth of the 16 points is held out.
     assert all(result["sizes"] == {"n": 13, "n_test": 3, "d": 12, "m": 13} for result in found)
     for result in found:

@@ -81,6 +81,7 @@ def run_gpc(cell, preprocessed, coordinates, data, test, propensity):
     last = watch.curve[-1]
     return {
         "settings": settings.mapping(),
+        "full_batch": cell.full_batch,
         "sizes": {"n": data.N, "n_test": test.N, "d": data.D, "m": len(preprocessed.inducing)},
         "seconds_allowed": cell.seconds,
         "measures": {name: value for name, value in last.items() if name not in ("epoch", "seconds", "bound")},

@@ -26,7 +26,7 @@ NEAR = 0.5
 #: What results of a model have beside what all have.
 OWN = {
     "bmlpl": ("topics", "choice"),
-    "gpc": ("sizes", "seconds_allowed", "ended", "pilots", "history"),
+    "gpc": ("sizes", "full_batch", "seconds_allowed", "ended", "pilots", "history"),
 }
 
 
