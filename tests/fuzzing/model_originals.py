@@ -23,7 +23,7 @@ CLASSES = ["--model", "gpc", "-M", "6", "--iterations", "2"]
 
 #: Command, options, and the format that the description is put into.
 KINDS = {
-    "default": (["train", *SMALL, "--label-weights"], 4),
+    "default": (["train", *SMALL, "--label-weights"], 5),
     "subspace": (
         ["train", *SMALL, "--inducing", "subspace", "--posterior", "cholesky", "--no-label-weights"]
         + ["--kernel", "se+linear", "--regression-points", "0"],
@@ -36,13 +36,14 @@ KINDS = {
     ),
     "topics": (["train", *TOPICS, "--inference", "em-cg"], 4),
     "sampled": (["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"], 4),
-    "classes": (["train", *CLASSES], 4),
-    "classes, as they are": (["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"], 4),
+    "classes": (["train", *CLASSES], 5),
+    "classes, as they are": (["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"], 5),
     "preprocessed": (["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"], 3),
 }
 
-#: Settings that descriptions of earlier formats do not have.
+#: Settings that those of our descriptions that are of an earlier format do not have.
 LATER = {
+    5: [],
     4: [],
     3: ["expectations"],
     2: ["expectations", "label_weights", "regression_points", "validation", "patience", "refit"],

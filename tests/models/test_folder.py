@@ -16,11 +16,14 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
 from xmlgp.models.folder import ModelFolder, fingerprint
-from xmlgp.settings import MODELS, BMLPLSettings, MLGPFSettings
+from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
-SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False)
+SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False, expectations="jj")
+#: Of the models that are not the first.
+OTHERS = [BMLPLSettings(topics=3, burn_in=7), GPCSettings(inference="vi-jj", standardise=False)]
+
 ARRAYS = {
     "parameters.matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
     "parameters.scalar": np.array(2.5),
@@ -87,7 +90,7 @@ def test_other_programs_can_read_arrays_and_description(tmp_path):
     folder = write(tmp_path)
     description = json.loads((tmp_path / "model.json").read_bytes())
     assert description["format"] == "xmlgp model folder"
-    assert description["format_version"] == 4
+    assert description["format_version"] == 5
     for name, array in ARRAYS.items():
         same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
     assert folder.description == description
@@ -102,37 +105,36 @@ def test_arrays_keep_their_order(tmp_path):
     assert folder.array("preprocess.basis").T.flags.c_contiguous
 
 
-@pytest.mark.parametrize(
-    ("version", "unsaid"),
-    [
-        (
-            1,
-            {"start": "random", "sampling": "uniform", "label_weights": False, "regression_points": 0, "validation": 0},
-        ),
-        (2, {"label_weights": False, "regression_points": 0, "validation": 0}),
-    ],
-)
-def test_a_model_of_an_earlier_format_was_made_with_what_there_was_then(tmp_path, version, unsaid):
+#: What earlier formats do not say, each beside what the next one does not.
+UNSAID = {4: {"expectations": "quadrature"}, 3: {}}
+UNSAID[2] = {"label_weights": False, "regression_points": 0, "validation": 0}
+UNSAID[1] = {"start": "random", "sampling": "uniform"}
+
+
+@pytest.mark.parametrize("version", UNSAID)
+def test_a_model_of_an_earlier_format_was_made_with_what_there_was_then(tmp_path, version):
+    unsaid = {name: value for later in UNSAID if later >= version for name, value in UNSAID[later].items()}
     settings = dict(write(tmp_path).description["settings"])
     for name, value in unsaid.items():
         assert settings.pop(name) != value
-    # How long training goes on says nothing where no points are held out.
-    del settings["patience"], settings["refit"]
+    if version <= 2:
+        # How long training goes on says nothing where no points are held out.
+        del settings["patience"], settings["refit"]
     description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": version, "settings": settings}
     (tmp_path / "model.json").write_text(json.dumps(description))
     assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **unsaid)
     # What such a model does say is so.
-    description["settings"] |= {"label_weights": True, "validation": 0.25}
+    said = {"label_weights": True, "validation": 0.25, "expectations": "taylor"}
+    description["settings"] |= said
     (tmp_path / "model.json").write_text(json.dumps(description))
-    read = ModelFolder(tmp_path).settings
-    assert (read.label_weights, read.validation, read.regression_points) == (True, 0.25, 0)
+    assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **(unsaid | said))
 
 
-def test_settings_are_those_of_the_model(tmp_path):
-    settings = BMLPLSettings(topics=3, burn_in=7)
+@pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
+def test_settings_are_those_of_the_model(tmp_path, settings):
     folder = ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
     assert folder.settings == ModelFolder(tmp_path).settings == settings
-    assert (folder.description["model"], folder.description["settings"]) == ("bmlpl", settings.mapping())
+    assert (folder.description["model"], folder.description["settings"]) == (settings.model, settings.mapping())
 
 
 def rewritten(path, **changes):
@@ -148,12 +150,16 @@ def test_an_unknown_model_is_damage(tmp_path, model):
         ModelFolder(rewritten(tmp_path, model=model))
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_earlier_formats_know_one_model(tmp_path, version):
-    settings = BMLPLSettings()
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
+def test_earlier_formats_know_fewer_models(tmp_path, settings, version):
     ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
+    rewritten(tmp_path, format_version=version)
+    if (settings.model, version) == ("bmlpl", 4):
+        assert ModelFolder(tmp_path).settings == settings
+        return
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
-        ModelFolder(rewritten(tmp_path, format_version=version))
+        ModelFolder(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["history", "validation"])

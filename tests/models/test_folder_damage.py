@@ -57,11 +57,11 @@ def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
         ModelFolder(tmp_path)
 
 
-@pytest.mark.parametrize("version", [0, 5, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
+@pytest.mark.parametrize("version", [0, 6, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
 def test_another_version_of_the_format(tmp_path, version):
     write(tmp_path)
     describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
-    with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* formats 1 to 4$"):
+    with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* formats 1 to 5$"):
         ModelFolder(tmp_path)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.cli.command import run, said
-from xmlgp.data.repository_format import read_dataset
+from tests.models.golden.make import data
+from xmlgp.data.formats import read_dataset
 from xmlgp.models.build import open_preprocessed, train_model
 from xmlgp.models.folder import FORMAT_VERSION, ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
@@ -23,13 +24,24 @@ FORMATS = range(1, FORMAT_VERSION + 1)
 ROUNDING, ROOT_OF_ROUNDING = 1e-5, 2e-3
 
 any_model = pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}-{path.name}")
-trained_model = pytest.mark.parametrize(
-    "path", [path for path in PATHS if path.name != "preprocessed"], ids=lambda path: f"{path.parent.name}-{path.name}"
+trained_model, preprocessed_model = (
+    pytest.mark.parametrize(
+        "path",
+        [path for path in PATHS if path.name.endswith("preprocessed") == preprocessed],
+        ids=lambda path: f"{path.parent.name}-{path.name}",
+    )
+    for preprocessed in (False, True)
 )
 
 
 def described(path):
     return json.loads((path / "model.json").read_text())
+
+
+def points(path, part):
+    """What a model is trained on ("train"), or predicts ("test")."""
+    dataset, _ = read_dataset(data(path.name, part), cache=False)
+    return dataset
 
 
 def contents(path):
@@ -65,7 +77,7 @@ def test_it_is_shown(path):
     assert (result.exit_code, result.stderr) == (0, "")
     description = described(path)
     assert f"{description['stage']}, written by {description['written_by']}" in result.stdout
-    assert description["stage"] == ("preprocessed" if path.name == "preprocessed" else "trained")
+    assert description["stage"] == ("preprocessed" if path.name.endswith("preprocessed") else "trained")
     for name in description["arrays"]:
         assert f"  {name} " in result.stdout
     assert contents(path) == before
@@ -75,12 +87,13 @@ def test_it_is_shown(path):
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_it_predicts_what_it_did(path, output):
     before = contents(path)
-    features = read_dataset(GOLDEN / "test.txt", cache=False).features
+    features = points(path, "test").features
+    K = described(path)["data"]["K"]
     predictor = Predictor.open(ModelFolder(path))
     expected = read_scores(path / f"{output}.txt")
     (found,) = predictor.top(features, None, output, with_std=True)
     for scores in (expected, found):
-        assert (scores.N, scores.K, len(scores.labels)) == (6, 4, 24)
+        assert (scores.N, scores.K, len(scores.labels)) == (6, K, 6 * K)
     for name, tolerance in (("scores", ROUNDING), ("std", ROOT_OF_ROUNDING)):
         there, here = (by_label(scores, getattr(scores, name)) for scores in (expected, found))
         np.testing.assert_allclose(here, there, rtol=ROUNDING, atol=tolerance)
@@ -97,10 +110,10 @@ def by_label(scores, values):
     return out
 
 
-@pytest.mark.parametrize("version", FORMATS)
-def test_training_goes_on_from_what_an_earlier_version_preprocessed(tmp_path, version):
-    shutil.copytree(GOLDEN / f"format-{version}" / "preprocessed", tmp_path / "model")
-    dataset = read_dataset(GOLDEN / "train.txt", cache=False)
+@preprocessed_model
+def test_training_goes_on_from_what_an_earlier_version_preprocessed(tmp_path, path):
+    shutil.copytree(path, tmp_path / "model")
+    dataset = points(path, "train")
     kept = open_preprocessed(tmp_path / "model", dataset)
     arrays = kept.entries("preprocess.")
     assert len(arrays) == 3

@@ -18,22 +18,23 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.excerpt import excerpt
 from xmlgp.models.arrays import FOLDER, is_entry, make_folders, read_array, remove, remove_other_arrays, write_arrays
 from xmlgp.models.plain import is_plain, once_each
-from xmlgp.settings import MODELS, settings_from
+from xmlgp.settings import settings_from
 from xmlgp.signals import undivided
 from xmlgp.training.history import is_epoch
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
 
 #: Raised when an older xmlgp could not read what is written.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 
-#: Settings that models of earlier formats were made with, though they do not say so.
-UNSAID = {4: {}, 3: {}}
-UNSAID[2] = {"label_weights": False, "regression_points": 0, "validation": 0}
+#: The first format of each model.
+SINCE = {"mlgpf": 1, "bmlpl": 4, "gpc": 5}
+
+#: Settings that models of mlgpf of earlier formats were made with, though they do not say so.
+UNSAID = {5: {}, 4: {"expectations": "quadrature"}}
+UNSAID[3] = UNSAID[4]
+UNSAID[2] = UNSAID[3] | {"label_weights": False, "regression_points": 0, "validation": 0}
 UNSAID[1] = UNSAID[2] | {"start": "random", "sampling": "uniform"}
-
-#: The first format of other models than mlgpf.
-SEVERAL_MODELS = 4
 
 #: How far a model has come, in order.
 STAGES = ("preprocessed", "trained")
@@ -224,14 +225,15 @@ def _read_description(path):
             f"this is xmlgp {__version__}, which reads formats {min(UNSAID)} to {FORMAT_VERSION}"
         )
     _check_description(file, description)
-    description["settings"] = UNSAID[version] | description["settings"]
+    if description["model"] == "mlgpf":
+        description["settings"] = UNSAID[version] | description["settings"]
     return description
 
 
 def _check_description(file, description):
     data, arrays, history, validation = (description.get(key) for key in ("data", "arrays", "history", "validation"))
-    # Lists, for nothing else can be asked for what JSON may hold in place of a name.
-    models = list(MODELS) if description["format_version"] >= SEVERAL_MODELS else ["mlgpf"]
+    # A list, for nothing else can be asked for what JSON may hold in place of a name.
+    models = [model for model, first in SINCE.items() if first <= description["format_version"]]
     whole = (
         is_plain(description)
         and description.get("model") in models

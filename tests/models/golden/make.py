@@ -9,7 +9,17 @@ from xmlgp.models.folder import FORMAT_VERSION
 
 HERE = Path(__file__).parent
 
+#: By the name of a model of two classes: its data, in libsvm's format, dense or sparse.
+CLASSES_DATA = {
+    "classes": "dense",
+    "classes-preprocessed": "dense",
+    "classes-unscaled": "dense",
+    "classes-sparse": "sparse",
+}
+
 TOPICS = ["--model", "bmlpl", "--topics", "3", "--batch-size", "8", "--seed", "3"]
+
+CLASSES = ["--model", "gpc", "-M", "5", "--iterations", "8", "--seed", "3"]
 
 SMALL = ["-P", "3", "-M", "5", "-R", "4", "--epochs", "8", "--batch-size", "8", "--seed", "3"]
 
@@ -36,7 +46,19 @@ MODELS = {
     "topics-online": (4, "train", [*TOPICS, "--inference", "online-em", "--weighting", "unit"]),
     "topics-sampled": (4, "train", [*TOPICS, "--inference", "gibbs", "--weighting", "idf", "--topics", "2"]),
     "held-out": (3, "train", ["--label-weights", "--validation", "0.5", *SMALL, "--epochs", "20"]),
+    "closed-form": (5, "train", ["--expectations", "jj", *SMALL]),
+    "classes": (5, "train", [*CLASSES, "--inference", "vi-taylor"]),
+    "classes-preprocessed": (5, "preprocess", ["--model", "gpc", "-M", "5"]),
+    "classes-unscaled": (5, "train", [*CLASSES, "--inference", "vi-jj-hybrid", "--no-standardise"]),
+    "classes-sparse": (
+        5, "train", [*CLASSES, "--inference", "svi-adadelta", "--batch-size", "8", "--learning-rate", "3"],
+    ),
 }  # fmt: skip
+
+
+def data(name, part):
+    """Return the file of the points that a model is trained on ("train"), or predicts ("test")."""
+    return HERE / (f"{CLASSES_DATA[name]}-{part}.svm" if name in CLASSES_DATA else f"{part}.txt")
 
 
 def xmlgp(*arguments):
@@ -52,11 +74,11 @@ def make(names):
             continue
         path = HERE / f"format-{FORMAT_VERSION}" / name
         shutil.rmtree(path, ignore_errors=True)
-        xmlgp(command, HERE / "train.txt", path, "--no-cache", "-q", *options)
+        xmlgp(command, data(name, "train"), path, "--no-cache", "-q", *options)
         if command == "train":
             for output in ("utility", "probability"):
                 out = ["--output", output, "-o", path / f"{output}.txt"]
-                xmlgp("predict", path, HERE / "test.txt", "-k", "all", "--with-std", "-q", *out)
+                xmlgp("predict", path, data(name, "test"), "-k", "all", "--with-std", "-q", *out)
 
 
 if __name__ == "__main__":
