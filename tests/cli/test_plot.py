@@ -19,6 +19,7 @@ SMALL = {
     "gp": ["-P", "2", "-M", "3", "--epochs", "2", "--validation", "0"],
     "topics": ["--model", "bmlpl", "--iterations", "3"],
     "samples": ["--model", "bmlpl", "--inference", "gibbs", "--iterations", "1"],
+    "classes": ["--model", "gpc", "-M", "3", "--iterations", "2"],
 }
 
 TRUTH = [1, 0, 1, 1, 0, 0, 0, 0, 0]
@@ -67,12 +68,16 @@ def axes(monkeypatch):
         (["topics", "samples"], ["log posterior"]),
         (["gp", "topics", "samples"], ["lower bound", "log posterior"]),
         (["topics", "gp", "samples"], ["log posterior", "lower bound"]),
+        (["classes"], ["lower bound"]),
+        (["gp", "topics", "classes"], ["lower bound", "log posterior", "lower bound"]),
     ],
 )
 def test_bounds_and_log_posteriors(tmp_path, labels, axes, models, expected):
     write_dataset(tmp_path / "train.txt", small_dataset())
+    write_dataset(tmp_path / "classes.txt", small_dataset(K=1))
     for model in models:
-        assert run("train", "train.txt", model, "-q", "--no-cache", *SMALL[model]).exit_code == 0
+        data = "classes.txt" if model == "classes" else "train.txt"
+        assert run("train", data, model, "-q", "--no-cache", *SMALL[model]).exit_code == 0
     result = run("plot", "bound", *models)
     assert (result.exit_code, result.output) == (0, "bound.png\n")
     assert (tmp_path / "bound.png").read_bytes().startswith(b"\x89PNG")

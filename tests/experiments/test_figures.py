@@ -1,6 +1,7 @@
 """The figures that commands draw: what is in them, and in which files they are written."""
 
 import io
+import itertools
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from xmlgp.metrics.calibration import reliability_curve
 from xmlgp.training.history import OBJECTIVES
 
 HISTORY = [{"epoch": 1, "bound": -3.0}, {"epoch": 2, "bound": -2.5}]
-HISTORIES = {"bound": {"model": HISTORY}}
+HISTORIES = {"mlgpf": {"model": HISTORY}}
 
 
 @pytest.fixture
@@ -72,23 +73,30 @@ def test_what_every_model_raises_has_a_label():
 
 def test_bounds_are_drawn_against_the_epoch(drawn):
     shorter = HISTORY[:1]
-    draw_bounds({"bound": {"long": HISTORY, "short": shorter}}, io.BytesIO(), "title")
+    draw_bounds({"mlgpf": {"long": HISTORY, "short": shorter}}, io.BytesIO())
     (axis,) = drawn[0].axes
     assert [line.get_label() for line in axis.get_lines()] == ["long", "short"]
     assert [line.get_xydata().tolist() for line in axis.get_lines()] == [[[1, -3], [2, -2.5]], [[1, -3]]]
     # A line of one point would not be seen.
     assert [line.get_marker() for line in axis.get_lines()] == ["None", "o"]
-    assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("title", "epoch", "lower bound")
+    assert (axis.get_title(), axis.get_xlabel(), axis.get_ylabel()) == ("", "epoch", "lower bound")
 
 
 def test_what_is_not_to_be_compared_has_a_panel_of_its_own(drawn):
     topics = [{"epoch": 1, "log_posterior": -900.0}, {"epoch": 2, "log_posterior": -700.0}]
-    draw_bounds({"log_posterior": {"topics": topics}} | HISTORIES, io.BytesIO())
-    left, right = drawn[0].axes
-    assert [axis.get_ylabel() for axis in (left, right)] == ["log posterior", "lower bound"]
-    assert [axis.get_xlabel() for axis in (left, right)] == ["epoch"] * 2
-    assert [axis.get_lines()[0].get_ydata().tolist() for axis in (left, right)] == [[-900, -700], [-3, -2.5]]
-    assert not left.yaxis.get_label().get_window_extent().overlaps(right.get_window_extent())
+    classes = [{"epoch": 1, "bound": -9.0}, {"epoch": 2, "bound": -8.5}]
+    draw_bounds({"bmlpl": {"topics": topics}} | HISTORIES | {"gpc": {"classes": classes}}, io.BytesIO())
+    axes = drawn[0].axes
+    assert [axis.get_title() for axis in axes] == ["bmlpl", "mlgpf", "gpc"]
+    assert [axis.get_ylabel() for axis in axes] == ["log posterior", "lower bound", "lower bound"]
+    assert [axis.get_xlabel() for axis in axes] == ["epoch"] * 3
+    assert [[line.get_ydata().tolist() for line in axis.get_lines()] for axis in axes] == [
+        [[-900, -700]],
+        [[-3, -2.5]],
+        [[-9, -8.5]],
+    ]
+    for axis, beside in itertools.pairwise(axes):
+        assert not axis.get_window_extent().overlaps(beside.yaxis.get_label().get_window_extent())
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.SVG", b"<?xml")])

@@ -13,7 +13,6 @@ from xmlgp.metrics.calibration import log_loss, reliability_curve
 from xmlgp.models.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.progress import terminal_progress
-from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["plot"]
 
@@ -46,7 +45,7 @@ def plot():
 def bound(models, out):
     """Draw the bound of the models in the folders MODELS against the epoch, or the log posterior of those of bmlpl.
 
-    These are not to be compared: of models of both kinds each has a panel of its own.
+    Those of different models are not to be compared: mlgpf, bmlpl and gpc have a panel each.
 
     \b
     Example:
@@ -57,8 +56,7 @@ def bound(models, out):
         folder = ModelFolder(model)
         if folder.stage != "trained":
             raise ModelFolderError(f"{model}: the model is {folder.stage}, but not trained yet")
-        objective = OBJECTIVES[folder.description["model"]]
-        histories.setdefault(objective, {})[model] = folder.description["history"]
+        histories.setdefault(folder.settings.model, {})[model] = folder.description["history"]
     _draw(draw_bounds, histories, out)
 
 

@@ -11,6 +11,7 @@ from xmlgp.data.streams import open_output
 from xmlgp.errors import XmlgpError
 from xmlgp.experiments.cells import read_cell
 from xmlgp.experiments.tables import linear_fit, steady_seconds
+from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["draw_bounds", "draw_experiment", "draw_reliability"]
 
@@ -30,24 +31,22 @@ SPACING = 1.6
 LEGEND_WIDTH = 64
 
 
-def draw_bounds(histories, out, title=""):
-    """Draw what training raises against the epoch: the bound or the log posterior, each in a panel of its own.
+def draw_bounds(histories, out):
+    """Draw what training raises against the epoch, the bound or the log posterior: each kind of model in its own panel.
 
     Parameters
     ----------
     histories : mapping of str to mapping of str to list of dict
-        One of `LABELS` → name in the legend → history of a model folder.
+        One of `OBJECTIVES` → name in the legend → history of a model folder.
     out : path or binary file
         File to write; its suffix chooses the format, PNG without one.
-    title : str
-        Above each panel.
     """
     figure, axes = _panels(len(histories))
-    for axis, (objective, lines) in zip(axes, histories.items(), strict=True):
+    for axis, (model, lines) in zip(axes, histories.items(), strict=True):
         for name, history in lines.items():
-            _draw_line(axis, *_course(history, objective), name, {})
-        axis.set_ylabel(LABELS[objective])
-    _finish(figure, axes, [title] * len(axes), "", [out])
+            _draw_line(axis, *_course(history, OBJECTIVES[model]), name, {})
+        axis.set_ylabel(LABELS[OBJECTIVES[model]])
+    _finish(figure, axes, list(histories) if len(axes) > 1 else [""], "", [out])
 
 
 def draw_reliability(curves, out, title=""):
