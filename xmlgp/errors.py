@@ -27,7 +27,7 @@ class XmlgpError(Exception):
 
 
 class DataFormatError(XmlgpError):
-    """A data file breaks the repository's text format.
+    """A data file breaks its format, the repository's or libsvm's.
 
     Parameters
     ----------
