@@ -25,6 +25,10 @@ TOLERANCE = 1e-4
 #: Least noise variance: without any K_Z is so badly conditioned that rounding leads L-BFGS-B astray.
 LEAST_NOISE = 1e-6
 
+#: Most variance of the function: where classes can be told apart by a plane the bound rises without end in variance and
+#: lengthscale, until q(f_i) is the difference of numbers so large that rounding makes the bound whatever it likes.
+MOST_VARIANCE = 1e3
+
 #: Share of the bound's magnitude that a move of θ by Taylor's expansion may cost: near the end it need not gain any.
 LOSS = 0.01
 
@@ -127,13 +131,13 @@ class _Variational:
             return -optimum.value, -gradient
 
         start = np.concatenate([self._theta, self._touching]) if everything else self._theta
-        # The bound is an even function of ξ. Not all have bounds: L-BFGS-B would make a first step as long as the
-        # gradient.
-        least = np.zeros(len(start))
-        least[:size] = -np.inf
+        # ξ has no bounds: the bound is an even function of it, and flat at zero, where L-BFGS-B would not leave again.
+        # Nor have all of θ: where all have, it makes a first step as long as the gradient.
+        least, most = np.full(len(start), -np.inf), np.full(len(start), np.inf)
         least[self._names.index(NOISE_VARIANCE)] = np.log(LEAST_NOISE)
+        most[self._names.index("kernel.se.log_variance")] = np.log(MOST_VARIANCE)
         options = {"maxfun": evaluations, "maxiter": evaluations}
-        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, np.inf), options=options)
+        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options=options)
         self._theta[:] = seen["at"][:size]
         if everything:
             self._touching[:] = seen["at"][size:]
