@@ -10,7 +10,7 @@ S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics
+BENCHMARKS = read recipes precision probabilities step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations means
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -69,7 +69,7 @@ figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -means
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -95,8 +95,14 @@ benchmark-negatives: $(VENV)/installed
 benchmark-bmlpl: $(VENV)/installed
 	$(BENCHMARK)/bmlpl.py data/delicious
 
-benchmark-topics: $(VENV)/installed
-	$(BENCHMARK)/topics.py $(SETS)
+benchmark-topics benchmark-expectations benchmark-means: $(VENV)/installed
+	$(BENCHMARK)/$(@:benchmark-%=%).py $(SETS)
+
+benchmark-gpc: $(VENV)/installed
+	$(BENCHMARK)/gpc.py data/a8a
+
+benchmark-two-classes: $(VENV)/installed
+	$(BENCHMARK)/two_classes.py $(addprefix data/,$(or $(DATASETS),german svmguide1 magic a8a skin_nonskin))
 
 benchmark-out-of-core: $(VENV)/installed
 	$(BENCHMARK)/out_of_core.py --folder data/out-of-core

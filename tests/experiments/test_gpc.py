@@ -12,8 +12,9 @@ from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import Cell, read_cell, run_cell
 from xmlgp.experiments.figures import draw_experiment
-from xmlgp.experiments.gpc import quadrature_bound
+from xmlgp.experiments.gpc import _train, quadrature_bound
 from xmlgp.experiments.tables import collect, settled_after, write_table
+from xmlgp.experiments.watch import Watch
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.settings import GPCSettings
 from xmlgp.training.gpc import train_gpc
@@ -77,6 +78,23 @@ def test_minibatches_are_measured_within_a_pass(catalogue, data, results):
     run_cell(cell, results)
     # 51 points are 6 minibatches.
     assert read_cell(cell, results)["history"][0]["epoch"] == pytest.approx(1 / 6)
+
+
+@pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
+def test_an_iteration_is_measured_and_ended_in_its_midst(inference):
+    data = small_dataset(K=1)
+    settings = GPCSettings(inducing_count=5, inference=inference)
+    preprocessed = preprocess(data.features, settings)
+    positive = data.labels.toarray()[:, 0]
+    problem = preprocessed.coordinates(data.features, settings.dtype), positive, preprocessed.inducing, settings
+    watch = Watch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)
+    lap = watch.lap
+    watch.lap = lambda *arguments: lap(*arguments) or len(watch.curve) == 4
+    assert _train(False, problem, watch) == "time"
+    # L-BFGS-B evaluates the bound five times an iteration at least.
+    assert [point["epoch"] for point in watch.curve] == [1 - 1 / (1 + n) for n in range(1, 5)]
+    bounds = [point["bound"] for point in watch.curve]
+    assert bounds == sorted(bounds)
 
 
 def test_test_points_without_the_last_features_are_test_points(tmp_path, results):

@@ -138,14 +138,33 @@ def _train(full_batch, problem, watch):
         return f"numbers lost: {error}"
 
 
+class _TimeIsUp(Exception):
+    """Ends an iteration in its midst."""
+
+
 def _step_by_step(inference, watch):
     steps, over = 0, False
+
+    def look(passes):
+        return watch.lap(passes, partial(inference.parameters, math.ceil(passes)))
+
+    def within_iteration():
+        # An iteration of vi-jj-full can take longer than all the others' trainings.
+        within_iteration.evaluations += 1
+        if look(steps + 1 - 1 / (1 + within_iteration.evaluations)):
+            raise _TimeIsUp
+
+    inference.after_evaluation = within_iteration
     while not (over or inference.converged):
-        if not np.isfinite(inference.step(*divmod(steps, inference.steps_a_pass))):
+        within_iteration.evaluations = 0
+        try:
+            value = inference.step(*divmod(steps, inference.steps_a_pass))
+        except _TimeIsUp:
+            return "time"
+        if not np.isfinite(value):
             raise NumericalError("the bound is not finite")
         steps += 1
         passes = steps / inference.steps_a_pass
-        parameters = partial(inference.parameters, math.ceil(passes))
-        over = watch.lap(passes, parameters)
-    watch.finish(passes, parameters)
+        over = look(passes)
+    watch.finish(passes, partial(inference.parameters, math.ceil(passes)))
     return "time" if over else "converged"

@@ -68,6 +68,8 @@ class _Variational:
         #: The optimum at θ and t, and the moments there, once they are known.
         self._optimum, self._moments = None, None
         self.converged = False
+        #: Called after each evaluation of F by L-BFGS-B, when `parameters` are those of the best so far.
+        self.after_evaluation = lambda: None
 
     def _start(self, deviation):
         # The tightest for q(u) = p(u).
@@ -126,11 +128,16 @@ class _Variational:
             if everything:
                 along = gradient_of_touching(touching, moments, *self._collapsed.touch(touching))
                 gradient = np.concatenate([gradient, along])
-            if not seen or optimum.value > seen["optimum"].value:
-                seen.update(optimum=optimum, at=x.copy(), moments=moments)
+            if not seen or optimum.value > seen["value"]:
+                seen["value"] = optimum.value
+                self._theta[:] = theta
+                if everything:
+                    self._touching[:] = touching
+                self._optimum, self._moments = optimum, moments
+            self.after_evaluation()
             return -optimum.value, -gradient
 
-        start = np.concatenate([self._theta, self._touching]) if everything else self._theta
+        start = np.concatenate([self._theta, self._touching]) if everything else self._theta.copy()
         # ξ has no bounds: the bound is an even function of it, and flat at zero, where L-BFGS-B would not leave again.
         # Nor have all of θ: where all have, it makes a first step as long as the gradient.
         least, most = np.full(len(start), -np.inf), np.full(len(start), np.inf)
@@ -138,10 +145,6 @@ class _Variational:
         most[self._names.index("kernel.se.log_variance")] = np.log(MOST_VARIANCE)
         options = {"maxfun": evaluations, "maxiter": evaluations}
         minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options=options)
-        self._theta[:] = seen["at"][:size]
-        if everything:
-            self._touching[:] = seen["at"][size:]
-        self._optimum, self._moments = seen["optimum"], seen["moments"]
 
 
 class JJ(_Variational):

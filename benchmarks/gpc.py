@@ -1,0 +1,124 @@
+"""An iteration of vi-jj beside the dense products that it cannot do without.
+
+    python benchmarks/gpc.py DATA ... [--inducing-count 500] [--iterations 5] [--json FILE]
+
+For each DATA, a file in libsvm's format or a folder with one, all of whose points are trained on: the time of an
+iteration (the median but for the first), and of its dense products at the rate of a double precision product of two
+2000×2000 matrices, measured before and after in the same run. An iteration makes a few closed-form updates and a few
+evaluations of the bound with its gradient; their products, counted as they are called:
+
+- covariances at new hyperparameters: points and inducing inputs, 2MND operations (where points are dense);
+- every optimum: K_ZX Λ K_XZ, M²N (half of a product, for it is symmetric), and 4M³ of M×M matrices;
+- every set of moments or gradients: K_XZ H, 2M²N, and 4M³ or 8M³.
+
+Exponentials, factorisations, sums and what L-BFGS-B does itself are what an iteration takes beyond that.
+"""
+
+import collections
+import contextlib
+
+import click
+import harness
+import numpy as np
+
+from xmlgp.data.formats import read_dataset
+from xmlgp.data.locate import locate
+from xmlgp.gp import collapsed
+from xmlgp.linear_algebra.dense import product
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.settings import GPCSettings
+from xmlgp.threads import one_blas_thread
+from xmlgp.training.gpc import train_gpc
+
+#: What of an iteration has products, and where it is called.
+CALLS = {
+    "covariances": (collapsed.Covariances, "__init__"),
+    "optima": (collapsed.Optimum, "__init__"),
+    "moments": (collapsed.Optimum, "moments"),
+    "gradients": (collapsed.Optimum, "gradients"),
+}
+
+
+def operations(N, D, M, dense):
+    """Return the floating-point operations of the products of each of `CALLS`."""
+    whole = 2 * M * M * N
+    between = 2 * M * N * D if dense else 0
+    cube = M**3
+    return {
+        "covariances": between,
+        "optima": whole // 2 + 4 * cube,
+        "moments": whole + 4 * cube,
+        "gradients": whole + 8 * cube,
+    }
+
+
+@contextlib.contextmanager
+def counted():
+    """Count `CALLS` within the block."""
+    counts, originals = collections.Counter(), {}
+    for name, (kind, method) in CALLS.items():
+        originals[name] = original = getattr(kind, method)
+
+        def call(*args, name=name, original=original):
+            counts[name] += 1
+            return original(*args)
+
+        setattr(kind, method, call)
+    try:
+        yield counts
+    finally:
+        for name, (kind, method) in CALLS.items():
+            setattr(kind, method, originals[name])
+
+
+def gemm_rate():
+    """Return floating-point operations a second of a double precision product on all cores, the best of some."""
+    a = np.random.default_rng(0).random((harness.GEMM_SIZE, harness.GEMM_SIZE))
+    with one_blas_thread():
+        return 2 * harness.GEMM_SIZE**3 / harness.best_seconds(lambda: product(a, a), 5)
+
+
+def measure(data, M, iterations):
+    """Print and return the time of an iteration and of its products."""
+    dataset, _ = read_dataset(locate(data, "train"), cache=False)
+    settings = GPCSettings(inference="vi-jj", inducing_count=M, iterations=iterations)
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    # Before and after, for the rate of a machine that others use changes.
+    rates = [gemm_rate()]
+    seen = []
+    with counted() as counts:
+        _, history = train_gpc(
+            coordinates,
+            dataset.labels,
+            preprocessed.inducing,
+            settings,
+            after_pass=lambda epoch, parameters: seen.append(dict(counts)),
+        )
+    rates.append(gemm_rate())
+    seconds = np.diff([epoch["seconds"] for epoch in history])
+    chosen = int(np.argsort(seconds)[len(seconds) // 2])
+    calls = {name: seen[chosen + 1].get(name, 0) - seen[chosen].get(name, 0) for name in CALLS}
+    one = operations(dataset.N, dataset.D, len(preprocessed.inducing), preprocessed.center is not None)
+    total = sum(calls[name] * one[name] for name in CALLS)
+    rate = float(np.mean(rates))
+    limit, iteration = total / rate, float(seconds[chosen])
+    print(f"{data}: N={dataset.N}, D={dataset.D}, M={len(preprocessed.inducing)}, GEMM {rate / 1e9:.0f} GFLOP/s")
+    table = harness.Table({"": 14, "calls": 8, "GFLOP each": 12, "ms at that rate": 16})
+    for name in CALLS:
+        table.row(name, calls[name], one[name] / 1e9, 1e3 * calls[name] * one[name] / rate)
+    print(f"iteration {1e3 * iteration:.0f} ms, its products {1e3 * limit:.0f} ms: {iteration / limit:.2f} times")
+    return {"calls": calls, "gemm_gflops": rate / 1e9, "iteration_s": iteration, "limit_s": limit}
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.argument("data", nargs=-1, required=True)
+@click.option("--inducing-count", "-M", default=500, show_default=True)
+@click.option("--iterations", default=5, show_default=True)
+@harness.json_option
+def main(data, inducing_count, iterations, as_json):
+    harness.write_json(as_json, {name: measure(name, inducing_count, iterations) for name in data})
+
+
+if __name__ == "__main__":
+    main()
