@@ -32,6 +32,9 @@ KINDS = {
         inference: ["--model", "bmlpl", "--inference", inference, "--iterations", "8", "--batch-size", "50"]
         for inference in ("em", "em-cg", "online-em", "gibbs")
     },
+    "svi-adadelta": ["--model", "gpc", "--inference", "svi-adadelta", "--iterations", "6", "--batch-size", "50"]
+    + ["-M", "6"],
+    "vi-taylor": ["--model", "gpc", "--inference", "vi-taylor", "--iterations", "8", "-M", "6"],
 }
 
 

@@ -216,26 +216,29 @@ def test_training_at_every_moment(disk, monkeypatch, start, which, lasting):
     assert kept
 
 
-TOPICS = [
-    "train",
-    "data",
-    "disk/model",
-    "--model",
-    "bmlpl",
-    "--topics",
-    "2",
-    "--no-cache",
-    "--checkpoint-every",
-    "1e-9",
-]
+#: By model, with what it is trained.
+OTHERS = {"bmlpl": ["--model", "bmlpl", "--topics", "2"], "gpc": ["--model", "gpc", "-M", "3"]}
 
 
 @pytest.mark.parametrize(
-    ("inference", "lasting"), [("em-cg", False), ("em", True), ("online-em", False), ("gibbs", False), ("gibbs", True)]
+    ("model", "inference", "lasting"),
+    [
+        ("bmlpl", "em-cg", False),
+        ("bmlpl", "em", True),
+        ("bmlpl", "online-em", False),
+        ("bmlpl", "gibbs", False),
+        ("bmlpl", "gibbs", True),
+        ("gpc", "svi-adadelta", False),
+        ("gpc", "vi-taylor", False),
+        ("gpc", "vi-taylor", True),
+    ],
 )
-def test_finding_topics_at_every_moment(disk, monkeypatch, inference, lasting):
-    command = [*TOPICS, "--inference", inference, "--iterations", "2"]
-    if inference == "online-em":
+def test_training_another_model_at_every_moment(disk, monkeypatch, model, inference, lasting):
+    if model == "gpc":
+        write_dataset("data/train.txt", small_dataset(K=1))
+    command = ["train", "data", "disk/model", *OTHERS[model], "--inference", inference, "--iterations", "2"]
+    command += ["--no-cache", "--checkpoint-every", "1e-9"]
+    if inference in ("online-em", "svi-adadelta"):
         command += ["--batch-size", "40"]
     done(command)
     expected, _ = model_in("disk/model")

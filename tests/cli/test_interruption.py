@@ -142,7 +142,14 @@ def test_a_signal_in_any_phase_is_told_in_one_line_and_training_goes_on(data, ph
         assert tidy(data / "model")
 
 
-TOPICS = ["train", "data", "model", "--model", "bmlpl", "--iterations", "4", "--batch-size", "60", "--inference"]
+#: By model, training that takes 4 iterations, where steps are of minibatches 2 each.
+OTHERS = {
+    "bmlpl": ["train", "data", "model", "--model", "bmlpl", "--iterations", "4", "--batch-size", "60"],
+    "gpc": ["train", "data", "model", "--model", "gpc", "--iterations", "4", "--batch-size", "60", "-M", "6"],
+}
+
+#: Kinds of inference that signals come in; the first wherever a phase names none.
+INFERENCES = {"bmlpl": ["em-cg", "em", "online-em", "gibbs"], "gpc": ["svi-adadelta", "vi-taylor", "vi-jj-hybrid"]}
 
 #: The same of bmlpl, by inference where steps are its own.
 TOPICS_PHASES = {
@@ -160,12 +167,32 @@ TOPICS_PHASES = {
 }
 
 
+#: And of gpc.
+CLASSES_PHASES = {
+    "reading": ("xmlgp.cli.train.read_dataset", 1, None),
+    "preprocessing": ("xmlgp.models.build.preprocess", 1, "in preprocessing"),
+    "standardising": ("xmlgp.preprocess.pipeline.mean_and_scale", 1, "in preprocessing"),
+    "saving what was preprocessed": ("xmlgp.models.arrays._write", 2, "in preprocessing"),
+    "the start": ("xmlgp.gp.gpc.GPC.initial", 1, "after preprocessing"),
+    "a step of vi-taylor": ("xmlgp.training.gpc.variational.TaylorExpansion.step", 2, "after 2 of 4 steps"),
+    "a step of vi-jj-hybrid": ("xmlgp.training.gpc.variational.Hybrid.step", 1, "after 1 of 4 steps"),
+    "a step of svi-adadelta": ("xmlgp.training.gpc.stochastic.SVIAdaDelta.step", 3, "after 3 of 8 steps"),
+    "the end of a pass of svi-adadelta": ("xmlgp.training.gpc.stochastic.SVIAdaDelta.step", 4, "after 4 of 8 steps"),
+    "the last step of svi-adadelta": ("xmlgp.training.gpc.stochastic.SVIAdaDelta.step", 8, "after 8 of 8 steps"),
+    "saving arrays of the model": ("xmlgp.models.arrays._write", 5, "after 8 of 8 steps"),
+}
+
+
 @pytest.mark.parametrize("within", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("phase", TOPICS_PHASES)
-def test_a_signal_while_topics_are_found_is_told_in_one_line(data, phase, within):
-    name, call, where = TOPICS_PHASES[phase]
+@pytest.mark.parametrize(
+    ("model", "phase"), [*(("bmlpl", phase) for phase in TOPICS_PHASES), *(("gpc", phase) for phase in CLASSES_PHASES)]
+)
+def test_a_signal_while_another_model_is_trained_is_told_in_one_line(data, model, phase, within):
+    name, call, where = (TOPICS_PHASES if model == "bmlpl" else CLASSES_PHASES)[phase]
     inference = phase.rpartition(" of ")[2]
-    words = [*TOPICS, inference if inference in ("em", "online-em", "gibbs") else "em-cg"]
+    words = [*OTHERS[model], "--inference", inference if inference in INFERENCES[model] else INFERENCES[model][0]]
+    if model == "gpc":
+        write_dataset("data/train.txt", paired_dataset(N=120, K=1))
     number = SIGNALS[(len(phase) + within) % 3]
     with at(name, call, number, within=within):
         advice = told(run(*words), number)

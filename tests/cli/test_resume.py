@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -28,7 +29,7 @@ SMALL = ["--recipe", "s-SMALL", "--batch-size", "8", "--epochs", "3"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_killed_at_any_moment(place, kind):
-    write_dataset("data/train.txt", paired_dataset(N=120))
+    write_dataset("data/train.txt", paired_dataset(N=120, K=1 if "gpc" in KINDS[kind] else 7))
     command = [sys.executable, "-m", "tests.cli.killing", kind, "expected", str(MOMENTS)]
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONPATH": str(root)}
@@ -103,6 +104,46 @@ def test_topics_that_were_interrupted_are_gone_on_with(interrupt, inference):
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+CLASSES = ["--model", "gpc", "--iterations", "5", "-M", "6"]
+
+
+@pytest.mark.parametrize("inference", ["svi-adadelta", "vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
+def test_classes_that_were_interrupted_are_gone_on_with(interrupt, inference):
+    write_dataset("data/train.txt", small_dataset(K=1))
+    options = [*CLASSES, "--inference", inference]
+    if inference == "svi-adadelta":
+        options += ["--batch-size", "16"]
+    run("train", "data", "whole", *options)
+    # In the midst of an iteration over minibatches, or after the first where all may be few.
+    where = "after 4 of 15 steps" if inference == "svi-adadelta" else "after 1 of 5 steps"
+    told = interrupt("model", int(where.split()[1]), *options)
+    assert told.splitlines()[-1] == f"interrupted; `xmlgp train data model --resume` goes on {where}"
+    assert run("show", "model").stdout.startswith(f"model: no model yet, but a training that was interrupted {where}; ")
+    result = run("train", "data", "model", "--resume")
+    assert re.match(f"model: goes on {where}\nmodel: trained, [2-5] iterations in .* s, bound -", result.stderr)
+    assert arrays("model") == arrays("whole")
+    assert ModelFolder("model").settings == ModelFolder("whole").settings
+    assert sorted(os.listdir("model")) == ["arrays", "model.json"]
+
+
+def test_classes_that_were_interrupted_go_on_with_another_learning_rate(interrupt):
+    write_dataset("data/train.txt", small_dataset(K=1))
+    options = [*CLASSES, "--inference", "svi-adadelta", "--batch-size", "16"]
+    run("train", "data", "whole", *options)
+    interrupt("model", 4, *options)
+    result = run("train", "data", "model", "--resume", "--learning-rate", "3")
+    assert result.stderr.startswith("model: goes on after 4 of 15 steps\nmodel: trained, 5 iterations in ")
+    assert ModelFolder("model").settings.learning_rate == 3
+    assert arrays("model") != arrays("whole")
+    # Other inference knows of no rate.
+    run("train", "data", "whole", *CLASSES)
+    interrupt("other", 2, *CLASSES)
+    result = run("train", "data", "other", "--resume", "--learning-rate", "3")
+    told = "other: --learning-rate has no effect with --inference vi-taylor\nother: goes on after 2 of 5 steps\n"
+    assert result.stderr.startswith(told)
+    assert arrays("other") == arrays("whole")
 
 
 def test_topics_that_were_interrupted_have_no_learning_rate(interrupt):
