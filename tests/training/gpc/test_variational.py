@@ -164,6 +164,34 @@ def test_how_often_the_bound_is_evaluated(monkeypatch, inference):
 
 
 @any_bound
+@pytest.mark.parametrize("best", range(4))
+def test_whatever_is_tried_last_the_best_is_where_it_goes_on_from(monkeypatch, inference, best):
+    problem = random_problem(N=40, M=8)
+    running = begun(problem, inference)
+    monkeypatch.setattr(module, "UPDATES", 0)
+    here, touching = where(problem, running)
+    starts = []
+
+    def trying(negative, start, **options):
+        # As far up as a short step leads, then down; or nowhere that is better.
+        _, slope = negative(start)
+        upwards = [start - 1e-3 * (2 if k == best else 1) * slope / np.linalg.norm(slope) for k in range(1, 4)]
+        starts.append(upwards[best - 1] if best else start)
+        for x in upwards if best else [start + slope]:
+            negative(x)
+
+    monkeypatch.setattr(module, "minimize", trying)
+    running.step(0, 0)
+    expected = np.concatenate([here.theta, touching])
+    expected[: len(starts[0])] = starts[0]
+    here, touching = where(problem, running)
+    np.testing.assert_array_equal(np.concatenate([here.theta, touching]), expected)
+    # What is known of the place is of this place.
+    again = here.at(touching)
+    np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
+
+
+@any_bound
 def test_noise_does_not_vanish(inference):
     random = np.random.default_rng(0)
     points = np.sort(random.normal(size=(80, 1)), axis=0)
