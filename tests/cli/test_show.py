@@ -5,7 +5,9 @@ import os
 import re
 from dataclasses import fields
 
+import numpy as np
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run, said
 from xmlgp import __version__
@@ -173,3 +175,13 @@ def test_what_is_no_model(tmp_path):
     assert said(run("show"), status=2) == "Missing argument 'MODEL'."
     (tmp_path / "model.json").write_text("[]")
     assert said(run("show", ".")) == "model.json: this is not the description of an xmlgp model"
+
+
+def test_what_a_model_of_two_classes_learned(tmp_path):
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(tmp_path / "two.svm"), zero_based=False)
+    run("train", str(tmp_path / "two.svm"), "model", "--inducing-count", "5")
+    parameters = ModelFolder("model").arrays("parameters.kernel.")
+    learned = (f"{np.exp(parameters[name]):.4g}" for name in ("se.log_variance", "se.log_lengthscale"))
+    expected = "kernel    σ² {}, ℓ {}, ν² {:.4g}".format(*learned, np.exp(parameters["noise.log_variance"]))
+    assert run("show", "model").stdout.splitlines()[3] == expected

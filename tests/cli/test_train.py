@@ -52,7 +52,7 @@ def test_without_anything_the_default_recipe_is_used():
 
 def test_a_recipe_with_its_settings_for_the_data_set_and_options_that_win_over_it():
     result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--ard")
-    assert result.stderr.splitlines()[0] == "recipe s-SMALL with its settings for known"
+    assert result.stderr.splitlines()[0] == "recipe s-SMALL of the model mlgpf with its settings for known"
     assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
 
 

@@ -97,3 +97,10 @@ def test_what_was_begun_goes_on_with_its_own_model():
 def test_gpc_of_several_labels_is_refused(place):
     assert said(run("train", "data", "model", "--model", "gpc", "-q")).startswith("gpc is ")
     assert not (place / "model").exists()
+
+
+def test_points_of_one_class_alone_are_noted(place):
+    for label, words in (("1", "second"), ("-1", "first")):
+        (place / "one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
+        result = run("train", str(place / "one.svm"), "model")
+        assert f"model: all training points are of the {words} class" in result.stderr.splitlines()

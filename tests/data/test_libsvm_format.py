@@ -124,7 +124,11 @@ MALFORMED = {
     "several labels": ("1,-1 1:1", "label '1,-1' is not one of"),
     "a label of the other kind": ("0 1:1", "label 0 comes after label -1, but labels are either -1 and +1 or 0 and 1"),
     "no label": ("1:1 2:1", "'1:1' stands in place of the label"),
-    "index 0": ("1 0:1 1:1", "'0' is not the index of a feature, a whole number from 1"),
+    "index 0": (
+        "1 0:1 1:1",
+        "'0' is not the index of a feature, a whole number from 1 (of scikit-learn's dump_svmlight_file with "
+        "zero_based=False)",
+    ),
     "a negative index": ("1 -3:1", "'-3' is not the index"),
     "a decimal index": ("1 1.0:1", "'1.0' is not the index"),
     "an index with an underscore": ("1 1_0:1", "'1_0' is not the index"),

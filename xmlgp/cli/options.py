@@ -25,9 +25,10 @@ recipe_option = click.option(
     "--recipe",
     metavar="NAME",
     help="Named settings of the catalogue: default, s-LINEAR, LINEAR, s-SE, SE, sf-LINEAR, f-LINEAR, sf-SE, f-SE, "
-    "L-LR, L-SE, L-SE+LR, L-SE-F, B-EM-CG, B-EM, B-Gibbs, B-online-EM "
-    "or your own; options given beside it win. Without one --model bmlpl and --model gpc have defaults of their own.  "
-    "[default: default]",
+    "L-LR, L-SE, L-SE+LR, L-SE-F, B-EM-CG, B-EM, B-Gibbs, B-online-EM, "
+    "I-vi-taylor, I-vi-jj, I-vi-jj-hybrid, I-vi-jj-full, I-svi-adadelta "
+    "or your own; options given beside it win.  "
+    "[default: default, which is of mlgpf; bmlpl and gpc have defaults of their own]",
 )
 
 
@@ -36,7 +37,8 @@ model_option = click.option(
     "model_name",
     type=click.Choice(list(MODELS)),
     help="Model: mlgpf (Gaussian-process factor model), bmlpl (topics of labels, learned from positive labels alone) "
-    f"or gpc (Gaussian-process classification into two classes, for data with one label).  [default: {DEFAULT_MODEL}]",
+    f"or gpc (Gaussian-process classification into two classes, for data with one label).  "
+    f"[default: {DEFAULT_MODEL}; of data in libsvm's format gpc]",
 )
 
 

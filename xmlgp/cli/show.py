@@ -6,6 +6,7 @@ import shlex
 import click
 
 from xmlgp.errors import ModelFolderError
+from xmlgp.gp.bounded import exponential
 from xmlgp.models.folder import ModelFolder
 from xmlgp.models.lock import writer_in
 from xmlgp.models.unfinished import Unfinished
@@ -56,6 +57,8 @@ def show(model, as_json):
         last = history[-1]
         epochs = epochs_in_words(last, description["model"])
         click.echo(f"training  {epochs}, {last['seconds']:.1f} s, {objective_in_words(last, description['model'])}")
+    if description["model"] == "gpc" and folder.stage == "trained":
+        click.echo(f"kernel    {_kernel(folder)}")
     if unfinished or damage:
         click.echo(f"begun     {_begun(model, unfinished, damage)}")
     _settings(description["settings"])
@@ -63,6 +66,15 @@ def show(model, as_json):
     _table(
         "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
     )
+
+
+def _kernel(folder):
+    """Return the hyperparameters that gpc learned, in the units of its (standardised) features."""
+    names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
+    found = {symbol: folder.array(f"parameters.{name}") for symbol, name in names.items()}
+    if any(value is None or value.shape for value in found.values()):
+        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings")
+    return ", ".join(f"{symbol} {exponential(value):.4g}" for symbol, value in found.items())
 
 
 def _unfinished(model):

@@ -86,7 +86,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
             load_catalogue(), recipe, shape, with_usual_model(chosen, recipe, format_, data, quiet)
         )
         if entry is not None and recipe:
-            note(f"recipe {recipe} with its settings for {entry.name}", quiet)
+            note(f"recipe {recipe} of the model {settings.model} with its settings for {entry.name}", quiet)
 
     for text in _of_no_use(settings, chosen, dataset):
         note(f"{model}: {text}", quiet)
@@ -136,6 +136,8 @@ def _of_no_use(settings, chosen, dataset):
         yield f"--{name.replace('_', '-')} has no effect with --inference {settings.inference}"
     if settings.model == "bmlpl" and (settings.topics or 0) > dataset.K:
         yield f"there are {dataset.K} topics, as many as labels"
+    if settings.model == "gpc" and dataset.labels.nnz in (0, dataset.N):
+        yield f"all training points are of the {'second' if dataset.labels.nnz else 'first'} class"
 
 
 def _number(minutes):

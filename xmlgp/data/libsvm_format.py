@@ -176,7 +176,8 @@ def _complaint(line, seen):
             return f"{quoted(pair)} is of a ranking, which data of one label have not"
         feature = _whole_number(index)
         if feature is None or feature < 1:
-            return f"{quoted(index)} is not the index of a feature, a whole number from 1"
+            told = f"{quoted(index)} is not the index of a feature, a whole number from 1"
+            return f"{told} (of scikit-learn's dump_svmlight_file with zero_based=False)" if index == b"0" else told
         if feature > MOST_FEATURES:
             return f"feature {quoted(index)} is above {MOST_FEATURES}, the highest index that is read"
         if feature <= last:

@@ -34,7 +34,10 @@ class GPCSettings(Settings):
     inducing_start: ClassVar[str] = "kmeans"
 
     standardise: bool = setting(
-        True, "Shift and scale each feature to mean 0 and variance 1 over the training points.", preprocess=True
+        True,
+        "Shift and scale each feature to mean 0 and variance 1 over the training points; only scale it where features "
+        "are sparse, for the kernel does not change with a shift.",
+        preprocess=True,
     )
     inference: str = setting(
         "vi-taylor",
@@ -47,7 +50,7 @@ class GPCSettings(Settings):
     inducing_count: int = shared.inducing_count()
     iterations: int | None = shared.iterations(
         USUAL_ITERATIONS,
-        "at most, of one pass over the data or a few each; all but svi-adadelta end earlier where they have converged",
+        "at most, of one pass over the data or a few each; all but svi-adadelta end earlier, where they have converged",
     )
     batch_size: int = shared.batch_size()
     learning_rate: float | None = shared.learning_rate()

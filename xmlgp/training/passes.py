@@ -71,7 +71,7 @@ class Passes:
         """
         with progress("train", total=self.steps, unit="step") as bar:
             if self.step:
-                bar.update(self.step)
+                bar.update(self.steps if self._ended else self.step)
             while len(self.history) < self.settings.passes and not self._ended:
                 began = time.perf_counter() - self._seconds
                 while True:

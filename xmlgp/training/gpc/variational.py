@@ -32,7 +32,7 @@ MOST_VARIANCE = 1e3
 #: Share of the bound's magnitude that a move of θ by Taylor's expansion may cost: near the end it need not gain any.
 LOSS = 0.01
 
-#: Times that a move which costs more is halved before it is left undone.
+#: Cuts of a move that costs more: each halves it, and the last leaves it undone.
 HALVINGS = 5
 
 #: Iterations by Taylor's expansion in a row without such a gain that end training.
