@@ -164,6 +164,12 @@ def test_the_users_matrix_stays_as_it_is(kind, settings):
     )
 
 
+def test_features_far_from_zero_tell_two_classes_apart():
+    random, y = np.random.default_rng(0), np.arange(60) % 2
+    X = np.c_[1.6e9 + 30 * (2 * y - 1), random.normal(size=(60, 2))]
+    assert GPCClassifier(inducing_count=20, iterations=5).fit(X, y).score(X, y) == 1
+
+
 @parametrize_with_checks(
     [GPCClassifier(inducing_count=10, iterations=5), GPCClassifier(inference="svi-adadelta", inducing_count=10)]
 )

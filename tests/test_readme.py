@@ -32,7 +32,7 @@ def test_what_is_promised_is_shown_by_tests_that_are_there():
 def test_its_sessions_run_as_printed(tmp_path):
     blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
     sessions = [block for block in blocks if "xmlgp " in block]
-    assert len(sessions) == 3
+    assert len(sessions) == 4
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | {"PATH": path, "XMLGP_CACHE_DIR": str(tmp_path / "cache")}
     run = subprocess.run(
@@ -46,3 +46,4 @@ def test_its_sessions_run_as_printed(tmp_path):
     assert "Traceback" not in run.stderr
     assert "P " in run.stdout
     assert '"P@1"' in run.stdout
+    assert "accuracy " in run.stdout

@@ -27,6 +27,8 @@ class _Classifier(ABC, ClassifierMixin, BaseEstimator):
     #: The class of those settings.
     settings_class = None
 
+    _feature_dtype = np.float32
+
     def fit(self, X, Y):
         """Train on points and their labels.
 
@@ -86,10 +88,11 @@ class _Classifier(ABC, ClassifierMixin, BaseEstimator):
         self._predictor.check(feature_count)
 
     def _features(self, X):
-        features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=np.float32))
-        if not features.has_canonical_format:
+        features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=self._feature_dtype))
+        if not features.has_canonical_format or not features.data.all():
             features = features.copy()
             features.sum_duplicates()
+            features.eliminate_zeros()
         return features
 
     @abstractmethod
@@ -295,10 +298,13 @@ class GPCClassifier(_Classifier):
     n_features_in_ : int
         D.
     classes_ : ndarray, 2
-        The classes in ascending order; the second is that of label 0.
+        The classes in ascending order; the second is the one whose probability the commands write.
     """
 
     settings_class = GPCSettings
+
+    # What is standardised may be far from zero.
+    _feature_dtype = np.float64
 
     def __init__(
         self,

@@ -347,7 +347,8 @@ def test_one_point_with_a_label_has_no_halves(tmp_path):
     assert "no two points with a true label" in result.stderr
 
 
-#: Data of one label in both formats, and probabilities and utilities of it.
+#: What is said of probabilities; data of one label in both formats, and probabilities and utilities of it.
+PROBABLE = "p.scores has scores from 0 to 1 alone, so they are taken for probabilities"
 ONE_LABEL = {"one.svm": "+1 1:1\n-1\n-1 2:1\n+1 1:2\n-1 1:3\n", "one.txt": "5 2 1\n0 0:1\n \n 1:1\n0 0:2\n 0:3\n"}
 TRUTH = np.array([1, 0, 0, 1, 0])
 PROBABILITIES, UTILITIES = np.array([0.9, 0.6, 0.25, 0.625, 0]), np.array([2, -0.5, 1, -1, 0])
@@ -365,7 +366,7 @@ def one_label(tmp_path):
 @pytest.mark.parametrize("data", ONE_LABEL)
 def test_probabilities_of_one_label(data):
     result = run("p.scores", data, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, f"{PROBABLE}\n")
     measures = json.loads(result.stdout)
     assert list(measures) == ["accuracy", "log_loss", "AUC"]
     assert measures["accuracy"] == 100 * sklearn.metrics.accuracy_score(TRUTH, PROBABILITIES > 0.5) == 80
@@ -374,7 +375,7 @@ def test_probabilities_of_one_label(data):
     result = run("p.scores", data, "--calibration")
     # 0.6 and 0.625 share a bin, of which one half comes true; the others have bins of their own.
     error = (0.1 + 2 * 0.1125 + 0.25 + 0) / 5
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, f"{PROBABLE}\n")
     assert result.stdout.splitlines() == [
         "accuracy    80.00",
         f"log_loss  {measures['log_loss']:.5f}",
@@ -414,7 +415,8 @@ def test_options_about_rankings_have_no_effect_on_one_label(options, told):
     expected = run("p.scores", "one.svm", "--json").stdout
     result = run("p.scores", "one.svm", "--json", *options)
     assert result.stdout == expected != ""
-    assert result.stderr.splitlines() == [f"{option} has no effect on data of one label" for option in told]
+    in_vain = [f"{option} has no effect on data of one label" for option in told]
+    assert result.stderr.splitlines() == [*in_vain, PROBABLE]
     assert run("p.scores", "one.svm", "--json", "-q", *options).stderr == ""
 
 
@@ -422,7 +424,7 @@ def test_options_about_rankings_have_no_effect_on_one_label(options, told):
 def test_where_all_points_have_the_same_label_there_is_accuracy_but_no_auc(tmp_path):
     (tmp_path / "one.svm").write_text("+1\n" * 5)
     result = run("p.scores", "one.svm", "--json")
-    assert result.stderr == "All points have the label or none has it, so there is no AUC\n"
+    assert result.stderr.splitlines() == [PROBABLE, "All points have the label or none has it, so there is no AUC"]
     measures = json.loads(result.stdout)
     assert list(measures) == ["accuracy", "log_loss"]
     assert measures["accuracy"] == 60

@@ -185,3 +185,6 @@ def test_what_a_model_of_two_classes_learned(tmp_path):
     learned = (f"{np.exp(parameters[name]):.4g}" for name in ("se.log_variance", "se.log_lengthscale"))
     expected = "kernel    σ² {}, ℓ {}, ν² {:.4g}".format(*learned, np.exp(parameters["noise.log_variance"]))
     assert run("show", "model").stdout.splitlines()[3] == expected
+    for path in ModelFolder("model").path.glob("arrays/parameters.kernel.noise*"):
+        path.write_bytes(b"")
+    assert run("show", "model").stdout.splitlines()[3] == "kernel    damaged"

@@ -239,8 +239,9 @@ def test_what_is_asked_for_in_vain_of_two_classes_is_told(place):
         "model: --learning-rate has no effect with --inference vi-jj",
     ]
     assert told[-1].startswith("model: trained, 1 iteration in ")
-    (told,) = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
+    told, doubt = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
     assert told.startswith("other: trained, 1 iteration in ")
+    assert doubt == "other: the bound is below that of guessing; try another --inference, or another --learning-rate"
 
 
 def test_without_a_recipe_the_default_one_is_for_its_own_model(stopped):

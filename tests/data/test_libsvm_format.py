@@ -28,13 +28,14 @@ def read(content, name="data.svm"):
 
 def assert_equal(dataset, features, positive):
     """Compare with other features, dense, and labels, and make sure of what readers of a data set rely on."""
-    assert (dataset.features.dtype, dataset.labels.dtype) == (np.float32, np.bool_)
+    assert (dataset.features.dtype, dataset.labels.dtype) == (np.float64, np.bool_)
     assert (dataset.features.indices.dtype, dataset.labels.indices.dtype) == (np.int32, np.int32)
     for matrix in dataset.features, dataset.labels:
         assert isinstance(matrix, csr_array)
         assert matrix.has_canonical_format
         assert matrix.data.all()
-    np.testing.assert_array_equal(dataset.features.toarray(), features)
+    # What was written has 16 digits.
+    np.testing.assert_array_equal(dataset.features.toarray().astype(np.float32), features)
     np.testing.assert_array_equal(dataset.labels.toarray(), np.reshape(positive, (-1, 1)))
 
 
@@ -47,6 +48,12 @@ def test_real_data_are_read_as_scikit_learn_reads_them(name):
     dataset = read(path.read_bytes())
     assert_equal(dataset, X.toarray().astype(np.float32), y > 0)
     assert 0 < dataset.labels.nnz < dataset.N
+
+
+def test_digits_that_single_precision_has_not_are_kept():
+    # Times in seconds: single precision has one in 128 of them.
+    content = b"-1 1:1600000001\n+1 1:1600000002.5\n"
+    assert read(content).features.toarray().tolist() == [[1600000001], [1600000002.5]]
 
 
 NUMBERS = st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 1e-45, -3.4e38])

@@ -86,9 +86,9 @@ SAMPLES = st.one_of(
 )
 
 
-def points_of(dataset):
+def points_of(dataset, precision=np.float32):
     """Return the points of a data set in the form of `read_data`, and make sure of what its readers rely on."""
-    for matrix, dtype in (dataset.features, np.float32), (dataset.labels, np.bool_):
+    for matrix, dtype in (dataset.features, precision), (dataset.labels, np.bool_):
         assert matrix.dtype == dtype
         assert matrix.has_canonical_format
         assert matrix.data.all()

@@ -110,7 +110,9 @@ class LibsvmFiles:
             assert (found is None) == (expected is None), f"read {way}: {error}"
             if found is not None:
                 dataset, format_ = found
-                assert (format_, dataset.N, dataset.D, dataset.K, points_of(dataset)) == expected, f"read {way}"
+                assert (format_, dataset.N, dataset.D, dataset.K, points_of(dataset, np.float64)) == expected, (
+                    f"read {way}"
+                )
             elif line:
                 assert error.line == line, f"read {way}: {error}"
         ends_well("evaluate", "-q", self.folder / "empty.scores", path)
@@ -150,7 +152,6 @@ def compare_with_scikit_learn(content, expected):
     _, N, D, _, points = expected
     X, y = load_svmlight_file(io.BytesIO(content), n_features=max(D, 1), zero_based=False)
     assert [{0} if label > 0 else set() for label in y] == [labels for labels, _ in points]
-    X = X.astype(np.float32)
     stored = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in X]
     assert len(stored) == N
     assert [{i: x for i, x in row.items() if x} for row in stored] == [features for _, features in points]

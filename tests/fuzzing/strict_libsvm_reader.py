@@ -69,7 +69,12 @@ def _point(label, pairs):
     indices = [_index(index) for index, _ in pairs]
     if any(here <= before for before, here in itertools.pairwise([0, *indices])):
         raise ValueError
-    return float(label), list(zip(indices, (to_float32(value) for _, value in pairs), strict=True))
+    return float(label), list(zip(indices, (_value(value) for _, value in pairs), strict=True))
+
+
+def _value(text):
+    to_float32(text)  # which it must fit into, though more digits are kept
+    return float(text)
 
 
 def _index(text):

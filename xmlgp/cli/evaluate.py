@@ -166,7 +166,9 @@ def _of_one_label(read, path, labels, calibration, quiet):
         reason = "the point has no score, but accuracy needs one of every point"
         raise ScoresFormatError(path, int(missing[0]) + 2, reason)
     measures = evaluate_binary(read.matrix, labels)
-    if not are_probabilities(read.matrix):
+    if are_probabilities(read.matrix):
+        note(f"{path} has scores from 0 to 1 alone, so they are taken for probabilities", quiet)
+    else:
         note(f"{path} has scores that are no probabilities, so they are utilities, which have no log loss", quiet)
     if "AUC" not in measures:
         note("All points have the label or none has it, so there is no AUC", quiet)

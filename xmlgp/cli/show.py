@@ -71,9 +71,13 @@ def show(model, as_json):
 def _kernel(folder):
     """Return the hyperparameters that gpc learned, in the units of its (standardised) features."""
     names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
-    found = {symbol: folder.array(f"parameters.{name}") for symbol, name in names.items()}
-    if any(value is None or value.shape for value in found.values()):
-        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings")
+    try:
+        found = {symbol: folder.array(f"parameters.{name}") for symbol, name in names.items()}
+    except ModelFolderError:
+        found = {"": None}
+    if any(value is None or value.shape or value.dtype.kind != "f" for value in found.values()):
+        # The description is whole, and what else it says can be shown.
+        return "damaged"
     return ", ".join(f"{symbol} {exponential(value):.4g}" for symbol, value in found.items())
 
 

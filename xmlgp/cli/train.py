@@ -19,12 +19,17 @@ from xmlgp.progress import terminal_progress
 from xmlgp.recipes import resolve
 from xmlgp.settings import check_names, settings_from
 from xmlgp.signals import Interrupted
+from xmlgp.training.gpc.variational import TOLERANCE
 from xmlgp.training.history import epochs_in_words, objective_in_words
 
 __all__ = ["train"]
 
 #: A year: more is a slip.
 MOST_MINUTES = 525_600
+
+#: Nats a point that the bound is below zero where nothing was learned: both classes are taken for equally likely, and a
+#: tenth for what little the posterior costs.
+WORTHLESS = 1.1 * math.log(2)
 
 
 @click.command(cls=SettingsCommand, short_help="Train a model.")
@@ -118,6 +123,8 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     last = folder.description["history"][-1]
     epochs = epochs_in_words(last, settings.model)
     note(f"{model}: trained, {epochs} in {last['seconds']:.1f} s, {objective_in_words(last, settings.model)}", quiet)
+    for text in _in_doubt(folder):
+        note(f"{model}: {text}", quiet)
     validation = folder.description["validation"]
     if validation and settings.refit:
         ranked = f"nDCG@5 of held-out points was {validation[last['epoch'] - 1]['ndcg@5']:.2f} after as many epochs"
@@ -138,6 +145,23 @@ def _of_no_use(settings, chosen, dataset):
         yield f"there are {dataset.K} topics, as many as labels"
     if settings.model == "gpc" and dataset.labels.nnz in (0, dataset.N):
         yield f"all training points are of the {'second' if dataset.labels.nnz else 'first'} class"
+
+
+def _in_doubt(folder):
+    """Yield what speaks against a model of two classes that was trained, in words."""
+    settings, history, N = folder.settings, folder.description["history"], folder.description["data"]["N"]
+    if settings.model != "gpc":
+        return
+    advice = ", or another --learning-rate" if settings.inference == "svi-adadelta" else ""
+    bounds = [epoch["bound"] for epoch in history]
+    if bounds[-1] < -WORTHLESS * N:
+        yield f"the bound is below that of guessing; try another --inference{advice}"
+    elif len(bounds) == settings.passes > 1:
+        # Of minibatches one estimate says little.
+        tail = max(1, len(bounds) // 10)
+        gain = sum(bounds[-tail:]) / tail - sum(bounds[-2 * tail : -tail]) / len(bounds[-2 * tail : -tail])
+        if gain > TOLERANCE * N * tail:
+            yield f"the bound was still rising; more --iterations would raise it further{advice}"
 
 
 def _number(minutes):

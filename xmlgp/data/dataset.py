@@ -18,7 +18,8 @@ class Dataset:
     Parameters
     ----------
     features : scipy.sparse.csr_array, shape (N, D), float32
-        X. Column indices are sorted within a row, without duplicates; no element is a stored zero.
+        X; float64 where they come from libsvm's format, for what is standardised later may be far from zero. Column
+        indices are sorted within a row, without duplicates; no element is a stored zero.
     labels : scipy.sparse.csr_array, shape (N, K), bool
         Y, the positives. Sorted and without duplicates as well.
 

@@ -136,7 +136,7 @@ def _parse(text, seen, path, first_line):
         sound = found <= {-1, 1} or found <= {0, 1}
         if sound and X.shape[1] <= MOST_FEATURES and (np.abs(X.data) < FLOAT32_OVERFLOW).all():
             seen |= found
-            return y > 0, np.diff(X.indptr), X.indices.astype(np.int32), X.data.astype(np.float32)
+            return y > 0, np.diff(X.indptr), X.indices.astype(np.int32), X.data
     raise _first_error(plain, seen, path, first_line)
 
 

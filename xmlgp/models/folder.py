@@ -56,7 +56,8 @@ def fingerprint(dataset):
     for matrix in (dataset.features, dataset.labels):
         for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
             digest.update(np.ascontiguousarray(array, dtype).data)
-    digest.update(np.ascontiguousarray(dataset.features.data, "<f4").data)
+    values = dataset.features.data
+    digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
     return digest.hexdigest()
 
 

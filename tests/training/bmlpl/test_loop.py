@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, in_pieces
-from tests.training.lying import change, refused
+from tests.training.lying import DAMAGES, ODD, change, gone_on, left, refused, spoilt
 from xmlgp.bmlpl.parameters import are_parameters
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.preprocess.pipeline import preprocess
@@ -21,7 +21,7 @@ from xmlgp.settings import BMLPLSettings
 from xmlgp.signals import Interrupted, answered
 from xmlgp.training.bmlpl import loop as module
 from xmlgp.training.bmlpl import train_topics
-from xmlgp.training.checkpoints import Checkpoint, Checkpoints, State, read_checkpoint
+from xmlgp.training.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 
 N, D, K, T = 40, 25, 7, 4
 DATASET = small_dataset(N, D, K)
@@ -265,56 +265,26 @@ def test_parameters_that_are_lost_are_neither_returned_nor_kept(tmp_path, monkey
 # Checkpoints that a stranger made.
 
 
-class Stopping(Checkpoints):
-    """Interrupts after four steps: of online-em in the midst of a pass."""
-
-    def offer(self, state, epoch_ended=False):
-        if state().facts["step"] == 4:
-            self.write(state())
-            raise Interrupted(15)
-
-
 PROBLEMS = {inference: prepared(inference=inference) for inference in INFERENCES}
 
 
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
     """The states that the trainings were left in."""
-    found = {}
-    for inference, problem in PROBLEMS.items():
-        checkpoints = Stopping(tmp_path_factory.mktemp("training") / "checkpoint", {}, 1)
-        with pytest.raises(Interrupted):
-            train_topics(*problem, checkpoints=checkpoints)
-        content = read_checkpoint(checkpoints.path)
-        with np.load(checkpoints.path) as arrays:
-            found[inference] = State(content.facts, {name: arrays[name] for name in arrays if name.count(".json") == 0})
-    return found
+    return {
+        inference: left(train_topics, problem, tmp_path_factory.mktemp("training"))
+        for inference, problem in PROBLEMS.items()
+    }
 
 
 @pytest.fixture
 def go_on(tmp_path, states):
     """Return a function that goes on from the state of a training, changed by another one."""
 
-    def call(inference, facts=lambda facts: None, arrays=lambda arrays: None):
-        state = State(
-            copied(states[inference].facts), {name: np.copy(value) for name, value in states[inference].arrays.items()}
-        )
-        facts(state.facts)
-        arrays(state.arrays)
-        path = tmp_path / "checkpoint"
-        Checkpoints(path, {}, 1).write(state)
-        parameters, _ = train_topics(
-            *PROBLEMS[inference], checkpoints=Checkpoints(path, {}, 1e9, read_checkpoint(path))
-        )
-        return parameters
+    def call(inference, **changed):
+        return gone_on(train_topics, PROBLEMS[inference], tmp_path / "checkpoint", states[inference], **changed)[0]
 
     return call
-
-
-def copied(value):
-    if isinstance(value, dict):
-        return {key: copied(child) for key, child in value.items()}
-    return [copied(child) for child in value] if isinstance(value, list) else value
 
 
 @any_inference
@@ -322,15 +292,11 @@ def test_nothing_is_wrong_with_what_is_changed_below(go_on, inference):
     assert are_parameters(go_on(inference), (D, K, T))
 
 
-#: Of no type that any fact has.
-ODD = [..., "x", "1", [None], {"x": 1}, -1, -1.5, math.nan, math.inf, 10**400]
-
-
 @any_inference
 @pytest.mark.parametrize("fact", ["step", "steps", "done", "estimates", "seconds", "history", "random"])
 def test_facts_of_another_type(go_on, inference, fact):
     for value in ODD:
-        refused(go_on, inference, change(fact, to=value))
+        refused(go_on, inference, facts=change(fact, to=value))
 
 
 EPOCHS = [{"epoch": epoch, "log_posterior": -1.0, "seconds": 0.5} for epoch in range(1, 9)]
@@ -369,44 +335,28 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_lies(go_on, lie):
-    refused(go_on, "online-em", LIES[lie])
+    refused(go_on, "online-em", facts=LIES[lie])
 
 
 def test_estimates_whose_sum_is_no_number(go_on):
     def facts(facts):
         facts |= {"step": 5, "done": 2, "estimates": [1.7e308, 1.7e308]}
 
-    refused(go_on, "online-em", facts)
+    refused(go_on, "online-em", facts=facts)
 
 
 def test_a_history_of_all_passes_and_more_to_do(go_on):
     def facts(facts):
         facts |= {"step": 16, "history": EPOCHS[:5]}
 
-    refused(go_on, "online-em", facts)
+    refused(go_on, "online-em", facts=facts)
 
 
 @any_inference
-@pytest.mark.parametrize("damage", ["missing", "shorter", "longer", "of another type", "not finite"])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_arrays_of_another_kind(go_on, states, inference, damage):
-    def changed(value):
-        return {
-            "shorter": value[:-1],
-            "longer": np.concatenate([value, value]),
-            "of another type": value.astype(np.float32 if value.dtype == np.float64 else np.float64),
-            "not finite": np.where(np.arange(value.size).reshape(value.shape) == value.size - 1, np.nan, value).astype(
-                value.dtype
-            ),
-        }[damage]
-
     for array in states[inference].arrays:
-
-        def arrays(arrays, array=array):
-            value = arrays.pop(array)
-            if damage != "missing":
-                arrays[array] = changed(value)
-
-        refused(go_on, inference, arrays=arrays)
+        refused(go_on, inference, arrays=spoilt(array, damage))
 
 
 @any_inference

@@ -12,12 +12,12 @@ import scipy.sparse as sp
 
 from tests.gp.dense_gpc import THETA, random_problem
 from tests.training.interrupting import Interrupting, in_pieces
-from tests.training.lying import change, refused
+from tests.training.lying import DAMAGES, ODD, change, gone_on, left, refused, spoilt
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.gp.gpc import GPC
 from xmlgp.settings import GPCSettings
 from xmlgp.signals import Interrupted, answered
-from xmlgp.training.checkpoints import Checkpoint, Checkpoints, State, read_checkpoint
+from xmlgp.training.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 from xmlgp.training.gpc import loop as module
 from xmlgp.training.gpc import train_gpc, variational
 
@@ -290,50 +290,28 @@ def test_too_high_a_learning_rate_is_told_of():
 # Checkpoints that a stranger made.
 
 
-class Stopping(Checkpoints):
-    """Interrupts after four steps: of svi-adadelta in the midst of a pass."""
-
-    def offer(self, state, epoch_ended=False):
-        if state().facts["step"] == 4:
-            self.write(state())
-            raise Interrupted(15)
-
-
 PROBLEMS = {inference: prepared(inference) for inference in INFERENCES}
 
 
 @pytest.fixture(scope="module")
 def states(tmp_path_factory):
     """The states that the trainings were left in."""
-    found = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(variational, "TOLERANCE", -math.inf)
         patch.setattr(variational, "PATIENCE", 10**6)
-        for inference, problem in PROBLEMS.items():
-            checkpoints = Stopping(tmp_path_factory.mktemp("training") / "checkpoint", {}, 1)
-            with pytest.raises(Interrupted):
-                train_gpc(*problem, checkpoints=checkpoints)
-            content = read_checkpoint(checkpoints.path)
-            with np.load(checkpoints.path) as arrays:
-                named = {name: arrays[name] for name in arrays if name.count(".json") == 0}
-            found[inference] = State(content.facts, named)
-    return found
+        return {
+            inference: left(train_gpc, problem, tmp_path_factory.mktemp("training"))
+            for inference, problem in PROBLEMS.items()
+        }
 
 
 @pytest.fixture
 def go_on(tmp_path, states):
     """Return a function that goes on from the state of a training, changed by another one."""
 
-    def call(inference, facts=lambda facts: None, arrays=lambda arrays: None):
-        state = State(
-            copied(states[inference].facts), {name: np.copy(value) for name, value in states[inference].arrays.items()}
-        )
-        facts(state.facts)
-        arrays(state.arrays)
-        path = tmp_path / "checkpoint"
-        Checkpoints(path, {}, 1).write(state)
-        parameters, history = train_gpc(
-            *PROBLEMS[inference], checkpoints=Checkpoints(path, {}, 1e9, read_checkpoint(path))
+    def call(inference, **changed):
+        parameters, history = gone_on(
+            train_gpc, PROBLEMS[inference], tmp_path / "checkpoint", states[inference], **changed
         )
         assert all(math.isfinite(epoch["bound"]) for epoch in history)
         return parameters
@@ -341,53 +319,28 @@ def go_on(tmp_path, states):
     return call
 
 
-def copied(value):
-    if isinstance(value, dict):
-        return {key: copied(child) for key, child in value.items()}
-    return [copied(child) for child in value] if isinstance(value, list) else value
-
-
 @any_inference
 def test_nothing_is_wrong_with_what_is_changed_below(go_on, inference):
     agree((go_on(inference), []), (train_gpc(*PROBLEMS[inference])[0], []))
-
-
-#: Of no type that any fact has.
-ODD = [..., "x", "1", [None], {"x": 1}, -1, -1.5, math.nan, math.inf, 10**400]
 
 
 @any_inference
 @pytest.mark.parametrize("fact", ["step", "steps", "done", "estimates", "seconds", "history", "random"])
 def test_facts_of_another_type(go_on, inference, fact):
     for value in ODD:
-        refused(go_on, inference, change(fact, to=value))
+        refused(go_on, inference, facts=change(fact, to=value))
 
 
 @any_inference
 def test_a_history_of_another_model(go_on, inference):
-    refused(go_on, inference, change("history", 0, to={"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}))
+    refused(go_on, inference, facts=change("history", 0, to={"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}))
 
 
 @any_inference
-@pytest.mark.parametrize("damage", ["missing", "shorter", "longer", "of another type", "not finite"])
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_arrays_of_another_kind(go_on, states, inference, damage):
-    def changed(value):
-        flat = np.atleast_1d(value)
-        return {
-            "shorter": flat[:-1],
-            "longer": np.concatenate([flat, flat]),
-            "of another type": value.astype(np.float32),
-            "not finite": np.where(np.arange(value.size).reshape(value.shape) == value.size - 1, np.nan, value),
-        }[damage]
-
     for array in states[inference].arrays:
-
-        def arrays(arrays, array=array):
-            value = arrays.pop(array)
-            if damage != "missing":
-                arrays[array] = changed(value)
-
-        refused(go_on, inference, arrays=arrays)
+        refused(go_on, inference, arrays=spoilt(array, damage))
 
 
 @any_inference

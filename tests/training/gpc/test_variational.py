@@ -223,6 +223,17 @@ def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_b
     )
 
 
+@pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
+def test_the_lengthscale_does_not_go_where_the_kernel_is_a_constant(monkeypatch, inference):
+    # Of labels that no feature tells of the best is as long as may be.
+    problem = random_problem(3, N=200, M=20)
+    problem = problem._replace(positive=np.random.default_rng(0).random(200) < 0.02)
+    monkeypatch.setattr(module, "MOST_LENGTHSCALE", 3.0)
+    most = begun(problem, inference)._theta[1] + np.log(3)
+    parameters, _ = trained(problem, inference)
+    assert parameters[THETA[1]] == pytest.approx(most, abs=1e-9)
+
+
 @SEEDS
 def test_where_the_functions_touch_does_not_stay_at_zero(seed):
     # There the bound is flat, whatever there is to gain.

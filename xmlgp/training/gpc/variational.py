@@ -29,6 +29,10 @@ LEAST_NOISE = 1e-6
 #: lengthscale, until q(f_i) is the difference of numbers so large that rounding makes the bound whatever it likes.
 MOST_VARIANCE = 1e3
 
+#: Longest lengthscale, as a multiple of the one to start from: beyond it the kernel is a constant, and what is left of
+#: distances is rounding.
+MOST_LENGTHSCALE = 1e3
+
 #: Share of the bound's magnitude that a move of θ by Taylor's expansion may cost: near the end it need not gain any.
 LOSS = 0.01
 
@@ -62,6 +66,9 @@ class _Variational:
         self._positive, self._quadrature = positive, Quadrature(settings.nodes)
         #: θ, the logarithms of hyperparameters, and t, in place.
         self._theta = np.array([float(self._fixed.pop(name)) for name in self._names])
+        self._most_log_lengthscale = self._theta[self._names.index("kernel.se.log_lengthscale")] + np.log(
+            MOST_LENGTHSCALE
+        )
         self._touching = np.empty(len(positive))
         self._collapsed = Collapsed(model, coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
@@ -143,6 +150,7 @@ class _Variational:
         least, most = np.full(len(start), -np.inf), np.full(len(start), np.inf)
         least[self._names.index(NOISE_VARIANCE)] = np.log(LEAST_NOISE)
         most[self._names.index("kernel.se.log_variance")] = np.log(MOST_VARIANCE)
+        most[self._names.index("kernel.se.log_lengthscale")] = self._most_log_lengthscale
         options = {"maxfun": evaluations, "maxiter": evaluations}
         minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options=options)
 
