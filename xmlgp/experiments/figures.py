@@ -219,7 +219,8 @@ def _panels(count):
 
 def _finish(figure, axes, titles, label, files):
     for axis, title in zip(axes, titles, strict=True):
-        axis.set_title(title)
+        # Those with all sizes of a data set would be wider than a panel.
+        axis.set_title(title, fontsize="medium")
         if axis.get_legend_handles_labels()[0]:
             axis.legend(fontsize="small")
             axis.set_xlabel(axis.get_xlabel() or "epoch")
