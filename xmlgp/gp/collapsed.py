@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from xmlgp.errors import NumericalError
+from xmlgp.gp.divergence import divergence_from_prior
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.cholesky import jitter_backward, jittered
 from xmlgp.gp.products import Points, Products
@@ -308,8 +309,9 @@ class Optimum:
         """
         variance = np.maximum(moments.square - np.square(moments.mean), 0)
         expected = moments.mean[positive].sum() - expectations.softplus(moments.mean, variance).sum()
-        trace = np.trace(self._precision.inverse) - len(self._mean)
-        return float(expected - 0.5 * (trace + self._mean @ self._mean + self._precision.log_determinant))
+        # Of L⁻¹ u, whose prior is N(0, I).
+        trace, log_determinant = np.trace(self._precision.inverse), self._precision.log_determinant
+        return float(expected - divergence_from_prior(self._mean @ self._mean, trace, log_determinant, len(self._mean)))
 
     def posterior(self):
         """Return the parameters of q(u) as `Cholesky` has them."""

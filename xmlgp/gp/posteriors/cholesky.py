@@ -6,6 +6,7 @@ from operator import itemgetter
 import numpy as np
 
 from xmlgp.gp.bounded import exponential, log_within_limit, within
+from xmlgp.gp.divergence import divergence_from_prior
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, floored_diagonal, initial_mean
@@ -78,15 +79,22 @@ class Cholesky:
         moments, (projected, half_projections) = self.moments(prepared, covariances.cross, covariances.points)
         inducing_count, factor_count = mean.shape
         whitened_mean = prior.inverse @ mean
-        kl = 0.5 * (np.vdot(mean, whitened_mean) + factor_count * (prior.log_determinant - inducing_count))
         whitened_factors = [None] * len(factors)
 
         def whiten(p):
             whitened_factors[p] = prior.inverse @ factors[p]
 
         run(partial(whiten, p) for p in range(len(factors)))
+        trace, log_determinants = 0.0, 0.0
         for factor, whitened in zip(factors, whitened_factors, strict=True):
-            kl += 0.5 * np.vdot(factor, whitened) - np.log(np.diagonal(factor)).sum()
+            trace += np.vdot(factor, whitened)
+            log_determinants += 2 * np.log(np.diagonal(factor)).sum()
+        kl = divergence_from_prior(
+            np.vdot(mean, whitened_mean),
+            trace,
+            factor_count * prior.log_determinant - log_determinants,
+            factor_count * inducing_count,
+        )
         tape = (mean, factors, covariances, prior.inverse, projected, half_projections, whitened_mean, whitened_factors)
         return moments, kl, tape
 

@@ -1,0 +1,23 @@
+"""The divergence from the prior against SciPy's Gaussian densities."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from xmlgp.gp.divergence import divergence_from_prior
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_mean_difference_of_log_densities(seed):
+    random = np.random.default_rng(seed)
+    M = 3
+    roots = random.normal(size=(2, M, M)) + 2 * np.eye(M)
+    S, K = roots @ roots.transpose(0, 2, 1)
+    m = random.normal(size=M)
+    q, p = multivariate_normal(m, S), multivariate_normal(np.zeros(M), K)
+    draws = q.rvs(200_000, random_state=seed)
+    differences = q.logpdf(draws) - p.logpdf(draws)
+    inverse = np.linalg.inv(K)
+    log_ratio = np.linalg.slogdet(K)[1] - np.linalg.slogdet(S)[1]
+    found = divergence_from_prior(m @ inverse @ m, np.trace(inverse @ S), log_ratio, M)
+    assert found == pytest.approx(differences.mean(), abs=5 * differences.std() / len(draws) ** 0.5)
