@@ -39,9 +39,8 @@ def test_killed_at_any_moment(place, kind):
     assert [outcome for outcome in outcomes if outcome["differs"]] == []
     moments, calls = ([outcome for outcome in outcomes if key in outcome] for key in ("seconds", "call"))
     assert len(moments) == MOMENTS
-    # How many come before the end depends on whether the machine is as fast as when the training was timed.
-    assert any(outcome["status"] == -9 for outcome in moments)
-    # Whatever its speed, those that count calls come by everything.
+    assert sum(outcome["status"] == -9 for outcome in moments) >= MOMENTS / 2
+    # Whatever the machine's speed, those that count calls come by everything.
     stages = Counter(outcome["stage"] for outcome in calls if outcome["status"] == -9)
     assert {"not begun", "preprocessing", "preprocessed", "trained", "saved"} <= stages.keys()
     assert ("trained on all" in stages) == (kind == "mlgpf")

@@ -5,8 +5,6 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.bound import Bound
-from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.gpc import GPC
 from xmlgp.threads import run
 from xmlgp.training.minibatches import make_batch
@@ -34,15 +32,11 @@ class FullBatch:
     """
 
     def __init__(self, coordinates, positive, inducing, settings):
-        model = GPC()
-        start = model.initial(inducing)
-        prior, _ = model.kernel.between_inducing(start)
-        start |= model.posterior.equal_to_prior(prior, 1)
-        self._fixed = {"inducing": start.pop("inducing"), "loadings": np.ones((1, 1)), "bias": np.zeros(1)}
-        self._bound = Bound(model.kernel, model.posterior, self._fixed, Quadrature(settings.nodes))
+        self._bound, start = GPC().uncollapsed(inducing, settings.nodes)
+        self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
         self._shapes = {name: value.shape for name, value in start.items()}
         #: What of the factor's elements moves.
-        self._lower = np.tril_indices(len(prior))
+        self._lower = np.tril_indices(len(inducing))
         self.start = self._packed(start)
         labels = csr_array(positive[:, None])
         blocks = np.array_split(np.arange(len(positive)), -(-len(positive) // BLOCK))

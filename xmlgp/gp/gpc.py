@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.bounded import exponential
+from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.posteriors import Cholesky
 
@@ -48,6 +50,29 @@ class GPC:
     def prior_variance(self, parameters):
         """Return the variance of the prior of f at any point, σ² + ν²."""
         return sum(exponential(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
+
+    def uncollapsed(self, inducing, nodes):
+        """Return the bound of section 1 with q(u) left free, [I] (11), and all its parameters to start from.
+
+        q(u) starts from the prior; Z, Φ = 1 and b = 0 are fixed.
+
+        Parameters
+        ----------
+        inducing : ndarray, M×D
+            Z.
+        nodes : int
+            Quadrature nodes.
+
+        Returns
+        -------
+        bound : Bound
+        parameters : dict of str to ndarray
+        """
+        parameters = self.initial(inducing)
+        prior, _ = self.kernel.between_inducing(parameters)
+        parameters |= self.posterior.equal_to_prior(prior, 1)
+        parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
+        return Bound(self.kernel, self.posterior, ("inducing", "loadings", "bias"), Quadrature(nodes)), parameters
 
     def predictive(self, parameters):
         """Return what gives the mean and variance of f at any points (`Predictive`)."""

@@ -3,8 +3,6 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.gp.bound import Bound
-from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.gpc import GPC
 from xmlgp.training.minibatches import epoch_rows, make_batch
 from xmlgp.training.optimisers import AdaDelta
@@ -29,14 +27,9 @@ class SVIAdaDelta:
 
     def __init__(self, coordinates, positive, inducing, settings):
         model = GPC()
-        parameters = model.initial(inducing)
-        prior, _ = model.kernel.between_inducing(parameters)
-        parameters |= model.posterior.equal_to_prior(prior, 1)
-        parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
-        self._fixed = {"inducing", "loadings", "bias"}
-        self._bound = Bound(model.kernel, model.posterior, self._fixed, Quadrature(settings.nodes))
-        self._all, self._names = parameters, model.parameter_names()
-        self._moving = {name: value for name, value in parameters.items() if name not in self._fixed}
+        self._bound, self._all = model.uncollapsed(inducing, settings.nodes)
+        self._names = model.parameter_names()
+        self._moving = {name: value for name, value in self._all.items() if name not in self._bound.fixed}
         self._adadelta = AdaDelta(self._moving)
         self._rate = settings.learning_rate or AdaDelta.usual_rate
         self._settings, self._coordinates = settings, coordinates
