@@ -8,7 +8,7 @@ within the subspace; `spread` the mean squared distance of the points from the n
 the nearest of as many random points.
 """
 
-from xmlgp.threads import one_blas_thread, prefer_wide_kernels
+from xmlgp.runtime.threads import one_blas_thread, prefer_wide_kernels
 
 prefer_wide_kernels()
 

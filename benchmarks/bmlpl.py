@@ -17,11 +17,11 @@ import numpy as np
 
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.regression import Design
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import train_topics
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import BMLPLSettings
-from xmlgp.threads import one_blas_thread
-from xmlgp.training.bmlpl import train_topics
+from xmlgp.runtime.threads import one_blas_thread
 
 #: Seconds of 100 iterations on Delicious with all positive labels, read off figure 2 (left) of [B].
 PAPER_SECONDS = 800

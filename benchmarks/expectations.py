@@ -22,10 +22,10 @@ from peers import MEASURES
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature
-from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.metrics.calibration import log_loss
-from xmlgp.prediction.mlgpf import MLGPFPredictor
-from xmlgp.threads import one_blas_thread
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
 #: How there is trained, by name: settings other than the recipe's.

@@ -20,7 +20,7 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr, stack
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.progress import terminal_progress
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["SHAPES", "GeneratedSet", "Shape", "draw"]
 

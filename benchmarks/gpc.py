@@ -23,12 +23,12 @@ import numpy as np
 
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.gp import collapsed
+from xmlgp.gpc import collapsed
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import train_gpc
 from xmlgp.linear_algebra.dense import product
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import GPCSettings
-from xmlgp.threads import one_blas_thread
-from xmlgp.training.gpc import train_gpc
+from xmlgp.runtime.threads import one_blas_thread
 
 #: What of an iteration has products, and where it is called.
 CALLS = {

@@ -3,7 +3,7 @@
 Import it before NumPy, whose kernels it chooses.
 """
 
-from xmlgp.threads import prefer_wide_kernels
+from xmlgp.runtime.threads import prefer_wide_kernels
 
 prefer_wide_kernels()
 
@@ -30,11 +30,11 @@ from peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
 from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
-from xmlgp.prediction.mlgpf import MLGPFPredictor  # noqa: E402
+from xmlgp.mlgpf.predictor import MLGPFPredictor  # noqa: E402
+from xmlgp.mlgpf.train import fit as fit_model  # noqa: E402
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
 from xmlgp.recipes import resolve  # noqa: E402
-from xmlgp.settings import Settings  # noqa: E402
-from xmlgp.training.fit import fit as fit_model  # noqa: E402
+from xmlgp.settings.fields import Settings  # noqa: E402
 from xmlgp.training.loop import train  # noqa: E402
 
 #: Side of the matrices whose product gives the machine's rate.

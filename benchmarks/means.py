@@ -31,11 +31,11 @@ from expectations import bounds
 from peers import MEASURES
 
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.gp.factors import utility_moments
 from xmlgp.gp.label_weights import LabelWeights, WeightedPoints
-from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.likelihood import utility_moments
 from xmlgp.linear_algebra import dense
-from xmlgp.threads import one_blas_thread
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
 #: What is trained with in any case.

@@ -16,7 +16,7 @@ import harness
 import numpy as np
 from peers import MEASURES
 
-from xmlgp.settings import MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 
 #: Points and features of the generated data, inducing inputs, factors and points a step.
 N, D, M, P, B = 5000, 1000, 200, 100, 500

@@ -19,8 +19,8 @@ from pathlib import Path
 import click
 from generate import SHAPES, write
 
-from xmlgp.models.folder import ModelFolder
-from xmlgp.progress import terminal_progress
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runtime.progress import terminal_progress
 
 MEMORY_WANTED_GB = 6.0
 EPOCH_WANTED_SECONDS = 600.0

@@ -34,9 +34,9 @@ from xmlgp.data.repository_format import read_dataset
 from xmlgp.data.streams import open_output
 from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
-from xmlgp.models.folder import fingerprint
-from xmlgp.prediction.mlgpf import MLGPFPredictor
-from xmlgp.settings import MLGPFSettings
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import fingerprint
 
 __all__ = ["MEASURES", "VARIANTS", "Variant", "by_point", "compare"]
 

@@ -22,9 +22,9 @@ import numpy as np
 import peers
 
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.models.folder import ModelFolder
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
-from xmlgp.settings import MLGPFSettings
 
 #: The model that is made up: features, and nonzero ones a point; points, inducing inputs and factors.
 D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100

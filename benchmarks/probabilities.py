@@ -30,7 +30,7 @@ from scipy.special import expit
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.metrics.selective import precision_by_certainty
-from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 

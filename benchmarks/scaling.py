@@ -14,7 +14,7 @@ import dataclasses
 import click
 import harness
 
-from xmlgp.settings import MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 
 EPOCHS = 4
 

@@ -20,13 +20,13 @@ import harness  # before NumPy
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp import factors, products
+from xmlgp.gp import inner_products, likelihood
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import shared_diagonal
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.settings import MLGPFSettings
-from xmlgp.threads import one_blas_thread
+from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training import minibatches
 from xmlgp.training.optimisers import Adam
 
@@ -150,16 +150,16 @@ def measure(case, posterior, steps):
     posterior_module = type(model.posterior).__module__
     places = [
         (minibatches, "make_batch", "gather"),
-        (products, "between_inducing", "kernel"),
-        (products, "with_points", "kernel"),
-        (products, "backward", "kernel gradients"),
+        (inner_products, "between_inducing", "kernel"),
+        (inner_products, "with_points", "kernel"),
+        (inner_products, "backward", "kernel gradients"),
         (type(model.kernel), "forward", "kernel"),
         (type(model.kernel), "backward", "kernel gradients"),
         (shared_diagonal, "factorise", "factorisation"),
         (type(model.posterior), "forward", "moments"),
         (type(model.posterior), "backward", "posterior gradients"),
         (type(model.posterior), "precondition", "posterior gradients"),
-        (factors, "all_labels", "factors"),
+        (likelihood, "all_labels", "factors"),
         (Quadrature, "gradients", "expectations"),
         (Adam, "step", "optimiser"),
     ]

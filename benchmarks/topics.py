@@ -15,17 +15,18 @@ import click
 import harness
 import numpy as np
 
+from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import train_topics
 from xmlgp.data.dataset import Dataset
 from xmlgp.experiments.scored import stacked
 from xmlgp.metrics.auc import areas_under_roc
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.prediction.bmlpl import BMLPLPredictor
-from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import fit
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
-from xmlgp.training.bmlpl import train_topics
-from xmlgp.training.fit import fit
 from xmlgp.training.stopping import hold_out
 
 #: Settings that differ from the default's. To measure another choice, add a line.

@@ -11,17 +11,18 @@ import scipy.sparse as sp
 
 from tests.cli.command import run, said
 from tests.problems import small_dataset
+from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import train_topics
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.prediction.bmlpl import BMLPLPredictor
-from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import fit
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
-from xmlgp.training.bmlpl import train_topics
-from xmlgp.training.fit import fit
 
 N, D, K = 40, 12, 5
 

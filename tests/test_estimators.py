@@ -12,12 +12,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tests.problems import paired_dataset, small_dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
-from xmlgp.models.build import train_model
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
+from xmlgp.runs.build import train_model
 
 SMALL = {
     MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},

@@ -4,10 +4,11 @@ import copy
 
 import pytest
 
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.recipes import DEFAULT_RECIPE, resolve
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
 
 CATALOGUE = """
 datasets:

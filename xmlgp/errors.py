@@ -4,7 +4,7 @@ The text of each error is one sentence that says what is wrong and where; the co
 exits with status 1, a Python user catches `XmlgpError`.
 """
 
-from xmlgp.excerpt import excerpt
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = [
     "CatalogueError",

@@ -8,15 +8,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
+from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import train_topics
 from xmlgp.errors import SettingsError
-from xmlgp.prediction.bmlpl import BMLPLPredictor
-from xmlgp.prediction.gpc import GPCPredictor
-from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import train_gpc
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import fit
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
-from xmlgp.training.bmlpl import train_topics
-from xmlgp.training.fit import fit
-from xmlgp.training.gpc import train_gpc
 
 __all__ = ["BMLPLClassifier", "GPCClassifier", "MLGPFClassifier"]
 

@@ -1,8 +1,8 @@
 """Recipes: named settings of the catalogue, adapted to the data set that they are used on."""
 
 from xmlgp.errors import SettingsError
-from xmlgp.excerpt import excerpt
-from xmlgp.settings import DEFAULT_MODEL, MODELS, settings_from
+from xmlgp.models import DEFAULT_MODEL, MODELS, settings_from
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["DEFAULT_RECIPE", "resolve", "resolve_for"]
 

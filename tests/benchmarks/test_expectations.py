@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.settings import MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 
 SETTINGS = MLGPFSettings(factors=3, inducing_count=6, epochs=3, validation=0, regression_points=0)
 

@@ -7,9 +7,9 @@ from means import Quadratic, main
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import MLGPFSettings
 from xmlgp.training.loop import train
 from xmlgp.training.minibatches import make_batch
 

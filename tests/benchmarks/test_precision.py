@@ -16,7 +16,8 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.settings import MLGPFSettings, settings_from
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models import settings_from
 
 QUICK = ["--set", "epochs=1", "--set", "inducing_count=5", "--set", "factors=3"]
 TWO = ["--only", "weighting=unit", "--only", "weighting=none"]

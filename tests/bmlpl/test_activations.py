@@ -7,9 +7,9 @@ from scipy import stats
 from scipy.special import digamma, expit
 
 from tests.bmlpl.reference import z_score
-from xmlgp import threads
 from xmlgp.bmlpl import activations as module
 from xmlgp.bmlpl.activations import activate, log_prior, prior_mean, respond, softplus_sums
+from xmlgp.runtime import threads
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 

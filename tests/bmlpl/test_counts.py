@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from scipy import stats
 
 from tests.bmlpl.reference import log_likelihood, random_problem
-from xmlgp import threads
 from xmlgp.bmlpl import counts as module
 from xmlgp.bmlpl.counts import LEAST_RATE, expected_counts
 from xmlgp.bmlpl.positives import Positives
+from xmlgp.runtime import threads
 
 
 def dense_counts(problem):

@@ -10,7 +10,6 @@ from scipy import stats
 
 from tests.bmlpl.reference import random_quadratic, z_score
 from tests.problems import small_features
-from xmlgp import threads
 from xmlgp.bmlpl import regression as module
 from xmlgp.bmlpl.regression import (
     Design,
@@ -25,7 +24,8 @@ from xmlgp.bmlpl.regression import (
 )
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.native import factorise_lower
-from xmlgp.signals import Interrupted, answered, held
+from xmlgp.runtime import threads
+from xmlgp.runtime.interrupts import Interrupted, answered, held
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 SIZES = pytest.mark.parametrize("size", [(12, 5, 3), (1, 1, 1), (4, 9, 2), (30, 1, 4)])

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from xmlgp.cli import main
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.unfinished import Unfinished
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.interrupted import Unfinished
 from xmlgp.training import checkpoints
 
 #: The calls that files are written, replaced and removed by.

@@ -22,10 +22,10 @@ from tests.cli.command import CATALOGUE, run
 from tests.cli.disk import everything, failing_disk
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.durable import LEFTOVER
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.unfinished import CHECKPOINT, Unfinished
-from xmlgp.signals import Interrupted
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.interrupted import CHECKPOINT, Unfinished
+from xmlgp.runtime.atomic_files import LEFTOVER
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoints
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)

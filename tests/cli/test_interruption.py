@@ -17,8 +17,8 @@ import pytest
 from tests.cli.command import run, said, spawn
 from tests.problems import paired_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.unfinished import Unfinished
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.interrupted import Unfinished
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -43,9 +43,9 @@ TRAIN = ["train", "data", "model", *SMALL]
 #: Function, the call of it in which a signal comes, and how far training then is, where it can be gone on with.
 PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.models.build.preprocess", 1, "in preprocessing"),
+    "preprocessing": ("xmlgp.runs.build.preprocess", 1, "in preprocessing"),
     "the basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
-    "saving what was preprocessed": ("xmlgp.models.arrays._write", 2, "in preprocessing"),
+    "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
     "the start": ("xmlgp.training.loop.start", 1, "after preprocessing"),
     "the first step": ("xmlgp.training.loop._Ascent._ascend", 1, "after 1 of 12 steps on the points not held out"),
     "the midst of an epoch": (
@@ -54,13 +54,13 @@ PHASES = {
         "after 6 of 12 steps on the points not held out",
     ),
     "the end of an epoch": ("xmlgp.training.loop._Ascent._ascend", 8, "after 8 of 12 steps on the points not held out"),
-    "scoring": ("xmlgp.training.fit._ndcg", 2, "after 8 of 12 steps on the points not held out"),
-    "the regression on some": ("xmlgp.training.fit.regress", 1, "after 12 of 12 steps on the points not held out"),
-    "comparing": ("xmlgp.training.fit._ndcg", 5, "after 12 of 12 steps on the points not held out"),
+    "scoring": ("xmlgp.mlgpf.train._ndcg", 2, "after 8 of 12 steps on the points not held out"),
+    "the regression on some": ("xmlgp.mlgpf.train.regress", 1, "after 12 of 12 steps on the points not held out"),
+    "comparing": ("xmlgp.mlgpf.train._ndcg", 5, "after 12 of 12 steps on the points not held out"),
     "the start on all points": ("xmlgp.training.loop.start", 2, "after 12 of 12 steps on the points not held out"),
     "a step on all points": ("xmlgp.training.loop._Ascent._ascend", 14, "after 2 of [0-9]+ steps on all points"),
-    "the regression on all": ("xmlgp.training.fit.regress", 2, "after ([0-9]+) of \\1 steps on all points"),
-    "saving arrays of the model": ("xmlgp.models.arrays._write", 9, "after ([0-9]+) of \\1 steps on all points"),
+    "the regression on all": ("xmlgp.mlgpf.train.regress", 2, "after ([0-9]+) of \\1 steps on all points"),
+    "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 9, "after ([0-9]+) of \\1 steps on all points"),
 }
 
 
@@ -154,32 +154,32 @@ INFERENCES = {"bmlpl": ["em-cg", "em", "online-em", "gibbs"], "gpc": ["svi-adade
 #: The same of bmlpl, by inference where steps are its own.
 TOPICS_PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.models.build.preprocess", 1, "in preprocessing"),
-    "saving what was preprocessed": ("xmlgp.models.arrays._write", 1, "in preprocessing"),
-    "the start": ("xmlgp.training.bmlpl.start.initial_topics", 1, "after preprocessing"),
-    "a step of em": ("xmlgp.training.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),
-    "a step of em-cg": ("xmlgp.training.bmlpl.em.EM.step", 1, "after 1 of 4 steps"),
-    "a step of online-em": ("xmlgp.training.bmlpl.online.OnlineEM.step", 3, "after 3 of 8 steps"),
-    "the end of a pass of online-em": ("xmlgp.training.bmlpl.online.OnlineEM.step", 4, "after 4 of 8 steps"),
-    "a step of gibbs": ("xmlgp.training.bmlpl.sampling.Gibbs.step", 2, "after 2 of 4 steps"),
-    "the last step of gibbs": ("xmlgp.training.bmlpl.sampling.Gibbs.step", 4, "after 4 of 4 steps"),
-    "saving arrays of the model": ("xmlgp.models.arrays._write", 4, "after 4 of 4 steps"),
+    "preprocessing": ("xmlgp.runs.build.preprocess", 1, "in preprocessing"),
+    "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 1, "in preprocessing"),
+    "the start": ("xmlgp.bmlpl.start.initial_topics", 1, "after preprocessing"),
+    "a step of em": ("xmlgp.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),
+    "a step of em-cg": ("xmlgp.bmlpl.em.EM.step", 1, "after 1 of 4 steps"),
+    "a step of online-em": ("xmlgp.bmlpl.online_em.OnlineEM.step", 3, "after 3 of 8 steps"),
+    "the end of a pass of online-em": ("xmlgp.bmlpl.online_em.OnlineEM.step", 4, "after 4 of 8 steps"),
+    "a step of gibbs": ("xmlgp.bmlpl.gibbs.Gibbs.step", 2, "after 2 of 4 steps"),
+    "the last step of gibbs": ("xmlgp.bmlpl.gibbs.Gibbs.step", 4, "after 4 of 4 steps"),
+    "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 4, "after 4 of 4 steps"),
 }
 
 
 #: And of gpc.
 CLASSES_PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.models.build.preprocess", 1, "in preprocessing"),
+    "preprocessing": ("xmlgp.runs.build.preprocess", 1, "in preprocessing"),
     "standardising": ("xmlgp.preprocess.pipeline.mean_and_scale", 1, "in preprocessing"),
-    "saving what was preprocessed": ("xmlgp.models.arrays._write", 2, "in preprocessing"),
-    "the start": ("xmlgp.gp.gpc.GPC.initial", 1, "after preprocessing"),
-    "a step of vi-taylor": ("xmlgp.training.gpc.variational.TaylorExpansion.step", 2, "after 2 of 4 steps"),
-    "a step of vi-jj-hybrid": ("xmlgp.training.gpc.variational.Hybrid.step", 1, "after 1 of 4 steps"),
-    "a step of svi-adadelta": ("xmlgp.training.gpc.stochastic.SVIAdaDelta.step", 3, "after 3 of 8 steps"),
-    "the end of a pass of svi-adadelta": ("xmlgp.training.gpc.stochastic.SVIAdaDelta.step", 4, "after 4 of 8 steps"),
-    "the last step of svi-adadelta": ("xmlgp.training.gpc.stochastic.SVIAdaDelta.step", 8, "after 8 of 8 steps"),
-    "saving arrays of the model": ("xmlgp.models.arrays._write", 5, "after 8 of 8 steps"),
+    "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
+    "the start": ("xmlgp.gpc.model.GPC.initial", 1, "after preprocessing"),
+    "a step of vi-taylor": ("xmlgp.gpc.variational.TaylorExpansion.step", 2, "after 2 of 4 steps"),
+    "a step of vi-jj-hybrid": ("xmlgp.gpc.variational.Hybrid.step", 1, "after 1 of 4 steps"),
+    "a step of svi-adadelta": ("xmlgp.gpc.svi.SVIAdaDelta.step", 3, "after 3 of 8 steps"),
+    "the end of a pass of svi-adadelta": ("xmlgp.gpc.svi.SVIAdaDelta.step", 4, "after 4 of 8 steps"),
+    "the last step of svi-adadelta": ("xmlgp.gpc.svi.SVIAdaDelta.step", 8, "after 8 of 8 steps"),
+    "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 5, "after 8 of 8 steps"),
 }
 
 
@@ -278,7 +278,7 @@ def test_a_model_that_was_there_stays_until_another_is_whole(data):
 
 @pytest.mark.parametrize("call", [1, 2])
 def test_a_signal_while_preprocessing_is_saved_by_itself(data, call):
-    with at("xmlgp.models.arrays._write", call, signal.SIGTERM):
+    with at("xmlgp.model_folder.arrays._write", call, signal.SIGTERM):
         result = run("preprocess", "data", "model", "-M", "5")
     assert told(result, signal.SIGTERM) == ""
     assert not (data / "model").exists()

@@ -18,13 +18,13 @@ from tests.cli.command import run, said
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.gp.regression import DOUBT, LENGTHSCALE
-from xmlgp.models.build import train_model
-from xmlgp.models.folder import ModelFolder
-from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.gp.exact_gp import DOUBT, LENGTHSCALE
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.settings import MLGPFSettings
+from xmlgp.runs.build import train_model
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ import pytest
 
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.models.build import preprocess_model
-from xmlgp.models.folder import ModelFolder
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.build import preprocess_model
 
 pytestmark = pytest.mark.usefixtures("place")
 

@@ -15,9 +15,9 @@ from tests.cli.command import run, said
 from tests.cli.killing import KINDS
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.models.folder import ModelFolder
-from xmlgp.signals import Interrupted
-from xmlgp.threads import core_count
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -224,7 +224,7 @@ def test_another_learning_rate_before_the_first_step(monkeypatch, rate):
         raise Interrupted(15)
 
     with monkeypatch.context() as context:
-        context.setattr("xmlgp.models.build.fit", interrupted)
+        context.setattr("xmlgp.runs.build.fit", interrupted)
         result = run("train", "data", "model", *SMALL)
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (
         143, "interrupted; `xmlgp train data model --resume` goes on after preprocessing",
@@ -288,7 +288,7 @@ def test_other_data_are_not_gone_on_with(interrupt):
 
 def test_what_preprocessing_left_is_used_again(interrupt, monkeypatch):
     interrupt("model", 7, *SMALL)
-    monkeypatch.setattr("xmlgp.models.build.preprocess", None)
+    monkeypatch.setattr("xmlgp.runs.build.preprocess", None)
     assert run("train", "data", "model", "--resume").exit_code == 0
 
 
@@ -317,7 +317,7 @@ def test_without_checkpoints(monkeypatch):
 
 
 def test_other_numbers_of_cores_are_told(interrupt, monkeypatch):
-    monkeypatch.setattr("xmlgp.models.build.core_count", lambda: 7)
+    monkeypatch.setattr("xmlgp.runs.build.core_count", lambda: 7)
     interrupt("model", 7, *SMALL)
     line = f"model: begun on {core_count()} cores, here are 7: last digits may differ"
     assert line in run("train", "data", "model", "--resume").stderr.splitlines()

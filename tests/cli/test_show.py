@@ -11,11 +11,12 @@ from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run, said
 from xmlgp import __version__
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.lock import alone_in
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
-from xmlgp.signals import Interrupted
-from xmlgp.threads import core_count
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import alone_in
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.threads import core_count
 from xmlgp.training.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.usefixtures("place")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.cli.command import SMALL, run, said, spawn
-from xmlgp.models.folder import ModelFolder
-from xmlgp.prediction.topics import topics_of
+from xmlgp.bmlpl.listing import topics_of
+from xmlgp.model_folder.folder import ModelFolder
 
 NAMES = ["graph theory", "Zürich", "web", "", "a b", "機械学習", "x"]
 

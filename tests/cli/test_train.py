@@ -10,12 +10,16 @@ import pytest
 
 from tests.cli.command import SMALL, run, said, spawn
 from tests.problems import small_dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.models import build
-from xmlgp.models.build import train_model
-from xmlgp.models.folder import ModelFolder
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings, kind
+from xmlgp.runs import build
+from xmlgp.runs.build import train_model
+from xmlgp.settings.fields import kind
 
 pytestmark = pytest.mark.usefixtures("place")
 

@@ -5,7 +5,7 @@ import pytest
 from tests.cli.command import run, said
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.models.folder import ModelFolder
+from xmlgp.model_folder.folder import ModelFolder
 
 NOTE = "{} is in libsvm's format, so the model is gpc; --model chooses another"
 QUICK = ["-M", "5", "--iterations", "2"]

@@ -12,6 +12,7 @@ import pytest
 import scipy.stats
 
 from tests.problems import small_dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.cli import main as command
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.repository_format import write_dataset
@@ -21,7 +22,7 @@ from xmlgp.experiments.catalogue import FIGURES, load_experiment
 from xmlgp.experiments.cells import Cell, finish_cells, read_cell, run_cell
 from xmlgp.experiments.figures import draw_experiment
 from xmlgp.experiments.tables import collect, linear_fit, write_table
-from xmlgp.settings import BMLPLSettings, MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
 
@@ -258,7 +259,7 @@ def test_who_interrupts_does_not_wait_for_cells_under_way(tmp_path):
         from pathlib import Path
         from xmlgp.experiments.cells import Cell, finish_cells
         from xmlgp.settings import MLGPFSettings
-        from xmlgp.signals import Interrupted, answered
+        from xmlgp.runtime.interrupts import Interrupted, answered
 
         here = Path({str(tmp_path)!r})
         if __name__ == "__main__":

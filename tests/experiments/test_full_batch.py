@@ -10,9 +10,9 @@ from tests.problems import small_dataset
 from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.experiments.gpc import quadrature_bound
 from xmlgp.experiments.watch import Watch
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import train_gpc
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import GPCSettings
-from xmlgp.training.gpc import train_gpc
 
 SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")
 

@@ -15,9 +15,9 @@ from xmlgp.experiments.figures import draw_experiment
 from xmlgp.experiments.gpc import _train, quadrature_bound
 from xmlgp.experiments.tables import collect, settled_after, write_table
 from xmlgp.experiments.watch import Watch
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import train_gpc
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import GPCSettings
-from xmlgp.training.gpc import train_gpc
 
 SHORT = 0.01
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.problems import small_dataset
 from xmlgp.experiments.timing import time_bound
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import MLGPFSettings
 from xmlgp.training.loop import train
 
 

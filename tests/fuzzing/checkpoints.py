@@ -18,9 +18,9 @@ from tests.fuzzing.npy_files import altered, damaged_npy, packed, unpacked
 from tests.fuzzing.sentences import attempted, ends_well
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.unfinished import CHECKPOINT, Unfinished
-from xmlgp.signals import Interrupted
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.interrupted import CHECKPOINT, Unfinished
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training import checkpoints
 
 __all__ = ["CheckpointFiles"]
@@ -107,7 +107,7 @@ class CheckpointFiles:
         def fit(*arguments):
             raise Interrupted(15)
 
-        stopped = (checkpoints.Checkpoints, "offer", offer) if where else ("xmlgp.models.build.fit", fit)
+        stopped = (checkpoints.Checkpoints, "offer", offer) if where else ("xmlgp.runs.build.fit", fit)
         with mock.patch.object(*stopped) if where else mock.patch(*stopped), self._catalogue():
             result = run("train", "-q", "--no-cache", self._data(options), model, *options)
         assert result.exit_code == 128 + 15, result.stderr

@@ -6,10 +6,10 @@ from hypothesis import settings
 from scipy.special import log_expit, roots_hermitenorm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
-from xmlgp.gp.factors import Pairs
+from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.likelihood import Pairs
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.gp.products import Points
 
 __all__ = [
     "KERNELS",

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
-from xmlgp.gp.factors import Pairs, Rows
+from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
+from xmlgp.gp.likelihood import Pairs, Rows
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.gp.products import Points
 
 N, Q, K, M, P, D = 7, 5, 6, 4, 3, 8
 KERNELS = [("linear",), ("se",), ("se", "linear")]

@@ -22,8 +22,8 @@ from tests.gp.reference import (
 )
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature, expectations_named
+from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.gp.products import Points
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
 

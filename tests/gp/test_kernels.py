@@ -6,9 +6,9 @@ import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from tests.gp.reference import KERNELS, scikit_covariances, scikit_kernel
-from xmlgp.gp.bounded import LIMIT
+from xmlgp.gp.inner_products import Points, Products
 from xmlgp.gp.kernels import NOISE_START, Kernel
-from xmlgp.gp.products import Points, Products
+from xmlgp.gp.log_parameters import LIMIT
 
 B, M, D, R = 6, 5, 9, 4
 EVERY_KERNEL = pytest.mark.parametrize(

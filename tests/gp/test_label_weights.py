@@ -15,7 +15,6 @@ from scipy.stats import norm
 from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import STEADY, random_labels
 from tests.problems import small_features
-from xmlgp import threads
 from xmlgp.gp import label_weights as module
 from xmlgp.gp.label_weights import (
     LABEL_WEIGHTS_FIXED,
@@ -26,6 +25,7 @@ from xmlgp.gp.label_weights import (
     initial_label_weights,
     own_features,
 )
+from xmlgp.runtime import threads
 
 B, D, K = 9, 11, 7
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from tests.gp.reference import pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
-from xmlgp.gp.factors import Rows
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.likelihood import Rows
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.gp.products import Points
 
 N, K, P, M, D = 4, 5, 2, 3, 4
 

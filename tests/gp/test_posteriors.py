@@ -16,8 +16,8 @@ from tests.gp.reference import (
     random_parameters,
 )
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.inner_products import Points, Products
 from xmlgp.gp.posteriors import POSTERIORS, Moments
-from xmlgp.gp.products import Points, Products
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
 SHAPES = {

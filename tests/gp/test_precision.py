@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.factors import Rows
+from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.likelihood import Rows
 from xmlgp.gp.posteriors import POSTERIORS, Moments, cholesky
-from xmlgp.gp.products import Points, Products
 
 B, M, D, P, K = 60, 50, 80, 7, 40
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from xmlgp import threads
 from xmlgp.linear_algebra import cholesky
 from xmlgp.linear_algebra.cholesky import solve_positive
+from xmlgp.runtime import threads
 
 
 @pytest.fixture(autouse=True)

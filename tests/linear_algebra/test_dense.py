@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from xmlgp import threads
 from xmlgp.linear_algebra import dense
+from xmlgp.runtime import threads
 
 CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 

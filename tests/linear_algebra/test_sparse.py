@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmlgp import threads
 from xmlgp.linear_algebra import sparse
+from xmlgp.runtime import threads
 
 
 @pytest.fixture(autouse=True, params=[1, 3])

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
-from xmlgp.models.build import preprocess_model, train_model
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.mlgpf import MLGPFPredictor
 from xmlgp.prediction.predictor import OUTPUTS, Predictor, predictors
-from xmlgp.settings import MLGPFSettings
+from xmlgp.runs.build import preprocess_model, train_model
 
 N, D, K = 600, 4, 90
 RANDOM = np.random.default_rng(0)

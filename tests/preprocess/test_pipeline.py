@@ -12,14 +12,16 @@ from sklearn.metrics import pairwise_distances
 from sklearn.preprocessing import StandardScaler, normalize
 
 from tests.problems import small_features
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess import basis
 from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import start_inducing
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
-from xmlgp.settings import BMLPLSettings, GPCSettings, MLGPFSettings
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
 

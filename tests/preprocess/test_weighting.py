@@ -12,9 +12,9 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from tests.problems import STEADY, small_features
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess import weighting as module
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
-from xmlgp.settings import MLGPFSettings
 
 FLOAT32 = np.finfo(np.float32)
 

@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import STEADY
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
-from xmlgp.excerpt import excerpt
-from xmlgp.settings import MODELS, BMLPLSettings, GPCSettings, MLGPFSettings, describe, kind
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models import MODELS
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.settings.fields import describe, kind
 
 BY_NAME = {spec.name: spec for spec in fields(MLGPFSettings)}
 

@@ -4,18 +4,11 @@ from dataclasses import fields
 
 import pytest
 
+from xmlgp.bmlpl.settings import USUAL_ITERATIONS, BMLPLSettings
 from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
-from xmlgp.settings import (
-    MODELS,
-    BMLPLSettings,
-    GPCSettings,
-    MLGPFSettings,
-    check_each,
-    check_names,
-    models_with,
-    settings_from,
-)
-from xmlgp.settings.bmlpl import USUAL_ITERATIONS
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models import MODELS, check_each, check_names, models_with, settings_from
 
 MLGPF, BMLPL = ({spec.name for spec in fields(of)} for of in (MLGPFSettings, BMLPLSettings))
 

@@ -1,6 +1,6 @@
 """Trainings that are interrupted after steps of one's choice, and go on from their checkpoints."""
 
-from xmlgp.signals import Interrupted
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
 
 

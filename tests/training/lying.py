@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.signals import Interrupted
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoints, State, read_checkpoint
 
 #: Of no type that any fact has.

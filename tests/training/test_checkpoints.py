@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.signals import Interrupted, answered, held
+from xmlgp.runtime.interrupts import Interrupted, answered, held
 from xmlgp.training import checkpoints as module
 from xmlgp.training.checkpoints import PATIENCE, Checkpoints, State, read_checkpoint
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from xmlgp.settings import MODELS
+from xmlgp.models import MODELS
 from xmlgp.training.history import OBJECTIVES, epochs_in_words, is_epoch, is_history, is_number, objective_in_words
 
 EPOCHS = {

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 
+from tests.mlgpf.test_train import PAIRED, prepared
 from tests.training.lying import change, refused
-from tests.training.test_fit import PAIRED, prepared
 from xmlgp.errors import ModelFolderError, NumericalError
-from xmlgp.signals import Interrupted
+from xmlgp.mlgpf.train import fit
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoint, Checkpoints, State, read_checkpoint
-from xmlgp.training.fit import fit
 
 #: Of the training that held-out points are ranked by, and of that on all points: each in the midst of an epoch.
 PROBLEMS = {

@@ -11,15 +11,15 @@ from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
-from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.start import start
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.progress import silent
-from xmlgp.settings import MLGPFSettings
+from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Verdict, train
 from xmlgp.training.minibatches import make_batch
 from xmlgp.training.schedules import usual_epochs
-from xmlgp.training.start import start
 
 #: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
 SMALL = {

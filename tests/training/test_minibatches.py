@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tests.problems import STEADY, small_dataset
-from xmlgp.gp.factors import Rows
-from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.likelihood import Rows
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import start_inducing
-from xmlgp.settings import MLGPFSettings
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch, sample_by_frequency, sample_negatives
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from xmlgp.gp.factors import Rows
+from xmlgp.gp.likelihood import Rows
 from xmlgp.training import optimisers
 from xmlgp.training.optimisers import GRAIN, OPTIMISERS, AdaDelta, Adam
 

@@ -9,8 +9,8 @@ import pytest
 from tests.training.interrupting import in_pieces
 from tests.training.lying import change, refused
 from xmlgp.errors import NumericalError
-from xmlgp.progress import silent
-from xmlgp.settings import GPCSettings
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import Checkpoints, State, read_checkpoint
 from xmlgp.training.passes import Passes
 

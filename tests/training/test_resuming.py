@@ -9,13 +9,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from tests.mlgpf.test_train import PAIRED, prepared, untimed
 from tests.training.interrupting import Interrupting, in_pieces
-from tests.training.test_fit import PAIRED, prepared, untimed
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.gp.bound import Bound
-from xmlgp.signals import Interrupted
+from xmlgp.mlgpf.train import RETRY_RATE, fit
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
-from xmlgp.training.fit import RETRY_RATE, fit
 
 #: Every choice that has a state of its own, or draws numbers.
 CHOICES = {

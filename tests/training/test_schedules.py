@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import STEADY
-from xmlgp.settings import MLGPFSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.training import schedules as module
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, linear, usual_epochs
 

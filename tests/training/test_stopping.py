@@ -9,11 +9,11 @@ from sklearn.metrics import ndcg_score
 
 from tests.problems import small_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.gp.mlgpf import MLGPF
-from xmlgp.gp.products import Points
+from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.settings import MLGPFSettings
 from xmlgp.training import stopping as module
 from xmlgp.training.loop import train
 from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_top

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm, softplus
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["Activated", "activate", "log_prior", "prior_mean", "respond", "softplus_sums"]
 

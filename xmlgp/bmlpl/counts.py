@@ -7,7 +7,7 @@ import numpy as np
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["Counts", "expected_counts"]
 

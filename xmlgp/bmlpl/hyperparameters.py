@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["SHAPE_RATE", "learned_precisions", "log_prior_of_topics", "shapes_after", "topics_after"]
 

@@ -8,7 +8,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.native import factorise_lower, solve_factorised
-from xmlgp.threads import core_count, in_parts, run
+from xmlgp.runtime.threads import core_count, in_parts, run
 
 __all__ = [
     "INTERCEPT_PRECISION",

@@ -11,8 +11,8 @@ import click
 
 from xmlgp import __version__
 from xmlgp.errors import DataFormatError, XmlgpError
-from xmlgp.signals import Interrupted, answered, held, ignore
-from xmlgp.threads import prefer_wide_kernels
+from xmlgp.runtime.interrupts import Interrupted, answered, held, ignore
+from xmlgp.runtime.threads import prefer_wide_kernels
 
 __all__ = ["main"]
 

@@ -18,7 +18,7 @@ from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.metrics.selective import first_deviations, precision_by_certainty
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.progress import terminal_progress
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["evaluate"]
 

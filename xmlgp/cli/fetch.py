@@ -5,7 +5,7 @@ import click
 from xmlgp.cli.options import note, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
-from xmlgp.progress import terminal_progress
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["fetch"]
 

@@ -8,7 +8,8 @@ from dataclasses import fields
 import click
 
 from xmlgp.errors import ChoiceError, ClashError, OtherModelError
-from xmlgp.settings import DEFAULT_MODEL, MODELS, check_each, kind, models_with
+from xmlgp.models import DEFAULT_MODEL, MODELS, check_each, models_with
+from xmlgp.settings.fields import kind
 
 __all__ = ["SettingsCommand", "cache_option", "note", "quiet_option", "recipe_option", "settings_options"]
 

@@ -10,9 +10,9 @@ from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.experiments.figures import draw_bounds, draw_reliability
 from xmlgp.metrics.calibration import log_loss, reliability_curve
-from xmlgp.models.folder import ModelFolder
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.progress import terminal_progress
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["plot"]
 

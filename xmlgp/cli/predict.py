@@ -6,10 +6,10 @@ from xmlgp.cli.options import note, quiet_option
 from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
-from xmlgp.models.folder import ModelFolder
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import write_scores
-from xmlgp.progress import terminal_progress
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["predict"]
 

@@ -7,9 +7,9 @@ from xmlgp.cli.usual_model import with_usual_model
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.models.build import preprocess_model
-from xmlgp.progress import terminal_progress
 from xmlgp.recipes import resolve
+from xmlgp.runs.build import preprocess_model
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["preprocess"]
 

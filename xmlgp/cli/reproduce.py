@@ -10,7 +10,7 @@ from xmlgp.experiments.catalogue import FIGURES, load_experiment
 from xmlgp.experiments.cells import finish_cells
 from xmlgp.experiments.figures import draw_experiment
 from xmlgp.experiments.tables import collect, write_table
-from xmlgp.progress import terminal_progress
+from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["reproduce"]
 

@@ -6,10 +6,10 @@ import shlex
 import click
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.gp.bounded import exponential
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.lock import writer_in
-from xmlgp.models.unfinished import Unfinished
+from xmlgp.gp.log_parameters import exponential
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import writer_in
+from xmlgp.runs.interrupted import Unfinished
 from xmlgp.training.history import epochs_in_words, objective_in_words
 
 __all__ = ["show"]

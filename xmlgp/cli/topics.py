@@ -4,9 +4,9 @@ import json
 
 import click
 
+from xmlgp.bmlpl.listing import topics_of
 from xmlgp.data.label_names import read_label_names
-from xmlgp.models.folder import ModelFolder
-from xmlgp.prediction.topics import topics_of
+from xmlgp.model_folder.folder import ModelFolder
 
 __all__ = ["topics"]
 

@@ -12,14 +12,14 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
-from xmlgp.models.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
-from xmlgp.models.folder import ModelFolder
-from xmlgp.models.unfinished import CHECKPOINT, Unfinished, describe_value
-from xmlgp.progress import terminal_progress
+from xmlgp.gpc.variational import TOLERANCE
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import check_names, settings_from
 from xmlgp.recipes import resolve
-from xmlgp.settings import check_names, settings_from
-from xmlgp.signals import Interrupted
-from xmlgp.training.gpc.variational import TOLERANCE
+from xmlgp.runs.build import CHECKPOINT_SECONDS, open_preprocessed, train_model
+from xmlgp.runs.interrupted import CHECKPOINT, Unfinished, describe_value
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import terminal_progress
 from xmlgp.training.history import epochs_in_words, objective_in_words
 
 __all__ = ["train"]

@@ -16,7 +16,7 @@ from xmlgp.data.download import shown
 from xmlgp.data.streams import DAMAGED_GZIP, GZIP_MAGIC, describe_damage
 from xmlgp.data.zip_lists import SparingReader
 from xmlgp.errors import FetchError
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["unpack_file", "unpack_zip"]
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 import yaml
 
 from xmlgp.errors import CatalogueError
-from xmlgp.excerpt import excerpt
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["Node", "parse_yaml"]
 

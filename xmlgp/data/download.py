@@ -30,7 +30,7 @@ from urllib.request import (
 
 from xmlgp import __version__
 from xmlgp.errors import FetchError
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = [
     "PATIENCE",

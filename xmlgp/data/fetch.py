@@ -10,8 +10,8 @@ from xmlgp.data.download import PATIENCE, interrupts, shown, sweep
 from xmlgp.data.sources import Copy, Order
 from xmlgp.data.verify import find_flaw
 from xmlgp.errors import FetchError
-from xmlgp.progress import silent
-from xmlgp.signals import Interrupted
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import silent
 
 try:
     import fcntl

@@ -7,7 +7,7 @@ from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import Header
 from xmlgp.data.streams import open_input
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["LIBSVM", "REPOSITORY", "read_blocks", "read_dataset"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.line_parser import DECIMAL, FLOAT32_OVERFLOW, NOT_TEXT, quoted
 from xmlgp.errors import DataFormatError
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["MOST_FEATURES", "is_libsvm", "read_points", "with_features"]
 
@@ -70,7 +70,7 @@ def read_points(reader, progress=silent):
     reader : LineReader
         At the first line.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------

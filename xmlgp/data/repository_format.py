@@ -21,7 +21,7 @@ from xmlgp.data.line_parser import parse_lines, quoted
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_steps", "write_dataset"]
 
@@ -53,7 +53,7 @@ def read_dataset(path, cache=True, progress=silent):
         Keep a binary copy in the user's cache folder, and use it while the file is unchanged. Its arrays are
         mapped into memory read-only, and making it takes little memory, however large the file.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def read_points(reader, progress=silent):
     reader : LineReader
         At the first line.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def write_dataset(path, dataset, progress=silent):
         The file, which appears when complete; gzip if named `.gz`; `-` for standard output.
     dataset : Dataset
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
     """
     path = os.fspath(path)
     with open_output(path) as stream, progress(f"writing {path}", total=dataset.N, unit=" points") as bar:

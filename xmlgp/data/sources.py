@@ -11,7 +11,7 @@ from urllib.request import url2pathname
 from xmlgp.data.archives import unpack_file, unpack_zip
 from xmlgp.data.download import PATIENCE, NotThere, Patience, download, shown
 from xmlgp.errors import FetchError
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["Archive", "Copy", "Embedded", "Files", "Order", "google_drive_address"]
 

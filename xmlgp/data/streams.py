@@ -8,8 +8,8 @@ import stat
 import sys
 import zlib
 
-from xmlgp.durable import naming, replacing
 from xmlgp.errors import XmlgpError
+from xmlgp.runtime.atomic_files import naming, replacing
 
 __all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "describe_damage", "open_input", "open_output"]
 

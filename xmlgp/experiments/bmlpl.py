@@ -4,11 +4,11 @@ import dataclasses
 
 import numpy as np
 
+from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.train import train_topics
 from xmlgp.experiments.scored import KS, stacked
 from xmlgp.metrics.auc import areas_under_roc
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.prediction.bmlpl import BMLPLPredictor
-from xmlgp.training.bmlpl import train_topics
 from xmlgp.training.stopping import hold_out
 
 __all__ = ["CHOOSE_BY", "run_bmlpl"]

@@ -18,17 +18,17 @@ import numpy as np
 from xmlgp.data.formats import LIBSVM, read_dataset
 from xmlgp.data.libsvm_format import with_features
 from xmlgp.data.locate import locate
-from xmlgp.durable import check_writable, replacing
 from xmlgp.experiments.bmlpl import run_bmlpl
 from xmlgp.experiments.gpc import run_gpc
 from xmlgp.experiments.scored import KS, stacked
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.prediction.mlgpf import MLGPFPredictor
+from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.progress import silent
-from xmlgp.settings import Settings
+from xmlgp.runtime.atomic_files import check_writable, replacing
+from xmlgp.runtime.progress import silent
+from xmlgp.settings.fields import Settings
 from xmlgp.training.loop import train
 from xmlgp.training.stopping import hold_out
 
@@ -138,7 +138,7 @@ def finish_cells(cells, results, progress=silent):
     results : Path
         Folder of finished cells; made where missing.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
     """
     cells = dict.fromkeys(cells)
     for timed in (False, True):

@@ -5,8 +5,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.gpc import GPC
-from xmlgp.threads import run
+from xmlgp.gpc.model import GPC
+from xmlgp.runtime.threads import run
 from xmlgp.training.minibatches import make_batch
 
 __all__ = ["FullBatch"]

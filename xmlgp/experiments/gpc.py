@@ -11,12 +11,12 @@ from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.experiments.scored import stacked
 from xmlgp.experiments.watch import Watch
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.gpc import GPC
-from xmlgp.gp.products import Points, Products
+from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gpc.model import GPC
+from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.train import INFERENCES
 from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.prediction.gpc import GPCPredictor
-from xmlgp.threads import one_blas_thread, run
-from xmlgp.training.gpc.loop import INFERENCES
+from xmlgp.runtime.threads import one_blas_thread, run
 
 __all__ = ["quadrature_bound", "run_gpc"]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.durable import replacing
 from xmlgp.experiments.cells import read_cell
+from xmlgp.runtime.atomic_files import replacing
 from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["LinearFit", "collect", "linear_fit", "settled_after", "steady_seconds", "write_table"]

@@ -5,10 +5,10 @@ import time
 
 import numpy as np
 
-from xmlgp.gp.mlgpf import MLGPF
+from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.products import Points
-from xmlgp.threads import one_blas_thread
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
 __all__ = ["time_bound"]

@@ -5,13 +5,13 @@ from typing import NamedTuple
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp import factors
+from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.factors import Pairs, Rows
+from xmlgp.gp.inner_products import Points, Products
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
-from xmlgp.gp.products import Points, Products
+from xmlgp.gp.likelihood import Pairs, Rows
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.threads import begin
+from xmlgp.runtime.threads import begin
 
 __all__ = ["Batch", "Bound"]
 
@@ -105,10 +105,10 @@ class Bound:
             own.prepare_gradients()
         options = (self.expectations, value_needed, for_step, own)
         if batch.pairs is None:
-            likelihood = factors.all_labels(moments, loadings, bias, batch.labels, *options)
+            data_term = likelihood.all_labels(moments, loadings, bias, batch.labels, *options)
         else:
-            likelihood = factors.sampled_labels(moments, loadings, bias, batch.pairs, *options)
-        data, d_moments, gradients = likelihood
+            data_term = likelihood.sampled_labels(moments, loadings, bias, batch.pairs, *options)
+        data, d_moments, gradients = data_term
 
         scale = float(batch.scale)
         gradients = {name: _scaled(scale, gradient) for name, gradient in gradients.items()}

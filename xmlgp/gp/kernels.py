@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from xmlgp.gp import products
-from xmlgp.gp.bounded import LIMIT, exponential, log_within_limit, within
-from xmlgp.gp.products import Products
+from xmlgp.gp import inner_products
+from xmlgp.gp.inner_products import Products
+from xmlgp.gp.log_parameters import LIMIT, exponential, log_within_limit, within
 from xmlgp.linear_algebra import elementary
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "Noise", "SquaredExponential"]
 
@@ -201,7 +201,7 @@ class Kernel:
 
     The weights are the variances σ² of the terms. With ARD every term weighs the coordinates by
     exp(log_relevance): in the subspace one weight a basis dimension, for free Z one a feature ([L] section 5).
-    Variances, 1/ℓ² and relevances are within the limit of `xmlgp.gp.bounded`.
+    Variances, 1/ℓ² and relevances are within the limit of `xmlgp.gp.log_parameters`.
 
     Parameters
     ----------
@@ -261,13 +261,13 @@ class Kernel:
     def between_inducing(self, parameters):
         """Return K_Z, and what `with_points` needs of the parameters."""
         # Without ARD all terms see the same inner products.
-        shared = None if self.ard else products.between_inducing(parameters["inducing"])
+        shared = None if self.ard else inner_products.between_inducing(parameters["inducing"])
         between, prior = [], None
         for term in self.terms:
             hyperparameters = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
             if self.ard:
                 relevance = parameters[f"kernel.{term.name}.log_relevance"]
-                shared = products.between_inducing(parameters["inducing"], relevance)
+                shared = inner_products.between_inducing(parameters["inducing"], relevance)
             inner, inducing = shared
             covariance, term_tape = term.between_inducing(inner, *hyperparameters)
             prior = covariance if prior is None else prior + covariance
@@ -284,7 +284,7 @@ class Kernel:
         between, noise = between
         for term, hyperparameters, inner, inducing, inducing_tape in between:
             if inner_points is None or self.ard:
-                *inner_points, inner_tape = products.with_points(points, inducing)
+                *inner_points, inner_tape = inner_products.with_points(points, inducing)
             *covariances, points_tape = term.with_points(*inner_points, np.diagonal(inner), *hyperparameters)
             total = covariances if total is None else list(map(np.add, total, covariances))
             tape.append((term, inner_tape, (inducing_tape, points_tape)))
@@ -299,7 +299,7 @@ class Kernel:
             return None
         relevance = parameters["kernel.linear.log_relevance"] if self.ard else None
         variance = exponential(parameters["kernel.linear.log_variance"])
-        return products.linear_map(parameters["inducing"], relevance, variance * weights)
+        return inner_products.linear_map(parameters["inducing"], relevance, variance * weights)
 
     def backward(self, tape, d_covariances, inducing_needed=True):
         """Return the gradients by parameter name, those of the inducing inputs only if needed.
@@ -313,7 +313,7 @@ class Kernel:
             d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)
             gradients |= {f"kernel.{term.name}.{name}": value for name, value in d_hyperparameters.items()}
             if self.ard:
-                d_inducing, d_relevance = products.backward(inner_tape, d_term, inducing_needed)
+                d_inducing, d_relevance = inner_products.backward(inner_tape, d_term, inducing_needed)
                 gradients[f"kernel.{term.name}.log_relevance"] = d_relevance
                 if inducing_needed:
                     earlier = gradients.get("inducing")
@@ -325,5 +325,5 @@ class Kernel:
                 f"kernel.{NOISE.name}.{name}": value for name, value in NOISE.backward(noise, d_covariances).items()
             }
         if not self.ard and inducing_needed:
-            gradients["inducing"], _ = products.backward(inner_tape, d_inner)
+            gradients["inducing"], _ = inner_products.backward(inner_tape, d_inner)
         return gradients

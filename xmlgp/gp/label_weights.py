@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from xmlgp.gp.bounded import LIMIT, ROUNDING, exponential, within
+from xmlgp.gp.log_parameters import LIMIT, ROUNDING, exponential, within
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.threads import core_count, in_parts, run
+from xmlgp.runtime.threads import core_count, in_parts, run
 
 __all__ = [
     "LABEL_WEIGHTS_FIXED",
@@ -57,7 +57,7 @@ GRAIN = 1 << 16
 #: Elements that stay in a core's cache.
 CACHED = 1 << 15
 
-#: Variances between these change with their logarithms (`xmlgp.gp.bounded.within`).
+#: Variances between these change with their logarithms (`xmlgp.gp.log_parameters.within`).
 LEAST_VARIANCE, GREATEST_VARIANCE = np.exp(-LIMIT) * (1 + ROUNDING), np.exp(LIMIT) * (1 - ROUNDING)
 
 #: Parts in which the labels of pairs are shared out.
@@ -198,7 +198,7 @@ def initial_label_weights(features, labels, bias, dtype):
 
 
 class LabelWeights:
-    """q(W) with mean m and variance v of each weight; v and τ are within the limit of `xmlgp.gp.bounded`.
+    """q(W) with mean m and variance v of each weight; v and τ are within the limit of `xmlgp.gp.log_parameters`.
 
     Parameters
     ----------

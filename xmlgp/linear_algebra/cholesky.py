@@ -1,8 +1,8 @@
 """Large systems of linear equations with a positive definite matrix, by a Cholesky factorisation in blocks.
 
-LAPACK's takes as many cores as BLAS has threads, which is one here (see `xmlgp.threads`). This one goes by columns of
-blocks: all that earlier columns contribute to one is a single product, at BLAS's full rate, and what is written is
-written once. Blocks do not depend on the number of cores, so neither do results.
+LAPACK's takes as many cores as BLAS has threads, which is one here (see `xmlgp.runtime.threads`). This one goes by
+columns of blocks: all that earlier columns contribute to one is a single product, at BLAS's full rate, and what is
+written is written once. Blocks do not depend on the number of cores, so neither do results.
 """
 
 import functools
@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from xmlgp.linear_algebra.native import factorise_lower
-from xmlgp.progress import silent
-from xmlgp.threads import run
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.threads import run
 
 __all__ = ["solve_positive"]
 
@@ -33,7 +33,7 @@ def solve_positive(matrix, right, progress=silent):
     right : ndarray, N×P
         B, of the same dtype.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
     """
     size = len(matrix)
     blocks = [slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK)]

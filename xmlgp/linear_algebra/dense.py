@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from xmlgp.threads import core_count, parts, run
+from xmlgp.runtime.threads import core_count, parts, run
 
 __all__ = ["all_finite", "gram", "product"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["is_pattern", "product", "row", "row_grain"]
 

@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
-from xmlgp.prediction.best import offer
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.threads import in_parts, one_blas_thread
+from xmlgp.prediction.top_k import offer
+from xmlgp.runtime.threads import in_parts, one_blas_thread
 
 __all__ = ["MEMORY", "OUTPUTS", "Predictor", "overflow_is_told_later", "predictors"]
 
@@ -27,9 +27,9 @@ FEW = 64
 def predictors():
     """Return the class that scores with models of each kind, by the name that model.json has for it."""
     # They are subclasses of the one here.
-    from xmlgp.prediction.bmlpl import BMLPLPredictor
-    from xmlgp.prediction.gpc import GPCPredictor
-    from xmlgp.prediction.mlgpf import MLGPFPredictor
+    from xmlgp.bmlpl.predictor import BMLPLPredictor
+    from xmlgp.gpc.predictor import GPCPredictor
+    from xmlgp.mlgpf.predictor import MLGPFPredictor
 
     return {"mlgpf": MLGPFPredictor, "bmlpl": BMLPLPredictor, "gpc": GPCPredictor}
 

@@ -18,7 +18,7 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import HEADER_BYTES, INDEX_BOUND
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NumericalError, ScoresFormatError
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["Scores", "read_scores", "write_scores"]
 
@@ -144,7 +144,7 @@ def read_scores(path, progress=silent):
     path : str or Path
         A text file, a gzip file named `.gz`, or `-` for standard input.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------

@@ -17,8 +17,8 @@ from scipy.linalg.lapack import dtrtri
 
 from xmlgp.linear_algebra import dense
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.progress import silent
-from xmlgp.threads import one_blas_thread, run
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.threads import one_blas_thread, run
 
 __all__ = ["truncated_svd_basis"]
 
@@ -73,7 +73,7 @@ def truncated_svd_basis(features, size, seed, progress=silent):
     seed : int
         Of the randomised method.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.linear_algebra import sparse
-from xmlgp.progress import silent
-from xmlgp.threads import one_blas_thread, run
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.threads import one_blas_thread, run
 
 __all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "start_inducing"]
 
@@ -65,7 +65,7 @@ def start_inducing(coordinates, count, method, seed, leading=None, progress=sile
     leading : int, optional
         How many coordinates, the first ones, decide which centroid is nearest; all when not given.
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from xmlgp.preprocess.coordinates import Coordinates, are_dense
 from xmlgp.preprocess.inducing import LEADING, candidates, start_inducing
 from xmlgp.preprocess.standardise import mean_and_scale
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
-from xmlgp.progress import silent
+from xmlgp.runtime.progress import silent
 
 __all__ = ["Preprocessed", "preprocess"]
 
@@ -69,7 +69,7 @@ def preprocess(features, settings, progress=silent):
         X as read.
     settings : Settings
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
 
     Raises
     ------

@@ -5,7 +5,7 @@ import sys
 from typing import ClassVar
 
 from xmlgp.errors import ChoiceError, SettingsError
-from xmlgp.excerpt import excerpt
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "kind", "setting"]
 

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.data.zip_lists import SparingReader
-from xmlgp.durable import replacing
 from xmlgp.errors import ModelFolderError
-from xmlgp.signals import pending, raise_pending
+from xmlgp.runtime.atomic_files import replacing
+from xmlgp.runtime.interrupts import pending, raise_pending
 
 __all__ = ["Checkpoint", "Checkpoints", "State", "read_checkpoint", "restore_random"]
 

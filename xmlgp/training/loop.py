@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.mlgpf import MLGPF
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.progress import silent
-from xmlgp.signals import held
-from xmlgp.threads import one_blas_thread
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.start import start
+from xmlgp.runtime.interrupts import held
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import State, restore_random
 from xmlgp.training.history import is_history, is_number
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs
-from xmlgp.training.start import start
 
 __all__ = ["BOUND_EVERY", "Diverged", "Verdict", "train"]
 
@@ -69,7 +69,7 @@ def train(
         Start of A or Z.
     settings : MLGPFSettings
     progress : callable
-        See `xmlgp.progress`.
+        See `xmlgp.runtime.progress`.
     after_epoch : callable, optional
         Called as `after_epoch(epoch, parameters)`, epochs counted from 1; the time it takes is not training time. It
         returns None, or a `Verdict`: its measures, floats, join those of the epoch in the history and are shown with

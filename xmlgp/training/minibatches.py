@@ -3,8 +3,8 @@
 import numpy as np
 
 from xmlgp.gp.bound import Batch
-from xmlgp.gp.factors import Pairs
-from xmlgp.gp.products import Points
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.likelihood import Pairs
 
 __all__ = ["SAMPLERS", "epoch_rows", "make_batch", "sample_by_frequency", "sample_negatives"]
 

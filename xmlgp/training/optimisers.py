@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from xmlgp.gp.factors import Rows
+from xmlgp.gp.likelihood import Rows
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
 

@@ -60,7 +60,7 @@ class Passes:
         Parameters
         ----------
         progress : callable
-            See `xmlgp.progress`.
+            See `xmlgp.runtime.progress`.
         keep : callable, optional
             Called after each step as `keep(state, pass_ended)`, where `state()` returns what training goes on from.
 

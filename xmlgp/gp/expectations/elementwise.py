@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.threads import in_parts
+from xmlgp.runtime.threads import in_parts
 
 __all__ = ["CHUNK", "pairs", "values"]
 

@@ -5,13 +5,13 @@ from operator import itemgetter
 
 import numpy as np
 
-from xmlgp.gp.bounded import exponential, log_within_limit, within
 from xmlgp.gp.divergence import divergence_from_prior
+from xmlgp.gp.inner_products import Products
 from xmlgp.gp.linalg import factorise
+from xmlgp.gp.log_parameters import exponential, log_within_limit, within
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, floored_diagonal, initial_mean
-from xmlgp.gp.products import Products
-from xmlgp.threads import in_parts, run
+from xmlgp.runtime.threads import in_parts, run
 
 __all__ = ["JITTER", "Cholesky", "jitter_backward", "jittered"]
 

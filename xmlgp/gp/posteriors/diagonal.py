@@ -5,11 +5,11 @@ from operator import itemgetter
 
 import numpy as np
 
-from xmlgp.gp.bounded import log_within_limit, slope
+from xmlgp.gp.inner_products import Products
+from xmlgp.gp.log_parameters import log_within_limit, slope
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, DIAGONAL_FLOOR, floored_diagonal, inflated, initial_mean
-from xmlgp.gp.products import Products
-from xmlgp.threads import in_parts, run
+from xmlgp.runtime.threads import in_parts, run
 
 __all__ = ["Diagonal"]
 

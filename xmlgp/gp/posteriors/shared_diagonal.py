@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from xmlgp.gp.bounded import exponential, log_within_limit, slope
+from xmlgp.gp.inner_products import Products
 from xmlgp.gp.linalg import factorise
+from xmlgp.gp.log_parameters import exponential, log_within_limit, slope
 from xmlgp.gp.posteriors.moments import Moments
-from xmlgp.gp.products import Products
 from xmlgp.linear_algebra import dense
 from xmlgp.linear_algebra.dense import GRAIN
-from xmlgp.threads import in_parts, parts, run
+from xmlgp.runtime.threads import in_parts, parts, run
 
 __all__ = ["DIAGONAL_FLOOR", "SharedDiagonal"]
 
@@ -52,7 +52,7 @@ class SharedDiagonal:
         Raises
         ------
         NumericalError
-            For a diagonal beyond the limit of `xmlgp.gp.bounded`.
+            For a diagonal beyond the limit of `xmlgp.gp.log_parameters`.
         """
         return {
             "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),

@@ -1,0 +1,218 @@
+"""EM against the log posterior that it maximises, written out over all N×K labels."""
+
+import numpy as np
+import pytest
+
+from tests.bmlpl.problems import begun, problem
+from tests.bmlpl.reference import log_posterior
+from xmlgp.bmlpl import em as module
+from xmlgp.bmlpl import hyperparameters
+from xmlgp.errors import SettingsError
+
+INFERENCES = [
+    {"inference": "em"},
+    *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 2, 5)),
+]
+ALL = pytest.mark.parametrize("chosen", INFERENCES, ids=["em", "em-cg-1", "em-cg-2", "em-cg-5"])
+
+#: N, D, K and T.
+SIZES = pytest.mark.parametrize("size", [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6, 1), (1, 1, 1, 1), (8, 12, 3, 2)])
+
+
+@pytest.fixture
+def shapes_stay(monkeypatch):
+    monkeypatch.setattr(hyperparameters, "shapes_after", lambda shapes, activated: shapes)
+
+
+class Traced:
+    """EM, and the parameters that the value of its last step was of."""
+
+    def __init__(self, size, seed=0, shapes=None, **chosen):
+        N, D, K, T = size
+        self.features, self.labels = problem(N, D, K, seed)
+        self.em = begun(self.features, self.labels, topics=T, concentration=0.3, precision=0.8, **chosen)
+        self.features = np.hstack([self.features, np.ones((N, 1))])
+        self.topics = None
+        if shapes is not None:
+            self.em.shapes[:] = shapes
+
+    def step(self, iteration):
+        """Return the value of a step, and those of log p(V, W, log U, Y) by itself."""
+        # The M-step for topics is in place; they are the parameters of before.
+        self.topics = self.em.parameters(iteration)["topics"]
+        self.shapes = self.em.shapes.copy()
+        value = self.em.step(iteration, 0)
+        return value, self.value()
+
+    @property
+    def activations(self):
+        return self.em._activations
+
+    def value(self, topics=None, weights=None, activations=None):
+        """The log posterior, but for what the prior of shapes has: e^(−r)."""
+        given = (self.topics, self.em.weights, self.activations)
+        topics, weights, activations = (
+            known if new is None else new for known, new in zip(given, (topics, weights, activations), strict=True)
+        )
+        value = log_posterior(
+            self.labels, self.features, topics, weights, activations, self.shapes, self.em.precisions, 0.3
+        )
+        return value - self.shapes.sum()
+
+
+@ALL
+@SIZES
+def test_no_iteration_lowers_the_posterior(shapes_stay, size, chosen):
+    traced = Traced(size, seed=sum(size), shapes=0.7, **chosen)
+    found = np.array([traced.step(iteration) for iteration in range(40)])
+    for values in found.T:
+        rises = np.diff(values)
+        assert (rises >= -1e-8 * (1 + np.abs(values[1:]))).all()
+    assert found[-1, 1] > found[0, 1]
+
+
+@ALL
+@SIZES
+def test_values_are_those_of_the_posterior_but_for_constants(size, chosen):
+    traced = Traced(size, seed=sum(size), **chosen)
+    found = np.array([traced.step(iteration) for iteration in range(12)])
+    assert np.ptp(traced.shapes) > 0 or size[-1] == 1
+    differences = found[:, 1] - found[:, 0]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-6 * np.abs(found).max())
+
+
+def test_values_go_with_learned_precisions():
+    traced = Traced((25, 6, 5, 3), inference="em", learn_precision=True)
+    found = np.array([traced.step(iteration) for iteration in range(module.WARM_UP + module.PRECISIONS_EVERY + 2)])
+    assert np.ptp(traced.em.precisions[:-1]) > 0
+    differences = found[:, 1] - found[:, 0]
+    np.testing.assert_allclose(differences, differences[0], atol=1e-6 * np.abs(found).max())
+
+
+@pytest.mark.parametrize("inference", ["em", "em-cg"])
+def test_precisions_are_learned_from_means_and_variances_of_weights_now_and_then(monkeypatch, inference):
+    traced = Traced((25, 6, 5, 3), inference=inference, learn_precision=True)
+    draw = np.random.default_rng(3).normal(size=traced.em.weights.shape)
+    monkeypatch.setattr(module.regression, "spread", lambda *arguments: draw.copy())
+    changed = []
+    for iteration in range(module.WARM_UP + 2 * module.PRECISIONS_EVERY):
+        weights, precisions = (array[:-1].copy() for array in (traced.em.weights, traced.em.precisions))
+        traced.step(iteration)
+        if (traced.em.precisions[:-1] != precisions).any():
+            changed.append(iteration)
+            expected = 1 / (draw[:-1] ** 2 + weights**2).mean(axis=1)
+            np.testing.assert_allclose(traced.em.precisions[:-1], expected, rtol=1e-12)
+    assert changed == [module.WARM_UP, module.WARM_UP + module.PRECISIONS_EVERY]
+
+
+@pytest.mark.parametrize("size", [(25, 6, 5, 3), (12, 3, 4, 6)])
+@pytest.mark.parametrize("chosen", [{"inference": "em"}, {"inference": "em-cg", "cg_steps": 3}], ids=["em", "em-cg"])
+def test_it_ends_where_the_gradient_of_the_posterior_vanishes(shapes_stay, size, chosen):
+    traced = Traced(size, seed=1, shapes=0.7, **chosen)
+    for iteration in range(3000):
+        traced.step(iteration) if iteration > 2990 else traced.em.step(iteration, 0)
+    logits, log_u, weights = np.log(traced.topics), np.log(traced.activations), traced.em.weights.copy()
+
+    def value(logits, log_u, weights):
+        topics = np.exp(logits)
+        return traced.value(topics / topics.sum(axis=0), weights, np.exp(log_u))
+
+    found = [logits, log_u, weights]
+    for i, array in enumerate(found):
+        for place in np.ndindex(array.shape):
+            step = np.zeros(array.shape)
+            step[place] = 1e-4
+            up, down = (value(*(a + s * step if j == i else a for j, a in enumerate(found))) for s in (1, -1))
+            assert abs(up - down) / 2e-4 < 2e-3
+
+
+def test_each_part_of_a_step_is_a_maximum_given_the_counts(shapes_stay):
+    """Of the expected log posterior of V, of U and W together: E Σ m log(v u) − Σ u, and the priors."""
+    traced = Traced((25, 6, 5, 3), seed=2, shapes=0.7, inference="em")
+    for iteration in range(3):
+        traced.step(iteration)
+    points, labels = (array.copy() for array in traced.em._counts[:2])
+    before = traced.em.weights.copy()
+    traced.step(3)
+    topics, u, weights = traced.topics, traced.activations, traced.em.weights
+
+    def of_topics(logits):
+        topics = np.exp(logits) / np.exp(logits).sum(axis=0)
+        return ((labels + 0.3) * np.log(topics)).sum()
+
+    def of_activations(log_u, weights):
+        psi = traced.features @ weights
+        value = (points + 0.7) * log_u - np.exp(log_u) - 0.7 * psi - np.exp(log_u - psi)
+        return value.sum() - (traced.em.precisions[:, None] * weights**2).sum() / 2
+
+    def of_weights(weights):
+        """The bound that touches the negative binomial likelihood at the weights of before."""
+        psi, old = traced.features @ weights, traced.features @ before
+        omega = (points + 0.7) / (2 * old) * np.tanh(old / 2)
+        value = ((points - 0.7) / 2 * psi - omega * psi**2 / 2).sum()
+        return value - (traced.em.precisions[:, None] * weights**2).sum() / 2
+
+    for function, at in (
+        (of_topics, np.log(topics)),
+        (lambda log_u: of_activations(log_u, weights), np.log(u)),
+        (of_weights, weights),
+    ):
+        for place in np.ndindex(at.shape):
+            step = np.zeros(at.shape)
+            step[place] = 1e-4
+            assert abs(function(at + step) - function(at - step)) / 2e-4 < 1e-4
+            assert function(at + 100 * step) < function(at)
+            assert function(at - 100 * step) < function(at)
+    assert of_activations(np.log(u), weights) > of_activations(np.log(u), before)
+
+
+def test_many_gradient_steps_are_exact_steps(shapes_stay):
+    size = (25, 6, 5, 3)
+    exact = Traced(size, inference="em")
+    steps = Traced(size, inference="em-cg", cg_steps=50)
+    for iteration in range(5):
+        assert exact.step(iteration)[0] == pytest.approx(steps.step(iteration)[0], rel=1e-9)
+    np.testing.assert_allclose(exact.em.weights, steps.em.weights, rtol=1e-4, atol=1e-6)
+
+
+def test_shapes_are_left_alone_at_first_and_learned_then():
+    traced = Traced((25, 6, 5, 3))
+    start = traced.em.shapes.copy()
+    for iteration in range(module.WARM_UP):
+        traced.step(iteration)
+    np.testing.assert_array_equal(traced.em.shapes, start)
+    traced.step(module.WARM_UP)
+    assert (traced.em.shapes != start).all()
+
+
+def test_single_precision_agrees_with_double():
+    one, other = (Traced((25, 6, 5, 3), dtype=dtype) for dtype in ("float32", "float64"))
+    for iteration in range(15):
+        values = [traced.em.step(iteration, 0) for traced in (one, other)]
+    assert values[0] == pytest.approx(values[1], rel=1e-3)
+    for name, value in one.em.parameters(15).items():
+        assert value.dtype == np.float32
+        np.testing.assert_allclose(value, other.em.parameters(15)[name], rtol=0.02, atol=0.01)
+
+
+def test_what_moves_is_all_that_it_goes_on_from():
+    chosen = {"inference": "em-cg", "topics": 3}
+    features, labels = problem()
+    one = begun(features, labels, **chosen)
+    for iteration in range(4):
+        one.step(iteration, 0)
+    other = begun(features, labels, **chosen)
+    for name, array in other.moving().items():
+        array[...] = one.moving()[name]
+    assert one.step(4, 0) == other.step(4, 0)
+    for name, value in one.parameters(5).items():
+        np.testing.assert_array_equal(value, other.parameters(5)[name])
+
+
+def test_exact_steps_with_more_features_than_there_is_room_for_are_refused(monkeypatch):
+    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    features, labels = np.eye(4, 3), np.ones((4, 2), bool)
+    sentence = r"^inference em solves with 4 rows and columns [^\n]* at most 2 features; [^\n]*$"
+    with pytest.raises(SettingsError, match=sentence):
+        begun(features, labels, inference="em")
+    begun(features, labels, inference="em-cg")

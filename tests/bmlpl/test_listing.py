@@ -1,0 +1,88 @@
+"""The topics of a model: in order of their shares, of a folder that has been checked."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.problems import small_dataset
+from xmlgp.bmlpl.listing import topics_of
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.errors import ModelFolderError
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.build import preprocess_model, train_model
+
+K, T = 7, 4
+
+SETTINGS = BMLPLSettings(topics=T, iterations=4)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return train_model(small_dataset(K=K), tmp_path / "model", SETTINGS)
+
+
+def test_topics_come_by_their_shares_with_the_labels_of_highest_weight(folder):
+    found = topics_of(folder, top=3)
+    V, used = (np.array(folder.array(f"parameters.{name}")) for name in ("topics", "shares"))
+    assert [topic.index for topic in found] == np.argsort(-used).tolist()
+    for topic in found:
+        assert topic.share == used[topic.index]
+        assert topic.labels == np.argsort(-V[:, topic.index], kind="stable")[:3].tolist()
+        assert topic.weights == V[topic.labels, topic.index].tolist()
+
+
+def test_more_labels_than_there_are_is_all(folder):
+    for topic in topics_of(folder, top=K + 1):
+        assert sorted(topic.labels) == list(range(K))
+        assert sum(topic.weights) == pytest.approx(1, abs=1e-5)
+
+
+def test_what_is_returned_is_plain(folder):
+    found = topics_of(folder)
+    assert json.loads(json.dumps(found)) == [list(topic) for topic in found]
+
+
+def test_a_model_that_is_not_trained(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path / "model", SETTINGS)
+    with pytest.raises(ModelFolderError, match="model: the model is preprocessed, but not trained yet$"):
+        topics_of(folder)
+
+
+def test_a_model_of_another_kind(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path / "model", MLGPFSettings(factors=2, inducing_count=3))
+    with pytest.raises(ModelFolderError, match="model: the model is mlgpf, which has no topics, as bmlpl has$"):
+        topics_of(folder)
+
+
+DAMAGE = {
+    "no topics": {"topics": None},
+    "topics of fewer labels": {"topics": np.full((K - 1, T), 1 / (K - 1), np.float32)},
+    "topics of no order": {"topics": np.full(K * T, 1 / K, np.float32)},
+    "fewer topics": {"topics": np.full((K, T - 1), 1 / K, np.float32)},
+    "weights below zero": {"topics": np.tile(np.array([[2], [-1], *[[0]] * (K - 2)], np.float32), T)},
+    "weights that are no number": {"topics": np.full((K, T), np.nan, np.float32)},
+    "weights that do not sum to one": {"topics": np.ones((K, T), np.float32)},
+    "weights of integers": {"topics": np.eye(K, T, dtype=np.int32)},
+    "an intercept too few": {"intercepts": np.zeros(T - 1, np.float32)},
+    "an infinite intercept": {"intercepts": np.full(T, np.inf, np.float32)},
+    "shapes of zero": {"shapes": np.zeros(T, np.float32)},
+    "a single shape": {"shapes": np.array(1, np.float32)},
+}
+
+
+@pytest.mark.parametrize("changes", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_models_are_refused(folder, changes):
+    arrays = folder.arrays("") | {f"parameters.{name}": array for name, array in changes.items()}
+    damaged = ModelFolder.write(
+        folder.path,
+        settings=folder.settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays={name: np.array(array) for name, array in arrays.items() if array is not None},
+        history=folder.description["history"],
+        validation=None,
+    )
+    with pytest.raises(ModelFolderError, match="model: the model is damaged, its arrays do not fit each other$"):
+        topics_of(damaged)

@@ -1,0 +1,326 @@
+"""Predictions of BMLPL through model folders: the formula, the memory they take, and arrays of strangers."""
+
+import contextlib
+import io
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import gamma
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+
+from tests.problems import small_dataset, small_features
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction import predictor as module
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import write_scores
+from xmlgp.runs.build import preprocess_model, train_model
+
+D, K, T = 25, 7, 4
+NEW = small_features(8, D, seed=9)
+DRAWS = 20_000
+
+
+def random_parameters(dtype, label_count=K, topic_count=T):
+    """Parameters of which nothing is small or alike; one label is of no topic."""
+    random = np.random.default_rng(3)
+    topics = random.dirichlet(np.ones(label_count - 1), topic_count).T
+    parameters = {
+        "topics": np.vstack([topics, np.zeros(topic_count)]),
+        "weights": random.normal(size=(D, topic_count)),
+        "intercepts": random.normal(size=topic_count),
+        "shapes": random.gamma(2, size=topic_count),
+        "precisions": random.gamma(2, size=D),
+        "shares": random.dirichlet(np.ones(topic_count)),
+    }
+    return {name: value.astype(dtype) for name, value in parameters.items()}
+
+
+def model(path, changes=(), label_count=K, topic_count=T, stated=T, **chosen):
+    """A model folder whose parameters are random, not trained; some changed, those that are None left out."""
+    settings = BMLPLSettings(**{"topics": stated, "dtype": "float64"} | chosen)
+    folder = preprocess_model(small_dataset(D=D, K=label_count), path, settings)
+    parameters = random_parameters(settings.dtype, label_count, topic_count) | dict(changes)
+    arrays = {f"parameters.{name}": value for name, value in parameters.items() if value is not None}
+    return ModelFolder.write(
+        path,
+        settings=settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays=folder.arrays("") | arrays,
+        history=[{"epoch": 1, "log_posterior": -1.0, "seconds": 0.0}],
+    )
+
+
+def scales(features, parameters):
+    """e^ψ, N×T, of points as a model of the small data set weighs them."""
+    idf = TfidfTransformer().fit(small_features(40, D)).idf_
+    weighted = normalize(np.log1p(features.toarray()) * np.sqrt(idf))
+    return np.exp(weighted @ parameters["weights"] + parameters["intercepts"])
+
+
+def test_the_formula(tmp_path):
+    folder = model(tmp_path)
+    parameters = folder.arrays("parameters.")
+    z = scales(NEW, parameters)[:, None] * parameters["topics"]
+    predictor = Predictor.open(folder)
+    for with_std in (False, True):
+        probability, std = predictor.score(NEW, "probability", with_std)
+        np.testing.assert_allclose(probability, 1 - ((1 + z) ** -parameters["shapes"]).prod(axis=2), rtol=1e-6)
+        utility, spread = predictor.score(NEW, "utility", with_std)
+        np.testing.assert_allclose(utility, -np.log1p(-probability), rtol=1e-6)
+        assert (std is None) == (spread is None) == (not with_std)
+    # λ has a variance in closed form, and so has e^(−λ) by its moments.
+    np.testing.assert_allclose(spread**2, (parameters["shapes"] * z**2).sum(axis=2), rtol=1e-6)
+    first, second = (((1 + power * z) ** -parameters["shapes"]).prod(axis=2) for power in (1, 2))
+    np.testing.assert_allclose(std**2, second - first**2, rtol=1e-6, atol=1e-12)
+    # The label of no topic.
+    assert (probability[:, -1] == 0).all()
+    assert (std[:, -1] == 0).all()
+
+
+def test_against_monte_carlo(tmp_path):
+    folder = model(tmp_path)
+    parameters = folder.arrays("parameters.")
+    random = np.random.default_rng(0)
+    z = scales(NEW, parameters)
+    activations = gamma.rvs(parameters["shapes"], scale=z, size=(DRAWS, *z.shape), random_state=random)
+    probabilities = -np.expm1(-activations @ parameters["topics"].T)
+    found, std = Predictor.open(folder).score(NEW, "probability", with_std=True)
+    error = probabilities.std(axis=0) / np.sqrt(DRAWS)
+    assert (abs(found - probabilities.mean(axis=0)) <= 5 * error).all()
+    np.testing.assert_allclose(std, probabilities.std(axis=0), rtol=0.05, atol=1e-3)
+
+
+@pytest.mark.parametrize("output", module.OUTPUTS)
+@pytest.mark.parametrize("k", [1, 3, K, None, 1000])
+def test_top_labels_are_those_of_a_full_sort(tmp_path, output, k):
+    predictor = Predictor.open(model(tmp_path))
+    values, std = predictor.score(NEW, output, with_std=True)
+    (scores,) = predictor.top(NEW, k, output, with_std=True)
+    kept = min(k or K, K)
+    order = np.argsort(-values, axis=1, kind="stable")[:, :kept]
+    assert (scores.N, scores.K) == (8, K)
+    np.testing.assert_array_equal(scores.labels.reshape(8, kept), order)
+    np.testing.assert_allclose(scores.scores.reshape(8, kept), np.take_along_axis(values, order, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(scores.std.reshape(8, kept), np.take_along_axis(std, order, axis=1), rtol=1e-12)
+    (alone,) = predictor.top(NEW, k, output)
+    assert alone.std is None
+    np.testing.assert_array_equal(alone.labels, scores.labels)
+
+
+def test_utilities_rank_where_probabilities_are_all_one(tmp_path):
+    predictor = Predictor.open(model(tmp_path, {"shapes": np.full(T, 1e4)}))
+    probability, _ = predictor.score(NEW, "probability")
+    utility, _ = predictor.score(NEW, "utility")
+    assert (probability[:, :-1] == 1).all()
+    assert all(len(set(row)) == K for row in utility)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+def test_features_of_any_type(tmp_path, dtype):
+    predictor = Predictor.open(model(tmp_path))
+    counts = sp.csr_array((NEW.data.round(), NEW.indices, NEW.indptr), shape=NEW.shape) != 0
+    for output in module.OUTPUTS:
+        expected, _ = predictor.score(counts.astype(np.float32), output)
+        found, _ = predictor.score(counts.astype(np.float64).astype(dtype), output)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_single_precision_agrees_with_double(tmp_path):
+    double = Predictor.open(model(tmp_path / "double"))
+    single = Predictor.open(model(tmp_path / "single", dtype="float32"))
+    for output in module.OUTPUTS:
+        for found, expected in zip(single.score(NEW, output, True), double.score(NEW, output, True), strict=True):
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_points_without_features_are_scored_by_the_intercepts(tmp_path):
+    folder = model(tmp_path)
+    parameters = folder.arrays("parameters.")
+    utility, _ = Predictor.open(folder).score(sp.csr_array((2, D), dtype=np.float32))
+    z = np.exp(parameters["intercepts"]) * parameters["topics"]
+    np.testing.assert_allclose(utility, np.tile(np.log1p(z) @ parameters["shapes"], (2, 1)), rtol=1e-6)
+
+
+def test_no_points_at_all(tmp_path):
+    predictor = Predictor.open(model(tmp_path))
+    assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
+
+
+@pytest.mark.parametrize("output", module.OUTPUTS)
+def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
+    weights = np.zeros((D, T))
+    weights[0] = 100
+    changes = {"weights": weights, "shapes": np.full(T, 3e37), "intercepts": np.full(T, -40.0)}
+    predictor = Predictor.open(model(tmp_path, changes, weighting="none", dtype="float32"))
+    points = sp.csr_array(np.eye(3, D, 1, dtype=np.float32))
+    assert np.isfinite(predictor.score(points, output, with_std=True)).all()
+    points = sp.csr_array(np.roll(points.toarray(), -2, axis=1))
+    assert points[[1], [0]] == 1
+    # No warning beside it: here warnings are errors.
+    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
+        predictor.score(points, "utility", with_std=True)
+    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
+        write_scores(io.BytesIO(), 3, K, predictor.top(points, None, "utility", with_std=True))
+    # It is certain, which is a number.
+    probability, std = predictor.score(points, "probability", with_std=True)
+    assert (probability[1, :-1] == 1).all()
+    assert (std[1] == 0).all()
+
+
+@pytest.mark.parametrize("output", module.OUTPUTS)
+@pytest.mark.parametrize("weighting", ["none", "unit"])
+def test_features_as_large_as_can_be(tmp_path, output, weighting):
+    # Of both signs: where products are rounded before they are added up, log odds are no number.
+    weights = np.where(np.arange(D)[:, None] % 2, 1e30, -1e30) * np.ones(T)
+    predictor = Predictor.open(model(tmp_path, {"weights": weights}, weighting=weighting, dtype="float32"))
+    large = sp.csr_array(np.full((1, D), 3e38, np.float32))
+    with contextlib.suppress(NumericalError) if weighting == "none" else contextlib.nullcontext():
+        scores, std = predictor.score(large, output, with_std=True)
+        assert np.isfinite(scores).all()
+        assert np.isfinite(std).all()
+
+
+@pytest.mark.parametrize("output", module.OUTPUTS)
+@pytest.mark.parametrize("weight", [-1e30, -100.0, 100.0, 1e30])
+def test_log_odds_of_any_size_are_scored(tmp_path, output, weight):
+    predictor = Predictor.open(model(tmp_path, {"weights": np.full((D, T), weight)}, dtype="float32"))
+    scores, std = predictor.score(NEW, output, with_std=True)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(std).all()
+    assert (scores >= 0).all()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("labels", [1, 2, 100])
+@pytest.mark.parametrize("memory", [0, 1])
+def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memory):
+    predictor = Predictor.open(model(tmp_path))
+    (whole,) = predictor.top(NEW, 3, with_std=True)
+    monkeypatch.setattr(module, "ROWS", rows)
+    monkeypatch.setattr(module, "LABELS", labels)
+    pieces = list(predictor.top(NEW, 3, with_std=True, memory=memory))
+    assert len(pieces) == (1 if memory else 8)
+    for name in ("labels", "scores", "std"):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces])
+        np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [5, 200])
+def test_memory_is_bounded(tmp_path, k):
+    # So many that copies of all topics would show.
+    sizes = {"label_count": 20_000, "topic_count": 50, "stated": None}
+    predictor = Predictor.open(model(tmp_path, dtype="float32", **sizes))
+    many = small_features(500, D, seed=4)
+    list(predictor.top(many[:1], 3))
+    tracemalloc.start()
+    pieces = 0
+    for _ in predictor.top(many, k, "probability", with_std=True, memory=2):
+        pieces += 1
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert pieces > 1
+    assert peak < 10 << 20
+
+
+#: By the name of an array, what a stranger has in its place.
+STRANGE = {
+    "topics": [np.full((K, T + 1), 1 / K), np.full((K + 1, T), 1 / (K + 1)), np.full((T, K), 1 / T), np.ones(K)]
+    + [np.zeros((K, T)), np.ones((K, T)), np.full((K, T), 2 / K), np.full((K, T, 1), 1 / K)]
+    + [np.vstack([np.full((1, T), -0.5), np.full((K - 1, T), 1.5 / (K - 1))])],
+    "weights": [np.ones((D, T + 1)), np.ones((D - 1, T)), np.ones((T, D)), np.ones(D), np.full((D, T), np.nan)]
+    + [np.ones((D + 1, T)), np.full((D, T), np.inf), np.ones((D, T), int)],
+    "intercepts": [np.ones(T + 1), np.ones(1), np.ones((T, 1)), np.full(T, -np.inf), np.ones(T, int), np.array(1.0)],
+    "shapes": [np.ones(T + 1), np.ones((T, T)), np.zeros(T), np.full(T, -1.0), np.full(T, np.nan), np.array(1.0)]
+    + [np.ones(T, int), np.ones(0), np.full(T, np.inf)],
+    "precisions": [np.ones(D + 1), np.ones(T), np.ones((D, T)), np.zeros(D), np.full(D, -1.0), np.full(D, np.inf)]
+    + [np.ones(D, int), np.array(1.0)],
+    "shares": [np.full(T + 1, 1 / (T + 1)), np.full((T, 1), 1 / T), np.ones(T), np.zeros(T), np.full(T, np.nan)]
+    + [np.array([2.0, -1.0, 0.0, 0.0]), np.array([1, 0, 0, 0]), np.array(1.0)],
+}
+CASES = [(name, value) for name, values in STRANGE.items() for value in [None, *values]]
+
+
+def refused(path, changes, **options):
+    folder = model(path, changes, **options)
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    CASES,
+    ids=lambda case: case if isinstance(case, str) else f"{np.shape(case)}-{np.ravel(case)[:1]}",
+)
+def test_parameters_that_do_not_fit_are_refused(tmp_path, name, value):
+    refused(tmp_path, {name: value})
+    # Nor where the settings leave the number of topics open.
+    refused(tmp_path, {name: value}, stated=None)
+
+
+def test_whole_parameters_are_not_refused(tmp_path):
+    Predictor.open(model(tmp_path))
+    Predictor.open(model(tmp_path, stated=None))
+    # Rounded, of either type, and of the other byte order.
+    for dtype in ("<f4", ">f4", ">f8"):
+        changes = {name: value.astype(dtype) for name, value in random_parameters("float64").items()}
+        Predictor.open(model(tmp_path, changes))
+
+
+@pytest.mark.parametrize("name", ["extra", "loadings", "inducing", "topics.extra"])
+def test_parameters_that_no_model_has_are_refused(tmp_path, name):
+    refused(tmp_path, {name: np.ones(2)})
+
+
+def test_no_topics_at_all_are_refused(tmp_path):
+    empty = {"topics": np.ones((K, 0)), "weights": np.ones((D, 0))}
+    empty |= dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0))
+    refused(tmp_path, empty, stated=None)
+
+
+@pytest.mark.parametrize("topics", [T - 1, T + 1])
+def test_another_number_of_topics_than_the_settings_have_is_refused(tmp_path, topics):
+    refused(tmp_path, {}, stated=topics)
+
+
+@pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("K", 0), ("D", D + 1), ("D", 0)])
+def test_sizes_that_the_description_claims_are_checked(tmp_path, size, value):
+    model(tmp_path, weighting="unit")
+    description = json.loads((tmp_path / "model.json").read_text())
+    description["data"][size] = value
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(ModelFolder(tmp_path))
+
+
+def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
+    folder = model(tmp_path)
+    arrays = folder.arrays("") | {"preprocess.idf": np.ones(D - 1)}
+    facts = {"settings": folder.settings, "stage": "trained", "data": folder.description["data"], "arrays": arrays}
+    with pytest.raises(ModelFolderError, match="do not fit its settings"):
+        Predictor.open(ModelFolder.write(tmp_path, **facts, history=folder.description["history"]))
+
+
+@pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
+def test_a_trained_model_knows_its_training_points(tmp_path, inference):
+    dataset = small_dataset(N=300, D=D, K=K)
+    settings = BMLPLSettings(inference=inference, iterations=60, dtype="float64")
+    probability, _ = Predictor.open(train_model(dataset, tmp_path, settings)).score(dataset.features, "probability")
+    labels = dataset.labels.toarray()
+    surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
+    frequency = labels.mean(axis=0)
+    assert surprise < -0.9 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
+
+
+def test_one_label_and_one_feature(tmp_path):
+    dataset = small_dataset(D=1, K=1)
+    predictor = Predictor.open(train_model(dataset, tmp_path, BMLPLSettings(iterations=5)))
+    scores, std = predictor.score(dataset.features, "probability", with_std=True)
+    assert scores.shape == std.shape == (40, 1)

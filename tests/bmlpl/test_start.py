@@ -1,0 +1,86 @@
+"""What inference starts from."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from xmlgp.bmlpl.activations import prior_mean
+from xmlgp.bmlpl.regression import INTERCEPT_PRECISION
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.start import (
+    USUAL_TOPICS,
+    initial_precisions,
+    initial_topics,
+    initial_weights,
+    revealed,
+    topic_count,
+)
+
+BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@pytest.mark.parametrize(
+    ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, USUAL_TOPICS), (3, 7, 3), (30, 7, 7), (None, 0, 1)]
+)
+def test_there_are_as_many_topics_as_are_asked_for_but_at_most_one_a_label(asked, K, T):
+    assert topic_count(BMLPLSettings(topics=asked), K) == T
+
+
+def test_all_labels_are_revealed_or_a_random_share():
+    labels = sp.csr_array(np.random.default_rng(0).random((200, 50)) < 0.3)
+    assert revealed(labels, 1, None) is labels
+    whole = labels.toarray()
+    part = revealed(labels, 0.25, np.random.default_rng(1))
+    assert part.dtype == bool
+    assert part.shape == labels.shape
+    assert part.nnz == part.toarray().sum()
+    assert (whole | ~part.toarray()).all()
+    assert abs(part.nnz - 0.25 * labels.nnz) < 4.5 * np.sqrt(labels.nnz * 0.25 * 0.75)
+    # What was given is as it was.
+    np.testing.assert_array_equal(labels.toarray(), whole)
+    np.testing.assert_array_equal(revealed(labels, 0.25, np.random.default_rng(1)).toarray(), part.toarray())
+    assert (revealed(labels, 0.25, np.random.default_rng(2)).toarray() != part.toarray()).any()
+
+
+@BOTH
+@pytest.mark.parametrize(("K", "T"), [(8, 3), (5, 5), (2, 1), (1, 1)])
+def test_topics_start_from_the_most_frequent_labels(K, T, dtype):
+    random = np.random.default_rng(K)
+    frequencies = random.permutation(K) / (2 * K)
+    topics = initial_topics(frequencies, T, random, dtype)
+    assert topics.dtype == dtype
+    assert (topics > 0).all()
+    np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=1e-5)
+    np.testing.assert_array_equal(topics.argmax(axis=0), np.argsort(-frequencies)[:T])
+    # Topics that start alike would stay alike.
+    assert len(np.unique(topics, axis=1).T) == T
+
+
+@BOTH
+@pytest.mark.parametrize("T", [1, 4])
+def test_topics_without_positives_are_distributions(T, dtype):
+    topics = initial_topics(np.zeros(4), T, np.random.default_rng(0), dtype)
+    np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=1e-5)
+
+
+@BOTH
+@pytest.mark.parametrize("positives", [0.01, 3.5])
+def test_weights_start_with_as_many_labels_as_there_are(positives, dtype):
+    weights, shapes = initial_weights(5, 4, positives, dtype)
+    assert weights.shape == (6, 4)
+    assert weights.dtype == shapes.dtype == dtype
+    assert not weights[:-1].any()
+    # Topics sum up to one, so rates to the activations.
+    assert prior_mean(weights[-1:], shapes).sum() == pytest.approx(positives, rel=1e-5)
+
+
+@BOTH
+def test_weights_without_positives_are_numbers(dtype):
+    assert np.isfinite(initial_weights(2, 3, 0, dtype)[0]).all()
+
+
+@BOTH
+def test_precisions_are_alike_but_the_intercepts(dtype):
+    found = initial_precisions(3, 0.7, dtype)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, [0.7, 0.7, 0.7, INTERCEPT_PRECISION], rtol=1e-6)

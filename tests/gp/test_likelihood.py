@@ -1,0 +1,159 @@
+"""The factor model against a double loop over points and labels, and sampled negatives against all of them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
+from xmlgp.gp import likelihood
+from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, expectations_named
+from xmlgp.gp.posteriors import Moments
+
+B, K, P = 5, 6, 3
+EXACT = Quadrature(40)
+EITHER_VARIANCE = pytest.mark.parametrize("shared", [True, False], ids=["shared", "unshared"])
+
+
+def problem(shared, seed=0, dtype=np.float64):
+    """Moments, Φ, b and labels, among them a point with no positive, one with all, and a label with none."""
+    random = np.random.default_rng(seed)
+    moments = Moments(random.normal(size=(B, P)), 0.5 * random.random((B, 1 if shared else P)))
+    arrays = [*moments, random.normal(size=(K, P)) / np.sqrt(P), random.normal(size=K)]
+    positives = random_labels(random, B, K).toarray()
+    positives[1], positives[:, 2], positives[3] = False, False, True
+    mean, variance, loadings, bias = (array.astype(dtype) for array in arrays)
+    return Moments(mean, variance), loadings, bias, positives
+
+
+def central_differences(function, arrays, step=1e-5):
+    gradients = []
+    for position, array in enumerate(arrays):
+        gradient = np.empty_like(array)
+        for index in np.ndindex(array.shape):
+            values = []
+            for sign in (1, -1):
+                moved = [other.copy() for other in arrays]
+                moved[position][index] += sign * step
+                values.append(function(*moved))
+            gradient[index] = (values[0] - values[1]) / (2 * step)
+        gradients.append(gradient)
+    return gradients
+
+
+def sampled_labels(*args, **options):
+    """The sampled estimate with its gradients written out for all labels."""
+    value, d_moments, gradients = likelihood.sampled_labels(*args, **options)
+    return value, d_moments, {name: rows.toarray(K) for name, rows in gradients.items()}
+
+
+def assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights=None):
+    value, d_moments, gradients = result
+
+    def expected(*arrays):
+        return log_likelihood(*arrays, positives, weights)
+
+    arrays = [*moments, loadings, bias]
+    assert value == pytest.approx(expected(*arrays), rel=1e-9)
+    differences = central_differences(expected, arrays)
+    for gradient, difference in zip([*d_moments, gradients["loadings"], gradients["bias"]], differences, strict=True):
+        np.testing.assert_allclose(gradient, difference, rtol=1e-6, atol=1e-7)
+
+
+@EITHER_VARIANCE
+def test_all_labels_agree_with_a_double_loop(shared):
+    moments, loadings, bias, positives = problem(shared)
+    result = likelihood.all_labels(moments, loadings, bias, sp.csr_array(positives), EXACT)
+    assert_agrees_with_double_loop(result, moments, loadings, bias, positives)
+
+
+@EITHER_VARIANCE
+def test_sampled_labels_agree_with_a_weighted_double_loop(shared):
+    moments, loadings, bias, positives = problem(shared)
+    negatives = [np.flatnonzero(~row)[:2] for row in positives]
+    pairs = pairs_of(positives, negatives)
+    weights = np.zeros((B, K))
+    weights[np.repeat(np.arange(B), np.diff(pairs.indptr)), pairs.labels] = pairs.weight
+    result = sampled_labels(moments, loadings, bias, pairs, EXACT)
+    assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
+
+
+@EITHER_VARIANCE
+@pytest.mark.parametrize("expectations", EXPECTATIONS)
+@pytest.mark.parametrize("seed", range(5))
+def test_complete_sample_equals_all_labels(shared, seed, expectations):
+    moments, loadings, bias, positives = problem(shared, seed)
+    results = [
+        likelihood.all_labels(moments, loadings, bias, sp.csr_array(positives), expectations_named(expectations)),
+        sampled_labels(moments, loadings, bias, complete_pairs(positives), expectations_named(expectations)),
+    ]
+    (value, d_moments, gradients), (sampled_value, d_sampled, sampled_gradients) = results
+    assert sampled_value == pytest.approx(value, rel=1e-13)
+    for gradient, sampled in zip(
+        [*d_moments, *gradients.values()],
+        [*d_sampled, *(sampled_gradients[name] for name in gradients)],
+        strict=True,
+    ):
+        np.testing.assert_allclose(sampled, gradient, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_equal_variances_need_no_columns_of_their_own(seed):
+    moments, loadings, bias, positives = problem(True, seed)
+    repeated = Moments(moments.mean, np.repeat(moments.variance, P, axis=1))
+    pairs = pairs_of(positives, [np.flatnonzero(~row)[:1] for row in positives])
+    for function, labels in ((likelihood.all_labels, sp.csr_array(positives)), (sampled_labels, pairs)):
+        value, d_shared, gradients = function(moments, loadings, bias, labels, Quadrature())
+        other_value, d_repeated, other_gradients = function(repeated, loadings, bias, labels, Quadrature())
+        assert value == pytest.approx(other_value, rel=1e-13)
+        np.testing.assert_allclose(d_shared.mean, d_repeated.mean, rtol=1e-11)
+        np.testing.assert_allclose(d_shared.variance[:, 0], d_repeated.variance.sum(axis=1), rtol=1e-11)
+        for name in gradients:
+            np.testing.assert_allclose(gradients[name], other_gradients[name], rtol=1e-11, atol=1e-13)
+
+
+@EITHER_VARIANCE
+def test_moments_of_utilities_are_those_of_samples(shared):
+    moments, loadings, bias, _ = problem(shared)
+    random, draws = np.random.default_rng(1), 40_000
+    latent = moments.mean + np.sqrt(moments.variance) * random.normal(size=(draws, B, P))
+    utilities = latent @ loadings.T + bias
+    mean, variance = likelihood.utility_moments(moments, loadings, bias)
+    # Five standard errors: of a mean √(v/n), of a variance v √(2/n).
+    assert (np.abs(utilities.mean(axis=0) - mean) <= 5 * np.sqrt(variance / draws)).all()
+    assert (np.abs(utilities.var(axis=0) - variance) <= 5 * variance * np.sqrt(2 / draws)).all()
+
+
+@EITHER_VARIANCE
+def test_labels_outside_the_pairs_have_no_gradient(shared):
+    moments, loadings, bias, _ = problem(shared)
+    # One positive of the first point and one negative of the third: the others have no pair at all.
+    pairs = likelihood.Pairs(
+        np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0])
+    )
+    value, d_moments, gradients = sampled_labels(moments, loadings, bias, pairs, EXACT)
+    absent = [0, 2, 3, 5]
+    assert not gradients["loadings"][absent].any()
+    assert not gradients["bias"][absent].any()
+    assert not d_moments.mean[[1, 3, 4]].any()
+    assert not d_moments.variance[[1, 3, 4]].any()
+    weights = np.zeros((B, K))
+    weights[0, 4], weights[2, 1] = 1, K - 1
+    positives = weights == 1
+    assert value == pytest.approx(log_likelihood(*moments, loadings, bias, positives, weights), rel=1e-9)
+
+
+@EITHER_VARIANCE
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_are_the_same_without_the_value(shared, dtype):
+    moments, loadings, bias, positives = problem(shared, dtype=dtype)
+    for function, labels in (
+        (likelihood.all_labels, sp.csr_array(positives)),
+        (sampled_labels, complete_pairs(positives)),
+    ):
+        _, d_moments, gradients = function(moments, loadings, bias, labels, Quadrature())
+        value, d_without, without = function(moments, loadings, bias, labels, Quadrature(), value_needed=False)
+        assert value is None
+        arrays, others = [*d_moments, *gradients.values()], [*d_without, *without.values()]
+        for array, other in zip(arrays, others, strict=True):
+            assert array.dtype == other.dtype == dtype
+            np.testing.assert_allclose(array, other, rtol=4 * np.finfo(dtype).eps)

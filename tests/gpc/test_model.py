@@ -1,0 +1,82 @@
+"""The model of binary classification: where it starts from, and q(f*) against dense formulas."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import pdist
+
+from tests.gp.reference import conditional, inducing_posterior, scikit_covariances
+from tests.gpc.dense_gpc import THETA, random_problem
+from xmlgp.errors import NumericalError
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.kernels import NOISE_START
+from xmlgp.gpc.model import GPC
+
+SEEDS = pytest.mark.parametrize("seed", range(4))
+
+
+def posterior(seed, M):
+    random = np.random.default_rng(seed)
+    return {
+        "posterior.mean": random.normal(size=(M, 1)),
+        "posterior.factor": np.tril(0.4 * random.normal(size=(M, M)))[None],
+    }
+
+
+@SEEDS
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_the_distribution_of_f_at_new_points(seed, storage):
+    problem, other = random_problem(seed), random_problem(seed + 10, N=20)
+    parameters = problem.parameters | posterior(seed, 5)
+    cross, inducing, points = scikit_covariances(("se", "noise"), parameters, other.points, problem.inducing)
+    mean, covariance = conditional(cross, inducing, points, *inducing_posterior("cholesky", parameters, None, 0))
+    found = GPC().predictive(parameters)(Points(storage(other.points), np.zeros(20)))
+    np.testing.assert_allclose(found[0], mean, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found[1], np.diagonal(covariance), rtol=1e-6)
+
+
+def test_far_from_all_inducing_inputs_f_is_as_it_was_before_any_data():
+    parameters = random_problem().parameters | posterior(0, 5)
+    mean, variance = GPC().predictive(parameters)(Points(np.full((1, 3), 1e3), np.zeros(1)))
+    assert abs(mean) < 1e-300
+    np.testing.assert_allclose(variance, np.exp(parameters[THETA[0]]) + np.exp(parameters[THETA[2]]), rtol=1e-12)
+    np.testing.assert_allclose(variance, GPC().prior_variance(parameters), rtol=1e-12)
+
+
+def test_what_is_known_for_certain_has_no_variance_below_zero():
+    problem = random_problem().with_theta([0, 3, -40])
+    factor = np.diag(np.full(5, -40.0))[None]
+    parameters = problem.parameters | {"posterior.mean": np.zeros((5, 1)), "posterior.factor": factor}
+    _, variance = GPC().predictive(parameters)(Points(problem.inducing, np.zeros(5)))
+    assert (variance >= 0).all()
+    assert (variance < 1e-6).all()
+
+
+@SEEDS
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_it_starts_between_a_flat_and_a_diagonal_kernel_in_whatever_units(seed, unit):
+    inducing = unit * np.random.default_rng(seed).normal(size=(40, 6))
+    start = GPC().initial(inducing)
+    assert list(start) == ["inducing", *THETA]
+    assert {value.dtype for value in start.values()} == {np.dtype(np.float64)}
+    np.testing.assert_array_equal(start["inducing"], inducing)
+    assert start["inducing"] is not inducing
+    assert start[THETA[0]] == 0
+    assert start[THETA[2]] == pytest.approx(np.log(NOISE_START))
+    # Pairs of an input with itself count as well.
+    mean_square = 2 * (pdist(inducing) ** 2).sum() / 40**2
+    assert np.exp(2 * start[THETA[1]]) == pytest.approx(mean_square / 2)
+
+
+@pytest.mark.parametrize("inducing", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3)), np.ones((3, 0))], ids=str)
+def test_it_starts_from_a_unit_lengthscale_where_inducing_inputs_tell_of_none(inducing):
+    assert GPC().initial(inducing)[THETA[1]] == 0
+
+
+def test_a_lengthscale_beyond_all_limits_is_refused():
+    with pytest.raises(NumericalError, match="^the lengthscale is 1e"):
+        GPC().initial(np.array([[0.0], [2e100]]))
+
+
+def test_parameters_have_the_names_that_models_are_written_with():
+    assert GPC().parameter_names() == ["inducing", *THETA, "posterior.mean", "posterior.factor"]

@@ -1,0 +1,268 @@
+"""Predictions of GPC against Monte Carlo over q(u) and p(f* | u), from dense formulas written here."""
+
+import io
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.preprocessing import StandardScaler
+
+from tests.problems import small_dataset, small_features
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
+from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction import predictor as module
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import write_scores
+from xmlgp.runs.build import preprocess_model, train_model
+
+D, M = 25, 6
+DRAWS = 20_000
+DENSITIES = pytest.mark.parametrize("density", [0.05, 0.25])
+
+
+def points(density, N=8, seed=9):
+    return small_features(N, D, density, seed)
+
+
+def model(path, density=0.25, **chosen):
+    """A model folder whose parameters are random, not trained, so that nothing about them is small or symmetric."""
+    dataset = Dataset(points(density, 40, 0), small_dataset(K=1).labels)
+    folder = preprocess_model(dataset, path, GPCSettings(inducing_count=M, nodes=30, **chosen))
+    random = np.random.default_rng(3)
+    factor = np.tril(random.normal(size=(M, M)) / 3)
+    parameters = {
+        "inducing": folder.array("preprocess.inducing").astype(float) + random.normal(size=(M, D)) / 3,
+        "kernel.se.log_variance": np.array(0.7),
+        "kernel.se.log_lengthscale": np.array(1.3),
+        "kernel.noise.log_variance": np.array(-1.5),
+        "posterior.mean": random.normal(size=(M, 1)),
+        "posterior.factor": factor[None],
+    }
+    return write(folder, {f"parameters.{name}": value for name, value in parameters.items()})
+
+
+def write(folder, changes):
+    """Store changed arrays, or remove those that are None."""
+    return ModelFolder.write(
+        folder.path,
+        settings=folder.settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays={name: value for name, value in (folder.arrays("") | changes).items() if value is not None},
+        history=[{"epoch": 1, "bound": -1.0, "seconds": 0.0}],
+    )
+
+
+def draws_of_f(folder, density, features):
+    """Draws of f for each point, from q(u), then p(f* | u), with points as scikit-learn standardises them: DRAWS×N."""
+    p = folder.arrays("parameters.")
+    seen = features.toarray().astype(float)
+    inducing = p["inducing"]
+    if folder.settings.standardise:
+        scaler = StandardScaler().fit(points(density, 40, 0).toarray().astype(float))
+        seen = scaler.transform(seen)
+        # Features that do not vary have no part in it.
+        seen[:, scaler.var_ == 0] = 0
+        if density == 0.05:
+            # Where points are sparse, inducing inputs are not centred either.
+            inducing = inducing - scaler.mean_ / scaler.scale_
+    kernel = RBF(np.exp(p["kernel.se.log_lengthscale"]))
+    variance, noise = np.exp(p["kernel.se.log_variance"]), np.exp(p["kernel.noise.log_variance"])
+    prior = variance * kernel(inducing) + noise * np.eye(M)
+    weights = np.linalg.solve(prior, variance * kernel(inducing, seen)).T
+    left_over = variance + noise - np.einsum("im,im->i", weights, variance * kernel(seen, inducing))
+    factor = p["posterior.factor"][0].copy()
+    np.fill_diagonal(factor, np.exp(np.diagonal(factor)))
+    random = np.random.default_rng(0)
+    u = p["posterior.mean"][:, 0] + random.normal(size=(DRAWS, M)) @ factor.T
+    return u @ weights.T + np.sqrt(left_over) * random.normal(size=(DRAWS, len(seen)))
+
+
+def agree(found, draws):
+    """Hold means of draws against what they should be, and not merely for want of precision."""
+    error = draws.std(axis=0) / np.sqrt(DRAWS)
+    assert np.abs((found - draws.mean(axis=0)) / error).max() < 5
+    assert error.max() < 0.1 * np.ptp(found)
+
+
+@DENSITIES
+@pytest.mark.parametrize("standardise", [True, False])
+def test_against_monte_carlo(tmp_path, density, standardise):
+    folder = model(tmp_path, density, standardise=standardise)
+    if standardise:
+        assert folder.array("preprocess.center").any() == (density == 0.25)
+    features = points(density)
+    draws = draws_of_f(folder, density, features)
+    predictor = Predictor.open(folder)
+    for output, drawn in (("utility", draws), ("probability", expit(draws))):
+        scores, std = predictor.score(features, output, with_std=True)
+        assert scores.shape == std.shape == (8, 1)
+        assert scores.dtype == std.dtype == np.float64
+        agree(scores[:, 0], drawn)
+        agree(std[:, 0] ** 2, (drawn - scores[:, 0]) ** 2)
+
+
+@DENSITIES
+@pytest.mark.parametrize("output", module.OUTPUTS)
+def test_a_list_of_the_label_is_what_all_scores_are(tmp_path, density, output):
+    predictor = Predictor.open(model(tmp_path, density))
+    features = points(density)
+    scores, std = predictor.score(features, output, with_std=True)
+    for k in (1, 5, None):
+        (top,) = predictor.top(features, k, output, with_std=True)
+        assert (top.N, top.K, top.labels.tolist()) == (8, 1, [0] * 8)
+        np.testing.assert_allclose(top.scores, scores[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(top.std, std[:, 0], rtol=1e-9)
+    assert next(predictor.top(features, 1, output)).std is None
+    assert predictor.score(features, output)[1] is None
+
+
+def test_other_points_do_not_matter(tmp_path):
+    # Neither whether they are sparse: what is centred is decided by the training points.
+    predictor = Predictor.open(model(tmp_path, 0.25))
+    few, many = points(0.05), points(0.9)
+    both, _ = predictor.score(sp.vstack([few, many], "csr"))
+    np.testing.assert_allclose(both[:8], predictor.score(few)[0], rtol=1e-9)
+    np.testing.assert_allclose(both[8:], predictor.score(many)[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("memory", [0, 1])
+def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, memory):
+    predictor, features = Predictor.open(model(tmp_path)), points(0.25)
+    (whole,) = predictor.top(features, 1, "probability", with_std=True)
+    monkeypatch.setattr(module, "ROWS", rows)
+    pieces = list(predictor.top(features, 1, "probability", with_std=True, memory=memory))
+    assert len(pieces) == (1 if memory else 8)
+    for name in ("scores", "std"):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces])
+        np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
+
+
+@DENSITIES
+def test_memory_is_bounded(tmp_path, density):
+    predictor, many = Predictor.open(model(tmp_path, density)), small_features(40_000, D, density, seed=4)
+    list(predictor.top(many[:9], 1, "probability", with_std=True))
+    tracemalloc.start()
+    pieces = 0
+    for _ in predictor.top(many, 1, "probability", with_std=True, memory=2):
+        pieces += 1
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert pieces > 1
+    assert peak < 4 << 20
+
+
+def test_a_trained_model_knows_its_training_points(tmp_path):
+    dataset = small_dataset(N=100, D=D, K=1)
+    predictor = Predictor.open(train_model(dataset, tmp_path, GPCSettings(inducing_count=30, iterations=20)))
+    assert type(predictor) is GPCPredictor
+    assert predictor.usual_output == "probability"
+    probability = predictor.score(dataset.features, "probability")[0]
+    truth = dataset.labels.toarray()
+    assert ((probability > 0.5) == truth).mean() > max(truth.mean(), 1 - truth.mean()) + 0.05
+
+
+def test_points_with_other_features_are_refused(tmp_path):
+    with pytest.raises(SettingsError, match="the points have 3 features, but the model was trained on 25"):
+        next(Predictor.open(model(tmp_path)).top(points(0.25)[:, :3], 1))
+
+
+@pytest.mark.parametrize("output", module.OUTPUTS)
+def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
+    folder = model(tmp_path)
+    scale, inducing = (folder.array(name).copy() for name in ("preprocess.scale", "parameters.inducing"))
+    scale[0], inducing[:, 0] = 1e308, 1
+    predictor = Predictor.open(write(folder, {"preprocess.scale": scale, "parameters.inducing": inducing}))
+    large = sp.csr_array(np.full((2, D), 3, np.float32))
+    # No warning beside it: here warnings are errors.
+    with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
+        predictor.score(large, output, with_std=True)
+    with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
+        write_scores(io.BytesIO(), 2, 1, predictor.top(large, None, output, with_std=True))
+
+
+DAMAGE = {
+    "inducing": [None, (M - 1, D), (M, D - 1), (D,), ()],
+    "kernel.se.log_variance": [None, (1,), (2,)],
+    "kernel.se.log_lengthscale": [None, (1,), (D,)],
+    "kernel.noise.log_variance": [None, (1,)],
+    "posterior.mean": [None, (M + 1, 1), (M, 2), (M,), ()],
+    "posterior.factor": [None, (2, M, M), (1, M + 1, M + 1), (1, M, M - 1), (M, M), ()],
+    "extra": [()],
+    "kernel.linear.log_variance": [()],
+}
+
+
+@pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shapes in DAMAGE.items() for shape in shapes])
+def test_parameters_that_do_not_fit_are_refused(tmp_path, name, shape):
+    folder = write(model(tmp_path), {f"parameters.{name}": None if shape is None else np.ones(shape)})
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+PARAMETERS = [name for name in DAMAGE if name not in ("extra", "kernel.linear.log_variance")]
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("damage", ["nan", "inf", "float32", "int64"])
+def test_parameters_of_another_kind_are_refused(tmp_path, name, damage):
+    folder = model(tmp_path)
+    array = folder.array(f"parameters.{name}").copy()
+    if damage in ("nan", "inf"):
+        array.flat[-1] = float(damage)
+    else:
+        array = array.astype(damage)
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        Predictor.open(write(folder, {f"parameters.{name}": array}))
+
+
+def test_no_inducing_inputs_are_refused(tmp_path):
+    empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, 1)), "posterior.factor": np.ones((1, 0, 0))}
+    folder = write(model(tmp_path), {f"parameters.{name}": array for name, array in empty.items()})
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+NAN = np.where(np.arange(D) == 7, np.nan, 1)
+PREPROCESSED = {
+    "scale": [None, np.ones(D - 1), np.ones((1, D)), NAN],
+    "center": [None, np.ones(D + 1), np.ones((D, 1)), np.array(1.0), NAN],
+    "inducing": [None, np.ones((M, D - 1))],
+    "idf": [np.ones(D)],
+}
+
+
+@pytest.mark.parametrize(("name", "array"), [(name, array) for name, some in PREPROCESSED.items() for array in some])
+def test_preprocessing_that_does_not_fit_is_refused(tmp_path, name, array):
+    folder = write(model(tmp_path), {f"preprocess.{name}": array})
+    with pytest.raises(ModelFolderError, match="do not fit its settings"):
+        Predictor.open(folder)
+
+
+@pytest.mark.parametrize("name", ["scale", "center"])
+def test_what_standardises_has_no_place_where_features_are_as_they_are(tmp_path, name):
+    folder = write(model(tmp_path, standardise=False), {f"preprocess.{name}": np.ones(D)})
+    with pytest.raises(ModelFolderError, match="do not fit its settings"):
+        Predictor.open(folder)
+
+
+def test_the_numbers_that_the_description_claims_are_checked(tmp_path):
+    folder = model(tmp_path)
+    for name, value in (("K", 2), ("K", 0), ("D", D + 1)):
+        description = json.loads((tmp_path / "model.json").read_text())
+        description["data"] = folder.description["data"] | {name: value}
+        (tmp_path / "model.json").write_text(json.dumps(description))
+        with pytest.raises(ModelFolderError, match="do not fit"):
+            Predictor.open(ModelFolder(tmp_path))
+
+
+def test_no_points_at_all(tmp_path):
+    assert list(Predictor.open(model(tmp_path)).top(sp.csr_array((0, D), dtype=np.float32), 3)) == []

@@ -1,0 +1,66 @@
+"""Real data sets of two classes: no worse than a linear model, and probabilities that tell of something."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.formats import read_dataset
+from xmlgp.gp.expectations import logistic
+from xmlgp.gp.inner_products import Points
+from xmlgp.gpc.model import GPC
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import INFERENCES, train_gpc
+from xmlgp.preprocess.pipeline import preprocess
+
+DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"
+
+#: Enough for these, though not all have converged by then.
+ITERATIONS = {"svi-adadelta": 200, "vi-jj": 15, "vi-jj-full": 2, "vi-jj-hybrid": 10, "vi-taylor": 10}
+
+
+def points(name):
+    path = DATASETS / f"{name}.svm"
+    if not path.exists():
+        pytest.skip(f"the real data sets are not in {DATASETS}")
+    dataset, _ = read_dataset(path, cache=False)
+    return dataset
+
+
+def rows(dataset, chosen):
+    return Dataset(dataset.features[chosen], dataset.labels[chosen])
+
+
+@pytest.fixture(scope="module", params=["german", "svmguide1"])
+def data(request):
+    """Training and test points."""
+    if request.param == "svmguide1":
+        return points("svmguide1.train"), points("svmguide1.test")
+    whole = points("german")
+    order = np.random.default_rng(0).permutation(whole.N)
+    return rows(whole, order[:700]), rows(whole, order[700:])
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_no_worse_than_a_linear_model(data, inference):
+    train, test = data
+    settings = GPCSettings(inference=inference, inducing_count=50, iterations=ITERATIONS[inference])
+    preprocessed = preprocess(train.features, settings)
+    coordinates = preprocessed.coordinates(train.features, "float64")
+    parameters, history = train_gpc(coordinates, train.labels, preprocessed.inducing, settings)
+    others = preprocessed.coordinates(test.features, "float64")
+    moments = GPC().predictive(parameters)(Points(*others.rows(slice(None))))
+    probability = logistic(*moments)
+
+    truth, known = test.labels.toarray()[:, 0], train.labels.toarray()[:, 0]
+    linear = make_pipeline(StandardScaler(), LogisticRegression())
+    linear.fit(train.features.toarray(), known)
+    assert accuracy_score(truth, probability > 0.5) >= linear.score(test.features.toarray(), truth) - 0.02
+    assert log_loss(truth, probability) < log_loss(truth, np.full(len(truth), known.mean())) - 0.05
+    # A bound on the log likelihood of the training points says something of them.
+    assert history[-1]["bound"] > -len(known) * log_loss(known, np.full(len(known), known.mean()))

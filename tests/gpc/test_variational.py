@@ -1,0 +1,364 @@
+"""The ways with q(u) in closed form: what no iteration may do, where they end, and Taylor's expansion held back."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
+from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
+from xmlgp.gpc import variational as module
+from xmlgp.gpc.collapsed import Collapsed, gradient_of_touching, tightest
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import INFERENCES, train_gpc
+
+ALL = [name for name in INFERENCES if name != "svi-adadelta"]
+BOUNDS = [name for name in ALL if name != "vi-taylor"]
+any_inference = pytest.mark.parametrize("inference", ALL)
+any_bound = pytest.mark.parametrize("inference", BOUNDS)
+SEEDS = pytest.mark.parametrize("seed", range(4))
+
+
+def settings(inference, **chosen):
+    return GPCSettings(**{"inference": inference, "nodes": 40} | chosen)
+
+
+def begun(problem, inference, **chosen):
+    """An inference with its start."""
+    return INFERENCES[inference](
+        problem.coordinates(), problem.positive, problem.inducing, settings(inference, **chosen)
+    )
+
+
+def trained(problem, inference, **chosen):
+    labels = sp.csr_array(problem.positive[:, None])
+    return train_gpc(problem.coordinates(), labels, problem.inducing, settings(inference, **chosen))
+
+
+def where(problem, running):
+    """The problem at its θ, and t."""
+    arrays = running.moving()
+    return problem.with_theta(arrays["hyperparameters"]), arrays["touching"].copy()
+
+
+def separable(N=60, width=8.0, seed=0):
+    """Two classes far apart in one of two features."""
+    random = np.random.default_rng(seed)
+    positive = np.arange(N) % 2 == 0
+    points = random.normal(size=(N, 2))
+    points[:, 0] += np.where(positive, width, -width)
+    return Problem(points, positive, points[:8].copy(), np.zeros(3))
+
+
+def by_quadrature(problem, parameters):
+    """The bound of SPEC section 1, in dense formulas."""
+    mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
+    m, s = moments(problem, mean, covariance)
+    exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
+    return exact - gaussian_kl(mean, covariance, problem.covariances[1])
+
+
+@any_bound
+@SEEDS
+def test_no_iteration_lowers_the_bound(inference, seed):
+    problem = random_problem(seed, N=40, M=8)
+    running = begun(problem, inference)
+    values = []
+    for iteration in range(12):
+        here, touching = where(problem, running)
+        values.append(here.at(touching).value)
+        running.step(iteration, 0)
+    assert min(np.diff(values)) > -1e-9 * abs(values[0])
+    assert values[-1] > values[0] + 0.5
+
+
+@any_inference
+@SEEDS
+def test_parameters_are_those_of_the_best_q_and_the_step_tells_of_its_bound_by_quadrature(inference, seed):
+    problem = random_problem(seed, N=20)
+    running = begun(problem, inference)
+    told = [running.step(iteration, 0) for iteration in range(3)]
+    parameters = running.parameters(3)
+    assert list(parameters) == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
+    np.testing.assert_array_equal(parameters["inducing"], problem.inducing)
+    here = problem.with_theta([parameters[name] for name in THETA])
+    assert told[-1] == pytest.approx(by_quadrature(here, parameters), rel=1e-8)
+    if inference != "vi-taylor":
+        here, touching = where(problem, running)
+        np.testing.assert_array_equal([parameters[name] for name in THETA], here.theta)
+        mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
+        best_mean, best_covariance = here.best(touching)
+        np.testing.assert_allclose(mean, best_mean, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(covariance, best_covariance, rtol=1e-5, atol=1e-7)
+
+
+@any_bound
+def test_it_begins_at_the_bound_that_is_best_for_the_prior(inference):
+    here, touching = where(random_problem(), begun(random_problem(), inference))
+    np.testing.assert_allclose(touching, np.sqrt(np.exp(here.theta[0]) + np.exp(here.theta[2])), rtol=1e-12)
+
+
+@SEEDS
+def test_it_ends_where_the_bound_is_flat_and_all_ways_lead_there(monkeypatch, seed):
+    monkeypatch.setattr(module, "TOLERANCE", 1e-9)
+    problem = random_problem(seed, N=60, M=8)
+    ends = {}
+    for inference in BOUNDS:
+        running = begun(problem, inference)
+        for iteration in range(400):
+            running.step(iteration, 0)
+            if running.converged:
+                break
+        assert running.converged
+        here, touching = where(problem, running)
+        optimum = here.at(touching)
+        gradients, found = optimum.gradients()
+        along = gradient_of_touching(touching, found, *here.collapsed().touch(touching))
+        # But for noise at its least.
+        free = [gradients[name] for name in THETA if name != THETA[2] or here.theta[2] > np.log(module.LEAST_NOISE)]
+        assert np.abs([*free, *along]).max() < 0.02, inference
+        ends[inference] = optimum.value
+    assert np.ptp(list(ends.values())) < 0.05
+
+
+@any_inference
+def test_it_ends_early(inference):
+    problem = random_problem(N=60, M=8)
+    _, history = trained(problem, inference, iterations=200)
+    assert len(history) < 60
+    # Not before there is nothing left to gain.
+    _, longer = trained(problem, inference, iterations=len(history) + 100)
+    assert longer[-1]["bound"] == history[-1]["bound"]
+
+
+@any_inference
+def test_what_is_small_enough_a_gain_to_end_at(monkeypatch, inference):
+    problem = random_problem(N=60, M=8)
+    lengths = []
+    for tolerance in (1.0, 1e-4, 1e-8):
+        monkeypatch.setattr(module, "TOLERANCE", tolerance)
+        lengths.append(len(trained(problem, inference, iterations=500)[1]))
+    assert lengths == sorted(set(lengths))
+
+
+@any_inference
+def test_how_often_the_bound_is_evaluated(monkeypatch, inference):
+    count, at = [0], Collapsed.at
+
+    def counting(self, *arguments):
+        count[0] += 1
+        return at(self, *arguments)
+
+    monkeypatch.setattr(Collapsed, "at", counting)
+    running = begun(random_problem(N=40, M=8), inference)
+    counts = []
+    for iteration in range(8):
+        count[0] = 0
+        running.step(iteration, 0)
+        counts.append(count[0])
+    evaluations = module.FULL_EVALUATIONS if inference == "vi-jj-full" else module.UPDATES + module.EVALUATIONS
+    # L-BFGS-B ends a line search that it has begun, and a move by Taylor's expansion can be halved.
+    assert max(counts) <= evaluations + 5
+
+
+@any_bound
+@pytest.mark.parametrize("best", range(4))
+def test_whatever_is_tried_last_the_best_is_where_it_goes_on_from(monkeypatch, inference, best):
+    problem = random_problem(N=40, M=8)
+    running = begun(problem, inference)
+    monkeypatch.setattr(module, "UPDATES", 0)
+    here, touching = where(problem, running)
+    starts = []
+
+    def trying(negative, start, **options):
+        # As far up as a short step leads, then down; or nowhere that is better.
+        _, slope = negative(start)
+        upwards = [start - 1e-3 * (2 if k == best else 1) * slope / np.linalg.norm(slope) for k in range(1, 4)]
+        starts.append(upwards[best - 1] if best else start)
+        for x in upwards if best else [start + slope]:
+            negative(x)
+
+    monkeypatch.setattr(module, "minimize", trying)
+    running.step(0, 0)
+    expected = np.concatenate([here.theta, touching])
+    expected[: len(starts[0])] = starts[0]
+    here, touching = where(problem, running)
+    np.testing.assert_array_equal(np.concatenate([here.theta, touching]), expected)
+    # What is known of the place is of this place.
+    again = here.at(touching)
+    np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
+
+
+@any_bound
+def test_noise_does_not_vanish(inference):
+    random = np.random.default_rng(0)
+    points = np.sort(random.normal(size=(80, 1)), axis=0)
+    problem = Problem(points, points[:, 0] > 0, points[::8].copy(), np.zeros(3))
+    parameters, _ = trained(problem, inference)
+    assert parameters[THETA[2]] >= np.log(module.LEAST_NOISE) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 17, 26])
+@any_inference
+def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_bound(monkeypatch, inference, seed):
+    # There the bound rises without end, as variance and lengthscale do.
+    seen, at = [], Collapsed.at
+
+    def watching(self, *arguments):
+        optimum = at(self, *arguments)
+        seen.append(optimum.value)
+        return optimum
+
+    monkeypatch.setattr(Collapsed, "at", watching)
+    problem = random_problem(seed, N=200, M=20)
+    parameters, history = trained(problem, inference)
+    # No log likelihood is above zero; and a fair coin is the least to do as well as.
+    assert max(seen) < 0
+    assert history[-1]["bound"] > 200 * np.log(0.5)
+    assert parameters[THETA[0]] <= np.log(module.MOST_VARIANCE) + 1e-12
+    assert history[-1]["bound"] == pytest.approx(
+        by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
+def test_the_lengthscale_does_not_go_where_the_kernel_is_a_constant(monkeypatch, inference):
+    # Of labels that no feature tells of the best is as long as may be.
+    problem = random_problem(3, N=200, M=20)
+    problem = problem._replace(positive=np.random.default_rng(0).random(200) < 0.02)
+    monkeypatch.setattr(module, "MOST_LENGTHSCALE", 3.0)
+    most = begun(problem, inference)._theta[1] + np.log(3)
+    parameters, _ = trained(problem, inference)
+    assert parameters[THETA[1]] == pytest.approx(most, abs=1e-9)
+
+
+@SEEDS
+def test_where_the_functions_touch_does_not_stay_at_zero(seed):
+    # There the bound is flat, whatever there is to gain.
+    problem = random_problem(seed, N=200, M=20)
+    running = begun(problem, "vi-jj-full")
+    while not running.converged:
+        running.step(0, 0)
+    here, touching = where(problem, running)
+    assert touching.all()
+    optimum = here.at(touching)
+    updated = here.at(tightest(optimum.moments()))
+    assert updated.value - optimum.value < module.TOLERANCE * 200
+
+
+EASY = {
+    "one class": random_problem()._replace(positive=np.ones(13, bool)),
+    "the other": random_problem()._replace(positive=np.zeros(13, bool)),
+    "one point": random_problem(N=1),
+    "one inducing input": random_problem(M=1),
+    "more inducing inputs than points": random_problem(N=4, M=12),
+    "inducing inputs twice": random_problem()._replace(inducing=np.repeat(random_problem().inducing, 2, axis=0)),
+    "inducing inputs at one place": random_problem()._replace(inducing=np.ones((4, 3))),
+    "constant features": random_problem()._replace(points=np.ones((13, 3)), inducing=np.ones((4, 3))),
+    "classes far apart": separable(),
+    "classes very far apart": separable(width=1e6),
+    "points twice with other labels": Problem(
+        np.repeat(random_problem().points, 2, axis=0), np.tile([True, False], 13), np.ones((2, 3)), np.zeros(3)
+    ),
+}
+
+
+@any_inference
+@pytest.mark.parametrize("name", EASY)
+def test_problems_with_little_to_find(inference, name):
+    problem = EASY[name]
+    parameters, history = trained(problem, inference, inducing_count=len(problem.inducing), iterations=60)
+    assert all(np.isfinite(value).all() for value in parameters.values())
+    # The prior with next to no variance says ½ of everything, and that is never better than what is found but for the
+    # little that is not worth another iteration.
+    assert len(problem.points) * (np.log(0.5) - 0.01) < history[-1]["bound"] < 0
+
+
+# Taylor's expansion, which is no bound.
+
+
+def winding(N=800, M=30, seed=3):
+    """Classes without overlap on either side of a winding line: all but certain, and not so simple."""
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(N, 2))
+    return Problem(points, np.sin(2 * points[:, 0]) > points[:, 1], points[:M].copy(), np.zeros(3))
+
+
+@pytest.mark.parametrize("far", [0.5, 3.0, 30.0, -30.0])
+def test_a_move_that_costs_too_much_is_halved_or_left_undone(monkeypatch, far):
+    problem = random_problem(1, N=60, M=8)
+    running = begun(problem, "vi-taylor")
+    for iteration in range(4):
+        running.step(iteration, 0)
+    start, _ = where(problem, running)
+
+    def move(self, evaluations):
+        self._theta += far
+        self._optimum, self._moments = None, None
+
+    monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
+    monkeypatch.setattr(module, "UPDATES", 0)
+    _, touching = where(problem, running)
+
+    def bound(theta):
+        here = problem.with_theta(theta)
+        return by_quadrature(here, here.at(touching, "taylor").posterior())
+
+    running._iterate()
+    moved = np.unique(np.round(where(problem, running)[0].theta - start.theta, 9))
+    assert len(moved) == 1
+    before = bound(start.theta)
+    allowed = [
+        share for share in [far / 2**k for k in range(5)] if bound(start.theta + share) >= before - 0.01 * abs(before)
+    ]
+    assert moved[0] == pytest.approx(allowed[0] if allowed else 0)
+    assert moved[0] != far or abs(far) < 1
+
+
+def test_the_parameters_of_the_highest_bound_are_kept(monkeypatch):
+    # From the second iteration on each costs a little, less than what makes a move too far.
+    problem = winding(N=100, M=10)
+    shift = iter([0.0, *[0.05] * 20])
+
+    def move(self, evaluations):
+        self._theta[0] -= next(shift)
+        self._optimum, self._moments = None, None
+
+    monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
+    monkeypatch.setattr(module, "UPDATES", 0)
+    running = begun(problem, "vi-taylor")
+    running._update()
+    told, converged, theta = [], [], []
+    for iteration in range(6):
+        told.append(running.step(iteration, 0))
+        converged.append(running.converged)
+        theta.append(where(problem, running)[0].theta[0])
+    assert theta[-1] < theta[0] - 0.2
+    assert told == told[:1] * 6
+    assert converged == [iteration >= module.PATIENCE for iteration in range(6)]
+    parameters = running.parameters(6)
+    assert parameters[THETA[0]] == theta[0]
+    assert told[0] == pytest.approx(
+        by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-8
+    )
+
+
+def test_without_its_safeguards_taylors_expansion_leads_astray(monkeypatch):
+    problem = winding()
+    monkeypatch.setattr(module, "EVALUATIONS", 60)
+
+    def bounds():
+        running = begun(problem, "vi-taylor")
+        told, found = [], []
+        for iteration in range(8):
+            told.append(running.step(iteration, 0))
+            found.append(running._bound())
+        return np.array(told), np.array(found)
+
+    told, guarded = bounds()
+    monkeypatch.setattr(module, "LOSS", math.inf)
+    _, unguarded = bounds()
+    assert unguarded[-1] < unguarded.max() - 15
+    assert guarded[-1] > unguarded[-1] + 5
+    np.testing.assert_array_equal(told, np.maximum.accumulate(guarded))

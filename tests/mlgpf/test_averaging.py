@@ -1,0 +1,331 @@
+"""Utilities averaged with those of regression, and weights of the labels' own, against dense formulas."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit, logit
+from scipy.stats import norm
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF
+
+from tests.damage import around, changed_at, longer, shorter
+from tests.gp.reference import conditional, inducing_posterior, random_parameters, scikit_covariances
+from tests.problems import small_dataset, small_features
+from xmlgp.errors import ModelFolderError
+from xmlgp.gp.exact_gp import DOUBT, LENGTHSCALE, NOISE, regress
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, initial_label_weights
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction import predictor as module
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.runs.build import preprocess_model, stored_preprocessing
+
+D, K, M, P, NODES = 25, 7, 5, 3, 100
+DATASET = small_dataset(D=D, K=K)
+#: Training points among them, and one without features.
+NEW = sp.csr_array(sp.vstack([small_features(8, D, seed=9), DATASET.features[:3], sp.csr_array((1, D))]), dtype="f4")
+PARTS = pytest.mark.parametrize(
+    ("own", "regressed"), [(True, True), (True, False), (False, True)], ids=["both", "weights", "regression"]
+)
+
+
+def model(path, own=True, regressed=True, **chosen):
+    """A model folder whose parameters are random, but for those of the regression, which are of its training points."""
+    small = {
+        "weighting": "idf",
+        "inducing_count": M,
+        "inducing_start": "kmeans",
+        "factors": P,
+        "nodes": NODES,
+        "dtype": "float64",
+    }
+    settings = MLGPFSettings(**small | chosen)
+    folder = preprocess_model(DATASET, path, settings)
+    inducing, random = folder.array("preprocess.inducing").astype(float), np.random.default_rng(3)
+    _, parameters = random_parameters(
+        random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K, settings.dtype
+    )
+    features = stored_preprocessing(folder).weigh(DATASET.features)
+    if own:
+        weights = initial_label_weights(features, DATASET.labels, parameters["bias"], settings.dtype)
+        for name in weights.keys() - LABEL_WEIGHTS_FIXED:
+            weights[name] += random.normal(0, 0.7, weights[name].shape).astype(settings.dtype)
+        parameters |= weights
+    if regressed:
+        found = regress(features, DATASET.labels, K)._asdict()
+        found |= {
+            "indptr": features.indptr.astype(np.int64),
+            "indices": features.indices.astype(np.int32),
+            "values": features.data,
+        }
+        parameters |= {f"regression.{name}": value for name, value in found.items()}
+    return write(folder, parameters)
+
+
+def write(folder, changes):
+    """Store changed parameters, or remove those that are None."""
+    arrays = folder.arrays("") | {f"parameters.{name}": value for name, value in changes.items()}
+    return ModelFolder.write(
+        folder.path,
+        settings=folder.settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays={name: value for name, value in arrays.items() if value is not None},
+        history=[{"epoch": 1, "bound": -1.0, "seconds": 0.0}],
+    )
+
+
+def weighted():
+    """The training points and the new ones, by scikit-learn."""
+    transformer = TfidfTransformer().fit(DATASET.features)
+    return [transformer.transform(points).toarray().astype(float) for points in (DATASET.features, NEW)]
+
+
+def own_utilities(folder):
+    """Mean and variance of q(f) at the new points, from dense formulas."""
+    parameters, points = folder.arrays("parameters."), weighted()[1]
+    cross, prior, own = scikit_covariances(
+        folder.settings.kernel.split("+"), parameters, points, parameters["inducing"]
+    )
+    latent = [
+        conditional(cross, prior, own, *inducing_posterior(folder.settings.posterior, parameters, prior, p))
+        for p in range(P)
+    ]
+    mean = np.stack([mean for mean, _ in latent], axis=1) @ parameters["loadings"].T + parameters["bias"]
+    variance = np.stack([np.diagonal(covariance) for _, covariance in latent], axis=1) @ parameters["loadings"].T ** 2
+    if "label_weights.mean" in parameters:
+        stored = {name: parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance")}
+        for k in range(K):
+            for e in range(stored["indptr"][k], stored["indptr"][k + 1]):
+                x = points[:, stored["features"][e]]
+                mean[:, k] += stored["mean"][e] * x
+                variance[:, k] += np.exp(stored["log_variance"][e]) * x**2
+    return mean, variance
+
+
+def regression():
+    """Predictions of scikit-learn at the new points."""
+    points, new = weighted()
+    labels = DATASET.labels.toarray().astype(float)
+    regressor = GaussianProcessRegressor(RBF(LENGTHSCALE), alpha=NOISE, optimizer=None)
+    return regressor.fit(points, labels - labels.mean(axis=0)).predict(new) + labels.mean(axis=0)
+
+
+def utilities(folder, regressed):
+    """Mean and variance of the pooled utilities, ½ f + ½ log(g/(1 − g))."""
+    mean, variance = own_utilities(folder)
+    if not regressed:
+        return mean, variance
+    clipped = np.clip(regression(), 0, 1)
+    assert np.abs(clipped - regression()).max() > 0.01
+    return (mean + logit((clipped + DOUBT) / (1 + 2 * DOUBT))) / 2, variance / 4
+
+
+def moments_of_probabilities(mean, variance):
+    """E σ(f) and the deviation of σ(f)."""
+    z = np.linspace(-10, 10, 2001)
+    weights = norm.pdf(z) / norm.pdf(z).sum()
+    values = expit(mean[..., None] + np.sqrt(variance)[..., None] * z)
+    expected = values @ weights
+    return expected, np.sqrt((values - expected[..., None]) ** 2 @ weights)
+
+
+@PARTS
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("kernel", ["linear", "se"])
+def test_scores_are_those_of_pooled_utilities(tmp_path, own, regressed, posterior, kernel):
+    folder = model(tmp_path, own, regressed, posterior=posterior, kernel=kernel)
+    predictor = Predictor.open(folder)
+    mean, variance = utilities(folder, regressed)
+    for found, expected in zip(predictor.utilities(NEW), (mean, variance), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3 if regressed else 1e-5)
+    probability, deviation = moments_of_probabilities(mean, variance)
+    scores, std = predictor.score(NEW, "probability", with_std=True)
+    np.testing.assert_allclose(scores, probability, atol=1e-4)
+    np.testing.assert_allclose(std, deviation, atol=1e-4)
+
+
+@PARTS
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_labels_are_ranked_by_pooled_utilities(tmp_path, own, regressed, dtype):
+    folder = model(tmp_path, own, regressed, dtype=dtype)
+    mean, variance = utilities(folder, regressed)
+    scores, std = Predictor.open(folder).score(NEW, "utility", with_std=True)
+    assert scores.dtype == std.dtype == dtype
+    np.testing.assert_allclose(scores, mean, atol=1e-3)
+    np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-3, atol=1e-4)
+    # From the best to the worst, but for what is hardly apart; the factor model alone ranks otherwise.
+    order = np.argsort(-scores, axis=1)
+    assert np.diff(np.take_along_axis(mean, order, axis=1), axis=1).max() < 1e-3
+    assert (order != np.argsort(-own_utilities(folder)[0], axis=1)).any() == regressed
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("regressed", "sign"), [(50, 1), (-50, -1)])
+def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
+    folder = model(tmp_path, dtype=dtype)
+    expected = (own_utilities(folder)[0] + sign * logit((1 + DOUBT) / (1 + 2 * DOUBT))) / 2
+    folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
+    np.testing.assert_allclose(Predictor.open(folder).score(NEW)[0], expected, atol=1e-3)
+
+
+@PARTS
+@pytest.mark.parametrize("k", [1, 5, None])
+@pytest.mark.parametrize("output", ["utility", "probability"])
+@pytest.mark.parametrize("with_std", [True, False])
+@pytest.mark.parametrize("memory", [0, 256])
+def test_top_labels_are_those_of_all_scores(tmp_path, monkeypatch, own, regressed, k, output, with_std, memory):
+    predictor = Predictor.open(model(tmp_path, own, regressed))
+    values, deviations = predictor.score(NEW, output, with_std=True)
+    kept = k or K
+    order = np.argsort(-values, axis=1)[:, :kept]
+    # Blocks of labels of which the last is smaller, or a sort of all.
+    for few in (64, 0):
+        monkeypatch.setattr(module, "FEW", few)
+        monkeypatch.setattr(module, "LABELS", 3)
+        pieces = list(predictor.top(NEW, k, output, with_std, memory))
+        assert len(pieces) == (1 if memory else NEW.shape[0])
+        labels, scores = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("labels", "scores"))
+        np.testing.assert_array_equal(labels.reshape(-1, kept), order)
+        expected = np.take_along_axis(values, order, axis=1)
+        np.testing.assert_allclose(scores.reshape(-1, kept), expected, rtol=1e-5, atol=1e-5)
+        if with_std:
+            std = np.concatenate([piece.std for piece in pieces]).reshape(-1, kept)
+            np.testing.assert_allclose(std, np.take_along_axis(deviations, order, axis=1), rtol=1e-5, atol=1e-6)
+        else:
+            assert all(piece.std is None for piece in pieces)
+
+
+@pytest.mark.parametrize("regressed", [True, False])
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("kernel", ["linear", "se"])
+@pytest.mark.parametrize("inducing", ["free", "subspace"])
+def test_moments_of_the_model_are_those_of_the_predictor(tmp_path, own, regressed, kernel, inducing):
+    folder = model(tmp_path, own, regressed, kernel=kernel, inducing=inducing, basis_size=9)
+    preprocessed = stored_preprocessing(folder)
+    predictive = MLGPF(folder.settings).predictive(folder.arrays("parameters."), D)
+    assert predictive.has_regression == regressed
+    points = Points(*preprocessed.coordinates(NEW, np.float64).rows(slice(None)))
+    features = preprocessed.weigh(NEW)
+    mean, variance = predictive(points, features)
+    np.testing.assert_allclose(predictive.mean(points, features), mean, rtol=1e-6, atol=1e-6)
+    predictor = Predictor.open(folder)
+    for found, expected in zip((mean, variance), predictor.utilities(NEW), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    # Which takes labels in blocks, and pairs for deviations.
+    (top,) = predictor.top(NEW, None, with_std=True)
+    pairs = np.repeat(np.arange(len(mean)), K), top.labels
+    np.testing.assert_allclose(mean[pairs], top.scores, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.sqrt(variance[pairs]), top.std, rtol=1e-5, atol=1e-6)
+
+
+def test_no_points_at_all(tmp_path):
+    predictor = Predictor.open(model(tmp_path))
+    assert predictor.score(NEW[:0], "probability")[0].shape == (0, K)
+    assert list(predictor.top(NEW[:0], 3)) == []
+
+
+def missing(array):
+    return None
+
+
+def column(array):
+    return array[..., None]
+
+
+def narrower(array):
+    return array[:, :-1].copy()
+
+
+def scalar(array):
+    return array.flat[0]
+
+
+def integers(array):
+    return array.astype(np.int64 if array.dtype != np.int64 else np.int32)
+
+
+SHAPES = [missing, shorter, longer, column, scalar, integers]
+ROW_ENDS = [changed_at(0, 1), changed_at(2, -5), changed_at(2, 10**9), changed_at(-1, 10**9), around]
+PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
+DAMAGE = {
+    "label_weights.indptr": [*SHAPES, *ROW_ENDS],
+    "label_weights.features": [*SHAPES, *PLACES],
+    "label_weights.mean": SHAPES,
+    "label_weights.log_variance": SHAPES,
+    "label_weights.log_prior": SHAPES,
+    "regression.indptr": [*SHAPES, *ROW_ENDS],
+    "regression.indices": [*SHAPES, *PLACES],
+    "regression.values": SHAPES,
+    "regression.weights": [*SHAPES, narrower],
+    "regression.loadings": [*SHAPES, narrower],
+    "regression.mean": SHAPES,
+}
+
+
+def refused(folder):
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
+        Predictor.open(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "damage"), [(name, damage) for name in DAMAGE for damage in DAMAGE[name]])
+def test_damaged_arrays_are_refused(tmp_path, name, damage):
+    folder = model(tmp_path)
+    refused(write(folder, {name: damage(folder.array(f"parameters.{name}"))}))
+
+
+@pytest.mark.parametrize("names", [*([name] for name in DAMAGE), None], ids=lambda names: names[0] if names else "all")
+def test_arrays_of_the_other_byte_order_predict_the_same(tmp_path, names):
+    folder = model(tmp_path)
+    before = Predictor.open(folder)
+    arrays = folder.arrays("parameters.")
+    changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in names or arrays}
+    folder = write(folder, changes)
+    for name, array in changes.items():
+        assert folder.description["arrays"][f"parameters.{name}"]["dtype"] == array.dtype.str != arrays[name].dtype.str
+    after = Predictor.open(folder)
+    for found, expected in zip(after.utilities(NEW), before.utilities(NEW), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    (found,), (expected,) = (predictor.top(NEW, 3, "probability", with_std=True) for predictor in (after, before))
+    for name in ("labels", "scores", "std"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("change", [1, -1])
+@pytest.mark.parametrize("described", [True, False], ids=["described", "not described"])
+def test_models_of_other_labels_are_refused(tmp_path, change, described):
+    # Loadings and biases fit each other, and may fit what the description says.
+    folder = model(tmp_path)
+    loadings, bias = (folder.array(f"parameters.{name}") for name in ("loadings", "bias"))
+    folder = write(folder, {"loadings": np.resize(loadings, (K + change, P)), "bias": np.resize(bias, K + change)})
+    if described:
+        file = tmp_path / "model.json"
+        description = json.loads(file.read_text())
+        description["data"]["K"] = K + change
+        file.write_text(json.dumps(description))
+    refused(ModelFolder(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["label_weights.mean", "regression.mean"])
+def test_unknown_arrays_of_the_same_part_are_refused(tmp_path, name):
+    refused(write(model(tmp_path), {f"{name}s": np.zeros(3)}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bias": np.zeros(1), "label_weights.indptr": np.zeros(2, np.int64)},
+        {"loadings": np.zeros((K, P, 1))},
+        {"loadings": np.zeros(P)},
+    ],
+    ids=lambda changes: " ".join(changes),
+)
+def test_labels_of_no_single_number_are_refused(tmp_path, changes):
+    refused(write(model(tmp_path), changes))

@@ -1,0 +1,354 @@
+"""Predictions against Monte Carlo over q(u) and p(h* | u), from dense formulas written here."""
+
+import io
+import itertools
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+
+from tests.gp.reference import inducing_posterior, random_parameters
+from tests.problems import small_dataset, small_features
+from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.gp.label_weights import own_features
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction import predictor as module
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.prediction.scores_file import write_scores
+from xmlgp.runs.build import preprocess_model, train_model
+
+D, K, M, R, P = 25, 7, 5, 6, 3
+SMALL = {
+    "inducing_count": M,
+    "inducing_start": "kmeans",
+    "basis_size": R,
+    "factors": P,
+    "dtype": "float64",
+    "epochs": 1,
+}
+NEW = small_features(8, D, seed=9)
+DRAWS = 20_000
+
+
+def model(path, own=True, **chosen):
+    """A model folder whose parameters are random, not trained, so that nothing about them is small or symmetric."""
+    settings = MLGPFSettings(**SMALL | chosen)
+    dataset = small_dataset(D=D, K=K)
+    folder = preprocess_model(dataset, path, settings)
+    inducing = folder.array("preprocess.inducing").astype(float)
+    random = np.random.default_rng(3)
+    _, parameters = random_parameters(
+        random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K
+    )
+    if own:
+        indptr, features = own_features(dataset.features, dataset.labels)
+        parameters |= {
+            "label_weights.mean": random.normal(size=len(features)),
+            "label_weights.log_variance": random.normal(-2, 0.5, len(features)),
+            "label_weights.log_prior": random.normal(size=D),
+        }
+    parameters = {name: value.astype(settings.dtype) for name, value in parameters.items()}
+    if own:
+        parameters |= {"label_weights.indptr": indptr, "label_weights.features": features}
+    return write(folder, {f"parameters.{name}": value for name, value in parameters.items()})
+
+
+def weighted(features):
+    """The features of points as a model of `small_dataset` weighs them."""
+    idf = TfidfTransformer().fit(small_features(40, D)).idf_
+    return normalize(np.log1p(features.toarray()) * np.sqrt(idf))
+
+
+def write(folder, changes, settings=None):
+    """Store changed arrays, or remove those that are None."""
+    stored = {name: value for name, value in (folder.arrays("") | changes).items() if value is not None}
+    return ModelFolder.write(
+        folder.path,
+        settings=settings or folder.settings,
+        stage="trained",
+        data=folder.description["data"],
+        arrays=stored,
+        history=[{"epoch": 1, "bound": -1.0, "seconds": 0.0}],
+    )
+
+
+def covariance(parameters, settings, left, right, basis):
+    """The kernel in feature space. Where features are weighed, what lies outside the subspace has weight one."""
+    total = 0
+    for term in settings.kernel.split("+"):
+        relevance = np.exp(parameters.get(f"kernel.{term}.log_relevance", np.zeros(len(basis))))
+        metric = np.eye(left.shape[1]) + basis.T @ ((relevance - 1)[:, None] * basis)
+        variance = np.exp(parameters[f"kernel.{term}.log_variance"])
+        if term == "linear":
+            total = total + variance * left @ metric @ right.T
+        else:
+            difference = left[:, None] - right
+            squares = np.einsum("ijd,de,ije->ij", difference, metric, difference)
+            total = total + variance * np.exp(-squares / (2 * np.exp(2 * parameters["kernel.se.log_lengthscale"])))
+    return total
+
+
+def utilities_by_monte_carlo(folder, features):
+    """Draws of f for each point, from q(u), then p(h* | u), and q(W): DRAWS×N×K."""
+    settings, parameters = folder.settings, folder.arrays("parameters.")
+    points = weighted(features)
+    basis = np.eye(D) if settings.inducing == "free" else folder.array("preprocess.basis").astype(float)
+    inducing = parameters["inducing"] @ basis
+    prior = covariance(parameters, settings, inducing, inducing, basis)
+    cross = covariance(parameters, settings, points, inducing, basis)
+    own = covariance(parameters, settings, points, points, basis)
+    weights = np.linalg.solve(prior, cross.T).T
+    left_over = np.diag(own) - np.einsum("im,im->i", weights, cross)
+    random = np.random.default_rng(0)
+    latent = np.empty((DRAWS, len(points), P))
+    for p in range(P):
+        mean, spread = inducing_posterior(settings.posterior, parameters, prior, p)
+        u = random.multivariate_normal(mean, spread, DRAWS, method="cholesky")
+        latent[:, :, p] = u @ weights.T + np.sqrt(np.maximum(left_over, 0)) * random.normal(size=(DRAWS, len(points)))
+    utilities = latent @ parameters["loadings"].T + parameters["bias"]
+    if "label_weights.mean" in parameters:
+        for k, (start, stop) in enumerate(itertools.pairwise(parameters["label_weights.indptr"])):
+            deviation = np.exp(parameters["label_weights.log_variance"][start:stop] / 2)
+            drawn = random.normal(parameters["label_weights.mean"][start:stop], deviation, (DRAWS, stop - start))
+            utilities[:, :, k] += drawn @ points[:, parameters["label_weights.features"][start:stop]].T
+    return utilities
+
+
+def agree(found, draws):
+    """Hold means of draws against what they should be, and not merely for want of precision."""
+    error = draws.std(axis=0) / np.sqrt(DRAWS)
+    assert np.abs((found - draws.mean(axis=0)) / error).max() < 5
+    assert error.max() < 0.05 * np.ptp(found)
+
+
+KERNELS = [("linear", True), ("se+linear", False)]
+COMBINATIONS = list(itertools.product(POSTERIORS, ["free", "subspace"], KERNELS, [True, False]))
+
+
+@pytest.mark.parametrize(("posterior", "inducing", "kernel", "own"), COMBINATIONS)
+def test_against_monte_carlo(tmp_path, posterior, inducing, kernel, own):
+    folder = model(tmp_path, own, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
+    draws = utilities_by_monte_carlo(folder, NEW)
+    predictor = Predictor.open(folder)
+    mean, variance = predictor.utilities(NEW)
+    agree(mean, draws)
+    agree(variance, (draws - mean) ** 2)
+
+    utility, std = predictor.score(NEW, "utility", with_std=True)
+    np.testing.assert_array_equal(utility, mean)
+    np.testing.assert_allclose(std, np.sqrt(variance))
+    probability, std = predictor.score(NEW, "probability", with_std=True)
+    draws = expit(draws)
+    agree(probability, draws)
+    agree(std**2, (draws - probability) ** 2)
+
+
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_deviations_are_optional(tmp_path, output):
+    predictor = Predictor.open(model(tmp_path))
+    scores, nothing = predictor.score(NEW, output)
+    assert nothing is None
+    np.testing.assert_array_equal(scores, predictor.score(NEW, output, with_std=True)[0])
+    assert next(predictor.top(NEW, 3, output)).std is None
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
+    folder = model(tmp_path, posterior=posterior)
+    nothing = sp.csr_array((2, D), dtype=np.float32)
+    mean, variance = Predictor.open(folder).utilities(nothing)
+    np.testing.assert_allclose(mean, np.tile(folder.array("parameters.bias"), (2, 1)))
+    # A linear kernel knows the value at the origin exactly.
+    np.testing.assert_allclose(variance, 0, atol=1e-12)
+    probability, std = Predictor.open(folder).score(nothing, "probability", with_std=True)
+    np.testing.assert_allclose(probability, expit(mean), rtol=1e-9)
+    assert np.abs(std).max() < 1e-6
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("output", module.OUTPUTS)
+def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, posterior, output):
+    predictor = Predictor.open(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
+    large = NEW[:3].copy()
+    large.data[large.indptr[1] : large.indptr[2]] = 3e38
+    # No warning beside it: here warnings are errors.
+    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
+        predictor.score(large, output, with_std=True)
+    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
+        write_scores(io.BytesIO(), 3, K, predictor.top(large, None, output, with_std=True))
+    # Of rows of unit length nothing is large.
+    weighted = Predictor.open(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32"))
+    assert np.isfinite(weighted.score(large, output, with_std=True)).all()
+
+
+def test_no_points_at_all(tmp_path):
+    predictor = Predictor.open(model(tmp_path))
+    assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
+
+
+def test_single_precision_agrees_with_double(tmp_path):
+    double = Predictor.open(model(tmp_path / "double"))
+    single = Predictor.open(model(tmp_path / "single", dtype="float32"))
+    for output in ("utility", "probability"):
+        for found, expected in zip(single.score(NEW, output, True), double.score(NEW, output, True), strict=True):
+            assert found.dtype == np.float32
+            np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_a_trained_model_knows_its_training_points(tmp_path):
+    dataset = small_dataset(D=D, K=K)
+    folder = train_model(dataset, tmp_path, MLGPFSettings(**SMALL | {"epochs": 60, "learning_rate": 0.05}))
+    probability = Predictor.open(folder).score(dataset.features, "probability")[0]
+    labels = dataset.labels.toarray()
+    surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
+    frequency = labels.mean(axis=0)
+    assert surprise < -0.8 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
+
+
+@pytest.mark.parametrize("k", [1, 3, K, None, 1000])
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
+    predictor = Predictor.open(model(tmp_path))
+    (scores,) = predictor.top(NEW, k, output, with_std=True)
+    values, std = predictor.score(NEW, output, with_std=True)
+    kept = min(k or K, K)
+    order = np.argsort(-values, axis=1)[:, :kept]
+    assert (scores.N, scores.K) == (8, K)
+    np.testing.assert_array_equal(np.diff(scores.indptr), kept)
+    np.testing.assert_array_equal(scores.labels.reshape(8, kept), order)
+    np.testing.assert_allclose(scores.scores.reshape(8, kept), np.take_along_axis(values, order, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(scores.std.reshape(8, kept), np.take_along_axis(std, order, axis=1), rtol=1e-7)
+    # Without deviations a shorter way leads to the same.
+    (alone,) = predictor.top(NEW, k, output)
+    np.testing.assert_array_equal(alone.labels, scores.labels)
+    np.testing.assert_allclose(alone.scores, scores.scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"own": False}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
+)
+def test_means_alone_are_the_means_with_variances(tmp_path, settings):
+    predictor = Predictor.open(model(tmp_path, **settings))
+    (alone,) = predictor.top(NEW, None)
+    values, _ = predictor.score(NEW)
+    np.testing.assert_allclose(alone.matrix.toarray(), values, rtol=1e-10)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 100])
+@pytest.mark.parametrize("labels", [1, 2, 100])
+@pytest.mark.parametrize("memory", [0, 1])
+def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memory):
+    predictor = Predictor.open(model(tmp_path, posterior="cholesky", inducing="subspace"))
+    (whole,) = predictor.top(NEW, 3, with_std=True)
+    monkeypatch.setattr(module, "ROWS", rows)
+    monkeypatch.setattr(module, "LABELS", labels)
+    pieces = list(predictor.top(NEW, 3, with_std=True, memory=memory))
+    assert len(pieces) == (1 if memory else 8)
+    assert sum(piece.N for piece in pieces) == 8
+    for name in ("labels", "scores", "std"):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces])
+        np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [5, 100])
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_memory_is_bounded(tmp_path, k, posterior):
+    predictor = Predictor.open(model(tmp_path, posterior=posterior))
+    many = small_features(20_000, D, seed=4)
+    predictor.top(NEW, 3)
+    tracemalloc.start()
+    pieces = 0
+    for _ in predictor.top(many, k, "probability", with_std=True, memory=2):
+        pieces += 1
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert pieces > 1
+    assert peak < 4 << 20
+
+
+DAMAGE = {
+    "inducing": [None, (M - 1, D), (M, D - 1), (D,), ()],
+    "loadings": [None, (K - 1, P), (K, P + 1), (K,), (K, P, 1)],
+    "bias": [None, (K - 1,), (K + 1,), (K, 2)],
+    "posterior.mean": [None, (M + 1, P), (M, P + 1), (M,), ()],
+    "kernel.linear.log_variance": [None, (2,)],
+    "kernel.linear.log_relevance": [None, (D + 1,), (D, 2)],
+}
+POSTERIOR_DAMAGE = {
+    "shared-diagonal": ("posterior.log_diagonal", [None, (M + 1,), (2, 3, 4)]),
+    "diagonal": ("posterior.log_diagonal", [None, (P + 1, M), (P, M - 1)]),
+    "cholesky": ("posterior.factor", [None, (P + 1, M, M), (P, M + 1, M + 1), (P, M, M - 1), (M,), ()]),
+}
+CASES = [("shared-diagonal", name, shape) for name, shapes in DAMAGE.items() for shape in shapes]
+CASES += [(posterior, name, shape) for posterior, (name, shapes) in POSTERIOR_DAMAGE.items() for shape in shapes]
+
+
+@pytest.mark.parametrize(("posterior", "name", "shape"), CASES)
+def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape):
+    folder = model(tmp_path, posterior=posterior)
+    folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+@pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])
+def test_settings_that_want_other_parameters_are_refused(tmp_path, changes):
+    folder = model(tmp_path, own=False, kernel="se+linear", ard=True, label_weights=False)
+    settings = MLGPFSettings(**vars(folder.settings) | changes)
+    data, arrays = folder.description["data"], folder.arrays("")
+    history = folder.description["history"]
+    facts = {"settings": settings, "stage": "trained", "data": data, "arrays": arrays, "history": history}
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(ModelFolder.write(tmp_path, **facts))
+
+
+@pytest.mark.parametrize("name", ["extra", "kernel.se.log_variance", "label_weights.extra", "regression.extra"])
+def test_parameters_that_no_model_has_are_refused(tmp_path, name):
+    folder = write(model(tmp_path), {f"parameters.{name}": np.ones(2)})
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+def test_no_inducing_inputs_are_refused(tmp_path):
+    folder = model(tmp_path, posterior="cholesky")
+    empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, P)), "posterior.factor": np.ones((P, 0, 0))}
+    folder = write(folder, {f"parameters.{name}": array for name, array in empty.items()})
+    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
+        Predictor.open(folder)
+
+
+@pytest.mark.filterwarnings("error")
+def test_inducing_inputs_whose_products_overflow_are_refused_without_a_warning(tmp_path):
+    folder = model(tmp_path)
+    folder = write(folder, {"parameters.inducing": np.full((M, D), 3e38, np.float32)})
+    with pytest.raises(NumericalError, match="not finite"):
+        Predictor.open(folder)
+
+
+@pytest.mark.parametrize("changes", [{"kernel": "se"}, {"posterior": "cholesky"}, {"posterior": "diagonal"}], ids=str)
+def test_settings_of_another_model_are_refused(tmp_path, changes):
+    folder = model(tmp_path)
+    with pytest.raises(ModelFolderError, match="do not fit"):
+        Predictor.open(write(folder, {}, MLGPFSettings(**vars(folder.settings) | changes)))
+
+
+def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
+    folder = write(model(tmp_path), {"preprocess.idf": np.ones(D - 1)})
+    with pytest.raises(ModelFolderError, match="do not fit its settings"):
+        Predictor.open(folder)
+
+
+def test_the_number_of_labels_that_the_description_claims_is_checked(tmp_path):
+    model(tmp_path)
+    description = json.loads((tmp_path / "model.json").read_text())
+    description["data"]["K"] = K + 1
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="do not fit each other"):
+        Predictor.open(ModelFolder(tmp_path))

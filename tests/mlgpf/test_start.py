@@ -1,0 +1,81 @@
+"""Where training starts: labels are likelier after a Newton step than by chance, from all points or from some."""
+
+import numpy as np
+import pytest
+
+from tests.problems import small_dataset
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf import start as module
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.start import start
+from xmlgp.preprocess.coordinates import Coordinates
+
+SMALL = {"inducing_count": 6, "factors": 4, "dtype": "float64"}
+
+
+def started(seed=0, points=None, **chosen):
+    dataset = small_dataset(N=300)
+    settings = MLGPFSettings(**SMALL | chosen)
+    coordinates = Coordinates(dataset.features, None, np.float64)
+    model = MLGPF(settings)
+    inducing = dataset.features[:6].toarray()
+    parameters = start(model, coordinates, dataset.labels, inducing, np.random.default_rng(seed))
+    latent = model.predictive(parameters).latent_mean(Points(*coordinates.rows(np.arange(300))))
+    utility = latent @ parameters["loadings"].T + parameters["bias"]
+    positive = dataset.labels.toarray()
+    return parameters, -np.logaddexp(0, np.where(positive, -utility, utility)).sum()
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("kernel", ["linear", "se+linear"])
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_a_newton_step_starts_higher_than_chance(monkeypatch, posterior, kernel, chunk):
+    monkeypatch.setattr(module, "CHUNK", chunk)
+    options = {"posterior": posterior, "kernel": kernel, "lengthscale": 5.0}
+    _, random = started(start="random", **options)
+    _, newton = started(**options)
+    assert newton > random + 0.05 * abs(random)
+
+
+def test_some_points_do(monkeypatch):
+    whole, likelihood = started()
+    monkeypatch.setattr(module, "NEWTON_POINTS", 200)
+    some, lower = started()
+    _, random = started(start="random")
+    assert (some["loadings"] != whole["loadings"]).any()
+    assert random < lower < likelihood + 0.1 * (likelihood - random)
+
+
+def test_directions_beyond_those_of_the_step_stay_random():
+    newton, _ = started(factors=20)
+    random, _ = started(factors=20, start="random")
+    same = (newton["loadings"] == random["loadings"]).all(axis=0)
+    assert 0 < np.count_nonzero(~same) <= 6
+    np.testing.assert_array_equal(newton["posterior.mean"][:, same], random["posterior.mean"][:, same])
+
+
+def test_the_same_seed_starts_at_the_same_place(monkeypatch):
+    monkeypatch.setattr(module, "NEWTON_POINTS", 50)
+    for name, value in started(seed=3)[0].items():
+        np.testing.assert_array_equal(value, started(seed=3)[0][name])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "factors", "there"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
+)
+def test_labels_have_weights_of_their_own_where_wanted_or_useful(wanted, factors, there):
+    # Of 25 features.
+    parameters, _ = started(label_weights=wanted, factors=factors)
+    assert ("label_weights.mean" in parameters) == there
+
+
+def test_inducing_inputs_without_features_leave_the_start_to_chance():
+    dataset = small_dataset(N=30)
+    coordinates = Coordinates(dataset.features, None, np.float64)
+    model = MLGPF(MLGPFSettings(**SMALL))
+    inducing = np.zeros((6, dataset.D))
+    parameters = start(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))
+    expected = model.initial(inducing, dataset.labels, np.random.default_rng(0))
+    np.testing.assert_array_equal(parameters["loadings"], expected["loadings"])

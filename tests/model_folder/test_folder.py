@@ -1,0 +1,385 @@
+"""The model folder: what is written is read back, and replaced as a whole."""
+
+import dataclasses
+import errno
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import small_dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import ModelFolderError
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder, fingerprint
+from xmlgp.models import MODELS
+
+DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
+HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
+SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False, expectations="jj")
+#: Of the models that are not the first.
+OTHERS = [BMLPLSettings(topics=3, burn_in=7), GPCSettings(inference="vi-jj", standardise=False)]
+
+ARRAYS = {
+    "parameters.matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "parameters.scalar": np.array(2.5),
+    "parameters.in_fortrans_order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "parameters.deep": np.ones((2, 1, 3), np.float32),
+    "parameters.places": np.array([0, 2**40, -1]),
+    "parameters.few_places": np.array([[3], [2**31 - 1]], np.int32),
+    "preprocess.other": np.array([-0.0, np.nan, np.inf], np.float32),
+}
+
+
+def write(path, arrays=ARRAYS, stage="trained", **facts):
+    if stage == "trained":
+        facts = {"history": HISTORY} | facts
+    return ModelFolder.write(path, settings=SETTINGS, stage=stage, data=DATA, arrays=arrays, **facts)
+
+
+def files(path):
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
+
+
+def same(found, expected):
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    write(tmp_path / "deep" / "model")
+    folder = ModelFolder(tmp_path / "deep" / "model")
+    assert folder.stage == "trained"
+    assert folder.settings == SETTINGS
+    assert folder.description["data"] == DATA
+    assert folder.description["history"] == HISTORY
+    for name, array in ARRAYS.items():
+        same(folder.array(name), array)
+    parameters = folder.arrays("parameters.")
+    assert list(parameters) == ["matrix", "scalar", "in_fortrans_order", "deep", "places", "few_places"]
+    same(parameters["matrix"], ARRAYS["parameters.matrix"])
+    assert folder.array("nothing") is None
+    assert list(folder.entries("preprocess.")) == ["preprocess.other"]
+
+
+def test_arrays_are_mapped_and_read_only(tmp_path):
+    array = write(tmp_path).array("parameters.matrix")
+    assert isinstance(array, np.memmap)
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_of_the_other_byte_order_are_read_in_that_of_the_machine(tmp_path, name):
+    expected = ARRAYS[name]
+    other = expected.astype(expected.dtype.newbyteorder())
+    folder = write(tmp_path, {name: other})
+    assert folder.description["arrays"][name]["dtype"] == other.dtype.str != expected.dtype.str
+    found = folder.array(name)
+    same(found, expected)
+    assert found.dtype.isnative
+    assert found.flags.f_contiguous == expected.flags.f_contiguous
+    assert not found.flags.writeable
+
+
+def test_other_programs_can_read_arrays_and_description(tmp_path):
+    folder = write(tmp_path)
+    description = json.loads((tmp_path / "model.json").read_bytes())
+    assert description["format"] == "xmlgp model folder"
+    assert description["format_version"] == 5
+    for name, array in ARRAYS.items():
+        same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
+    assert folder.description == description
+
+
+def test_arrays_keep_their_order(tmp_path):
+    basis = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    arrays = {"preprocess.basis": basis, "preprocess.part": np.arange(24.0).reshape(4, 6)[::2, ::3]}
+    folder = write(tmp_path, arrays)
+    for name, array in arrays.items():
+        same(folder.array(name), array)
+    assert folder.array("preprocess.basis").T.flags.c_contiguous
+
+
+#: What earlier formats do not say, each beside what the next one does not.
+UNSAID = {4: {"expectations": "quadrature"}, 3: {}}
+UNSAID[2] = {"label_weights": False, "regression_points": 0, "validation": 0}
+UNSAID[1] = {"start": "random", "sampling": "uniform"}
+
+
+@pytest.mark.parametrize("version", UNSAID)
+def test_a_model_of_an_earlier_format_was_made_with_what_there_was_then(tmp_path, version):
+    unsaid = {name: value for later in UNSAID if later >= version for name, value in UNSAID[later].items()}
+    settings = dict(write(tmp_path).description["settings"])
+    for name, value in unsaid.items():
+        assert settings.pop(name) != value
+    if version <= 2:
+        # How long training goes on says nothing where no points are held out.
+        del settings["patience"], settings["refit"]
+    description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": version, "settings": settings}
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **unsaid)
+    # What such a model does say is so.
+    said = {"label_weights": True, "validation": 0.25, "expectations": "taylor"}
+    description["settings"] |= said
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **(unsaid | said))
+
+
+@pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
+def test_settings_are_those_of_the_model(tmp_path, settings):
+    folder = ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
+    assert folder.settings == ModelFolder(tmp_path).settings == settings
+    assert (folder.description["model"], folder.description["settings"]) == (settings.model, settings.mapping())
+
+
+def rewritten(path, **changes):
+    description = json.loads((path / "model.json").read_text()) | changes
+    (path / "model.json").write_text(json.dumps(description))
+    return path
+
+
+@pytest.mark.parametrize("model", ["svm", "MLGPF", "", None, 1, True, ["mlgpf"], {"mlgpf": 1}])
+def test_an_unknown_model_is_damage(tmp_path, model):
+    write(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(rewritten(tmp_path, model=model))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
+def test_earlier_formats_know_fewer_models(tmp_path, settings, version):
+    ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
+    rewritten(tmp_path, format_version=version)
+    if (settings.model, version) == ("bmlpl", 4):
+        assert ModelFolder(tmp_path).settings == settings
+        return
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["history", "validation"])
+def test_the_history_of_another_model_is_damage(tmp_path, name):
+    write(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(rewritten(tmp_path, **{name: [{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]}))
+
+
+def test_settings_of_another_model_are_refused(tmp_path):
+    write(tmp_path)
+    with pytest.raises(ModelFolderError, match=r"model.json: ard is a setting of mlgpf, not of bmlpl$"):
+        ModelFolder(rewritten(tmp_path, model="bmlpl", history=[{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]))
+    # The model is named beside the settings, not among them.
+    for model in MODELS:
+        settings = {"model": model, "seed": 3}
+        with pytest.raises(ModelFolderError, match=r"model.json: model is not a setting; there are "):
+            ModelFolder(rewritten(tmp_path, model="mlgpf", settings=settings, history=HISTORY))
+
+
+def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):
+    first = write(tmp_path, {"preprocess.a": np.ones(3), "preprocess.b": np.ones(2)}, stage="preprocessed")
+    kept, held = first.entries("preprocess.a"), first.array("preprocess.b")
+    second = write(tmp_path, {"parameters.c": np.zeros(4)}, keep=kept)
+    same(second.array("preprocess.a"), np.ones(3))
+    same(second.array("parameters.c"), np.zeros(4))
+    assert second.array("preprocess.b") is None
+    assert set(files(tmp_path)) == {"model.json", *(entry["file"] for entry in second.entries("").values())}
+    same(held, np.ones(2))  # a reader of the earlier model keeps its own hold
+
+
+def test_the_files_of_a_model_are_as_open_as_the_user_wants_them(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write(tmp_path)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE((tmp_path / file).stat().st_mode) for file in files(tmp_path)} == {0o640}
+
+
+def test_what_is_not_of_a_model_stays(tmp_path):
+    (tmp_path / "arrays" / "sub").mkdir(parents=True)
+    strangers = ["notes.txt", "arrays/thesis.npy", "arrays/parameters.npy", "arrays/sub/parameters.a.01234567.npy"]
+    for name in strangers:
+        (tmp_path / name).write_text("precious")
+    (tmp_path / "arrays" / "parameters.left.behind.01234567.npy").write_text("by an interrupted run")
+    for _ in range(2):
+        folder = write(tmp_path, {"parameters.a": np.ones(2)})
+    assert set(files(tmp_path)) == {*strangers, "model.json", folder.entries("")["parameters.a"]["file"]}
+
+
+class Interruption(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Interruption()])
+@pytest.mark.parametrize("place", ["os.fsync 0", "os.fsync 2", "os.fsync 5", "os.replace 0", "json.dumps 0"])
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_failure_in_the_middle_leaves_what_was_there(tmp_path, monkeypatch, error, place, earlier):
+    path = tmp_path / "models" / "mine"
+    if earlier:
+        write(path, {"parameters.earlier": np.arange(3.0)}, stage="preprocessed")
+    before = {file: (tmp_path / file).read_bytes() for file in files(tmp_path)}
+    function, count = place.split()
+    countdown = iter([None] * int(count) + [error])
+
+    def failing(*arguments, **options):
+        failure = next(countdown)
+        if failure is not None:
+            raise failure
+        return original(*arguments, **options)
+
+    library, name = function.split(".")
+    original = getattr(sys.modules[library], name)
+    monkeypatch.setattr(sys.modules[library], name, failing)
+    with pytest.raises(type(error)):
+        write(path)
+    monkeypatch.undo()
+    assert {file: (tmp_path / file).read_bytes() for file in files(tmp_path)} == before
+    if earlier:
+        same(ModelFolder(path).array("parameters.earlier"), np.arange(3.0))
+    else:
+        assert not (tmp_path / "models").exists()
+
+
+def test_a_description_that_cannot_be_put_in_place(tmp_path):
+    (tmp_path / "model.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write(tmp_path)
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", ["model", "deep/er/model", "."])
+def test_checking_leaves_nothing_behind(tmp_path, path):
+    (tmp_path / "mine").write_text("mine")
+    ModelFolder.check_writable(tmp_path / path)
+    assert [file.name for file in tmp_path.iterdir()] == ["mine"]
+
+
+def test_checking_fails_where_writing_would(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        ModelFolder.check_writable(tmp_path / "file" / "model")
+
+    def read_only(file, *arguments):
+        raise OSError(errno.EROFS, "Read-only file system", str(file))
+
+    monkeypatch.setattr("os.open", read_only)
+    with pytest.raises(OSError, match="Read-only"):
+        ModelFolder.check_writable(tmp_path / "model")
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_is_told_by_its_name(tmp_path):
+    # A limit on the size of files stands in for the disk: the write fails in its middle all the same.
+    code = """if True:
+        import resource, signal, sys
+        import numpy as np
+        from tests.model_folder.test_folder import write
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+        try:
+            write(sys.argv[1], {"parameters.large": np.ones(5000)})
+        except OSError as error:
+            sys.exit(error.errno)
+    """
+    result = subprocess.run([sys.executable, "-c", code, str(tmp_path / "model")], check=False)
+    assert result.returncode == errno.EFBIG
+    assert not (tmp_path / "model").exists()
+
+
+def test_fingerprint_is_of_the_content():
+    dataset = small_dataset()
+    assert fingerprint(dataset) == fingerprint(small_dataset())
+    features = dataset.features.copy()
+    features.indices, features.indptr = features.indices.astype(np.int64), features.indptr.astype(np.int64)
+    wide = Dataset(features, dataset.labels)
+    assert fingerprint(wide) == fingerprint(dataset)
+
+
+def test_fingerprint_tells_data_sets_apart():
+    dataset = small_dataset()
+    features, labels = dataset.features.toarray(), dataset.labels.toarray()
+
+    def changed(values, index):
+        copy = values.copy()
+        copy[index] = not copy[index] if copy.dtype == bool else copy[index] + 1
+        return copy
+
+    others = [
+        (features[:, ::-1], labels),
+        (features[::-1], labels[::-1]),
+        (changed(features, (0, 0)), labels),
+        (features, changed(labels, (39, 6))),
+        (np.pad(features, [(0, 0), (0, 1)]), labels),
+        (features, np.pad(labels, [(0, 0), (0, 1)])),
+        (np.pad(features, [(0, 1), (0, 0)]), np.pad(labels, [(0, 1), (0, 0)])),
+        (features, np.zeros_like(labels)),
+        (np.zeros_like(features), labels),
+    ]
+    prints = {fingerprint(Dataset(sp.csr_array(x), sp.csr_array(y))) for x, y in others}
+    assert len(prints | {fingerprint(dataset)}) == len(others) + 1
+
+
+def test_a_model_that_another_takes_the_place_of_is_read_anew(tmp_path):
+    write(tmp_path)
+    opened = []
+
+    def use(folder):
+        opened.append(folder)
+        first = folder.array("parameters.scalar")
+        if len(opened) < 3:
+            write(tmp_path, ARRAYS | {"parameters.scalar": np.array(float(len(opened)))})
+        # Both of one model, though the first could still be read when it had gone.
+        return first, folder.array("parameters.matrix"), folder.array("parameters.scalar")
+
+    first, matrix, again = ModelFolder.read(tmp_path, use)
+    assert len(opened) == 3
+    same(matrix, ARRAYS["parameters.matrix"])
+    assert first == again == 2
+
+
+def test_what_is_wrong_with_a_model_that_stays_is_told(tmp_path):
+    folder, used = write(tmp_path), []
+    (tmp_path / folder.entries("")["parameters.matrix"]["file"]).unlink()
+
+    def use(folder):
+        used.append(folder)
+        return folder.array("parameters.matrix")
+
+    with pytest.raises(ModelFolderError, match="the array parameters.matrix is missing$"):
+        ModelFolder.read(tmp_path, use)
+    assert len(used) == 1
+    with pytest.raises(ModelFolderError, match="there is no model here"):
+        ModelFolder.read(tmp_path / "missing", use)
+
+
+REPLACING = """if True:
+    import sys
+    from xmlgp.model_folder.folder import ModelFolder
+    folder = ModelFolder(sys.argv[1])
+    facts = {name: folder.description[name] for name in ("data", "history")} | {"arrays": folder.arrays("")}
+    print("ready", flush=True)
+    for _ in range(int(sys.argv[2])):
+        ModelFolder.write(sys.argv[1], settings=folder.settings, stage="trained", **facts)
+"""
+
+
+def test_a_model_can_be_read_while_it_is_replaced_again_and_again(tmp_path):
+    write(tmp_path)
+    command = [sys.executable, "-c", REPLACING, str(tmp_path), "100"]
+    read = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        while process.poll() is None:
+            found = ModelFolder.read(tmp_path, lambda folder: folder.arrays("parameters."))
+            same(found["matrix"], ARRAYS["parameters.matrix"])
+            read += 1
+    assert process.returncode == 0
+    assert read > 5

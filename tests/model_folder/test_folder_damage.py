@@ -1,0 +1,297 @@
+"""A model folder is not trusted: whatever is wrong with it is said in one sentence, and nothing in it is run."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from tests.model_folder.test_folder import ARRAYS, DATA, HISTORY, write
+from xmlgp.errors import ModelFolderError
+from xmlgp.model_folder import folder as module
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.interrupted import Unfinished
+
+
+def describe(path, **changes):
+    """Change the description of a model by hand."""
+    file = path / "model.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+def test_missing(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder" / "model.json").mkdir(parents=True)
+    for path in (tmp_path, tmp_path / "nowhere", tmp_path / "file", tmp_path / "folder"):
+        with pytest.raises(ModelFolderError, match=r"there is no model here \(no model.json\)$"):
+            ModelFolder(path)
+
+
+NOT_A_DESCRIPTION = [
+    b"", b"{", b'{"format": "xmlgp model folder"', b"\xff\xfe", b"null", b"[]", b"3", b'"model"', b"{}",
+    b'{"format": "another"}', b'{"format": ["xmlgp model folder"]}',
+    b"\x00" * 100, b"[" * 100_000, b"1" * 5000, b'{"a": ' + b"9" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", NOT_A_DESCRIPTION, ids=lambda content: repr(content[:20]))
+def test_what_is_no_description(tmp_path, content):
+    (tmp_path / "model.json").write_bytes(content)
+    with pytest.raises(ModelFolderError, match=r"model.json: this is not the description of an xmlgp model$"):
+        ModelFolder(tmp_path)
+
+
+def test_a_description_cut_short_anywhere(tmp_path):
+    write(tmp_path, {"parameters.a": np.ones(2)})
+    content = (tmp_path / "model.json").read_bytes()
+    for length in range(0, len(content) - 2, 7):
+        (tmp_path / "model.json").write_bytes(content[:length])
+        with pytest.raises(ModelFolderError):
+            ModelFolder(tmp_path)
+
+
+def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
+    write(tmp_path)
+    monkeypatch.setattr(module, "DESCRIPTION_LIMIT", 100)
+    with pytest.raises(ModelFolderError, match="this is not the description"):
+        ModelFolder(tmp_path)
+
+
+@pytest.mark.parametrize("version", [0, 6, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
+def test_another_version_of_the_format(tmp_path, version):
+    write(tmp_path)
+    describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
+    with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* formats 1 to 5$"):
+        ModelFolder(tmp_path)
+
+
+ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *[("model", value) for value in (None, 3, "another")],
+        *[("written_by", value) for value in (None, 3)],
+        *[("stage", value) for value in (None, "", "half", 1, ["trained"])],
+        *[("settings", value) for value in (None, [], "x")],
+        *[("data", value) for value in (None, [], {})],
+        *[("data", DATA | value) for value in ({"N": "3"}, {"D": None}, {"K": 2.5}, {"fingerprint": 3})],
+        *[("history", value) for value in (None, [], {}, [3], ["x"], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}])],
+        *[("arrays", value) for value in (None, [], 3, {"a": None}, {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]})],
+        *[("arrays", {"a": ENTRY | {"file": value}}) for value in (None, 3, ["arrays/a.npy"])],
+        *[
+            ("arrays", {"a": ENTRY | {"dtype": value}})
+            for value in (None, "|O", "<i2", "<u4", "|b1", "f4", [], {"a": 1})
+        ],
+        *[("arrays", {"a": ENTRY | {"shape": value}}) for value in (None, 2, "2", {}, ["2"], [None], [[2]], [2.5])],
+    ],
+    ids=repr,
+)
+def test_a_damaged_description(tmp_path, key, value):
+    write(tmp_path)
+    describe(tmp_path, **{key: value})
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(tmp_path)
+
+
+#: As JSON has it: Python would not write all of it, nor show it.
+NOT_PLAIN = {
+    "a bound that is no number": '"history": [{"epoch": 1, "bound": NaN, "seconds": 1}]',
+    "endless seconds": '"history": [{"epoch": 1, "bound": 1, "seconds": 1e999}]',
+    "an integer beyond all floats": f'"history": [{{"epoch": 1, "bound": 1, "seconds": 1{"0" * 400}}}]',
+    "points beyond all floats": f'"data": {{"N": 1{"0" * 400}, "D": 4, "K": 2, "fingerprint": "f"}}',
+    "an endless number of somebody else's": '"theirs": {"number": -Infinity}',
+    "lists without end": f'"theirs": {"[" * 500}{"]" * 500}',
+    "mappings without end": '"theirs": ' + '{"a": ' * 500 + "1" + "}" * 500,
+    "a line of its own": r'"written_by": "xmlgp 1\nall is well"',
+    "a command to the terminal": r'"written_by": "\u001b[2J"',
+    "half a character": r'"written_by": "\ud800"',
+    "a name of two lines": r'"theirs": {"a\nb": 1}',
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLAIN)
+def test_a_description_that_could_not_be_shown(tmp_path, name):
+    write(tmp_path)
+    file = tmp_path / "model.json"
+    description = json.loads(file.read_text())
+    description.pop(NOT_PLAIN[name].split('"')[1], None)
+    file.write_text(json.dumps(description).removesuffix("}") + f", {NOT_PLAIN[name]}}}")
+    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
+        ModelFolder(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["model", "written_by", "stage", "settings", "data", "history", "arrays"])
+def test_an_incomplete_description(tmp_path, key):
+    write(tmp_path)
+    description = json.loads((tmp_path / "model.json").read_text())
+    del description[key]
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="damaged"):
+        ModelFolder(tmp_path)
+
+
+@pytest.mark.parametrize("value", [{"factors": 0}, {"factors": "3"}, {"kernel": ["se"]}, {"unheard_of": 1}])
+def test_settings_that_are_not_allowed(tmp_path, value):
+    write(tmp_path)
+    describe(tmp_path, settings=value)
+    with pytest.raises(ModelFolderError, match=f"model.json: {next(iter(value))} is"):
+        ModelFolder(tmp_path)
+
+
+ELSEWHERE = [
+    "../x.npy", "arrays/../../x.npy", "arrays/../x.npy", "arrays/sub/x.npy", "x.npy",
+    "arrays//x.npy", "./arrays/x.npy", "arrays/./x.npy", "arrays/", "arrays", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, None])
+def test_files_elsewhere_are_not_read(tmp_path, name):
+    path = tmp_path / "model"
+    write(path)
+    (path / "arrays" / "sub").mkdir()
+    for place in (tmp_path, path, path / "arrays", path / "arrays" / "sub"):
+        np.save(place / "x.npy", np.ones(2))
+    name = str(tmp_path / "x.npy") if name is None else name
+    assert (path / name).exists()
+    describe(path, arrays={"secret": {"file": name, "dtype": "<f8", "shape": [2]}})
+    with pytest.raises(ModelFolderError, match="damaged"):
+        ModelFolder(path)
+
+
+@pytest.mark.parametrize("name", ["arrays/..", "arrays/.", "arrays/a\0b", "arrays/\ud800", "arrays/" + "a" * 5000])
+def test_names_that_no_file_has(tmp_path, name):
+    write(tmp_path)
+    describe(tmp_path, arrays={"odd": {"file": name, "dtype": "<f8", "shape": [2]}})
+    with pytest.raises((ModelFolderError, OSError)):
+        ModelFolder(tmp_path).array("odd")
+
+
+def test_symbolic_links_are_not_followed(tmp_path):
+    path = tmp_path / "model"
+    folder = write(path)
+    np.save(tmp_path / "secret.npy", ARRAYS["parameters.matrix"])
+    file = path / folder.entries("")["parameters.matrix"]["file"]
+    file.unlink()
+    file.symlink_to(tmp_path / "secret.npy")
+    with pytest.raises(ModelFolderError, match="damaged"):
+        ModelFolder(path)
+
+
+@pytest.fixture
+def array_file(tmp_path):
+    folder = write(tmp_path)
+    return folder, tmp_path / folder.entries("")["parameters.matrix"]["file"]
+
+
+def refused(array_file, reason):
+    folder, file = array_file
+    with pytest.raises(ModelFolderError) as caught:
+        folder.array("parameters.matrix")
+    assert str(caught.value).startswith(f"{file}: the array parameters.matrix ")
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(ModelFolderError):
+        folder.arrays("parameters.")
+
+
+def test_a_missing_array(array_file):
+    array_file[1].unlink()
+    refused(array_file, "is missing")
+
+
+def test_a_folder_or_pipe_in_place_of_an_array(array_file):
+    array_file[1].unlink()
+    array_file[1].mkdir()
+    refused(array_file, "is missing")
+    array_file[1].rmdir()
+    os.mkfifo(array_file[1])
+    refused(array_file, "is missing")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.arange(6, dtype=np.float64).reshape(2, 3), np.ones((3, 2), np.float32), np.float32(1), np.ones(6, np.float32)],
+    ids=str,
+)
+def test_another_array(array_file, array):
+    np.save(array_file[1], array)
+    refused(array_file, "is not the one that model.json describes")
+
+
+def test_an_array_cut_short_anywhere(array_file):
+    content = array_file[1].read_bytes()
+    for length in range(len(content)):
+        array_file[1].write_bytes(content[:length])
+        refused(array_file, "is damaged")
+
+
+class Trap:
+    def __reduce__(self):
+        return os._exit, (99,)
+
+
+def test_pickles_are_not_loaded(array_file):
+    objects = np.empty((2, 3), object)
+    objects[:] = Trap()
+    np.save(array_file[1], objects, allow_pickle=True)
+    refused(array_file, "is damaged")
+    objects.dump(array_file[1])
+    refused(array_file, "is damaged")
+
+
+def test_archives_are_not_loaded(array_file):
+    with open(array_file[1], "wb") as stream:
+        np.savez(stream, np.ones((2, 3), np.float32))
+    refused(array_file, "is damaged")
+
+
+HEADERS = [
+    "", "{", "[]", "{[]: 1}", "'" * 9, "(" * 5000, "1" * 6000, "{'descr': '<f4'", "\xff", "__import__('os')._exit(99)",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3.0)}",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3000000000000)}",
+    f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({2**70},)}}",
+    "{'descr': '<f4', 'fortran_order': 1, 'shape': (2, 3)}",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}",
+    "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2, 3)}",
+    "{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 3)}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header[:60])
+def test_damaged_headers(array_file, header):
+    encoded = header.encode("latin-1") + b"\n"
+    array_file[1].write_bytes(b"\x93NUMPY\x01\x00" + len(encoded).to_bytes(2, "little") + encoded + bytes(24))
+    refused(array_file, "is ")
+
+
+def test_a_key_given_twice(tmp_path):
+    write(tmp_path)
+    text = (tmp_path / "model.json").read_text()
+    (tmp_path / "model.json").write_text(text.replace('"model": ', '"model": "mlgpf", "model": '))
+    with pytest.raises(ModelFolderError, match="this is not the description of an xmlgp model"):
+        ModelFolder(tmp_path)
+
+
+def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    path = tmp_path / "model"
+    write(path)
+    (path / "arrays").rename(elsewhere)
+    (path / "arrays").symlink_to(elsewhere)
+    before = sorted(elsewhere.iterdir())
+    with pytest.raises(ModelFolderError, match="the description of the model is damaged"):
+        ModelFolder(path)
+    for attempt in (write, ModelFolder.check_writable):
+        with pytest.raises(ModelFolderError, match="is a link, and arrays are not written to where it leads"):
+            attempt(path)
+    assert sorted(elsewhere.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["model.json", "checkpoint.npz"])
+def test_pipes_are_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(ModelFolderError, match=f"{name}: "):
+        (ModelFolder if name == "model.json" else Unfinished.read)(tmp_path)

@@ -1,0 +1,26 @@
+"""The best labels that are picked block by block, against a stable sort of all."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from tests.problems import STEADY
+from xmlgp.prediction.top_k import offer
+
+ranked = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
+    lambda shape: arrays(np.float32, shape, elements=st.sampled_from([-np.inf, -1, 0, -0.0, 1, 2]))
+)
+
+
+@STEADY
+@given(ranked, st.data())
+def test_equal_scores_go_to_the_lower_label(scores, data):
+    k = data.draw(st.integers(1, scores.shape[1]))
+    width = data.draw(st.integers(1, scores.shape[1]))
+    labels, best = np.empty((len(scores), k), np.int32), np.empty((len(scores), k), np.float32)
+    for start in range(0, scores.shape[1], width):
+        offer(scores[:, start : start + width], start, labels, best)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(labels, expected)
+    np.testing.assert_array_equal(best, np.take_along_axis(scores, expected, axis=1))

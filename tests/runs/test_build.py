@@ -1,0 +1,294 @@
+"""From data to a model folder: what is kept, what is done anew, and what survives a failure."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import paired_dataset, small_dataset, small_features
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import train_gpc
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import fit
+from xmlgp.model_folder.folder import ModelFolder, fingerprint
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.runs import build
+from xmlgp.runs.build import open_preprocessed, preprocess_model, stored_preprocessing, train_model
+
+SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
+FREE, SUBSPACE = MLGPFSettings(**SMALL), MLGPFSettings(**SMALL, inducing="subspace", weighting="unit")
+#: Of factors alone, trained once.
+PLAIN = MLGPFSettings(**SMALL | {"label_weights": False}, regression_points=0, validation=0)
+#: Training fails, after preprocessing that is like that of FREE.
+DIVERGENT = MLGPFSettings(**SMALL | {"epochs": 4}, kernel="se", learning_rate=1e30)
+
+
+def snapshot(path):
+    return {file.relative_to(path): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def untimed(history):
+    return history and [{name: value for name, value in entry.items() if name != "seconds"} for entry in history]
+
+
+def same(found, expected):
+    assert (found is None) == (expected is None)
+    if expected is not None:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "settings", [FREE, SUBSPACE, MLGPFSettings(**SMALL, weighting="idf")], ids=["free", "subspace", "idf"]
+)
+def test_preprocessing_is_stored(tmp_path, settings):
+    dataset = small_dataset()
+    folder = preprocess_model(dataset, tmp_path / "model", settings)
+    assert folder.stage == "preprocessed"
+    assert folder.settings == settings
+    assert folder.description["data"] == {"N": 40, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
+    assert stored.weighting[1:] == expected.weighting[1:]
+    for found, wanted in zip((*stored[1:], stored.weighting.idf), (*expected[1:], expected.weighting.idf), strict=True):
+        same(found, wanted)
+    same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
+
+
+@pytest.mark.parametrize("weighting", ["root-idf", "unit"])
+def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, weighting):
+    dataset, settings = small_dataset(), BMLPLSettings(weighting=weighting)
+    folder = preprocess_model(dataset, tmp_path, settings)
+    assert (folder.stage, folder.settings) == ("preprocessed", settings)
+    assert set(folder.entries("")) == ({"preprocess.idf"} if weighting == "root-idf" else set())
+    stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
+    assert (stored.basis, stored.inducing) == (None, None)
+    same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+@pytest.mark.parametrize("dense", [True, False])
+def test_what_standardises_features_is_stored(tmp_path, dense, standardise):
+    dataset = Dataset(small_features(density=0.25 if dense else 0.05), small_dataset(K=1).labels)
+    settings = GPCSettings(inducing_count=6, standardise=standardise)
+    folder = preprocess_model(dataset, tmp_path, settings)
+    names = {"inducing", "scale", "center"} if standardise else {"inducing"}
+    assert set(folder.entries("")) == {f"preprocess.{name}" for name in names}
+    stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
+    same(stored.center, expected.center)
+    same(stored.weighting.scale, expected.weighting.scale)
+    found, wanted = (part.coordinates(dataset.features, np.float64).all() for part in (stored, expected))
+    same(*(values if dense else values.toarray() for values in (found, wanted)))
+
+
+@pytest.mark.parametrize("K", [2, 7])
+def test_two_classes_have_one_label(tmp_path, K):
+    for build_model in (preprocess_model, train_model):
+        told = rf"^gpc is for two classes: the training data must have one label \(K is {K}\)$"
+        with pytest.raises(SettingsError, match=told):
+            build_model(small_dataset(K=K), tmp_path, GPCSettings())
+    assert not snapshot(tmp_path)
+
+
+def test_preprocessing_of_one_model_is_not_that_of_another(tmp_path):
+    dataset = small_dataset()
+    preprocess_model(dataset, tmp_path, BMLPLSettings())
+    assert train_model(dataset, tmp_path, FREE).settings == FREE
+    assert stored_preprocessing(ModelFolder(tmp_path)).inducing.shape == (6, 25)
+
+
+def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path, SUBSPACE)
+    assert stored_preprocessing(folder).basis.T.flags.c_contiguous
+    rows_first = np.ascontiguousarray(folder.array("preprocess.basis"))
+    arrays = folder.arrays("") | {"preprocess.basis": rows_first}
+    other = ModelFolder.write(
+        tmp_path, settings=SUBSPACE, stage="preprocessed", data=folder.description["data"], arrays=arrays
+    )
+    assert stored_preprocessing(other).basis.T.flags.c_contiguous
+    same(stored_preprocessing(other).basis, rows_first)
+
+
+def test_commands_do_not_wait_for_scikit_learn():
+    # Its import takes longer than to predict a small file.
+    modules = "xmlgp.runs.build, xmlgp.mlgpf.predictor, xmlgp.bmlpl.predictor, xmlgp.gpc.predictor"
+    program = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("settings", [FREE, SUBSPACE, PLAIN], ids=["free", "subspace", "plain"])
+@pytest.mark.parametrize("before", [True, False])
+def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_path, settings, before):
+    # Held-out points are ranked better with the regression.
+    dataset = paired_dataset(N=120)
+    if before:
+        preprocess_model(dataset, tmp_path, settings)
+    folder = train_model(dataset, tmp_path, settings)
+    assert folder.stage == "trained"
+    assert folder.settings == settings
+    assert folder.description["data"] == {"N": 120, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    expected = fit(coordinates, dataset.labels, preprocessed.inducing, settings)
+    parameters = folder.arrays("parameters.")
+    assert parameters.keys() == expected.parameters.keys()
+    assert ("regression.weights" in parameters) == ("label_weights.mean" in parameters) == (settings != PLAIN)
+    for name, value in expected.parameters.items():
+        same(parameters[name], value)
+        assert parameters[name].dtype == value.dtype
+    same(stored_preprocessing(folder).inducing, preprocessed.inducing)
+    for stored, history in (("history", expected.history), ("validation", expected.validation)):
+        assert untimed(folder.description[stored]) == untimed(history)
+    assert (folder.description["validation"] is None) == (settings == PLAIN)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_training_of_two_classes_is_that_of_the_library(tmp_path, before):
+    dataset, settings = small_dataset(K=1), GPCSettings(inducing_count=6, iterations=2)
+    if before:
+        preprocess_model(dataset, tmp_path, settings)
+    folder = train_model(dataset, tmp_path, settings)
+    assert (folder.stage, folder.settings) == ("trained", settings)
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, "float64")
+    parameters, history = train_gpc(coordinates, dataset.labels, preprocessed.inducing, settings)
+    assert folder.arrays("parameters.").keys() == parameters.keys()
+    for name, value in folder.arrays("parameters.").items():
+        same(value, parameters[name])
+        assert value.dtype == np.float64
+    assert untimed(folder.description["history"]) == untimed(history)
+    assert folder.description["validation"] is None
+
+
+def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, monkeypatch):
+    dataset = small_dataset()
+    kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
+    monkeypatch.setattr(build, "preprocess", None)
+    for changes in ({}, {"factors": 2, "kernel": "se"}):
+        folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL | changes))
+        assert folder.entries("preprocess.") == kept
+    assert folder.array("parameters.loadings").shape == (7, 2)
+
+
+@pytest.mark.parametrize("change", ["settings", "data", "damage"])
+def test_preprocessing_is_done_anew_where_something_changed(tmp_path, change):
+    before = preprocess_model(small_dataset(), tmp_path, FREE).array("preprocess.inducing")
+    settings, dataset = FREE, small_dataset()
+    if change == "settings":
+        settings = MLGPFSettings(**SMALL, seed=1)
+    elif change == "data":
+        dataset = small_dataset(seed=1)
+    else:
+        (tmp_path / "model.json").write_text("{")
+    folder = train_model(dataset, tmp_path, settings)
+    assert (change == "damage") == np.array_equal(folder.array("preprocess.inducing"), before)
+    same(folder.array("preprocess.inducing"), preprocess(dataset.features, settings).inducing)
+    # Nothing of the earlier model is left.
+    named = {entry["file"] for entry in folder.entries("").values()}
+    assert {str(file) for file in snapshot(tmp_path)} == {"model.json", *named}
+
+
+def test_preprocessing_anew_replaces_a_trained_model(tmp_path):
+    train_model(small_dataset(), tmp_path, FREE)
+    folder = preprocess_model(small_dataset(), tmp_path, FREE)
+    assert folder.stage == "preprocessed"
+    assert not folder.arrays("parameters.")
+
+
+@pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained", "other preprocessing"])
+def test_what_was_there_survives_training_that_fails(tmp_path, earlier):
+    path = tmp_path / "model"
+    if earlier == "preprocessed":
+        preprocess_model(small_dataset(), path, FREE)
+    elif earlier != "nothing":
+        train_model(small_dataset(), path, SUBSPACE if earlier.startswith("other") else FREE)
+    before = snapshot(tmp_path)
+    with pytest.raises(NumericalError):
+        train_model(small_dataset(), path, DIVERGENT)
+    assert snapshot(tmp_path) == before
+    assert path.exists() == (earlier != "nothing")
+
+
+@pytest.mark.parametrize("function", [preprocess_model, train_model])
+def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, monkeypatch, function):
+    monkeypatch.setattr(build, "preprocess", None)
+    monkeypatch.setattr(build, "fit", None)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        function(small_dataset(), tmp_path / "file" / "model", FREE)
+    assert snapshot(tmp_path).keys() == {Path("file")}
+
+
+def test_open_preprocessed(tmp_path):
+    dataset = small_dataset()
+    assert open_preprocessed(tmp_path, dataset) is None
+    preprocess_model(dataset, tmp_path, FREE)
+    assert open_preprocessed(tmp_path, small_dataset()).stage == "preprocessed"
+    assert open_preprocessed(tmp_path, small_dataset(seed=1)) is None
+    train_model(dataset, tmp_path, FREE)
+    assert open_preprocessed(tmp_path, dataset).stage == "trained"
+    (tmp_path / "model.json").write_text("{")
+    assert open_preprocessed(tmp_path, dataset) is None
+
+
+@pytest.mark.parametrize("function", [preprocess_model, train_model])
+@pytest.mark.parametrize("size", [{"K": 0}, {"D": 0}, {"N": 0}], ids=str)
+def test_data_to_learn_nothing_from_are_refused_and_nothing_is_written(tmp_path, function, size):
+    N, D, K = ({"N": 4, "D": 5, "K": 3} | size).values()
+    nonzero = sp.csr_array(np.ones((N, D), np.float32)), sp.csr_array(np.ones((N, K), bool))
+    with pytest.raises(SettingsError, match="^there is nothing to learn"):
+        function(Dataset(*nonzero), tmp_path / "model", FREE)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "array"),
+    [
+        (FREE, "idf", None),
+        (FREE, "idf", np.ones(24)),
+        (FREE, "idf", np.ones((25, 1))),
+        (FREE, "inducing", None),
+        (FREE, "inducing", np.ones((6, 24))),
+        (FREE, "inducing", np.ones(25)),
+        (FREE, "inducing", np.array(1.0)),
+        (FREE, "basis", np.ones((9, 25))),
+        (SUBSPACE, "basis", None),
+        (SUBSPACE, "basis", np.ones((9, 24))),
+        (SUBSPACE, "basis", np.ones((8, 25))),
+        (SUBSPACE, "basis", np.array(1.0)),
+        (SUBSPACE, "inducing", np.ones((6, 25))),
+        (SUBSPACE, "idf", np.ones(25)),
+        (FREE, "idf", np.full(25, np.nan)),
+        (FREE, "inducing", np.full((6, 25), -np.inf)),
+        (SUBSPACE, "basis", np.full((9, 25), np.inf)),
+        (BMLPLSettings(), "idf", None),
+        (BMLPLSettings(), "idf", np.ones(24)),
+        (BMLPLSettings(), "inducing", np.ones((6, 25))),
+        (BMLPLSettings(), "basis", np.ones((9, 25))),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):
+    folder = preprocess_model(small_dataset(), tmp_path, settings)
+    arrays = folder.arrays("") | {f"preprocess.{name}": array}
+    arrays = {key: value for key, value in arrays.items() if value is not None}
+    folder = ModelFolder.write(
+        tmp_path, settings=settings, stage="preprocessed", data=folder.description["data"], arrays=arrays
+    )
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit its settings$"):
+        stored_preprocessing(folder)
+    with pytest.raises(ModelFolderError):
+        train_model(small_dataset(), tmp_path, settings)
+
+
+def test_a_description_of_other_data_is_found_out(tmp_path):
+    preprocess_model(small_dataset(), tmp_path, FREE)
+    description = json.loads((tmp_path / "model.json").read_text())
+    description["data"]["D"] = 26
+    (tmp_path / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFolderError, match="do not fit"):
+        train_model(small_dataset(), tmp_path, FREE)

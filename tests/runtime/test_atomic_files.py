@@ -1,0 +1,119 @@
+"""Files that appear whole or not at all."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from xmlgp.runtime.atomic_files import LEFTOVER, created, replacing
+
+
+class Interruption(BaseException):
+    pass
+
+
+def write(path, content=b"new"):
+    with replacing(path) as stream:
+        stream.write(content)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_was_there_is_replaced_at_the_end_of_the_block(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    with replacing(file) as stream:
+        stream.write(b"new")
+        stream.flush()
+        assert file.read_bytes() == b"old"
+        assert [name for name in names(tmp_path) if LEFTOVER.fullmatch(name)] == [
+            name for name in names(tmp_path) if name != "file"
+        ]
+    assert file.read_bytes() == b"new"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Interruption(), ValueError()])
+@pytest.mark.parametrize("place", ["block", "fsync", "replace"])
+def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, error, place):
+    def fail(*arguments):
+        raise error
+
+    class Failing:
+        __bytes__ = fail
+
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    if place != "block":
+        monkeypatch.setattr(os, place, fail)
+    with pytest.raises(type(error)), replacing(file) as stream:
+        stream.write(b"new" if place != "block" else bytes(Failing()))
+    monkeypatch.undo()
+    assert file.read_bytes() == b"old"
+    assert names(tmp_path) == ["file"]
+
+
+def test_errors_name_the_file_that_the_user_named(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError) as caught:
+        write(tmp_path / "missing" / "file")
+    assert caught.value.filename == str(tmp_path / "missing" / "file")
+
+    def fail(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write(tmp_path / "file")
+    assert caught.value.filename == str(tmp_path / "file")
+
+
+def test_errors_of_other_files_keep_their_names(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "file"):
+        (tmp_path / "other").read_bytes()
+    assert caught.value.filename == str(tmp_path / "other")
+
+
+def test_a_link_does_not_lead_elsewhere(tmp_path):
+    (tmp_path / "real").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real")
+    write(tmp_path / "link")
+    assert not (tmp_path / "link").is_symlink()
+    assert (tmp_path / "link").read_bytes() == b"new"
+    assert (tmp_path / "real").read_bytes() == b"old"
+
+
+def test_files_are_as_open_as_the_user_wants_them(tmp_path):
+    before = os.umask(0o027)
+    try:
+        write(tmp_path / "file")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+
+
+def test_what_is_there_is_not_created_again(tmp_path):
+    (tmp_path / "file").write_bytes(b"old")
+    with pytest.raises(FileExistsError), created(tmp_path / "file"):
+        pass
+    assert (tmp_path / "file").read_bytes() == b"old"
+
+
+def test_a_process_that_is_killed_leaves_the_old_file_and_one_of_a_known_name(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    program = (
+        "import sys, time\nfrom xmlgp.runtime.atomic_files import replacing\n"
+        "with replacing(sys.argv[1]) as stream:\n"
+        " stream.write(b'new'); stream.flush(); print(flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.kill()
+        process.wait()
+    assert file.read_bytes() == b"old"
+    (left,) = (name for name in names(tmp_path) if name != "file")
+    assert LEFTOVER.fullmatch(left)

@@ -1,0 +1,201 @@
+"""Signals as exceptions, put off where work says so."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from xmlgp.runtime.interrupts import Interrupted, answered, held, ignore, pending, raise_pending, undivided
+
+ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def send(number):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", ALL)
+def test_a_signal_is_an_exception_with_the_status_of_shells(number):
+    with pytest.raises(Interrupted) as caught, answered():
+        send(number)
+    assert caught.value.status == 128 + number
+
+
+@pytest.mark.parametrize("number", ALL)
+def test_a_signal_waits_for_the_end_of_the_block(number):
+    done = []
+
+    def work():
+        with answered(), held():
+            send(number)
+            done.append(pending())
+
+    with pytest.raises(Interrupted) as caught:
+        work()
+    assert done == [True]
+    assert caught.value.number == number
+
+
+def test_a_signal_waits_until_it_is_asked_for():
+    done = []
+
+    def work():
+        with answered(), held():
+            raise_pending()
+            send(signal.SIGTERM)
+            done.append("before")
+            raise_pending()
+            done.append("after")
+
+    with pytest.raises(Interrupted):
+        work()
+    assert done == ["before"]
+
+
+def test_a_second_signal_does_not_wait():
+    done = []
+
+    def work():
+        with answered(), held():
+            send(signal.SIGTERM)
+            done.append("after one")
+            send(signal.SIGINT)
+            done.append("after two")
+
+    with pytest.raises(Interrupted) as caught:
+        work()
+    assert done == ["after one"]
+    assert caught.value.number == signal.SIGINT
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_nothing_comes_up_in_what_is_undivided(patient):
+    done = []
+
+    def work():
+        with answered(), held():
+            with undivided:
+                with undivided:
+                    send(signal.SIGTERM)
+                    if not patient:
+                        send(signal.SIGINT)
+                done.append("inner")
+            done.append("outer")
+            raise_pending()
+            done.append("never")
+
+    with pytest.raises(Interrupted):
+        work()
+    assert done == ["inner", "outer"][: 1 + patient]
+
+
+def test_what_is_undivided_ends_with_the_signal_where_nothing_holds_it():
+    done = []
+
+    def work():
+        with answered():
+            with undivided:
+                send(signal.SIGTERM)
+                done.append("inner")
+            done.append("outer")
+
+    with pytest.raises(Interrupted):
+        work()
+    assert done == ["inner"]
+
+
+def test_a_failure_within_the_block_is_told_as_itself():
+    def work():
+        with answered(), held():
+            send(signal.SIGTERM)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
+
+
+def test_what_comes_at_the_end_comes_to_nothing():
+    def work():
+        with answered():
+            try:
+                send(signal.SIGTERM)
+            finally:
+                ignore()
+                for number in ALL:
+                    send(number)
+
+    with pytest.raises(Interrupted) as caught:
+        work()
+    assert caught.value.number == signal.SIGTERM
+    # In the next block they are heard again.
+    with pytest.raises(Interrupted), answered():
+        send(signal.SIGHUP)
+
+
+def test_a_signal_while_the_block_is_left_leaves_nothing_behind(monkeypatch):
+    before, real = [signal.getsignal(number) for number in ALL], signal.signal
+
+    def slow(number, handler):
+        send(number)
+        return real(number, handler)
+
+    with answered():
+        monkeypatch.setattr(signal, "signal", slow)
+    assert [signal.getsignal(number) for number in ALL] == before
+
+
+def test_afterwards_signals_do_what_they_did():
+    before = [signal.getsignal(number) for number in ALL]
+    with answered():
+        assert [signal.getsignal(number) for number in ALL] != before
+    assert [signal.getsignal(number) for number in ALL] == before
+
+
+def test_what_is_ignored_stays_so():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with answered():
+            send(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_in_other_threads_nothing_is_set():
+    found = []
+
+    def work():
+        with answered():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [before]
+
+
+def test_threads_at_work_are_waited_for():
+    program = """if True:
+        import os, signal, time
+        from xmlgp.runtime.interrupts import Interrupted, answered
+        from xmlgp.runtime.threads import run
+        written = []
+
+        def slow():
+            time.sleep(0.1)
+            written.append(1)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with answered():
+                try:
+                    run([lambda: os.kill(os.getpid(), number), slow, slow])
+                except Interrupted:
+                    before = len(written)
+                    time.sleep(0.3)
+                    print(len(written), len(written) - before)
+    """
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert result.stdout == b"2 0\n4 0\n"

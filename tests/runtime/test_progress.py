@@ -1,0 +1,44 @@
+"""Progress is drawn on standard error, and there only for a person to see."""
+
+import io
+import sys
+import time
+
+import pytest
+
+from xmlgp.runtime.progress import silent, terminal_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def work(progress):
+    with progress("work", total=3, unit="step") as bar:
+        bar.update()
+        time.sleep(0.15)  # tqdm draws every tenth of a second
+        bar.update(2, bound="-7.5")
+
+
+@pytest.mark.parametrize("progress", [lambda: silent, terminal_progress])
+def test_nothing_is_drawn_where_nobody_looks(capsys, progress):
+    work(progress())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_terminal_sees_label_count_and_facts(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    work(terminal_progress())
+    assert capsys.readouterr().out == ""
+    drawn = sys.stderr.getvalue()
+    assert "work" in drawn
+    assert "3/3" in drawn
+    assert "bound=-7.5" in drawn
+    assert drawn.split("\r")[-2].isspace(), "the bar is wiped at the end"
+
+
+def test_quiet_is_quiet_on_a_terminal_too(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    work(terminal_progress(quiet=True))
+    assert sys.stderr.getvalue() == ""

@@ -1,0 +1,222 @@
+"""How work is shared out among threads, and which library computes with how many of its own."""
+
+import builtins
+import functools
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from xmlgp.runtime import threads
+from xmlgp.runtime.threads import begin, in_parts, one_blas_thread, prefer_wide_kernels, run
+
+
+def blas_threads():
+    """Threads of every BLAS library."""
+    return {info["num_threads"] for info in threadpool_info() if info["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_threads():
+    import scipy.linalg  # noqa: F401 -- loads its library
+
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip("BLAS has one thread here")
+        yield
+
+
+@pytest.fixture(params=[1, 2, 5])
+def cores(request, monkeypatch):
+    """So many cores, whatever the machine has."""
+    monkeypatch.setattr(threads, "core_count", lambda: request.param)
+    threads._pool.cache_clear()
+    yield request.param
+    threads._pool.cache_clear()
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_blas_is_held_at_one_thread_and_let_go():
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_blas_is_let_go_after_an_error():
+    with pytest.raises(KeyError), one_blas_thread():
+        raise KeyError
+    assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+def test_every_task_is_done_once(cores, count):
+    done = []
+    run(functools.partial(done.append, number) for number in range(count))
+    assert sorted(done) == list(range(count))
+
+
+@pytest.mark.parametrize(("total", "grain"), [(0, 1), (1, 1), (7, 3), (100, 1), (100, 1000), (5, 0)])
+def test_parts_make_up_the_whole(cores, total, grain):
+    bounds = []
+    in_parts(lambda start, stop: bounds.append((start, stop)), total, grain)
+    assert [i for start, stop in sorted(bounds) for i in range(start, stop)] == list(range(total))
+    assert len(bounds) <= cores
+    assert len(bounds) == 1 or total // len(bounds) >= grain
+
+
+def test_a_task_may_give_out_work_itself(cores):
+    done = []
+
+    def task(number):
+        in_parts(lambda start, stop: done.extend((number, i) for i in range(start, stop)), 10, 1)
+        done.append((number, begin(lambda: 10)()))
+
+    run(functools.partial(task, number) for number in range(8))
+    assert sorted(done) == [(number, i) for number in range(8) for i in range(11)]
+
+
+def test_a_failure_reaches_the_caller_when_no_task_is_under_way(cores):
+    under_way, done = set(), []
+
+    def task(number):
+        under_way.add(number)
+        time.sleep(0.01)
+        under_way.discard(number)
+        if number == 1:
+            raise KeyError(number)
+        done.append(number)
+
+    with pytest.raises(KeyError):
+        run(functools.partial(task, number) for number in range(50))
+    assert not under_way
+    assert len(done) < 49
+    run([functools.partial(done.append, "more")])
+    assert done[-1] == "more"
+
+
+def test_what_is_begun_gives_its_result_or_its_failure(cores):
+    released = threading.Event()
+    if cores == 1:
+        released.set()
+    result = begin(lambda: released.wait(60))
+    # Work given out meanwhile does not wait for it.
+    in_parts(lambda start, stop: None, 10, 1)
+    released.set()
+    assert result() is True
+
+    def fail():
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        begin(fail)()
+
+
+def test_warnings_are_treated_alike_on_all_threads(cores):
+    def overflow():
+        return np.exp(np.float32(1000) * np.ones(1, np.float32))
+
+    with np.errstate(over="ignore"):
+        run([overflow] * 10)
+        begin(overflow)()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        run([overflow] * 10)
+
+
+def core_type(monkeypatch, cpuinfo, **environment):
+    """What prefer_wide_kernels makes of the environment on a processor."""
+
+    def fake_open(path, *arguments, **options):
+        if path != "/proc/cpuinfo":
+            return original(path, *arguments, **options)
+        if cpuinfo is None:
+            raise FileNotFoundError(path)
+        return io.StringIO(cpuinfo)
+
+    original = builtins.open
+    monkeypatch.setattr(builtins, "open", fake_open)
+    monkeypatch.setattr(os, "environ", environment)
+    prefer_wide_kernels()
+    return environment.get("OPENBLAS_CORETYPE")
+
+
+NEW = "processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\nbugs\t:\n"
+
+
+def test_wide_kernels_are_preferred_where_the_processor_has_them(monkeypatch):
+    assert core_type(monkeypatch, NEW) == "Cooperlake"
+
+
+@pytest.mark.parametrize("cpuinfo", [None, "", "flags\t: fpu avx2 avx512f\n", "Features: bf16\n"])
+def test_other_processors_are_left_to_openblas(monkeypatch, cpuinfo):
+    assert core_type(monkeypatch, cpuinfo) is None
+
+
+def test_a_choice_of_the_users_stands(monkeypatch):
+    assert core_type(monkeypatch, NEW, OPENBLAS_CORETYPE="Haswell") == "Haswell"
+
+
+def test_the_command_line_chooses_before_numpy_is_loaded():
+    code = "import sys, xmlgp.cli; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_forked_child_has_threads_of_its_own():
+    program = """if True:
+        import os
+        from xmlgp.runtime.threads import in_parts
+        done = []
+        in_parts(lambda start, stop: done.append((start, stop)), 100, 10)
+        child = os.fork()
+        if not child:
+            in_parts(lambda start, stop: done.append((start, stop)), 100, 10)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_of_several_threads_does_not_lift_the_limit_of_another():
+    inside, leave, seen = threading.Event(), threading.Event(), []
+
+    def longer():
+        with one_blas_thread():
+            inside.set()
+            leave.wait(60)
+            seen.append(blas_threads())
+
+    with one_blas_thread():
+        other = threading.Thread(target=longer)
+        other.start()
+        inside.wait(60)
+    leave.set()
+    other.join()
+    assert seen == [{1}]
+    assert blas_threads() == {2}
+
+
+def test_work_goes_on_when_the_interpreter_is_ending():
+    program = """if True:
+        import threading, time
+        from xmlgp.runtime.threads import begin, in_parts
+        def work():
+            threading.main_thread().join()
+            done = []
+            in_parts(lambda start, stop: done.extend(range(start, stop)), 100, 1)
+            assert sorted(done) == list(range(100)) and begin(lambda: 3)() == 3
+            print("done")
+        threading.Thread(target=work).start()
+    """
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (result.stdout, result.stderr) == ("done\n", "")

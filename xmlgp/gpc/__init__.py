@@ -1,0 +1,1 @@
+"""GPC: Gaussian-process classification of two classes."""

@@ -1,0 +1,109 @@
+"""Scoring points with a trained GPC: the distribution of the latent function, and probabilities integrated over it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.gp.inner_products import Points
+from xmlgp.gpc.model import GPC
+from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.runs.build import stored_preprocessing
+
+__all__ = ["GPCPredictor"]
+
+
+class GPCPredictor(Predictor):
+    """A trained GPC, ready to score its one label.
+
+    The utility is the mean of q(f), the probability E σ(f) under it ([I] (11)); standard deviations are those of f and
+    of σ(f).
+
+    Parameters
+    ----------
+    settings : GPCSettings
+    preprocessed : Preprocessed
+        Its start of the inducing inputs is not needed.
+    parameters : mapping of str to ndarray
+        As training returns them.
+    """
+
+    usual_output = "probability"
+
+    def __init__(self, settings, preprocessed, parameters):
+        super().__init__(parameters["inducing"].shape[1], 1, settings.dtype)
+        self._preprocessed = preprocessed
+        self._inducing_count = len(parameters["inducing"])
+        self._predictive = GPC().predictive(parameters)
+        self._nodes = settings.nodes
+
+    @classmethod
+    def from_folder(cls, folder):
+        """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
+        preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
+        if not fits(parameters, folder.description["data"]["D"]):
+            return None
+        return cls(folder.settings, preprocessed, parameters)
+
+    def all_scores(self, features, output, with_std):
+        """Return scores of the label, N×1, and their standard deviations or None, finite or not; see `score`."""
+        points = self.prepare(features, output, with_std)
+        return self._scores(points, output), self._deviations(points, output) if with_std else None
+
+    def prepare(self, features, output, with_std):
+        """Return the moments of q(f); see `Predictor`."""
+        coordinates = self._preprocessed.coordinates(features, self.dtype, dense_limit=0)
+        mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))
+        return _Moments(mean[:, None], variance[:, None])
+
+    def scores(self, points, labels, output):
+        """Return the scores of a block of labels, B×L; see `Predictor`."""
+        return self._scores(points, output)[:, labels]
+
+    def deviations(self, points, labels, output):
+        """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
+        return np.take_along_axis(self._deviations(points, output), labels, axis=1)
+
+    def bytes_a_point(self, output, with_std):
+        """Return what a point needs while it is scored; see `Predictor`."""
+        # Covariances, their exponents, and their products with K_Z⁻¹ and L; coordinates that are dense, twice, for they
+        # are centred.
+        dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
+        return (4 * self._inducing_count + dense) * self.dtype.itemsize
+
+    def _scores(self, points, output):
+        return logistic_scores(*points, output, self._nodes)
+
+    def _deviations(self, points, output):
+        return logistic_deviations(*points, output, self._nodes)
+
+
+class _Moments(NamedTuple):
+    """The distribution of f at B points.
+
+    Attributes
+    ----------
+    mean, variance : ndarray, B×1
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+def fits(parameters, D):
+    """Return whether there are the parameters of a model of this kind, and no others.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        A stranger's.
+    D : int
+    """
+    M = len(parameters["inducing"])
+    shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
+    return (
+        M > 0
+        and parameters.keys() == set(GPC().parameter_names())
+        and all(value.shape == shapes.get(name, ()) for name, value in parameters.items())
+        and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
+    )

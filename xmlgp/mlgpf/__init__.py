@@ -1,0 +1,1 @@
+"""MLGPF: the multi-label Gaussian-process factor model."""

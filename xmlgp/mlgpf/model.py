@@ -1,0 +1,190 @@
+"""The whole model: which kernel and posterior its settings name, its parameters, its predictive moments."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.gp import exact_gp
+from xmlgp.gp.bound import Bound
+from xmlgp.gp.expectations import expectations_named
+from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights, WeightedPoints
+from xmlgp.gp.likelihood import pair_moments, utility_moments
+from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
+from xmlgp.linear_algebra import dense
+
+__all__ = ["MLGPF", "Predictive"]
+
+#: Labels whose loadings are drawn at a time, in double precision.
+LABELS_DRAWN = 1 << 14
+
+
+class MLGPF:
+    """The multi-label Gaussian-process factor model ([S] section 3, [L] section 3).
+
+    Parameters
+    ----------
+    settings : MLGPFSettings
+    """
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.kernel = Kernel(settings.kernel.split("+"), settings.ard)
+        self.posterior = POSTERIORS[settings.posterior]
+        #: Multiples of the learning rate by parameter name, where not 1.
+        self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
+        expectations = expectations_named(settings.expectations, settings.nodes)
+        self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
+
+    def parameter_names(self):
+        """Return the names of the parameters that `initial` returns."""
+        return ["inducing", *self.kernel.parameter_names(), *self.posterior.names, "loadings", "bias"]
+
+    def initial(self, inducing, labels, random):
+        """Return parameters to start from.
+
+        b starts at the log odds of each label's frequency, Φ ~ N(0, 1/P), means of q(u_p) small.
+
+        Parameters
+        ----------
+        inducing : ndarray, M×R or M×D
+            Start of A or Z.
+        labels : csr_array, N×K
+            Y.
+        random : numpy.random.Generator
+        """
+        settings, dtype = self.settings, np.dtype(self.settings.dtype)
+        point_count, label_count = labels.shape
+        if "se" in settings.kernel:
+            # Centroids of unit rows are short, so all points are equally far from all of them: SE would stall.
+            norms = np.linalg.norm(inducing, axis=1, keepdims=True)
+            inducing = inducing / np.where(norms > 0, norms, 1)
+        # In Fortran's order, in which products want them (see `products`).
+        parameters = {"inducing": np.array(inducing, dtype, order="F")}
+        parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
+        parameters |= self.posterior.initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+        if isinstance(self.posterior, Cholesky):
+            # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
+            start = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+            parameters |= self.posterior.equal_to_diagonal(start, self.kernel.between_inducing(parameters)[0])
+        # Half a count on either side keeps labels that never or always occur finite.
+        counts = np.bincount(labels.indices, minlength=label_count) + 0.5
+        parameters["loadings"] = loadings = np.empty((label_count, settings.factors), dtype)
+        for start in range(0, label_count, LABELS_DRAWN):
+            block = loadings[start : start + LABELS_DRAWN]
+            block[:] = random.normal(0, settings.factors**-0.5, block.shape)
+        parameters["bias"] = np.log(counts / (point_count + 1 - counts)).astype(dtype)
+        return parameters
+
+    def predictive(self, parameters, feature_count=None):
+        """Return what gives the mean and variance of utilities at any points (`Predictive`).
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        feature_count : int, optional
+            D; needed where `parameters` hold a regression.
+        """
+        return Predictive(self, parameters, feature_count)
+
+
+class Predictive:
+    """The predictive distribution q(f*) of a trained model; what does not depend on the points is computed once.
+
+    Parameters
+    ----------
+    model : MLGPF
+    parameters : mapping of str to ndarray
+    feature_count : int, optional
+        D; needed where `parameters` hold a regression.
+    """
+
+    def __init__(self, model, parameters, feature_count=None):
+        self._model = model
+        self._parameters = parameters
+        prior, self._between = model.kernel.between_inducing(parameters)
+        self._prepared = model.posterior.prepare(parameters, prior)
+        self._weights = model.posterior.weights(self._prepared)
+        #: Weights of the labels' own (`LabelWeights`), or None.
+        self.label_weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
+        #: Whether there is regression on all training points, with which utilities are pooled.
+        self.has_regression = "regression.weights" in parameters
+        if self.has_regression:
+            indptr, indices, values, weights = (
+                parameters[f"regression.{name}"] for name in ("indptr", "indices", "values", "weights")
+            )
+            points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, feature_count))
+            self._regression = exact_gp.Regression(points, weights)
+
+    def latent(self, points):
+        """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
+        cross, variances, _ = self._model.kernel.with_points(points, self._between)
+        moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
+        return moments
+
+    def latent_mean(self, points):
+        """Return the means alone, B×P: K_BZ times weights."""
+        cross, _, _ = self._model.kernel.with_points(points, self._between)
+        return dense.product(cross, self._weights)
+
+    def mean_map(self):
+        """Return T, R×P or D×P, with which means are C T for points of coordinates C; None without a linear kernel."""
+        return self._model.kernel.linear_map(self._parameters, self._weights)
+
+    def weighted_points(self, features):
+        """Return the `WeightedPoints` of weighted features, B×D; None where labels have no weights of their own."""
+        return None if self.label_weights is None else WeightedPoints(self.label_weights, features)
+
+    def regressed(self, features):
+        """Return the latent functions of the regression, B×S, at weighted features, B×D; None without a regression."""
+        return self._regression.latent(features) if self.has_regression else None
+
+    def pool(self, latent, labels, mean, variance=None):
+        """Pool the moments of utilities of some labels, B×L, with what the regression predicts, in place.
+
+        Parameters
+        ----------
+        latent : ndarray, B×S, or None
+            As `regressed` returns them.
+        labels : slice
+            Which those L are.
+        mean, variance : ndarray, B×L
+            Of q(f).
+        """
+        if latent is not None:
+            predicted = latent @ self._parameters["regression.loadings"][labels].T
+            predicted += self._parameters["regression.mean"][labels]
+            exact_gp.pool(predicted, mean, variance)
+
+    def pool_pairs(self, latent, indptr, labels, mean, variance):
+        """Do the same to the moments of pairs, E; see `pair_moments`."""
+        if latent is not None:
+            certain = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
+            shared = self._parameters["regression.loadings"], self._parameters["regression.mean"]
+            predicted, _ = pair_moments(certain, *shared, indptr, labels)
+            exact_gp.pool(predicted, mean, variance)
+
+    def mean(self, points, features=None):
+        """Return the mean of utilities alone, B×K; see `__call__`."""
+        mean = self.latent_mean(points) @ self._parameters["loadings"].T
+        mean += self._parameters["bias"]
+        self._add_all(features, mean)
+        return mean
+
+    def __call__(self, points, features=None):
+        """Return mean and variance of utilities, both B×K ([S] A.3, and `gp.regression.pool` where that applies).
+
+        Parameters
+        ----------
+        points : Points
+        features : csr_array, B×D, optional
+            X, weighted, of the same points; needed where labels have weights of their own, or with a regression.
+        """
+        mean, variance = utility_moments(self.latent(points), self._parameters["loadings"], self._parameters["bias"])
+        self._add_all(features, mean, variance)
+        return mean, variance
+
+    def _add_all(self, features, mean, variance=None):
+        own = self.weighted_points(features)
+        if own is not None:
+            own.add(0, mean, variance)
+        self.pool(self.regressed(features), slice(None), mean, variance)

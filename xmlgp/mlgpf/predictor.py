@@ -1,0 +1,179 @@
+"""Scoring points with a trained MLGPF: moments of the utilities of labels, and probabilities integrated over them."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.gp import exact_gp, label_weights
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.label_weights import PairsByLabel, WeightedPoints
+from xmlgp.gp.likelihood import pair_moments, utility_moments
+from xmlgp.gp.posteriors import Moments
+from xmlgp.linear_algebra import dense, sparse
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
+from xmlgp.prediction.predictor import Predictor, overflow_is_told_later
+from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.runs.build import stored_preprocessing
+from xmlgp.runtime.threads import one_blas_thread
+
+__all__ = ["MLGPFPredictor"]
+
+
+class MLGPFPredictor(Predictor):
+    """A trained MLGPF, ready to score.
+
+    The utility is the mean of q(f), pooled with the regression where there is one (`gp.regression.pool`); the
+    probability is E σ(f) under the same distribution, and its standard deviation that of σ(f) ([S] A.3).
+
+    Parameters
+    ----------
+    settings : MLGPFSettings
+    preprocessed : Preprocessed
+        Its start of the inducing inputs is not needed.
+    parameters : mapping of str to ndarray
+        As training returns them.
+    feature_count : int
+        D.
+    """
+
+    def __init__(self, settings, preprocessed, parameters, feature_count):
+        super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
+        self._preprocessed = preprocessed
+        self._parameters = parameters
+        self._predictive = MLGPF(settings).predictive(parameters, feature_count)
+        self._nodes = settings.nodes
+
+    @classmethod
+    def from_folder(cls, folder):
+        """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
+        preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
+        D, K = (folder.description["data"][name] for name in "DK")
+        fits = (
+            _as_settings_say(folder.settings, parameters)
+            and all(np.isfinite(value).all() for value in parameters.values())
+            and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
+            and parameters["inducing"].size
+            and label_weights.fits(parameters, D, K)
+            and exact_gp.fits(parameters, D, K)
+        )
+        return cls(folder.settings, preprocessed, parameters, D) if fits else None
+
+    def utilities(self, features):
+        """Return mean and variance of q(f_ik) for all labels, both N×K, without regard to memory.
+
+        Parameters
+        ----------
+        features : csr_array, N×D
+            As read, without weighting.
+        """
+        weighted = self._preprocessed.weigh(features)
+        with one_blas_thread(), overflow_is_told_later():
+            return self._predictive(self._points(weighted), weighted)
+
+    def all_scores(self, features, output, with_std):
+        """Return scores of all labels, N×K, and their standard deviations or None; see `Predictor`."""
+        mean, variance = self.utilities(features)
+        return self._scores(mean, variance, output), self._deviations(mean, variance, output) if with_std else None
+
+    def prepare(self, features, output, with_std):
+        """Return the moments of the latent functions and what else utilities are made of; see `Predictor`."""
+        weighted = self._preprocessed.weigh(features)
+        if with_std or output != "utility":
+            moments = self._predictive.latent(self._points(weighted))
+        else:
+            moments = Moments(self._latent_mean(weighted), None)
+        return _Prepared(moments, self._predictive.weighted_points(weighted), self._predictive.regressed(weighted))
+
+    def scores(self, points, labels, output):
+        """Return the scores of a block of labels, B×L; see `Predictor`."""
+        phi, bias = self._parameters["loadings"][labels], self._parameters["bias"][labels]
+        if output == "utility":
+            mean, variance = points.moments.mean @ phi.T, None
+            mean += bias
+        else:
+            mean, variance = utility_moments(points.moments, phi, bias)
+        if points.own is not None:
+            points.own.add(labels.start, mean, variance)
+        self._predictive.pool(points.regressed, labels, mean, variance)
+        return self._scores(mean, variance, output)
+
+    def deviations(self, points, labels, output):
+        """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
+        indptr = np.arange(0, labels.size + 1, labels.shape[1])
+        columns = labels.ravel()
+        mean, variance = pair_moments(
+            points.moments, self._parameters["loadings"], self._parameters["bias"], indptr, columns
+        )
+        if points.own is not None:
+            points.own.add_pairs(PairsByLabel.of(indptr, *np.unique(columns, return_inverse=True)), mean, variance)
+        self._predictive.pool_pairs(points.regressed, indptr, columns, mean, variance)
+        return self._deviations(mean, variance, output).reshape(labels.shape)
+
+    def bytes_a_point(self, output, with_std):
+        """Return what a point needs while it is scored, beside the numbers of labels; see `Predictor`."""
+        M, Q = self._parameters["inducing"].shape
+        P = self._parameters["loadings"].shape[1]
+        numbers = 4 * P
+        if self._predictive.has_regression:
+            numbers += self._parameters["regression.loadings"].shape[1]
+        if with_std or output != "utility" or self._map is None:
+            # Covariances and their product with C⁻¹; for other posteriors than the shared one, of each function.
+            shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
+            numbers += Q + 2 * M * (1 if shared else P)
+        return numbers * 8
+
+    @functools.cached_property
+    def _map(self):
+        """From weighted features to the means of the latent functions, D×P; None where the kernel is not linear."""
+        mapped = self._predictive.mean_map()
+        if mapped is None or self._preprocessed.basis is None:
+            return mapped
+        return dense.product(self._preprocessed.basis.T, mapped)
+
+    def _points(self, weighted):
+        coordinates = Coordinates(weighted, self._preprocessed.basis, self.dtype, dense_limit=0)
+        return Points(*coordinates.rows(slice(None)))
+
+    def _latent_mean(self, weighted):
+        if self._map is None:
+            return self._predictive.latent_mean(self._points(weighted))
+        return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
+
+    def _scores(self, mean, variance, output):
+        return logistic_scores(mean, variance, output, self._nodes)
+
+    def _deviations(self, mean, variance, output):
+        return logistic_deviations(mean, variance, output, self._nodes)
+
+
+class _Prepared(NamedTuple):
+    """What the utilities of B points are made of.
+
+    Attributes
+    ----------
+    moments : Moments, B×P
+        Of the latent functions; without variances where means are enough.
+    own : WeightedPoints or None
+        The points, where labels have weights of their own.
+    regressed : ndarray, B×S, or None
+        The latent functions of the regression.
+    """
+
+    moments: Moments
+    own: WeightedPoints | None
+    regressed: np.ndarray | None
+
+
+def _as_settings_say(settings, parameters):
+    """Return whether there are the parameters that a model of these settings has, and no others: each counts."""
+    own, regressed = (
+        any(name.startswith(f"{part}.") for name in parameters) for part in ("label_weights", "regression")
+    )
+    others = {name for name in parameters if not name.startswith(("label_weights.", "regression."))}
+    return (
+        others == set(MLGPF(settings).parameter_names())
+        and settings.label_weights in (None, own)
+        and (settings.regression_points > 0 or not regressed)
+    )

@@ -1,0 +1,56 @@
+"""The parameters that training starts from."""
+
+import numpy as np
+
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.label_weights import initial_label_weights, useful
+from xmlgp.mlgpf.newton import newton_start
+
+__all__ = ["NEWTON_POINTS", "start"]
+
+#: Points that a Newton step is computed from: a hundred for each of some hundred inducing inputs.
+NEWTON_POINTS = 1 << 15
+
+#: Points whose coordinates are computed at a time.
+CHUNK = 2048
+
+
+def start(model, coordinates, labels, inducing, random):
+    """Return parameters to start from: those of `MLGPF.initial`, with Φ and means from a Newton step where so set.
+
+    Parameters
+    ----------
+    model : MLGPF
+    coordinates : Coordinates
+        Of the N training points.
+    labels : csr_array, N×K
+        Y.
+    inducing : ndarray, M×R or M×D
+        Start of A or Z.
+    random : numpy.random.Generator
+    """
+    parameters = model.initial(inducing, labels, random)
+    wanted = model.settings.label_weights
+    if wanted is None:
+        wanted = useful(coordinates.feature_count, model.settings.factors)
+    if wanted:
+        features = coordinates.weighted(slice(None))
+        parameters |= initial_label_weights(features, labels, parameters["bias"], coordinates.dtype)
+    if model.settings.start == "newton":
+        count = labels.shape[0]
+        rows = np.arange(count)
+        if count > NEWTON_POINTS:
+            rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
+        prior, between = model.kernel.between_inducing(parameters)
+        cross = np.empty((len(rows), len(inducing)), coordinates.dtype)
+        for first in range(0, len(rows), CHUNK):
+            chunk = slice(first, first + CHUNK)
+            points = Points(*coordinates.rows(rows[chunk]))
+            cross[chunk], _, _ = model.kernel.with_points(points, between)
+        weights, loadings = newton_start(
+            cross, prior, labels[rows], parameters["bias"], model.settings.factors, count / len(rows)
+        )
+        found = loadings.shape[1]
+        parameters["posterior.mean"][:, :found] = model.posterior.mean_of(weights, prior)
+        parameters["loadings"][:, :found] = loadings
+    return parameters

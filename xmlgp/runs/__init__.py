@@ -1,0 +1,1 @@
+"""A run: preprocessing and training into a model folder, interrupted and resumed."""
