@@ -8,9 +8,9 @@ within the subspace; `spread` the mean squared distance of the points from the n
 the nearest of as many random points.
 """
 
-from xmlgp.runtime.threads import one_blas_thread, prefer_wide_kernels
+from xmlgp.runtime.threads import one_blas_thread, prefer_avx512
 
-prefer_wide_kernels()
+prefer_avx512()
 
 import dataclasses  # noqa: E402 -- NumPy must be imported after the choice of its kernels
 import json  # noqa: E402

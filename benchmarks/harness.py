@@ -3,9 +3,9 @@
 Import it before NumPy, whose kernels it chooses.
 """
 
-from xmlgp.runtime.threads import prefer_wide_kernels
+from xmlgp.runtime.threads import prefer_avx512
 
-prefer_wide_kernels()
+prefer_avx512()
 
 import argparse  # noqa: E402 -- NumPy must be imported after the choice of its kernels
 import contextlib  # noqa: E402

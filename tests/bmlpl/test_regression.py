@@ -25,7 +25,7 @@ from xmlgp.bmlpl.regression import (
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.native import factorise_lower
 from xmlgp.runtime import threads
-from xmlgp.runtime.interrupts import Interrupted, answered, held
+from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 SIZES = pytest.mark.parametrize("size", [(12, 5, 3), (1, 1, 1), (4, 9, 2), (30, 1, 4)])
@@ -225,7 +225,7 @@ def test_a_second_signal_does_not_wait_for_all_topics(monkeypatch):
         return factorise_lower(matrix)
 
     def work():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             solve(problem.system, twice_kappa(problem), problem.weights)
 
     monkeypatch.setattr(module, "factorise_lower", factorise)

@@ -19,7 +19,7 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.runtime.interrupts import Interrupted, answered
+from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 
@@ -208,7 +208,7 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
     problem = prepared(inference=inference)
     with monkeypatch.context() as patch:
         patch.setattr(kind, "step", interrupted)
-        with pytest.raises(Interrupted) as caught, answered():
+        with pytest.raises(Interrupted) as caught, handle_signals():
             train_topics(*problem, checkpoints=Checkpoints(path, {}, 1e9))
     assert caught.value.number == number
     assert len(steps) == 2

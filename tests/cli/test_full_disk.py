@@ -24,7 +24,7 @@ from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.interrupted import CHECKPOINT, Unfinished
-from xmlgp.runtime.atomic_files import LEFTOVER
+from xmlgp.runtime.atomic_files import TEMPORARY_NAME
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoints
 
@@ -320,7 +320,7 @@ def test_a_file_at_every_moment(disk, monkeypatch, name, lasting):
             after = everything(disk)
             assert earlier.items() <= after.items(), trial.done
             if lasting and code in UNCHANGING:
-                assert all(map(LEFTOVER.fullmatch, after.keys() - earlier.keys()))
+                assert all(map(TEMPORARY_NAME.fullmatch, after.keys() - earlier.keys()))
             else:
                 assert after.keys() == earlier.keys(), trial.done
             done(command)
@@ -343,7 +343,7 @@ def test_reproducing_at_every_moment(disk, monkeypatch, start, lasting):
         if result.exit_code == 1:
             assert told(result, code, RESULTS) == []
             if lasting and code in UNCHANGING:
-                strange = {name for name in strange if not LEFTOVER.fullmatch(Path(name).name)}
+                strange = {name for name in strange if not TEMPORARY_NAME.fullmatch(Path(name).name)}
             assert strange == set(), trial.done
             # Every file is the earlier or the new one, and whole.
             for name in after.keys() & figures.keys():

@@ -259,11 +259,11 @@ def test_who_interrupts_does_not_wait_for_cells_under_way(tmp_path):
         from pathlib import Path
         from xmlgp.experiments.cells import Cell, finish_cells
         from xmlgp.settings import MLGPFSettings
-        from xmlgp.runtime.interrupts import Interrupted, answered
+        from xmlgp.runtime.interrupts import Interrupted, handle_signals
 
         here = Path({str(tmp_path)!r})
         if __name__ == "__main__":
-            with answered():
+            with handle_signals():
                 try:
                     finish_cells([Cell("toy", here, (0.55, 1.5), MLGPFSettings(epochs=10**6))], here / "results")
                 except Interrupted as error:

@@ -137,7 +137,7 @@ def test_latent_is_the_product_of_covariances_and_weights(monkeypatch, rows, cor
     np.testing.assert_allclose(model.latent(points), direct, rtol=1e-4, atol=1e-5)
     # A task of its own, as where a predictor's cores each take points.
     inside = []
-    threads.run([lambda: inside.append(model.latent(points))] * 2)
+    threads.run_parallel([lambda: inside.append(model.latent(points))] * 2)
     np.testing.assert_array_equal(inside[0], model.latent(points))
     assert model.latent(points[:0]).shape == (0, 4)
     threads._pool.cache_clear()

@@ -19,7 +19,7 @@ from xmlgp.gpc import variational
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import train_gpc
-from xmlgp.runtime.interrupts import Interrupted, answered
+from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.training.checkpoints import Checkpoint, Checkpoints, read_checkpoint
 
 N, D, M = 40, 3, 8
@@ -231,7 +231,7 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
     problem = prepared(inference)
     with monkeypatch.context() as patch:
         patch.setattr(kind, "step", interrupted)
-        with pytest.raises(Interrupted) as caught, answered():
+        with pytest.raises(Interrupted) as caught, handle_signals():
             train_gpc(*problem, checkpoints=Checkpoints(path, {}, 1e9))
     assert caught.value.number == number
     assert len(steps) == 2

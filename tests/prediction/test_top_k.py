@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.problems import STEADY
-from xmlgp.prediction.top_k import offer
+from xmlgp.prediction.top_k import update_top_k
 
 ranked = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
     lambda shape: arrays(np.float32, shape, elements=st.sampled_from([-np.inf, -1, 0, -0.0, 1, 2]))
@@ -20,7 +20,7 @@ def test_equal_scores_go_to_the_lower_label(scores, data):
     width = data.draw(st.integers(1, scores.shape[1]))
     labels, best = np.empty((len(scores), k), np.int32), np.empty((len(scores), k), np.float32)
     for start in range(0, scores.shape[1], width):
-        offer(scores[:, start : start + width], start, labels, best)
+        update_top_k(scores[:, start : start + width], start, labels, best)
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     np.testing.assert_array_equal(labels, expected)
     np.testing.assert_array_equal(best, np.take_along_axis(scores, expected, axis=1))

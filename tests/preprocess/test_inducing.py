@@ -119,7 +119,7 @@ def test_centroids_without_points_move_to_the_furthest(form):
 def test_the_number_of_cores_does_not_matter(monkeypatch, form):
     points = form(small_features(3000, density=0.2))
     expected = start_inducing(points, 20, "kmeans", 0)
-    monkeypatch.setattr(module, "run", lambda tasks: [task() for task in tasks])
+    monkeypatch.setattr(module, "run_parallel", lambda tasks: [task() for task in tasks])
     np.testing.assert_array_equal(start_inducing(points, 20, "kmeans", 0), expected)
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from xmlgp.runtime.atomic_files import LEFTOVER, created, replacing
+from xmlgp.runtime.atomic_files import TEMPORARY_NAME, atomic_write, create_file
 
 
 class Interruption(BaseException):
@@ -15,7 +15,7 @@ class Interruption(BaseException):
 
 
 def write(path, content=b"new"):
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(content)
 
 
@@ -26,11 +26,11 @@ def names(folder):
 def test_what_was_there_is_replaced_at_the_end_of_the_block(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"old")
-    with replacing(file) as stream:
+    with atomic_write(file) as stream:
         stream.write(b"new")
         stream.flush()
         assert file.read_bytes() == b"old"
-        assert [name for name in names(tmp_path) if LEFTOVER.fullmatch(name)] == [
+        assert [name for name in names(tmp_path) if TEMPORARY_NAME.fullmatch(name)] == [
             name for name in names(tmp_path) if name != "file"
         ]
     assert file.read_bytes() == b"new"
@@ -50,7 +50,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch,
     file.write_bytes(b"old")
     if place != "block":
         monkeypatch.setattr(os, place, fail)
-    with pytest.raises(type(error)), replacing(file) as stream:
+    with pytest.raises(type(error)), atomic_write(file) as stream:
         stream.write(b"new" if place != "block" else bytes(Failing()))
     monkeypatch.undo()
     assert file.read_bytes() == b"old"
@@ -72,7 +72,7 @@ def test_errors_name_the_file_that_the_user_named(tmp_path, monkeypatch):
 
 
 def test_errors_of_other_files_keep_their_names(tmp_path):
-    with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "file"):
+    with pytest.raises(FileNotFoundError) as caught, atomic_write(tmp_path / "file"):
         (tmp_path / "other").read_bytes()
     assert caught.value.filename == str(tmp_path / "other")
 
@@ -97,7 +97,7 @@ def test_files_are_as_open_as_the_user_wants_them(tmp_path):
 
 def test_what_is_there_is_not_created_again(tmp_path):
     (tmp_path / "file").write_bytes(b"old")
-    with pytest.raises(FileExistsError), created(tmp_path / "file"):
+    with pytest.raises(FileExistsError), create_file(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_bytes() == b"old"
 
@@ -106,8 +106,8 @@ def test_a_process_that_is_killed_leaves_the_old_file_and_one_of_a_known_name(tm
     file = tmp_path / "file"
     file.write_bytes(b"old")
     program = (
-        "import sys, time\nfrom xmlgp.runtime.atomic_files import replacing\n"
-        "with replacing(sys.argv[1]) as stream:\n"
+        "import sys, time\nfrom xmlgp.runtime.atomic_files import atomic_write\n"
+        "with atomic_write(sys.argv[1]) as stream:\n"
         " stream.write(b'new'); stream.flush(); print(flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", program, str(file)], stdout=subprocess.PIPE) as process:
@@ -116,4 +116,4 @@ def test_a_process_that_is_killed_leaves_the_old_file_and_one_of_a_known_name(tm
         process.wait()
     assert file.read_bytes() == b"old"
     (left,) = (name for name in names(tmp_path) if name != "file")
-    assert LEFTOVER.fullmatch(left)
+    assert TEMPORARY_NAME.fullmatch(left)

@@ -8,7 +8,15 @@ import threading
 
 import pytest
 
-from xmlgp.runtime.interrupts import Interrupted, answered, held, ignore, pending, raise_pending, undivided
+from xmlgp.runtime.interrupts import (
+    Interrupted,
+    defer_signals,
+    handle_signals,
+    ignore_signals,
+    raise_pending_signal,
+    signal_pending,
+    uninterruptible,
+)
 
 ALL = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -19,7 +27,7 @@ def send(number):
 
 @pytest.mark.parametrize("number", ALL)
 def test_a_signal_is_an_exception_with_the_status_of_shells(number):
-    with pytest.raises(Interrupted) as caught, answered():
+    with pytest.raises(Interrupted) as caught, handle_signals():
         send(number)
     assert caught.value.status == 128 + number
 
@@ -29,9 +37,9 @@ def test_a_signal_waits_for_the_end_of_the_block(number):
     done = []
 
     def work():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             send(number)
-            done.append(pending())
+            done.append(signal_pending())
 
     with pytest.raises(Interrupted) as caught:
         work()
@@ -43,11 +51,11 @@ def test_a_signal_waits_until_it_is_asked_for():
     done = []
 
     def work():
-        with answered(), held():
-            raise_pending()
+        with handle_signals(), defer_signals():
+            raise_pending_signal()
             send(signal.SIGTERM)
             done.append("before")
-            raise_pending()
+            raise_pending_signal()
             done.append("after")
 
     with pytest.raises(Interrupted):
@@ -59,7 +67,7 @@ def test_a_second_signal_does_not_wait():
     done = []
 
     def work():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             send(signal.SIGTERM)
             done.append("after one")
             send(signal.SIGINT)
@@ -76,15 +84,15 @@ def test_nothing_comes_up_in_what_is_undivided(patient):
     done = []
 
     def work():
-        with answered(), held():
-            with undivided:
-                with undivided:
+        with handle_signals(), defer_signals():
+            with uninterruptible:
+                with uninterruptible:
                     send(signal.SIGTERM)
                     if not patient:
                         send(signal.SIGINT)
                 done.append("inner")
             done.append("outer")
-            raise_pending()
+            raise_pending_signal()
             done.append("never")
 
     with pytest.raises(Interrupted):
@@ -96,8 +104,8 @@ def test_what_is_undivided_ends_with_the_signal_where_nothing_holds_it():
     done = []
 
     def work():
-        with answered():
-            with undivided:
+        with handle_signals():
+            with uninterruptible:
                 send(signal.SIGTERM)
                 done.append("inner")
             done.append("outer")
@@ -109,7 +117,7 @@ def test_what_is_undivided_ends_with_the_signal_where_nothing_holds_it():
 
 def test_a_failure_within_the_block_is_told_as_itself():
     def work():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             send(signal.SIGTERM)
             raise ZeroDivisionError
 
@@ -119,11 +127,11 @@ def test_a_failure_within_the_block_is_told_as_itself():
 
 def test_what_comes_at_the_end_comes_to_nothing():
     def work():
-        with answered():
+        with handle_signals():
             try:
                 send(signal.SIGTERM)
             finally:
-                ignore()
+                ignore_signals()
                 for number in ALL:
                     send(number)
 
@@ -131,7 +139,7 @@ def test_what_comes_at_the_end_comes_to_nothing():
         work()
     assert caught.value.number == signal.SIGTERM
     # In the next block they are heard again.
-    with pytest.raises(Interrupted), answered():
+    with pytest.raises(Interrupted), handle_signals():
         send(signal.SIGHUP)
 
 
@@ -142,14 +150,14 @@ def test_a_signal_while_the_block_is_left_leaves_nothing_behind(monkeypatch):
         send(number)
         return real(number, handler)
 
-    with answered():
+    with handle_signals():
         monkeypatch.setattr(signal, "signal", slow)
     assert [signal.getsignal(number) for number in ALL] == before
 
 
 def test_afterwards_signals_do_what_they_did():
     before = [signal.getsignal(number) for number in ALL]
-    with answered():
+    with handle_signals():
         assert [signal.getsignal(number) for number in ALL] != before
     assert [signal.getsignal(number) for number in ALL] == before
 
@@ -157,7 +165,7 @@ def test_afterwards_signals_do_what_they_did():
 def test_what_is_ignored_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with answered():
+        with handle_signals():
             send(signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
@@ -167,7 +175,7 @@ def test_in_other_threads_nothing_is_set():
     found = []
 
     def work():
-        with answered():
+        with handle_signals():
             found.append(signal.getsignal(signal.SIGTERM))
 
     before = signal.getsignal(signal.SIGTERM)
@@ -180,8 +188,8 @@ def test_in_other_threads_nothing_is_set():
 def test_threads_at_work_are_waited_for():
     program = """if True:
         import os, signal, time
-        from xmlgp.runtime.interrupts import Interrupted, answered
-        from xmlgp.runtime.threads import run
+        from xmlgp.runtime.interrupts import Interrupted, handle_signals
+        from xmlgp.runtime.threads import run_parallel
         written = []
 
         def slow():
@@ -189,9 +197,9 @@ def test_threads_at_work_are_waited_for():
             written.append(1)
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            with answered():
+            with handle_signals():
                 try:
-                    run([lambda: os.kill(os.getpid(), number), slow, slow])
+                    run_parallel([lambda: os.kill(os.getpid(), number), slow, slow])
                 except Interrupted:
                     before = len(written)
                     time.sleep(0.3)

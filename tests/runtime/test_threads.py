@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from xmlgp.runtime import threads
-from xmlgp.runtime.threads import begin, in_parts, one_blas_thread, prefer_wide_kernels, run
+from xmlgp.runtime.threads import one_blas_thread, parallel_for, prefer_avx512, run_parallel, start_task
 
 
 def blas_threads():
@@ -61,14 +61,14 @@ def test_blas_is_let_go_after_an_error():
 @pytest.mark.parametrize("count", [0, 1, 2, 30])
 def test_every_task_is_done_once(cores, count):
     done = []
-    run(functools.partial(done.append, number) for number in range(count))
+    run_parallel(functools.partial(done.append, number) for number in range(count))
     assert sorted(done) == list(range(count))
 
 
 @pytest.mark.parametrize(("total", "grain"), [(0, 1), (1, 1), (7, 3), (100, 1), (100, 1000), (5, 0)])
 def test_parts_make_up_the_whole(cores, total, grain):
     bounds = []
-    in_parts(lambda start, stop: bounds.append((start, stop)), total, grain)
+    parallel_for(lambda start, stop: bounds.append((start, stop)), total, grain)
     assert [i for start, stop in sorted(bounds) for i in range(start, stop)] == list(range(total))
     assert len(bounds) <= cores
     assert len(bounds) == 1 or total // len(bounds) >= grain
@@ -78,10 +78,10 @@ def test_a_task_may_give_out_work_itself(cores):
     done = []
 
     def task(number):
-        in_parts(lambda start, stop: done.extend((number, i) for i in range(start, stop)), 10, 1)
-        done.append((number, begin(lambda: 10)()))
+        parallel_for(lambda start, stop: done.extend((number, i) for i in range(start, stop)), 10, 1)
+        done.append((number, start_task(lambda: 10)()))
 
-    run(functools.partial(task, number) for number in range(8))
+    run_parallel(functools.partial(task, number) for number in range(8))
     assert sorted(done) == [(number, i) for number in range(8) for i in range(11)]
 
 
@@ -97,10 +97,10 @@ def test_a_failure_reaches_the_caller_when_no_task_is_under_way(cores):
         done.append(number)
 
     with pytest.raises(KeyError):
-        run(functools.partial(task, number) for number in range(50))
+        run_parallel(functools.partial(task, number) for number in range(50))
     assert not under_way
     assert len(done) < 49
-    run([functools.partial(done.append, "more")])
+    run_parallel([functools.partial(done.append, "more")])
     assert done[-1] == "more"
 
 
@@ -108,9 +108,9 @@ def test_what_is_begun_gives_its_result_or_its_failure(cores):
     released = threading.Event()
     if cores == 1:
         released.set()
-    result = begin(lambda: released.wait(60))
+    result = start_task(lambda: released.wait(60))
     # Work given out meanwhile does not wait for it.
-    in_parts(lambda start, stop: None, 10, 1)
+    parallel_for(lambda start, stop: None, 10, 1)
     released.set()
     assert result() is True
 
@@ -118,7 +118,7 @@ def test_what_is_begun_gives_its_result_or_its_failure(cores):
         raise KeyError
 
     with pytest.raises(KeyError):
-        begin(fail)()
+        start_task(fail)()
 
 
 def test_warnings_are_treated_alike_on_all_threads(cores):
@@ -126,10 +126,10 @@ def test_warnings_are_treated_alike_on_all_threads(cores):
         return np.exp(np.float32(1000) * np.ones(1, np.float32))
 
     with np.errstate(over="ignore"):
-        run([overflow] * 10)
-        begin(overflow)()
+        run_parallel([overflow] * 10)
+        start_task(overflow)()
     with np.errstate(over="raise"), pytest.raises(FloatingPointError):
-        run([overflow] * 10)
+        run_parallel([overflow] * 10)
 
 
 def core_type(monkeypatch, cpuinfo, **environment):
@@ -145,7 +145,7 @@ def core_type(monkeypatch, cpuinfo, **environment):
     original = builtins.open
     monkeypatch.setattr(builtins, "open", fake_open)
     monkeypatch.setattr(os, "environ", environment)
-    prefer_wide_kernels()
+    prefer_avx512()
     return environment.get("OPENBLAS_CORETYPE")
 
 
@@ -174,12 +174,12 @@ def test_the_command_line_chooses_before_numpy_is_loaded():
 def test_a_forked_child_has_threads_of_its_own():
     program = """if True:
         import os
-        from xmlgp.runtime.threads import in_parts
+        from xmlgp.runtime.threads import parallel_for
         done = []
-        in_parts(lambda start, stop: done.append((start, stop)), 100, 10)
+        parallel_for(lambda start, stop: done.append((start, stop)), 100, 10)
         child = os.fork()
         if not child:
-            in_parts(lambda start, stop: done.append((start, stop)), 100, 10)
+            parallel_for(lambda start, stop: done.append((start, stop)), 100, 10)
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
     """
@@ -209,12 +209,12 @@ def test_one_of_several_threads_does_not_lift_the_limit_of_another():
 def test_work_goes_on_when_the_interpreter_is_ending():
     program = """if True:
         import threading, time
-        from xmlgp.runtime.threads import begin, in_parts
+        from xmlgp.runtime.threads import start_task, parallel_for
         def work():
             threading.main_thread().join()
             done = []
-            in_parts(lambda start, stop: done.extend(range(start, stop)), 100, 1)
-            assert sorted(done) == list(range(100)) and begin(lambda: 3)() == 3
+            parallel_for(lambda start, stop: done.extend(range(start, stop)), 100, 1)
+            assert sorted(done) == list(range(100)) and start_task(lambda: 3)() == 3
             print("done")
         threading.Thread(target=work).start()
     """

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.interrupts import Interrupted, answered, held
+from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 from xmlgp.training import checkpoints as module
 from xmlgp.training.checkpoints import PATIENCE, Checkpoints, State, read_checkpoint
 
@@ -146,7 +146,7 @@ class Watched(Checkpoints):
         super().__init__(None, {}, every)
 
     def write(self, state=None):
-        with mock.patch.object(module, "replacing", self._slowly):
+        with mock.patch.object(module, "atomic_write", self._slowly):
             super().write(state)
 
     def _slowly(self, path):
@@ -203,7 +203,7 @@ def test_none_are_written_where_none_are_wanted(clock):
     assert not watched.after(1e9, epoch_ended=True)
 
     def signalled():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             os.kill(os.getpid(), signal.SIGTERM)
             watched.after(1)
 
@@ -217,7 +217,7 @@ def test_one_is_written_for_a_signal_that_waits_and_then_it_is_raised(file, numb
     checkpoints = Checkpoints(file, ABOUT, 1e9)
 
     def signalled():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             checkpoints.offer(None)
             os.kill(os.getpid(), number)
             checkpoints.offer(lambda: State({"so": "far"}, {}))
@@ -271,7 +271,7 @@ def test_two_signals_while_one_is_written_leave_what_was_there(file, monkeypatch
     in_the_midst(monkeypatch, signals)
 
     def write():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             Checkpoints(file, ABOUT, 1e-9).offer(lambda: State({"step": 2}, ARRAYS))
 
     with pytest.raises(Interrupted) as caught:
@@ -296,7 +296,7 @@ def test_two_signals_as_a_member_is_begun_are_told_as_themselves(file, monkeypat
     monkeypatch.setattr(zipfile.ZipFile, "open", beginning)
 
     def write():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             Checkpoints(file, ABOUT, 1e-9).offer(lambda: State({"step": 2}, ARRAYS))
 
     with pytest.raises(Interrupted) as caught:
@@ -311,7 +311,7 @@ def test_one_signal_while_one_is_written_waits_for_it(file, monkeypatch):
     in_the_midst(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
     def write():
-        with answered(), held():
+        with handle_signals(), defer_signals():
             Checkpoints(file, ABOUT, 1e-9).offer(lambda: State({"step": 2}, ARRAYS))
 
     with pytest.raises(Interrupted):

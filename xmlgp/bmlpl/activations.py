@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm, softplus
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Activated", "activate", "log_prior", "prior_mean", "respond", "softplus_sums"]
 
@@ -106,7 +106,7 @@ def activate(counts, log_odds, shapes, activations):
             rows = slice(starts[i], starts[i] + ROWS)
             _activate(counts[rows], log_odds[rows], shapes, activations[rows], *sums[:, i])
 
-    in_parts(part, len(starts), -(-GRAIN // max(1, ROWS * T)))
+    parallel_for(part, len(starts), -(-GRAIN // max(1, ROWS * T)))
     pluses, rises, priors = sums.sum(axis=1)
     # Σ r (log u − ψ) − u e^(−ψ), where log u − ψ = log(r + m) − log(1 + e^ψ).
     total = priors.sum() - shapes.astype(np.float64) @ pluses - N * gammaln(shapes.astype(np.float64)).sum()

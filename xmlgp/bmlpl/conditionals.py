@@ -7,7 +7,7 @@ from xmlgp.bmlpl.counts import LEAST_RATE, Counts
 from xmlgp.bmlpl.hyperparameters import LEAST_SHAPE, SHAPE_RATE
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["draw_activations", "draw_counts", "draw_omega", "draw_shapes", "draw_topics"]
 
@@ -54,7 +54,7 @@ def draw_counts(positives, topics, activations, random):
     def part(start, stop):
         _rates(*pattern, topics, activations, rates, log_likelihood, start, stop)
 
-    in_parts(part, len(activations), 256)
+    parallel_for(part, len(activations), 256)
     if not rates.sum() <= MOST_COUNTS * len(rates):
         raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
     totals = _positive_poisson(rates, random.random(len(rates)))
@@ -68,7 +68,7 @@ def draw_counts(positives, topics, activations, random):
     def choose(start, stop):
         _choose(*pattern, topics, activations, rates, ends, uniform, chosen, points, start, stop)
 
-    in_parts(choose, len(activations), 256)
+    parallel_for(choose, len(activations), 256)
     labels = np.zeros_like(topics)
     _add_up(positives.indices, ends, chosen, labels)
     return Counts(points, labels, float(log_likelihood.sum() - activations.sum(dtype=np.float64)))

@@ -7,7 +7,7 @@ import numpy as np
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Counts", "expected_counts"]
 
@@ -77,7 +77,7 @@ def expected_counts(positives, topics, activations, points=None):
             )
 
     work = max(1, len(positives) * topics.shape[1])
-    in_parts(part, len(starts), max(1, len(starts) * GRAIN // work))
+    parallel_for(part, len(starts), max(1, len(starts) * GRAIN // work))
     labels = sparse.product(positives.by_label(factors), activations)
     labels *= topics
     return Counts(points, labels, float(log_likelihood.sum()))

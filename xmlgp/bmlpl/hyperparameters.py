@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["SHAPE_RATE", "learned_precisions", "log_prior_of_topics", "shapes_after", "topics_after"]
 
@@ -60,7 +60,7 @@ def log_prior_of_topics(topics, concentration, added=0):
         for i in range(first, last):
             sums[i] = _sum_of_logarithms(topics[i * ROWS : (i + 1) * ROWS], added)
 
-    in_parts(part, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
+    parallel_for(part, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
     return float(concentration * sums.sum())
 
 

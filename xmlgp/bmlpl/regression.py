@@ -8,7 +8,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.native import factorise_lower, solve_factorised
-from xmlgp.runtime.threads import core_count, in_parts, run
+from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
     "INTERCEPT_PRECISION",
@@ -146,7 +146,7 @@ class System:
         def part(start, stop):
             _project(*matrix, direction, self.omega, self._image, self.residuals, start, stop)
 
-        in_parts(part, rows.shape[0], sparse.row_grain(rows, direction.shape[1]))
+        parallel_for(part, rows.shape[0], sparse.row_grain(rows, direction.shape[1]))
         return self._image, self.residuals
 
 
@@ -171,7 +171,7 @@ def respond_to(rows, weights, counts, shapes, log_odds, omega, residuals):
     def part(start, stop):
         _respond(*matrix, weights, counts, shapes, log_odds, omega, residuals, start, stop)
 
-    in_parts(part, len(counts), sparse.row_grain(rows, len(shapes)))
+    parallel_for(part, len(counts), sparse.row_grain(rows, len(shapes)))
 
 
 @compiled
@@ -272,7 +272,9 @@ def _project(indptr, indices, data, direction, omega, image, weighted, start, st
 
 def _go(values, direction, lengths):
     """Add to each column of values its multiple of the direction's, in place."""
-    in_parts(lambda start, stop: _go_rows(values, direction, lengths, start, stop), len(values), GRAIN // len(lengths))
+    parallel_for(
+        lambda start, stop: _go_rows(values, direction, lengths, start, stop), len(values), GRAIN // len(lengths)
+    )
 
 
 @compiled
@@ -328,7 +330,7 @@ def solve(system, counts_less_shapes, weights, random=None):
     T = right.shape[1]
     together = core_count() * max(1, TOGETHER // len(weights) ** 2)
     for start in range(0, T, together):
-        run([lambda t=t: topic(t) for t in range(start, min(start + together, T))])
+        run_parallel([lambda t=t: topic(t) for t in range(start, min(start + together, T))])
 
 
 def normal_matrix(design, omega, precisions):

@@ -10,7 +10,7 @@ from xmlgp.bmlpl.gibbs import Gibbs
 from xmlgp.bmlpl.online_em import OnlineEM
 from xmlgp.bmlpl.parameters import are_parameters
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.runtime.interrupts import held
+from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.passes import Passes
@@ -83,7 +83,7 @@ def train_topics(coordinates, labels, settings, progress=silent, after_pass=None
         if resumed is not None:
             run.restore(resumed)
             _check_signs(inference.moving(), resumed)
-        with held() if keep else contextlib.nullcontext():
+        with defer_signals() if keep else contextlib.nullcontext():
             run.go_on(progress, keep)
         parameters = inference.parameters(len(run.history))
     for name, value in parameters.items():

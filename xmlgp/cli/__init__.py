@@ -11,8 +11,8 @@ import click
 
 from xmlgp import __version__
 from xmlgp.errors import DataFormatError, XmlgpError
-from xmlgp.runtime.interrupts import Interrupted, answered, held, ignore
-from xmlgp.runtime.threads import prefer_wide_kernels
+from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
+from xmlgp.runtime.threads import prefer_avx512
 
 __all__ = ["main"]
 
@@ -41,9 +41,9 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         # Before the first import of NumPy.
-        prefer_wide_kernels()
+        prefer_avx512()
         # What comes up within an import may be swallowed there: Python raises it where nothing can be caught.
-        with held():
+        with defer_signals():
             module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
         return getattr(module, name)
 
@@ -67,7 +67,7 @@ class _Commands(click.Group):
 
     def invoke(self, context):
         # Twice, for a second signal may come before the first is taken note of.
-        with answered(), _told(), _told():
+        with handle_signals(), _told(), _told():
             result = super().invoke(context)
             # Here and not at exit, where Python would print a full disk as an exception that it ignores.
             if sys.stdout is not None:  # closed
@@ -86,7 +86,7 @@ def _told():
         raise click.ClickException(str(error)) from error
     except (Interrupted, KeyboardInterrupt) as error:
         # It ends, and says so once.
-        ignore()
+        ignore_signals()
         if not isinstance(error, Interrupted):
             error = Interrupted(signal.SIGINT)
         _abandon_stdout()

@@ -9,7 +9,7 @@ import sys
 import zlib
 
 from xmlgp.errors import XmlgpError
-from xmlgp.runtime.atomic_files import naming, replacing
+from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
 __all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "describe_damage", "open_input", "open_output"]
 
@@ -86,10 +86,10 @@ def open_output(path):
         yield stream
         stream.flush()
     elif os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with naming(path), open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
+        with report_errors_as(path), open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
             yield output
     else:
-        with replacing(os.path.realpath(path), path) as stream, _compressed_if_named_so(stream, path) as output:
+        with atomic_write(os.path.realpath(path), path) as stream, _compressed_if_named_so(stream, path) as output:
             yield output
 
 

@@ -26,7 +26,7 @@ from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.runtime.atomic_files import check_writable, replacing
+from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
 from xmlgp.training.loop import train
@@ -207,7 +207,7 @@ def run_cell(cell, results):
         "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
     }
     file = results / "cells" / cell.name
-    with replacing(file) as stream:
+    with atomic_write(file) as stream:
         stream.write(json.dumps(result, indent=1).encode())
 
 

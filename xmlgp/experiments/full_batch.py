@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.errors import NumericalError
 from xmlgp.gpc.model import GPC
-from xmlgp.runtime.threads import run
+from xmlgp.runtime.threads import run_parallel
 from xmlgp.training.minibatches import make_batch
 
 __all__ = ["FullBatch"]
@@ -62,7 +62,7 @@ class FullBatch:
         def fill(number):
             found[number] = self._bound.value_and_gradients(parameters, self._batches[number])
 
-        run(lambda number=number: fill(number) for number in range(len(found)))
+        run_parallel(lambda number=number: fill(number) for number in range(len(found)))
         value = float(np.mean([value for value, _ in found]))
         if not np.isfinite(value):
             raise NumericalError("the bound is not finite")

@@ -16,7 +16,7 @@ from xmlgp.gpc.model import GPC
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.train import INFERENCES
 from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.runtime.threads import one_blas_thread, run
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["quadrature_bound", "run_gpc"]
 
@@ -113,7 +113,7 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
         mean, variance = predictive(Points(*coordinates.rows(rows)))
         expected[rows] = mean * positive[rows] - expectations.softplus(mean, variance)
 
-    run(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))
+    run_parallel(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))
     prior, _ = model.kernel.between_inducing(parameters)
     _, kl, _ = model.posterior.forward(parameters, Products(np.empty((0, len(prior))), prior, np.empty(0)))
     return float(expected.sum() - kl)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.experiments.cells import read_cell
-from xmlgp.runtime.atomic_files import replacing
+from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["LinearFit", "collect", "linear_fit", "settled_after", "steady_seconds", "write_table"]
@@ -154,7 +154,7 @@ def write_table(experiment, rows, results):
 
 
 def _write(file, text):
-    with replacing(file) as stream:
+    with atomic_write(file) as stream:
         stream.write(text.encode())
 
 

@@ -11,7 +11,7 @@ from xmlgp.gp.inner_products import Points, Products
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
 from xmlgp.gp.likelihood import Pairs, Rows
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.runtime.threads import begin
+from xmlgp.runtime.threads import start_task
 
 __all__ = ["Batch", "Bound"]
 
@@ -94,7 +94,7 @@ class Bound:
         # One C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
         prepared = None
         if not self.posterior.shares_out:
-            prepared = begin(lambda: self.posterior.prepare(parameters, prior))
+            prepared = start_task(lambda: self.posterior.prepare(parameters, prior))
         cross, variances, kernel_tape = self.kernel.with_points(batch.points, between)
         covariances = Products(cross, prior, variances)
         moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared and prepared())

@@ -18,7 +18,7 @@ from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.cholesky import solve_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import one_blas_thread, run
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["LENGTHSCALE", "NOISE", "Regressed", "Regression", "fits", "pool", "regress"]
 
@@ -172,7 +172,7 @@ class Regression:
             np.matmul(covariance, self._weights, out=out[start:stop])
 
         with one_blas_thread():
-            run(functools.partial(chunk, start) for start in range(0, count, ROWS))
+            run_parallel(functools.partial(chunk, start) for start in range(0, count, ROWS))
         return out
 
 
@@ -255,7 +255,7 @@ def _between_points(features, lengthscale, noise, progress):
 
     with progress("covariances", total=len(starts), unit="block") as bar:
         # The larger tasks first.
-        run(functools.partial(chunk, start) for start in reversed(starts))
+        run_parallel(functools.partial(chunk, start) for start in reversed(starts))
     covariance.flat[:: count + 1] += np.float32(noise)
     return covariance
 

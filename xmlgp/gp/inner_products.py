@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from xmlgp.gp.log_parameters import exponential, within
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "linear_map", "with_points"]
 
@@ -96,7 +96,7 @@ def between_inducing(inducing, log_relevance=None):
     def part(start, stop):
         np.multiply(transposed[start:stop], root[start:stop, None], out=rooted[start:stop])
 
-    in_parts(part, len(rooted), GRAIN // max(1, len(inducing)))
+    parallel_for(part, len(rooted), GRAIN // max(1, len(inducing)))
     return dense.gram(rooted), Inducing(rooted, root)
 
 
@@ -171,7 +171,7 @@ def backward(tape, d_products, inducing_needed=True):
     def part(start, stop):
         _combine(rooted, from_cross, from_inducing, root, d_relevance, start, stop)
 
-    in_parts(part, len(rooted), GRAIN // max(1, rooted.shape[1]))
+    parallel_for(part, len(rooted), GRAIN // max(1, rooted.shape[1]))
     d_relevance *= within(root, 0.5)
     return from_inducing.T if inducing_needed else None, d_relevance
 

@@ -7,7 +7,7 @@ from xmlgp.gp.inner_products import Products
 from xmlgp.gp.log_parameters import LIMIT, exponential, log_within_limit, within
 from xmlgp.linear_algebra import elementary
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "Noise", "SquaredExponential"]
 
@@ -146,7 +146,7 @@ def _squared_exponential(inner, left_norms, right_norms, variance, precision):
         rows = slice(start, stop)
         _exponentials(inner[rows], halves[0][rows], halves[1], *scalars, covariance[rows], exponent[rows])
 
-    in_parts(part, len(inner), EXPONENTIALS // max(1, inner.shape[1]))
+    parallel_for(part, len(inner), EXPONENTIALS // max(1, inner.shape[1]))
     return covariance, exponent
 
 
@@ -169,7 +169,7 @@ def _sums(gradient, covariance, exponent):
     def part(start, stop):
         found.append((start, *_sums_of(gradient[start:stop], covariance[start:stop], exponent[start:stop])))
 
-    in_parts(part, len(covariance), EXPONENTIALS // max(1, covariance.shape[1]))
+    parallel_for(part, len(covariance), EXPONENTIALS // max(1, covariance.shape[1]))
     # In an order that does not depend on which thread was faster.
     return np.sum(sorted(found), axis=0)[1:]
 

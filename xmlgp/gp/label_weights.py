@@ -16,7 +16,7 @@ from scipy.special import expit
 from xmlgp.gp.log_parameters import LIMIT, ROUNDING, exponential, within
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import core_count, in_parts, run
+from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
     "LABEL_WEIGHTS_FIXED",
@@ -211,7 +211,7 @@ class LabelWeights:
             parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
         )
         self.variance = np.empty_like(self.mean)
-        in_parts(self._fill_variance, len(self.mean), GRAIN)
+        parallel_for(self._fill_variance, len(self.mean), GRAIN)
 
     def _fill_variance(self, start, stop):
         # Few at a time: they are in the cache still when their exponentials are taken.
@@ -249,7 +249,7 @@ class LabelWeights:
         arrays = self.features, self.mean, self.variance, inverse, by_mean, by_variance
         bounds = [len(self.mean) * core // core_count() for core in range(core_count() + 1)]
         by_prior = np.zeros((core_count(), len(inverse)))
-        run(
+        run_parallel(
             partial(_with_prior, bounds[core], bounds[core + 1], self.mean.dtype.type(scale), *arrays, by_prior[core])
             for core in range(core_count())
         )
@@ -362,7 +362,7 @@ def _shared_out(function, pairs, *arrays):
     # Labels in many pieces: those of many weights are rare and not spread evenly.
     count = len(pairs.labels)
     bounds = [count * i // PIECES for i in range(PIECES + 1)]
-    run(partial(function, start, stop, *pairs, *arrays) for start, stop in pairwise(bounds) if start < stop)
+    run_parallel(partial(function, start, stop, *pairs, *arrays) for start, stop in pairwise(bounds) if start < stop)
 
 
 @compiled

@@ -15,7 +15,7 @@ from xmlgp.gp.label_weights import PairsByLabel
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import core_count, in_parts, run
+from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = ["Pairs", "Rows", "all_labels", "pair_moments", "sampled_labels", "utility_moments"]
 
@@ -154,7 +154,7 @@ def all_labels(moments, loadings, bias, labels, expectations, value_needed=True,
             d_bias[start:stop] = mean.sum(axis=0)
         by_moments[core] = total
 
-    run(partial(of_one_core, core) for core in range(core_count()))
+    run_parallel(partial(of_one_core, core) for core in range(core_count()))
     np.negative(d_loadings, out=d_loadings)
     np.negative(d_bias, out=d_bias)
     d_moments = Moments(*(-sum(parts) for parts in zip(*by_moments, strict=True)))
@@ -254,7 +254,7 @@ def _pairwise(left, right, indptr, columns):
     out = np.empty(len(columns), left.dtype)
     rows = len(indptr) - 1
     grain = PAIRWISE_GRAIN * rows // max(1, len(columns) * left.shape[1])
-    in_parts(lambda start, stop: _dots(left, right, indptr, columns, out, start, stop), rows, grain)
+    parallel_for(lambda start, stop: _dots(left, right, indptr, columns, out, start, stop), rows, grain)
     return out
 
 

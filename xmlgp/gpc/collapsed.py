@@ -20,7 +20,7 @@ from xmlgp.gp.inner_products import Points, Products
 from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.cholesky import jitter_backward, jittered
 from xmlgp.linear_algebra.dense import product
-from xmlgp.runtime.threads import core_count, run
+from xmlgp.runtime.threads import core_count, run_parallel
 
 __all__ = ["Collapsed", "Moments", "Optimum", "gradient_of_touching", "tightest"]
 
@@ -196,7 +196,7 @@ class Covariances:
             for number in range(core, len(self.blocks), core_count()):
                 task(number, self.blocks[number], core)
 
-        run(partial(of_core, core) for core in range(core_count()))
+        run_parallel(partial(of_core, core) for core in range(core_count()))
 
     def unwhiten(self, inner):
         """Return L⁻ᵀ times a matrix, M×M, times L⁻¹."""

@@ -8,7 +8,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.gpc.svi import SVIAdaDelta
 from xmlgp.gpc.variational import JJ, Full, Hybrid, TaylorExpansion
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.runtime.interrupts import held
+from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.passes import Passes
@@ -72,7 +72,7 @@ def train_gpc(coordinates, labels, inducing, settings, progress=silent, after_pa
         run = Passes(inference, settings, random, after_pass, ADVICE.get(settings.inference, "try another --inference"))
         if resumed is not None:
             run.restore(resumed)
-        with held() if keep else contextlib.nullcontext():
+        with defer_signals() if keep else contextlib.nullcontext():
             run.go_on(progress, keep)
         parameters = inference.parameters(len(run.history))
     for name, value in parameters.items():

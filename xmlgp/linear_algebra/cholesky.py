@@ -12,7 +12,7 @@ from scipy.linalg import get_lapack_funcs
 
 from xmlgp.linear_algebra.native import factorise_lower
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import run
+from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["solve_positive"]
 
@@ -42,13 +42,13 @@ def solve_positive(matrix, right, progress=silent):
         for i, own in enumerate(blocks):
             below = blocks[i + 1 :]
             diagonal = functools.partial(_invert_diagonal, matrix, own, inverses)
-            run([diagonal, *(functools.partial(_subtract, matrix, rows, own) for rows in below)])
+            run_parallel([diagonal, *(functools.partial(_subtract, matrix, rows, own) for rows in below)])
             if len(inverses) == i:
                 return False
-            run(functools.partial(_divide, matrix, rows, own, inverses[i]) for rows in below)
+            run_parallel(functools.partial(_divide, matrix, rows, own, inverses[i]) for rows in below)
             bar.update()
     starts = range(0, right.shape[1], COLUMNS)
-    run(functools.partial(_substitute, matrix, right[:, j : j + COLUMNS], blocks, inverses) for j in starts)
+    run_parallel(functools.partial(_substitute, matrix, right[:, j : j + COLUMNS], blocks, inverses) for j in starts)
     return True
 
 

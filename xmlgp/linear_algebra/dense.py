@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from xmlgp.runtime.threads import core_count, parts, run
+from xmlgp.runtime.threads import core_count, run_parallel, split_range
 
 __all__ = ["all_finite", "gram", "product"]
 
@@ -27,20 +27,20 @@ def product(left, right, out=None, rounds=1):
     out : ndarray, I×L, optional
         Where the product goes.
     rounds : int
-        See `threads.parts`.
+        See `threads.split_range`.
     """
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
     rows, columns = out.shape
     inner = left.shape[1]
     if rows >= columns:
-        tasks = parts(
+        tasks = split_range(
             lambda i, j: np.matmul(left[i:j], right, out=out[i:j]), rows, GRAIN // max(1, inner * columns), rounds
         )
     else:
         grain = GRAIN // max(1, inner * rows)
-        tasks = parts(lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, grain, rounds)
-    run(tasks)
+        tasks = split_range(lambda i, j: np.matmul(left, right[:, i:j], out=out[:, i:j]), columns, grain, rounds)
+    run_parallel(tasks)
     return out
 
 
@@ -72,7 +72,7 @@ def gram(*matrices):
         for task in tasks:
             task()
     else:
-        run(tasks)
+        run_parallel(tasks)
     return outs if len(outs) > 1 else outs[0]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["is_pattern", "product", "row", "row_grain"]
 
@@ -55,7 +55,9 @@ def product(left, right, out=None):
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), right.dtype)
     grain = row_grain(left, right.shape[1])
-    in_parts(lambda start, stop: _rows(left.indptr, left.indices, left.data, right, out, start, stop), len(out), grain)
+    parallel_for(
+        lambda start, stop: _rows(left.indptr, left.indices, left.data, right, out, start, stop), len(out), grain
+    )
     return out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.atomic_files import LEFTOVER, created
+from xmlgp.runtime.atomic_files import TEMPORARY_NAME, create_file
 
 __all__ = ["FOLDER", "is_entry", "make_folders", "read_array", "remove", "remove_other_arrays", "write_arrays"]
 
@@ -108,7 +108,7 @@ def _write(file, array, known):
     array = np.asarray(array, order="A")
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
-    with created(file, known) as stream:
+    with create_file(file, known) as stream:
         np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
         # Not by NumPy, which does not tell why it could not write all.
         stream.write((array if array.flags.c_contiguous else array.T).data)
@@ -168,5 +168,5 @@ def remove_other_arrays(path, entries):
     with contextlib.suppress(OSError):
         left = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
         mine = [file for file in left if ARRAY_FILE.fullmatch(file.name)]
-        mine += [file for file in (*left, *path.iterdir()) if LEFTOVER.fullmatch(file.name)]
+        mine += [file for file in (*left, *path.iterdir()) if TEMPORARY_NAME.fullmatch(file.name)]
         remove(mine, ())

@@ -25,8 +25,8 @@ from xmlgp.model_folder.arrays import (
 )
 from xmlgp.model_folder.plain import is_plain, once_each
 from xmlgp.models import settings_from
-from xmlgp.runtime.atomic_files import check_writable, replacing
-from xmlgp.runtime.interrupts import undivided
+from xmlgp.runtime.atomic_files import atomic_write, check_writable
+from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.training.history import is_epoch
 
@@ -199,8 +199,8 @@ class ModelFolder:
             }
             content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
             # A signal waits until the arrays are known to be the model's, and not to be removed.
-            with undivided:
-                with replacing(path / DESCRIPTION) as stream:
+            with uninterruptible:
+                with atomic_write(path / DESCRIPTION) as stream:
                     stream.write(content)
                 written = {}
         except BaseException:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.arrays import make_folders, remove
-from xmlgp.runtime.atomic_files import naming
+from xmlgp.runtime.atomic_files import report_errors_as
 
 try:
     import fcntl
@@ -115,7 +115,7 @@ def _open(file):
     # Nothing that is read from or written to elsewhere, or waited for: the folder may be a stranger's.
     if os.path.lexists(file) and not stat.S_ISREG(os.lstat(file).st_mode):
         raise ModelFolderError(f"{file}: this is no lock of a model folder; remove it")
-    with naming(file.parent, file):
+    with report_errors_as(file.parent, file):
         return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 

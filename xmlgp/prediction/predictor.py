@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.top_k import offer
-from xmlgp.runtime.threads import in_parts, one_blas_thread
+from xmlgp.prediction.top_k import update_top_k
+from xmlgp.runtime.threads import one_blas_thread, parallel_for
 
 __all__ = ["MEMORY", "OUTPUTS", "Predictor", "overflow_is_told_later", "predictors"]
 
@@ -243,7 +243,7 @@ class Predictor(ABC):
                 if with_std:
                     std[rows] = self.deviations(points, labels[rows], output)
 
-        in_parts(part, count, 1)
+        parallel_for(part, count, 1)
         return Scores.from_top(labels, scores, self.label_count, std)
 
     def _pick(self, points, output, labels, scores):
@@ -256,7 +256,7 @@ class Predictor(ABC):
                 order = np.argsort(-values, axis=1, kind="stable")[:, :k]
                 labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
             else:
-                offer(values, start, labels, scores)
+                update_top_k(values, start, labels, scores)
 
 
 def overflow_is_told_later():

@@ -1,24 +1,24 @@
-"""Picking the labels of highest score as scores come, a block of labels at a time."""
+"""Select the labels of highest score from scores that arrive a block of labels at a time."""
 
 import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
 
-__all__ = ["offer"]
+__all__ = ["update_top_k"]
 
 
 @compiled
-def offer(values, first, labels, best):
-    """Take the scores of labels from `first` on into the best k so far, of each point, if they are among them.
+def update_top_k(values, first, labels, best):
+    """Update the k best labels of each point with the scores of a further block of labels.
 
     Parameters
     ----------
     values : ndarray, B×L
-        Scores of L labels, all later ones than those offered before.
+        Scores of L labels; NaN counts as −∞. Blocks must come in the order of their labels.
     first : int
-        The first of them, 0 at the beginning; then `labels` and `best` are empty.
+        The first of the labels, 0 in the first call, which ignores the content of `labels` and `best`.
     labels, best : ndarray, B×k
-        Changed in place; highest score first, equal ones by label.
+        The best labels and their scores, updated in place: highest score first, equal scores by label.
     """
     k = best.shape[1]
     for i in range(values.shape[0]):

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dtrtri
 from xmlgp.linear_algebra import dense
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import one_blas_thread, run
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["truncated_svd_basis"]
 
@@ -147,7 +147,7 @@ def _shifted_gram(features, scale, matrix, shift, out, bar):
         with reporting:
             bar.update()
 
-    run(functools.partial(panel, slice(i, i + PANEL)) for i in range(0, matrix.shape[1], PANEL))
+    run_parallel(functools.partial(panel, slice(i, i + PANEL)) for i in range(0, matrix.shape[1], PANEL))
 
 
 @compiled

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import one_blas_thread, run
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "start_inducing"]
 
@@ -107,7 +107,7 @@ def _nearest(points, centroids):
         closeness[rows] = scores.max(axis=1) - 0.5 * squares
 
     # The same chunks on any number of cores, for the same rounding.
-    run(functools.partial(part, slice(i, i + CHUNK)) for i in range(0, N, CHUNK))
+    run_parallel(functools.partial(part, slice(i, i + CHUNK)) for i in range(0, N, CHUNK))
     counts = np.bincount(nearest, minlength=len(centroids))
     empty = np.flatnonzero(counts == 0)
     if len(empty):

@@ -1,4 +1,4 @@
-"""Files that are on disk whole, whatever happens meanwhile, or not at all."""
+"""Write files atomically: after a crash a file is complete or not there at all."""
 
 import contextlib
 import os
@@ -6,40 +6,44 @@ import re
 import secrets
 from pathlib import Path
 
-__all__ = ["LEFTOVER", "check_writable", "created", "naming", "replacing"]
+__all__ = ["TEMPORARY_NAME", "atomic_write", "check_writable", "create_file", "report_errors_as"]
 
-#: Names that files have until they are whole: what is left of a process that was killed.
-LEFTOVER = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
+#: Matches the names of incomplete files, which a killed process leaves behind.
+TEMPORARY_NAME = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
 
 
 @contextlib.contextmanager
-def naming(known, *files):
-    """Let errors of these files name what the user knows, and so those that have no name: of a full disk, for one.
-
-    Errors that do not come from these files have other names.
+def report_errors_as(path, *files):
+    """Make errors about `files` name `path`, which the user knows; errors without a file name get that name too.
 
     Parameters
     ----------
-    known : path
+    path : path
     *files : path
+        Names that the user does not know, such as temporary ones.
+
+    Raises
+    ------
+    OSError
+        The error of the block, under the other name. Errors about other files are unchanged.
     """
     try:
         yield
     except OSError as error:
         if error.errno is None or error.filename not in (None, *files, *map(os.fspath, files)):
             raise
-        raise OSError(error.errno, error.strerror, os.fspath(known)) from error
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 @contextlib.contextmanager
-def created(file, named=None):
-    """Open a new file for writing; it is on disk when the block ends.
+def create_file(file, shown_as=None):
+    """Open a new file for writing; it is flushed to disk when the block ends.
 
     Parameters
     ----------
     file : Path
-    named : path, optional
-        What errors call it, if not by its name.
+    shown_as : path, optional
+        The name in errors, by default that of the file.
 
     Yields
     ------
@@ -48,11 +52,11 @@ def created(file, named=None):
     Raises
     ------
     OSError
-        Where it is there, or cannot be written.
+        If the file exists or cannot be written.
     """
-    # Not through tempfile, which would deny other users what their umask grants them.
+    # tempfile would deny other users what their umask grants them.
     with (
-        naming(named or file, file),
+        report_errors_as(shown_as or file, file),
         os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream,
     ):
         yield stream
@@ -61,14 +65,16 @@ def created(file, named=None):
 
 
 @contextlib.contextmanager
-def replacing(path, named=None):
-    """Write beside `path`, then rename: readers see the old file or the new. A link is replaced, not followed.
+def atomic_write(path, shown_as=None):
+    """Write a temporary file beside `path` and rename it: a reader sees the old content or the new.
+
+    A symbolic link is replaced, not followed.
 
     Parameters
     ----------
     path : path
-    named : path, optional
-        What errors call it, if not by its name.
+    shown_as : path, optional
+        The name in errors, by default `path`.
 
     Yields
     ------
@@ -77,14 +83,14 @@ def replacing(path, named=None):
     Raises
     ------
     OSError
-        Where it cannot be written; what was there stays.
+        If the file cannot be written; the old file remains.
     """
     target = Path(path)
     temporary = _unused(target.parent)
     try:
-        with created(temporary, named or path) as stream:
+        with create_file(temporary, shown_as or path) as stream:
             yield stream
-        with naming(named or path, temporary):
+        with report_errors_as(shown_as or path, temporary):
             os.replace(temporary, target)
     except BaseException:
         _remove(temporary)
@@ -92,36 +98,36 @@ def replacing(path, named=None):
     _sync_folder(target.parent)
 
 
-def check_writable(folder, named=None):
-    """Raise OSError where no file can be made in a folder: before the work that it is to hold, not after.
+def check_writable(folder, shown_as=None):
+    """Raise OSError if no file can be created in a folder, so that long work fails before it starts.
 
     Parameters
     ----------
     folder : Path
-    named : path, optional
-        What errors call it, if not by its name.
+    shown_as : path, optional
+        The name in errors, by default that of the folder.
     """
     probe = _unused(folder)
     try:
-        with created(probe, named or folder):
+        with create_file(probe, shown_as or folder):
             pass
     finally:
         _remove(probe)
 
 
 def _unused(folder):
-    """Return the name of a file that is not there, as `LEFTOVER` has them."""
+    """Return an unused name that matches `TEMPORARY_NAME`."""
     return folder / f".xmlgp-{secrets.token_hex(8)}.tmp"
 
 
 def _remove(file):
-    # What goes wrong now is not what went wrong first.
+    # An error here would hide the one that led here.
     with contextlib.suppress(OSError):
         file.unlink(missing_ok=True)
 
 
 def _sync_folder(folder):
-    """Have the names in a folder reach the disk, where its file system can do that."""
+    """Flush the entries of a folder to disk, where the file system supports that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,30 +1,38 @@
-"""SIGINT, SIGTERM and SIGHUP: what a user or a system sends to end a process, as an exception that work can put off.
+"""SIGINT, SIGTERM and SIGHUP, the signals that end a process, as an exception that work can defer.
 
-Signals are the process's, and Python hands them to its main thread; so is what is known of them here.
+Signals belong to the process and Python delivers them to its main thread, so the state of this module is global.
 """
 
 import contextlib
 import signal
 import threading
 
-__all__ = ["Interrupted", "answered", "held", "ignore", "pending", "raise_pending", "undivided"]
+__all__ = [
+    "Interrupted",
+    "defer_signals",
+    "handle_signals",
+    "ignore_signals",
+    "raise_pending_signal",
+    "signal_pending",
+    "uninterruptible",
+]
 
-#: Those of the terminal (Ctrl-C, its end) and of whoever shuts down or schedules; Windows lacks the last.
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+#: Sent by a terminal (Ctrl-C, hangup), at shutdown, and by schedulers. Windows has no SIGHUP.
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
 class Interrupted(BaseException):
-    """A signal came that ends the process; like KeyboardInterrupt no error that a handler of errors should see.
+    """A signal asked the process to end. Like KeyboardInterrupt, it is not an `Exception`.
 
     Parameters
     ----------
     number : int
-        Of the signal.
+        The signal.
 
     Attributes
     ----------
     advice : str or None
-        What to do next, where somebody on the way up knows it.
+        What the user can do next, set by a caller that knows.
     """
 
     def __init__(self, number):
@@ -34,97 +42,97 @@ class Interrupted(BaseException):
 
     @property
     def status(self):
-        """The exit status that a shell expects: 128 and the number of the signal."""
+        """The exit status that a shell expects: 128 plus the signal's number."""
         return 128 + self.number
 
 
 class _state:
-    #: A signal that came and has not been raised, and whether another came after it.
-    waiting, impatient = None, False
-    #: Whether work puts the first signal off, and how many `undivided` blocks are under way.
-    held, undivided = False, 0
-    #: Whether signals come to nothing, for the end has come.
-    deaf = False
+    #: The signal that was received but not raised yet, and whether a second one followed it.
+    pending, second = None, False
+    #: Whether the first signal is deferred, and the depth of `uninterruptible` blocks.
+    deferred, depth = False, 0
+    #: Whether further signals are ignored.
+    ignored = False
 
 
 @contextlib.contextmanager
-def answered():
-    """Within the block, signals that end the process raise `Interrupted`; afterwards they do what they did before.
+def handle_signals():
+    """Raise `Interrupted` in the block when a signal asks the process to end; restore the handlers afterwards.
 
-    They raise it at once, or when `held` and `undivided` blocks allow it. What the process was started to ignore
-    (`nohup`, jobs in the background of a script) it goes on ignoring. In other threads than the main one nothing is
-    set.
+    It is raised at once, or as soon as `defer_signals` and `uninterruptible` blocks allow it. A signal that the
+    process was started to ignore (by `nohup`, or as a background job of a script) stays ignored. Outside the main
+    thread this does nothing.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
-        _state.waiting, _state.impatient, _state.deaf = None, False, False
-        for number in ENDING:
+        _state.pending, _state.second, _state.ignored = None, False, False
+        for number in SIGNALS:
             # None: a handler that Python did not set.
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
                 before[number] = signal.signal(number, _receive)
     try:
         yield
     finally:
-        # One that comes between two of them would leave the others as they are.
-        ignore()
+        # An exception between two of these calls would leave the other handlers in place.
+        ignore_signals()
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def ignore():
-    """Let signals come to nothing until the end of the `answered` block: what they ask for is under way."""
-    _state.deaf = True
+def ignore_signals():
+    """Ignore further signals until the end of the `handle_signals` block, because the process is ending already."""
+    _state.ignored = True
 
 
 @contextlib.contextmanager
-def held():
-    """Within the block the first signal waits: for `raise_pending`, or for the end of the block; a second does not."""
-    _state.held = True
+def defer_signals():
+    """Defer the first signal until `raise_pending_signal` or the end of the block; raise a second one at once."""
+    _state.deferred = True
     try:
         yield
     finally:
-        _state.held = False
-    raise_pending()
+        _state.deferred = False
+    raise_pending_signal()
 
 
-def pending():
-    """Say whether a signal is waiting."""
-    return _state.waiting is not None
+def signal_pending():
+    """Return whether a deferred signal waits to be raised."""
+    return _state.pending is not None
 
 
-def raise_pending():
-    """Raise `Interrupted` if a signal is waiting."""
-    if _state.waiting is not None:
-        number, _state.waiting, _state.impatient = _state.waiting, None, False
+def raise_pending_signal():
+    """Raise `Interrupted` if a deferred signal waits to be raised."""
+    if _state.pending is not None:
+        number, _state.pending, _state.second = _state.pending, None, False
         raise Interrupted(number)
 
 
-class _Undivided:
-    """Within the block every signal waits for its end.
+class _Uninterruptible:
+    """Defers every signal to the end of the block.
 
-    An exception that comes up in the midst of handing work to threads would leave locks behind that nobody opens
-    again. Such blocks are short and may lie in each other; in other threads than the main one they do nothing.
+    An exception in the middle of submitting work to threads would leave their locks held for ever. Such blocks are
+    short and may be nested. Outside the main thread they do nothing.
     """
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            _state.undivided += 1
+            _state.depth += 1
 
     def __exit__(self, failure, *details):
         if threading.current_thread() is threading.main_thread():
-            _state.undivided -= 1
-            if failure is None and not _state.undivided and (not _state.held or _state.impatient):
-                raise_pending()
+            _state.depth -= 1
+            if failure is None and not _state.depth and (not _state.deferred or _state.second):
+                raise_pending_signal()
 
 
-undivided = _Undivided()
+uninterruptible = _Uninterruptible()
 
 
 def _receive(number, frame):
-    if _state.deaf:
+    if _state.ignored:
         return
-    if _state.undivided or (_state.held and _state.waiting is None):
-        _state.impatient = _state.waiting is not None
-        _state.waiting = number
+    if _state.depth or (_state.deferred and _state.pending is None):
+        _state.second = _state.pending is not None
+        _state.pending = number
     else:
         raise Interrupted(number)

@@ -1,6 +1,6 @@
-"""Progress of long work: the library reports to a `Progress`, the command line shows it on a terminal.
+"""Progress of long work: the library reports it, the command line shows it on a terminal.
 
-Library functions take `progress=silent`; they know neither terminals nor options.
+Library functions take `progress=silent` and know neither terminals nor options.
 """
 
 import contextlib
@@ -12,15 +12,15 @@ __all__ = ["silent", "terminal_progress"]
 
 
 class _SilentBar:
-    """Takes reports and shows nothing."""
+    """Accepts reports and shows nothing."""
 
     def update(self, count=1, **facts):
-        """Take note of `count` units done."""
+        """Do nothing."""
 
 
 @contextlib.contextmanager
 def silent(label, total=None, unit="it"):
-    """Report to nobody; the default of every library function."""
+    """Show nothing; the default `progress` of every library function."""
     yield _SilentBar()
 
 
@@ -38,7 +38,7 @@ class _TerminalBar:
 
 
 def terminal_progress(quiet=False):
-    """Return a `Progress` that draws on standard error when that is a terminal.
+    """Return a `progress` that draws bars on standard error if that is a terminal.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def terminal_progress(quiet=False):
     Returns
     -------
     callable
-        `progress(label, total=None, unit="it")`, a context manager whose value has
+        `progress(label, total=None, unit="it")`, a context manager whose value has the method
         `update(count=1, **facts)`.
     """
     if quiet or not sys.stderr.isatty():

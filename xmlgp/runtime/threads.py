@@ -1,9 +1,8 @@
-"""How computation uses the processor's cores: BLAS on one thread, and the work split among threads of our own.
+"""Parallel computation: BLAS runs on one thread, and a thread pool of our own splits the work among the cores.
 
-NumPy and SciPy each bring an OpenBLAS whose threads wait for each other by spinning. The idle threads of one spin
-against the busy ones of the other, which made a training step take 2.7 times as long; beside other work on the same
-machine every product takes several times as long. Threads of our own sleep while they wait, and share out the work
-that is not BLAS's as well.
+NumPy and SciPy each bring an OpenBLAS whose threads spin while they wait. The idle threads of one compete with the busy
+threads of the other, which made a training step take 2.7 times as long; with other work on the same machine every
+product takes several times as long. The threads of this pool sleep while they wait, and also run code outside BLAS.
 """
 
 import contextlib
@@ -15,40 +14,48 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from threadpoolctl import ThreadpoolController
 
-from xmlgp.runtime.interrupts import undivided
+from xmlgp.runtime.interrupts import uninterruptible
 
-__all__ = ["begin", "core_count", "in_parts", "one_blas_thread", "parts", "prefer_wide_kernels", "run"]
+__all__ = [
+    "start_task",
+    "core_count",
+    "parallel_for",
+    "one_blas_thread",
+    "split_range",
+    "prefer_avx512",
+    "run_parallel",
+]
 
 
-def run(tasks):
-    """Call every task, on all cores at once; return when all are done.
+def run_parallel(tasks):
+    """Call every task, on all cores at once, and return when all are done.
 
-    The cores take the tasks in their order, each the next one when it has done its last. A task that calls `run`
-    itself, or `in_parts`, does that part alone.
+    The cores take the tasks in order, each taking the next one when it is free. A task that itself calls `run_parallel`
+    or `parallel_for` runs that part on its own core alone.
 
     Parameters
     ----------
     tasks : iterable of callable
-        What one does must not depend on which of the others are done.
+        Independent of each other: none may rely on another being done.
     """
-    with undivided:
+    with uninterruptible:
         _run(list(tasks))
 
 
 def _run(tasks):
     helpers = 0 if getattr(_inside, "task", False) else min(core_count(), len(tasks)) - 1
-    # The next element of a list iterator is taken in one piece, whatever other threads do.
+    # Taking the next element of a list iterator is atomic.
     remaining = iter(tasks)
     others = [_submit(_work, remaining) for _ in range(helpers)]
     try:
         _work(remaining)
     finally:
-        # A thread that is busy with what was begun before is not waited for.
+        # Do not wait for a thread that is still busy with an earlier task.
         others = [other for other in others if other is not None and not other.cancel()]
         try:
             wait(others)
         except BaseException:
-            # Interrupted: what is under way still writes into the caller's arrays.
+            # Interrupted: running tasks still write into the caller's arrays.
             wait(others)
             raise
         failures = [other.exception() for other in others]
@@ -57,12 +64,17 @@ def _run(tasks):
             raise failure
 
 
-def begin(task):
-    """Have a task done beside what the caller does next; return what gives its result, a callable.
+def start_task(task):
+    """Run a task in the background.
 
     Parameters
     ----------
     task : callable
+
+    Returns
+    -------
+    callable
+        Waits for the task and returns its result.
     """
     outcome = []
 
@@ -71,7 +83,7 @@ def begin(task):
         return outcome[0]
 
     alone = core_count() == 1 or getattr(_inside, "task", False)
-    with undivided:
+    with uninterruptible:
         future = None if alone else _submit(work)
     if future is not None:
         return future.result
@@ -79,28 +91,28 @@ def begin(task):
     return lambda: value
 
 
-def parts(function, total, grain, rounds=1):
-    """Return tasks for `run` that call `function(start, stop)` for parts that make up range(total).
+def split_range(function, total, grain, rounds=1):
+    """Return tasks for `run_parallel` that call `function(start, stop)` for parts which together make up range(total).
 
-    The parts depend on `total` and the number of cores alone, so results do not depend on which thread is faster.
+    The parts depend only on the arguments and the number of cores, so results do not depend on which thread is faster.
 
     Parameters
     ----------
     function : callable
     total : int
     grain : int
-        Least size of a part that is worth a thread.
+        Smallest part that is worth a thread.
     rounds : int
-        Parts for each core, where it has something else to do beside them.
+        Parts per core; more than one balances the load if the cores have other tasks as well.
     """
     count = max(1, min(rounds * core_count(), total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
     return [functools.partial(function, *part) for part in zip(bounds, bounds[1:], strict=False)]
 
 
-def in_parts(function, total, grain):
-    """Call `function(start, stop)` for parts that make up range(total), on all cores at once; see `parts`."""
-    run(parts(function, total, grain))
+def parallel_for(function, total, grain):
+    """Call `function(start, stop)` on all cores for parts which together make up range(total); see `split_range`."""
+    run_parallel(split_range(function, total, grain))
 
 
 _inside = threading.local()
@@ -112,7 +124,7 @@ def _work(tasks):
         for task in tasks:
             task()
     except BaseException:
-        # The others are not begun; those under way end before the caller goes on.
+        # Drop the remaining tasks; the caller waits for those that are running.
         for _ in tasks:
             pass
         raise
@@ -121,8 +133,8 @@ def _work(tasks):
 
 
 def _submit(function, *args):
-    """Give work to a thread; return its future, or None where the interpreter is ending and starts nothing any more."""
-    # What is said of warnings where the work is given out holds where it is done.
+    """Submit work to the pool; return its future, or None if the interpreter is shutting down."""
+    # The context carries the caller's warning filters and NumPy error state.
     try:
         return _pool().submit(contextvars.copy_context().run, function, *args)
     except RuntimeError:
@@ -140,17 +152,17 @@ def _pool():
     return ThreadPoolExecutor(max(1, core_count() - 1), thread_name_prefix="xmlgp")
 
 
-# A child process made by forking has none of its parent's threads.
+# A forked child has none of its parent's threads.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 @contextlib.contextmanager
 def one_blas_thread():
-    """Hold every BLAS at one thread within the block, as `run` and `in_parts` need it."""
-    import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that it is found
+    """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require."""
+    import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that threadpoolctl finds it
 
-    # The limit is the process's: of several threads the first to come sets it and the last to go lifts it.
+    # The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
     with _limit.lock:
         if not _limit.users:
             libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
@@ -173,16 +185,16 @@ class _limit:
 
 
 def _set_threads(library, count):
-    # Some versions of threadpoolctl heed only the first thread that set a limit.
+    # Some versions of threadpoolctl ignore all threads but the first that set a limit.
     getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
 
-def prefer_wide_kernels():
-    """Let OpenBLAS use its AVX-512 kernels on processors newer than it knows.
+def prefer_avx512():
+    """Make OpenBLAS use its AVX-512 kernels on processors newer than it knows.
 
-    It chooses kernels by the processor's family and falls back to 256-bit ones for a family it has not met,
-    which halves the rate of single precision products. Has an effect only before NumPy is imported; a choice
-    already made in the environment stands.
+    OpenBLAS selects kernels by processor family and falls back to 256-bit ones for an unknown family, which halves the
+    rate of single-precision products. Call this before NumPy is imported; a choice in the environment takes
+    precedence.
     """
     try:
         with open("/proc/cpuinfo") as file:

@@ -19,8 +19,8 @@ import numpy as np
 
 from xmlgp.data.zip_lists import SparingReader
 from xmlgp.errors import ModelFolderError
-from xmlgp.runtime.atomic_files import replacing
-from xmlgp.runtime.interrupts import pending, raise_pending
+from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.interrupts import raise_pending_signal, signal_pending
 
 __all__ = ["Checkpoint", "Checkpoints", "State", "read_checkpoint", "restore_random"]
 
@@ -204,9 +204,9 @@ class Checkpoints:
         wait = PATIENCE * self._took
         if not epoch_ended:
             wait = max(wait, self._every)
-        if self._every and (pending() or time.monotonic() - self._written >= wait):
+        if self._every and (signal_pending() or time.monotonic() - self._written >= wait):
             self.write(state())
-        raise_pending()
+        raise_pending_signal()
 
     def write(self, state=None):
         """Write a checkpoint; without a state it says what is to be trained.
@@ -218,7 +218,7 @@ class Checkpoints:
         arrays = {} if state is None else state.arrays
         begun = time.monotonic()
         content = {"about": self._about, "state": None if state is None else state.facts}
-        with replacing(self.path) as stream, _archive(stream) as archive:
+        with atomic_write(self.path) as stream, _archive(stream) as archive:
             for name, array in arrays.items():
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                     _write_array(member, array)

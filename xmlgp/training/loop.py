@@ -11,7 +11,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.start import start
-from xmlgp.runtime.interrupts import held
+from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import State, restore_random
@@ -114,7 +114,7 @@ def train(
         ascent = _Ascent(model, parameters, coordinates, labels, random, rate, after_epoch)
         if resumed is not None:
             ascent.restore(resumed)
-        with held() if keep else contextlib.nullcontext():
+        with defer_signals() if keep else contextlib.nullcontext():
             ascent.run(progress, keep)
     return parameters, ascent.history
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.gp.likelihood import Rows
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
 
@@ -68,7 +68,7 @@ class _Optimiser:
         def part(i, j):
             self._update(starts[i:j], width, *arrays, values[i * width : j * width], *scalars)
 
-        in_parts(part, len(starts), GRAIN // max(1, width))
+        parallel_for(part, len(starts), GRAIN // max(1, width))
 
 
 class Adam(_Optimiser):

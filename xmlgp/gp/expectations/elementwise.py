@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.runtime.threads import in_parts
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["CHUNK", "pairs", "values"]
 
@@ -26,7 +26,7 @@ def values(loop, mean, variance, *others):
     """
     out = np.empty(mean.shape, mean.dtype)
     arrays = *_flat(mean, variance), out.reshape(-1)
-    in_parts(lambda start, stop: loop(*(a[start:stop] for a in arrays), *others), mean.size, GRAIN)
+    parallel_for(lambda start, stop: loop(*(a[start:stop] for a in arrays), *others), mean.size, GRAIN)
     return out
 
 
@@ -42,7 +42,7 @@ def pairs(loop, mean, variance, *others, out=None):
     """
     out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
     arrays = *_flat(mean, variance), *(array.reshape(-1) for array in out)
-    in_parts(lambda start, stop: loop(*(a[start:stop] for a in arrays), *others), mean.size, GRAIN)
+    parallel_for(lambda start, stop: loop(*(a[start:stop] for a in arrays), *others), mean.size, GRAIN)
     return out
 
 

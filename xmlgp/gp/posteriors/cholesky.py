@@ -11,7 +11,7 @@ from xmlgp.gp.linalg import factorise
 from xmlgp.gp.log_parameters import exponential, log_within_limit, within
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, floored_diagonal, initial_mean
-from xmlgp.runtime.threads import in_parts, run
+from xmlgp.runtime.threads import parallel_for, run_parallel
 
 __all__ = ["JITTER", "Cholesky", "jitter_backward", "jittered"]
 
@@ -69,7 +69,7 @@ class Cholesky:
             half_projections[p] = half = projected @ factors[p]
             variance[:, p] = unexplained + np.einsum("bm,bm->b", half, half)
 
-        run(partial(project, p) for p in range(len(factors)))
+        run_parallel(partial(project, p) for p in range(len(factors)))
         return Moments(projected @ mean, variance), (projected, half_projections)
 
     def forward(self, parameters, covariances, prepared=None):
@@ -84,7 +84,7 @@ class Cholesky:
         def whiten(p):
             whitened_factors[p] = prior.inverse @ factors[p]
 
-        run(partial(whiten, p) for p in range(len(factors)))
+        run_parallel(partial(whiten, p) for p in range(len(factors)))
         trace, log_determinants = 0.0, 0.0
         for factor, whitened in zip(factors, whitened_factors, strict=True):
             trace += np.vdot(factor, whitened)
@@ -118,7 +118,7 @@ class Cholesky:
                 moment_sum += whitened_factors[p] @ whitened_factors[p].T
             sums.append((first, projected_sum, moment_sum))
 
-        in_parts(some, len(factors), 1)
+        parallel_for(some, len(factors), 1)
         # In an order that does not depend on which thread was faster.
         for _, projected_sum, moment_sum in sorted(sums, key=itemgetter(0)):
             d_projected += projected_sum

@@ -9,7 +9,7 @@ from xmlgp.gp.inner_products import Products
 from xmlgp.gp.log_parameters import log_within_limit, slope
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, DIAGONAL_FLOOR, floored_diagonal, inflated, initial_mean
-from xmlgp.runtime.threads import in_parts, run
+from xmlgp.runtime.threads import parallel_for, run_parallel
 
 __all__ = ["Diagonal"]
 
@@ -47,7 +47,7 @@ class Diagonal:
         def factorised(p):
             totals[p] = inflated(covariance, diagonals[p], f"K_Z + Σ of latent function {p}")
 
-        run(partial(factorised, p) for p in range(len(diagonals)))
+        run_parallel(partial(factorised, p) for p in range(len(diagonals)))
         return parameters["posterior.mean"], diagonals, totals
 
     def weights(self, prepared):
@@ -68,7 +68,7 @@ class Diagonal:
             projections[p] = projected = cross @ totals[p].inverse
             variance[:, p] = points - np.einsum("bm,bm->b", projected, cross)
 
-        run(partial(project, p) for p in range(len(diagonals)))
+        run_parallel(partial(project, p) for p in range(len(diagonals)))
         return Moments(cross @ mean, variance), projections
 
     def forward(self, parameters, covariances, prepared=None):
@@ -106,7 +106,7 @@ class Diagonal:
                 inducing_sum += d_total
             sums.append((first, cross_sum, inducing_sum))
 
-        in_parts(some, len(diagonals), 1)
+        parallel_for(some, len(diagonals), 1)
         # In an order that does not depend on which thread was faster.
         for _, cross_sum, inducing_sum in sorted(sums, key=itemgetter(0)):
             d_cross -= 2 * cross_sum

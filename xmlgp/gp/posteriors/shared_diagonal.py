@@ -8,7 +8,7 @@ from xmlgp.gp.log_parameters import exponential, log_within_limit, slope
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import dense
 from xmlgp.linear_algebra.dense import GRAIN
-from xmlgp.runtime.threads import in_parts, parts, run
+from xmlgp.runtime.threads import parallel_for, run_parallel, split_range
 
 __all__ = ["DIAGONAL_FLOOR", "SharedDiagonal"]
 
@@ -84,7 +84,7 @@ class SharedDiagonal:
             explained = np.einsum("bm,bm->b", projected[i:j], cross[i:j])
             np.subtract(points[i:j], explained, out=moments.variance[i:j, 0])
 
-        in_parts(part, len(points), GRAIN // total.inverse.size)
+        parallel_for(part, len(points), GRAIN // total.inverse.size)
         return moments, projected
 
     def forward(self, parameters, covariances, prepared=None):
@@ -128,7 +128,7 @@ class SharedDiagonal:
             np.matmul(covariances.cross[:, i:j].T, d_moments.mean, out=d_mean[i:j])
 
         grain = GRAIN // max(1, mean.size)
-        run([*parts(part, len(projected), grain), *parts(part_of_mean, len(mean), grain)])
+        run_parallel([*split_range(part, len(projected), grain), *split_range(part_of_mean, len(mean), grain)])
         d_mean += d_kl * prior_mean
         # By C: the variances give Σ_i ds_i v_i v_iᵀ, the KL divergences ½ P (C⁻¹ − C⁻¹ Σ C⁻¹).
         half = 0.5 * d_kl * mean.shape[1]
