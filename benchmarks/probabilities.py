@@ -9,10 +9,6 @@ seconds of training from raw features in memory. `frequencies` gives each label 
 have it, the same for every point. Logistic regression is scikit-learn's with Liblinear, on rows of unit length, without
 and with the idf weights that xmlgp's default recipe has; labels of all training points or of none get the probability
 of the rule of succession.
-
-Then, who knows when he is right: P@1 of the half of the test points that is most certain, and of the other half. Of two
-points the more certain is the one whose first label has the lower standard deviation, of its utility or of its
-probability, or, for comparison, the higher probability.
 """
 
 import sys
@@ -29,41 +25,21 @@ from scipy.special import expit
 
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.metrics.selective import precision_by_certainty
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 
 
-class Certainty(NamedTuple):
-    """Scores, N×K, and by what their points are put in order, N, the most certain first."""
-
-    scores: np.ndarray
-    uncertainty: np.ndarray
-
-
 class Prediction(NamedTuple):
-    """Probabilities, N×K, seconds of training, and kinds of certainty by name."""
+    """Probabilities of all labels, N×K, and seconds of training."""
 
     probabilities: np.ndarray
     seconds: float
-    certainties: dict
-
-
-def of_first(scores, values):
-    """Return the value of the first label of each point, N."""
-    return np.take_along_axis(values, scores.argmax(axis=1, keepdims=True), axis=1)[:, 0]
-
-
-def by_probability(probabilities):
-    """Return certainty by the probability of the first label."""
-    return {"its probability": Certainty(probabilities, -of_first(probabilities, probabilities))}
 
 
 def predict_frequencies(train, test):
     """Return each label's frequency for every point."""
     share = (train.labels.sum(axis=0) + 1) / (train.N + 2)
-    return Prediction(np.tile(share, (test.N, 1)), 0.0, {})
+    return Prediction(np.tile(share, (test.N, 1)), 0.0)
 
 
 def predict_xmlgp(train, test, settings):
@@ -71,12 +47,8 @@ def predict_xmlgp(train, test, settings):
     start = time.perf_counter()
     model, _ = harness.fit(train, settings)
     seconds = time.perf_counter() - start
-    predictor, certainties = MLGPFPredictor(*model, test.D), {}
-    for output in OUTPUTS:
-        scores, deviations = predictor.score(test.features, output, with_std=True)
-        certainties[f"deviation of its {output}"] = Certainty(scores, of_first(scores, deviations))
-    probabilities = certainties["deviation of its probability"].scores
-    return Prediction(probabilities, seconds, certainties | by_probability(probabilities))
+    probabilities, _ = MLGPFPredictor(*model, test.D).score(test.features, "probability")
+    return Prediction(probabilities, seconds)
 
 
 def predict_logistic(train, test, strength, idf):
@@ -86,31 +58,26 @@ def predict_logistic(train, test, strength, idf):
     peer = OneVsRest("linear_model", "LogisticRegression", C=strength, solver="liblinear", random_state=0)
     peer.fit(weigh(train.features, weights, True).astype(peer.dtype), train.labels, None)
     seconds = time.perf_counter() - start
-    # Certainty of what was never seen would cost 36 nats where it is wrong.
+    # Peers give such labels a probability of 0 or 1 up to rounding; one wrong entry would then cost 36 nats.
     bias = np.where(np.abs(peer.bias) == abs(NEVER), np.sign(peer.bias) * np.log(train.N + 1), peer.bias)
-    probabilities = expit(weigh(test.features, weights, True) @ peer.weights + bias)
-    return Prediction(probabilities, seconds, by_probability(probabilities))
+    return Prediction(expit(weigh(test.features, weights, True) @ peer.weights + bias), seconds)
 
 
-def first_labels(scores):
-    """Return the first label of each point alone, as a csr_array."""
+def top_labels(scores):
+    """Return the first label of each point and its score as a csr_array, N×K, from scores, N×K."""
+    points = np.arange(len(scores))
     labels = scores.argmax(axis=1)
-    return sp.csr_array((of_first(scores, scores), labels, np.arange(len(labels) + 1)), scores.shape)
+    return sp.csr_array((scores[points, labels], (points, labels)), scores.shape)
 
 
 def measure(prediction, labels):
     """Return the measures of a prediction by name."""
     probabilities = prediction.probabilities
-    certain = {
-        name: precision_by_certainty(first_labels(kind.scores), labels, kind.uncertainty, (1,))
-        for name, kind in prediction.certainties.items()
-    }
     return {
         "log_loss": log_loss(probabilities, labels),
         "ECE": expected_calibration_error(probabilities, labels),
-        "P@1": evaluate_ranking(first_labels(probabilities), labels, (1,))["P@1"],
+        "P@1": evaluate_ranking(top_labels(probabilities), labels, (1,))["P@1"],
         "train_s": prediction.seconds,
-        "by_certainty": certain,
     }
 
 
@@ -131,11 +98,6 @@ def compare(data, recipe, chosen, seeds, strengths):
     for name, predict in cases.items():
         result = results[name] = measure(predict(), test.labels)
         table.row(name, result["log_loss"], result["ECE"], f"{result['P@1']:.2f}", f"{result['train_s']:.1f}")
-    print()
-    table = harness.Table({data.name: 24, "certain by": 28, "certain P@1": 14, "other P@1": 14})
-    for name, result in results.items():
-        for kind, found in result["by_certainty"].items():
-            table.row(name, kind, f"{found['P_certain@1']:.2f}", f"{found['P_uncertain@1']:.2f}")
     print()
     return results
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.metrics
 from click.testing import CliRunner
-from probabilities import Certainty, Prediction, measure, predict_frequencies, predict_logistic
+from probabilities import Prediction, measure, predict_frequencies, predict_logistic
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -50,20 +50,11 @@ def test_frequencies_follow_the_rule_of_succession(data):
 def test_measures_of_a_prediction():
     rng = np.random.default_rng(0)
     scores, truth = rng.random((40, 6)), rng.random((40, 6)) < 0.5
-    truth[:, 5] = True
     right = truth[np.arange(40), scores.argmax(axis=1)]
-    certainties = {
-        "right": Certainty(scores, ~right * 1.0),
-        "last": Certainty(np.tile(np.arange(6.0), (40, 1)), scores[:, 0]),
-    }
-    found = measure(Prediction(scores, 1.5, certainties), sp.csr_array(truth))
+    found = measure(Prediction(scores, 1.5), sp.csr_array(truth))
     assert found["log_loss"] == pytest.approx(sklearn.metrics.log_loss(truth.ravel(), scores.ravel()))
     assert found["P@1"] == pytest.approx(100 * right.mean())
     assert found["train_s"] == 1.5
-    halves = found["by_certainty"]["right"]
-    assert halves["P_certain@1"] == pytest.approx(min(100, 100 * right.sum() / 20))
-    assert halves["P_uncertain@1"] == pytest.approx(max(0, 100 * (right.sum() - 20) / 20))
-    assert found["by_certainty"]["last"] == {"P_certain@1": 100.0, "P_uncertain@1": 100.0}
 
 
 def test_every_model_is_measured_and_folders_without_data_are_left_out(tmp_path):
@@ -92,5 +83,3 @@ def test_every_model_is_measured_and_folders_without_data_are_left_out(tmp_path)
     for model in models:
         assert f"\n{model}  " in "\n" + result.stdout
     assert measured["xmlgp, seed 0"]["log_loss"] != measured["xmlgp, seed 1"]["log_loss"]
-    kinds = ["deviation of its utility", "deviation of its probability", "its probability"]
-    assert list(measured["xmlgp, seed 0"]["by_certainty"]) == kinds

@@ -219,10 +219,6 @@ def test_ranks_beyond_the_scores_are_told():
     assert "at most" not in run("a.scores", "test.txt", "-k", "1,3").stderr
 
 
-#: The scores above with standard deviations; of the two points with a label the second is the certain one.
-CERTAIN = "3 4\n0:0.9:0.3 1:0.8:0.1 3:0.7:0.1\n2:0.5:0.2 1:0.4:0.1\n0:1:0\n"
-
-
 def test_calibration_of_the_labels_listed():
     result = run("a.scores", "test.txt", "-k", "1", "--calibration")
     # 0.9 and 0.7 come true at point 0 and 0.4 at point 1; 0.8, 0.5 and the 1 of the point without labels do not.
@@ -252,17 +248,12 @@ def test_calibration_of_all_labels_agrees_with_scikit_learn():
     scores, truth = rng.random((20, 6)), rng.random((20, 6)) < 0.3
     labels = np.tile(np.arange(6), (20, 1))
     with open("all.scores", "wb") as stream:
-        write_scores(stream, 20, 6, [Scores.from_top(labels, scores, 6, scores / 9)])
+        write_scores(stream, 20, 6, [Scores.from_top(labels, scores, 6)])
     write_dataset("all.txt", Dataset(csr_array((20, 3), dtype=np.float32), csr_array(truth)))
-    result = run("all.scores", "all.txt", "--calibration", "--by-certainty", "--json")
+    result = run("all.scores", "all.txt", "--calibration", "--json")
     assert result.stderr.splitlines()[-1] == "Log loss and ECE are over all 6 labels of each point"
     measures = json.loads(result.stdout)
     assert measures["log_loss"] == pytest.approx(sklearn.metrics.log_loss(truth.ravel(), scores.ravel()), rel=1e-6)
-    # Each point's deviations are in proportion to its scores.
-    labelled = np.flatnonzero(truth.any(axis=1))
-    certain = labelled[np.argsort(scores[labelled].max(axis=1))][: len(labelled) // 2]
-    expected = truth[certain, scores[certain].argmax(axis=1)].mean()
-    assert measures["P_certain@1"] == pytest.approx(100 * expected)
 
 
 def test_auc_of_the_labels_listed():
@@ -302,25 +293,12 @@ def test_auc_of_all_labels_needs_no_probabilities_and_no_word(tmp_path):
     assert measures["AUC_instance"] == pytest.approx((3 / 4 + 2 / 3) / 2)
 
 
-def test_precision_by_certainty(tmp_path):
-    (tmp_path / "b.scores").write_text(CERTAIN)
-    result = run("b.scores", "test.txt", "-k", "1,2", "--by-certainty", "--train", "train.txt")
-    table = result.stdout.splitlines()
-    assert table[0] == "                 @1      @2"
-    assert table[-2:] == ["P_certain      0.00   50.00", "P_uncertain  100.00   50.00"]
-    measures = json.loads(run("b.scores", "test.txt", "-k", "1,2", "--by-certainty", "--json").stdout)
-    assert {name: value for name, value in measures.items() if "certain" in name} == {
-        "P_certain@1": 0.0, "P_certain@2": 50.0, "P_uncertain@1": 100.0, "P_uncertain@2": 50.0,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("content", "option", "sentence"),
     [
         ("3 4\n0:1.5\n\n\n", "--calibration", "a.scores has scores that are no probabilities from 0 to 1;"),
         ("3 4\n0:-0.5\n\n\n", "--calibration", "a.scores has scores that are no probabilities from 0 to 1;"),
         ("3 4\n\n\n\n", "--calibration", "a.scores has no scores, so there is no probability to measure"),
-        (SCORES, "--by-certainty", "a.scores has no standard deviations; `xmlgp predict --with-std` writes them"),
     ],
 )
 def test_what_cannot_be_measured_is_told_in_one_sentence(tmp_path, content, option, sentence):
@@ -337,14 +315,6 @@ def test_where_every_point_has_the_same_labels_there_is_no_auc(tmp_path):
     result = run("a.scores", "test.txt", "--auc", "-q")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == "Error: every label is true of all points or of none, so there is no AUC of labels\n"
-
-
-def test_one_point_with_a_label_has_no_halves(tmp_path):
-    (tmp_path / "b.scores").write_text(CERTAIN)
-    (tmp_path / "test.txt").write_text("3 2 4\n0,3 0:1\n 1:0.5\n 0:1\n")
-    result = run("b.scores", "test.txt", "--by-certainty", "-q")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "no two points with a true label" in result.stderr
 
 
 #: What is said of probabilities; data of one label in both formats, and probabilities and utilities of it.
@@ -407,7 +377,7 @@ def test_utilities_of_one_label():
     [
         (["-k", "1,3"], ["-k"]),
         (["--train", "nowhere"], ["--train"]),
-        (["--train", "x", "--propensity-a", "1", "--by-certainty"], ["--train", "--propensity-a", "--by-certainty"]),
+        (["--train", "x", "--propensity-a", "1"], ["--train", "--propensity-a"]),
         (["--auc"], []),
     ],
 )

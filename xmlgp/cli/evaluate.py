@@ -10,13 +10,12 @@ from xmlgp.cli.probabilities import check_probabilities, what_is_listed
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.errors import ScoresFormatError, SettingsError
+from xmlgp.errors import ScoresFormatError
 from xmlgp.metrics.auc import areas_under_roc
 from xmlgp.metrics.binary import are_probabilities, evaluate_binary
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.metrics.selective import first_deviations, precision_by_certainty
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
 
@@ -28,7 +27,6 @@ OF_RANKINGS = {
     "ks": "-k",
     "propensity_a": "--propensity-a",
     "propensity_b": "--propensity-b",
-    "by_certainty": "--by-certainty",
 }
 
 
@@ -61,16 +59,11 @@ class _Ranks(click.ParamType):
 @click.option(
     "--calibration", is_flag=True, help="Also measure the probabilities that SCORES has: log loss, calibration error."
 )
-@click.option(
-    "--by-certainty", is_flag=True, help="Also P@k of the half of the points that is most certain, and of the other."
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
 @click.pass_context
-def evaluate(
-    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, by_certainty, as_json, cache, quiet
-):
+def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, as_json, cache, quiet):
     """Compare SCORES with the true labels in DATA.
 
     Prints P@k and nDCG@k in percent, with --train also their propensity-scored forms PSP@k and PSnDCG@k, as the Extreme
@@ -89,9 +82,7 @@ def evaluate(
 
     --calibration is for probabilities. It adds their log loss, in nats a label, and ECE, the expected calibration error
     in 15 bins, over all labels listed in SCORES, those of points without true labels too; predict -k all lists every
-    label. --by-certainty is for scores with standard deviations: P_certain@k is P@k of the half of the points that have
-    the lowest deviations of their first label, P_uncertain@k that of the other half, to which the middle one of an odd
-    number belongs. Equal deviations count in the order of the file.
+    label.
 
     Of data with one label, such as all in libsvm's format, the measures are others: accuracy, in percent, log_loss, in
     nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that are all from 0 to 1 are taken for
@@ -102,8 +93,8 @@ def evaluate(
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
-      xmlgp predict models/bibtex data/bibtex -k all --output probability --with-std -o all.scores
-      xmlgp evaluate all.scores data/bibtex --auc --calibration --by-certainty
+      xmlgp predict models/bibtex data/bibtex -k all --output probability -o all.scores
+      xmlgp evaluate all.scores data/bibtex --auc --calibration
     """
     if [scores, data, train].count("-") > 1:
         raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
@@ -121,8 +112,6 @@ def evaluate(
         measures = _of_one_label(read, scores, labels, calibration, quiet)
         click.echo(json.dumps(measures) if as_json else _table_of_one_label(measures))
         return
-    if by_certainty and read.std is None:
-        raise SettingsError(f"{scores} has no standard deviations; `xmlgp predict --with-std` writes them")
     predicted = read.matrix
     longest = int(np.diff(predicted.indptr).max(initial=0))
     if ks[-1] > longest:
@@ -135,8 +124,6 @@ def evaluate(
     else:
         note("Without --train the propensity-scored measures are left out", quiet)
         measures = evaluate_ranking(predicted, labels, ks)
-    if by_certainty:
-        measures |= precision_by_certainty(predicted, labels, first_deviations(predicted, read.std), ks)
     if auc:
         if predicted.nnz < predicted.shape[0] * predicted.shape[1]:
             note(

@@ -1,1 +1,1 @@
-"""The measures: of rankings, of probabilities and of how certain a model is."""
+"""Measures of rankings, of probabilities and of binary classification."""
