@@ -20,7 +20,7 @@ from xmlgp.preprocess import basis
 from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import start_inducing
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import Preprocessed, preprocess
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
@@ -220,3 +220,45 @@ def test_features_whose_squares_do_not_fit_are_refused(monkeypatch, inducing, va
         preprocess(features, GPCSettings(standardise=False, inducing_count=4))
     assert np.isfinite(preprocess(features, GPCSettings(inducing_count=4)).inducing).all()
     assert np.isfinite(preprocess(features, MLGPFSettings(**settings)).inducing).all()
+
+
+SETTINGS = {
+    "subspace": MLGPFSettings(inducing="subspace", **SMALL),
+    "free": MLGPFSettings(inducing="free", weighting="none", **SMALL),
+    "topics": BMLPLSettings(),
+    "standardised": GPCSettings(inducing_count=5),
+}
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_arrays_read_back_give_the_same_preprocessing(settings):
+    features = small_features()
+    before = preprocess(features, settings)
+    after = Preprocessed.from_arrays(before.to_arrays(), settings, features.shape[1])
+    np.testing.assert_equal(after, before)
+
+
+def changed(**changes):
+    return lambda arrays: arrays | {name: change(arrays[name]) for name, change in changes.items()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("subspace", lambda arrays: {}),
+        ("topics", lambda arrays: arrays | {"center": arrays["idf"]}),
+        ("subspace", changed(idf=lambda idf: idf[1:])),
+        ("subspace", changed(basis=lambda basis: basis[1:])),
+        ("subspace", changed(basis=lambda basis: basis[:, 1:])),
+        ("subspace", changed(basis=lambda basis: np.array(1.0))),
+        ("free", changed(inducing=lambda inducing: inducing[:, 1:])),
+        ("free", changed(inducing=lambda inducing: inducing[:0])),
+        ("standardised", changed(scale=lambda scale: scale[1:])),
+        ("standardised", changed(center=lambda center: center * np.nan)),
+    ],
+)
+def test_arrays_that_do_not_fit_are_rejected(kind, change):
+    features, settings = small_features(), SETTINGS[kind]
+    arrays = change(preprocess(features, settings).to_arrays())
+    with pytest.raises(ValueError, match="arrays of preprocessing"):
+        Preprocessed.from_arrays(arrays, settings, features.shape[1])

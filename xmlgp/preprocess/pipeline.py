@@ -41,6 +41,58 @@ class Preprocessed(NamedTuple):
     inducing: np.ndarray | None
     center: np.ndarray | None = None
 
+    def to_arrays(self):
+        """Return the arrays by name, for a file; `from_arrays` reads them back."""
+        arrays = {
+            "idf": self.weighting.idf,
+            "basis": self.basis,
+            "inducing": self.inducing,
+            "scale": self.weighting.scale,
+            "center": self.center,
+        }
+        return {name: array for name, array in arrays.items() if array is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays, settings, D):
+        """Return what `to_arrays` was called on.
+
+        Parameters
+        ----------
+        arrays : mapping of str to ndarray
+            Untrusted: names, shapes and values are checked here.
+        settings : Settings
+        D : int
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not those of these settings and D features.
+        """
+        space = settings.preprocess_part().get("inducing")  # None for a model without inducing inputs
+        names = {
+            "idf": settings.weighting in IDF_WEIGHTINGS,
+            "basis": space == "subspace",
+            "inducing": space is not None,
+            "scale": settings.weighting == "standard",
+            "center": settings.weighting == "standard",
+        }
+        if arrays.keys() != {name for name, wanted in names.items() if wanted}:
+            raise ValueError("the arrays of preprocessing are not those that the settings ask for")
+        idf, basis, inducing, scale, center = map(arrays.get, names)
+        fits = (
+            all(array.shape == (D,) for array in (idf, scale, center) if array is not None)
+            and (basis is None or (basis.ndim == 2 and basis.shape[1] == D))
+            # A file can claim any number of rows without elements.
+            and (inducing is None or (inducing.size and inducing.shape[1:] == (D if basis is None else len(basis),)))
+            and all(np.isfinite(array).all() for array in arrays.values())
+        )
+        if not fits:
+            raise ValueError("the arrays of preprocessing do not fit each other or the settings")
+        if basis is not None:
+            # The order that products need; a copy if the file has the other one.
+            basis = np.asfortranarray(basis)
+        return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center)
+
     def coordinates(self, features, dtype, **options):
         """Return the `Coordinates` of raw features, N×D."""
         sparse = self.inducing is None

@@ -3,8 +3,6 @@
 import dataclasses
 from pathlib import Path
 
-import numpy as np
-
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.gpc.train import train_gpc
@@ -13,7 +11,6 @@ from xmlgp.model_folder.arrays import read_array, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder, fingerprint
 from xmlgp.model_folder.lock import alone_in
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess
-from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting
 from xmlgp.runs.interrupted import CHECKPOINT, Unfinished, describe_run
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import core_count
@@ -100,33 +97,14 @@ def stored_preprocessing(folder):
     ModelFolderError
         Where arrays are missing or damaged, or do not fit the settings.
     """
-    return _stored(folder.path, folder.settings, folder.description["data"]["D"], folder.array)
+    return _stored(folder.path, folder.settings, folder.description["data"]["D"], folder.arrays("preprocess."))
 
 
-def _stored(path, settings, D, array):
-    names = ("idf", "basis", "inducing", "scale", "center")
-    idf, basis, inducing, scale, center = arrays = [array(f"preprocess.{name}") for name in names]
-    space = settings.preprocess_part().get("inducing")  # None for a model without inducing inputs
-    fits = (
-        (idf is None) == (settings.weighting not in IDF_WEIGHTINGS)
-        and (idf is None or idf.shape == (D,))
-        and (basis is not None) == (space == "subspace")
-        and (basis is None or basis.shape[1:] == (D,))
-        and (inducing is not None) == (space is not None)
-        and (inducing is None or inducing.shape[1:] == (D if basis is None else len(basis),))
-        # Of rows that hold nothing a file can claim any number.
-        and (inducing is None or inducing.size)
-        and (scale is None) == (settings.weighting != "standard")
-        and (center is None) == (scale is None)
-        and (scale is None or scale.shape == center.shape == (D,))
-        and all(array is None or np.isfinite(array).all() for array in arrays)
-    )
-    if not fits:
-        raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings")
-    if basis is not None:
-        # As products want it; a copy where the file has it the other way round.
-        basis = np.asfortranarray(basis)
-    return Preprocessed(Weighting.named(settings.weighting, idf, scale), basis, inducing, center)
+def _stored(path, settings, D, arrays):
+    try:
+        return Preprocessed.from_arrays(arrays, settings, D)
+    except ValueError:
+        raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
 
 
 def train_model(
@@ -293,13 +271,12 @@ def _preprocessed_before(path, dataset, settings):
 
 def _left_by(unfinished, path, D):
     """Return what preprocessing left of a training that was interrupted (`Preprocessed`)."""
-    entries = unfinished.preprocess
-
-    def array(name):
-        return read_array(path, name, entries[name], CHECKPOINT) if name in entries else None
-
     try:
-        return _stored(path, unfinished.settings, D, array)
+        arrays = {
+            name.removeprefix("preprocess."): read_array(path, name, entry, CHECKPOINT)
+            for name, entry in unfinished.preprocess.items()
+        }
+        return _stored(path, unfinished.settings, D, arrays)
     except ModelFolderError as error:
         raise ModelFolderError(f"{error}; --no-resume begins anew without the checkpoint") from error
 
@@ -313,9 +290,7 @@ def _preprocess(dataset, settings, progress):
 
 
 def _named(preprocessed):
-    arrays = {"idf": preprocessed.weighting.idf, "basis": preprocessed.basis, "inducing": preprocessed.inducing}
-    arrays |= {"scale": preprocessed.weighting.scale, "center": preprocessed.center}
-    return {f"preprocess.{name}": array for name, array in arrays.items() if array is not None}
+    return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}
 
 
 def _facts(dataset):
