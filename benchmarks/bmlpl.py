@@ -15,8 +15,8 @@ import click
 import harness
 import numpy as np
 
+from xmlgp.bmlpl.least_squares import Design
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.regression import Design
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.linear_algebra import sparse

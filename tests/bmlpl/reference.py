@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import stats
 
+from xmlgp.bmlpl.least_squares import Design, LeastSquares
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.regression import Design, System
 
 __all__ = [
     "Problem",
@@ -70,7 +70,7 @@ class Quadratic(NamedTuple):
     shapes: np.ndarray
     precisions: np.ndarray
     weights: np.ndarray
-    system: System
+    system: LeastSquares
 
     @property
     def log_odds(self):
@@ -109,8 +109,8 @@ def random_quadratic(N=12, D=5, T=3, seed=0, dtype=np.float64, exact=False):
     features, counts, shapes, precisions, weights = (
         array.astype(dtype) for array in (features, counts, shapes, precisions, weights)
     )
-    system = System(Design(sp.csr_array(features)), T, dtype)
-    system.touch(weights, counts, shapes, precisions)
+    system = LeastSquares(Design(sp.csr_array(features)), T, dtype)
+    system.set_tangent(weights, counts, shapes, precisions)
     features = np.hstack([features, np.ones((N, 1))])
     doubles = (array.astype(np.float64) for array in (features, counts, shapes, precisions, weights))
     problem = Quadratic(*doubles, system)

@@ -8,7 +8,7 @@ from scipy.special import digamma, expit
 
 from tests.bmlpl.reference import z_score
 from xmlgp.bmlpl import activations as module
-from xmlgp.bmlpl.activations import activate, log_prior, prior_mean, respond, softplus_sums
+from xmlgp.bmlpl.activations import expected_activations, log_prior, polya_gamma_row, prior_mean, softplus_sums
 from xmlgp.runtime import threads
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -31,7 +31,7 @@ def doubles(*arrays):
 def weights_and_residuals(counts, log_odds, shapes):
     omega, residuals = np.empty_like(counts), np.empty_like(counts)
     for n in range(len(counts)):
-        respond(counts[n], log_odds[n], shapes, omega[n], residuals[n])
+        polya_gamma_row(counts[n], log_odds[n], shapes, omega[n], residuals[n])
     return omega, residuals
 
 
@@ -84,7 +84,7 @@ def test_the_quadratic_bound_touches_and_stays_below():
 def test_activations_and_what_is_summed_up(dtype):
     problem_ = problem(200, dtype=dtype)
     u = np.empty_like(problem_[0])
-    found = activate(*problem_, u)
+    found = expected_activations(*problem_, u)
     m, psi, r = doubles(*problem_)
     tolerance = 2e-6 if dtype == np.float32 else 1e-12
     # Single precision rounds ψ of 60 in the exponent.
@@ -92,20 +92,20 @@ def test_activations_and_what_is_summed_up(dtype):
     np.testing.assert_allclose(found.softplus, np.logaddexp(0, psi).sum(axis=0), rtol=tolerance)
     np.testing.assert_allclose(softplus_sums(problem_[1]), np.logaddexp(0, psi).sum(axis=0), rtol=tolerance)
     clipped = np.clip(psi, -20, 20).astype(dtype)
-    prior = activate(problem_[0], clipped, problem_[2], u).log_prior
+    prior = expected_activations(problem_[0], clipped, problem_[2], u).log_prior
     clipped, u = doubles(clipped, u)
     expected = (stats.gamma.logpdf(u, r, scale=np.exp(clipped)) + np.log(u)).sum()
     assert prior == pytest.approx(expected, rel=tolerance)
     # Where shapes are tiny, single precision has Ψ(r) ≈ −1/r to its 7 digits.
     expected = (digamma(m + r) - digamma(r)).sum(axis=0)
-    np.testing.assert_allclose(found.digammas, expected, rtol=2e-6)
+    np.testing.assert_allclose(found.digamma, expected, rtol=2e-6)
 
 
 def test_activations_are_modes_of_the_density_of_their_logarithm():
     counts, log_odds, shapes = problem(60)
     log_odds = np.clip(log_odds, -20, 20)
     u = np.empty_like(counts)
-    activate(counts, log_odds, shapes, u)
+    expected_activations(counts, log_odds, shapes, u)
 
     def density(log_u):
         u = np.exp(log_u)
@@ -121,7 +121,7 @@ def test_activations_are_modes_of_the_density_of_their_logarithm():
 @pytest.mark.parametrize("shape", [1e-6, 1e-3, 0.5, 4.0, 1e3])
 def test_rises_of_the_digamma_function_keep_their_digits(count, shape):
     u = np.empty((1, 1))
-    rise = activate(np.array([[count]]), np.zeros((1, 1)), np.array([shape]), u).digammas[0]
+    rise = expected_activations(np.array([[count]]), np.zeros((1, 1)), np.array([shape]), u).digamma[0]
     # Ψ(r + m) − Ψ(r) = Σ_i 1/(r + i) − 1/(r + m + i); what of it is left beyond 10⁶ terms is m / 10⁶ or the logarithm.
     i = np.arange(200_000.0)
     end = shape + len(i)
@@ -161,10 +161,10 @@ def test_the_mean_of_the_prior_is_a_number_for_all_log_odds(dtype):
 def test_parts_of_threads_change_nothing(monkeypatch):
     counts, log_odds, shapes = problem(300)
     kept = np.empty_like(counts), np.empty_like(counts)
-    whole = activate(counts, log_odds, shapes, kept[0])
+    whole = expected_activations(counts, log_odds, shapes, kept[0])
     monkeypatch.setattr(module, "GRAIN", 1)
     monkeypatch.setattr(threads, "core_count", lambda: 4)
-    parts = activate(counts, log_odds, shapes, kept[1])
+    parts = expected_activations(counts, log_odds, shapes, kept[1])
     np.testing.assert_array_equal(kept[0], kept[1])
     for one, other in zip(parts, whole, strict=True):
         np.testing.assert_array_equal(one, other)

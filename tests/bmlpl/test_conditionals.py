@@ -14,11 +14,11 @@ from xmlgp.bmlpl.conditionals import (
     LARGE_LOG_ODDS,
     LEAST_ACTIVATION,
     LEAST_TOTAL,
-    draw_activations,
-    draw_counts,
-    draw_omega,
-    draw_shapes,
-    draw_topics,
+    sample_activations,
+    sample_counts,
+    sample_omega,
+    sample_shapes,
+    sample_topics,
 )
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.hyperparameters import LEAST_SHAPE
@@ -47,13 +47,13 @@ def chi_square(values, probabilities):
 def test_counts_are_poisson_and_not_zero(rate):
     N = 20_000
     positives = Positives(sp.csr_array(np.ones((N, 1), bool)))
-    counts = draw_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
-    values = counts.points[:, 0].astype(int)
+    counts = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
+    values = counts.by_point[:, 0].astype(int)
     m = np.arange(1000)
     probabilities = stats.poisson.pmf(m, rate) / -np.expm1(-rate) if rate > 1e-30 else (m == 1) * 1.0
     probabilities[0] = 0
     assert chi_square(values, probabilities) > 1e-4
-    assert counts.labels[0, 0] == values.sum()
+    assert counts.by_label[0, 0] == values.sum()
 
 
 def both_counts(topics, activations, most=14):
@@ -73,7 +73,9 @@ def test_counts_of_topics_are_as_enumerated():
     expected = both_counts(topics, activations)
     assert expected.sum() == pytest.approx(1, abs=1e-6)
     positives = Positives(sp.csr_array(np.ones((N, 2), bool)))
-    found = draw_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1)).points.astype(int)
+    found = sample_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1)).by_point.astype(
+        int
+    )
     assert chi_square(found[:, 0] * len(expected) + found[:, 1], expected.ravel()) > 1e-4
 
 
@@ -81,8 +83,8 @@ def test_counts_of_topics_are_as_enumerated():
 def test_means_of_counts_are_the_expected_ones(dtype):
     problem, random = random_problem(7, 5, 3, dtype=dtype), np.random.default_rng(2)
     expected = expected_counts(problem.positives, problem.topics, problem.activations)
-    drawn = [draw_counts(problem.positives, problem.topics, problem.activations, random) for _ in range(3000)]
-    for name in ("points", "labels"):
+    drawn = [sample_counts(problem.positives, problem.topics, problem.activations, random) for _ in range(3000)]
+    for name in ("by_point", "by_label"):
         draws = np.array([getattr(one, name) for one in drawn])
         assert draws.dtype == dtype
         never = getattr(expected, name) < 1e-3
@@ -90,23 +92,23 @@ def test_means_of_counts_are_the_expected_ones(dtype):
         assert (draws.mean(axis=0)[never] < 1e-2).all()
     assert drawn[0].log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-5)
     for one in drawn[:20]:
-        np.testing.assert_allclose(one.points.sum(axis=0), one.labels.sum(axis=0), rtol=1e-6)
-        assert (one.points.sum(axis=1) >= problem.labels.sum(axis=1)).all()
+        np.testing.assert_allclose(one.by_point.sum(axis=0), one.by_label.sum(axis=0), rtol=1e-6)
+        assert (one.by_point.sum(axis=1) >= problem.labels.sum(axis=1)).all()
 
 
 def test_without_positives_no_counts_are_drawn():
-    counts = draw_counts(
+    counts = sample_counts(
         Positives(sp.csr_array((3, 2), dtype=bool)), np.ones((2, 1)) / 2, np.ones((3, 1)), np.random.default_rng(0)
     )
-    assert not counts.points.any()
-    assert not counts.labels.any()
+    assert not counts.by_point.any()
+    assert not counts.by_label.any()
     assert counts.log_likelihood == -3
 
 
 @pytest.mark.parametrize("concentration", [1e-3, 0.3, 2.0])
 def test_topics_are_from_dirichlet(concentration):
     counts, random = np.array([[0.0, 3.0], [2.0, 0.0], [0.0, 1.0]]), np.random.default_rng(3)
-    draws = np.array([draw_topics(counts.copy(), concentration, random) for _ in range(6000)])
+    draws = np.array([sample_topics(counts.copy(), concentration, random) for _ in range(6000)])
     np.testing.assert_allclose(draws.sum(axis=1), 1, rtol=1e-12)
     for t in range(2):
         law = stats.dirichlet(counts[:, t] + concentration)
@@ -124,7 +126,7 @@ def test_topics_are_from_dirichlet(concentration):
 
 @BOTH
 def test_topics_of_next_to_no_concentration_are_one_label_each(dtype):
-    topics = draw_topics(np.zeros((4, 500), dtype), 1e-30, np.random.default_rng(4))
+    topics = sample_topics(np.zeros((4, 500), dtype), 1e-30, np.random.default_rng(4))
     assert topics.dtype == dtype
     assert ((topics > 0.999).sum(axis=0) == 1).all()
     assert stats.chisquare((topics > 0.5).sum(axis=1)).pvalue > 1e-4
@@ -146,7 +148,9 @@ def test_omega_has_the_moments_of_polya_gamma_variables(total, log_odds):
     count = 0 if total < 1 else int(total)
     shape = (1, 30_000)
     random = np.random.default_rng(6)
-    drawn = draw_omega(np.full(shape, float(count)), np.full(shape, log_odds), np.full(shape[1], total - count), random)
+    drawn = sample_omega(
+        np.full(shape, float(count)), np.full(shape, log_odds), np.full(shape[1], total - count), random
+    )
     mean, variance = polya_gamma_moments(total, log_odds)
     assert (drawn >= 0).all()
     assert abs(drawn.mean() - mean) < 4.5 * np.sqrt(variance / shape[1])
@@ -158,11 +162,11 @@ def test_omega_has_the_moments_of_polya_gamma_variables(total, log_odds):
 def test_omega_is_of_the_law_of_the_package(dtype):
     counts, log_odds, shapes = np.full((1, 4000), 2, dtype), np.full((1, 4000), 1.5, dtype), np.full(4000, 0.7, dtype)
     random = np.random.default_rng(7)
-    drawn = draw_omega(counts, log_odds, shapes, random)
+    drawn = sample_omega(counts, log_odds, shapes, random)
     assert drawn.dtype == dtype
     assert stats.ks_2samp(drawn[0], random_polyagamma(2.7, 1.5, size=4000, random_state=random)).pvalue > 1e-4
     # Where the law changes to the inverse Gaussian, it is still that of the package.
-    near = draw_omega(counts, np.full_like(log_odds, LARGE_LOG_ODDS + 0.001), shapes, random)
+    near = sample_omega(counts, np.full_like(log_odds, LARGE_LOG_ODDS + 0.001), shapes, random)
     package = random_polyagamma(2.7, LARGE_LOG_ODDS, size=4000, random_state=random)
     assert stats.ks_2samp(near[0], package).pvalue > 1e-4
 
@@ -172,7 +176,7 @@ def test_omega_is_of_the_law_of_the_package(dtype):
 @pytest.mark.parametrize("count", [0, 4])
 def test_activations_are_gamma(log_odds, count, dtype):
     shape = (1, 5000)
-    drawn = draw_activations(
+    drawn = sample_activations(
         np.full(shape, count, dtype),
         np.full(shape, log_odds, dtype),
         np.full(5000, 0.6, dtype),
@@ -185,7 +189,9 @@ def test_activations_are_gamma(log_odds, count, dtype):
 @BOTH
 def test_activations_have_logarithms(dtype):
     extreme = np.array([[-1e9], [0.0], [1e9]], dtype)
-    drawn = draw_activations(np.zeros((3, 1), dtype), extreme, np.full(1, LEAST_SHAPE, dtype), np.random.default_rng(9))
+    drawn = sample_activations(
+        np.zeros((3, 1), dtype), extreme, np.full(1, LEAST_SHAPE, dtype), np.random.default_rng(9)
+    )
     assert (drawn >= dtype(LEAST_ACTIVATION)).all()
     assert np.isfinite(np.log(drawn)).all()
 
@@ -203,7 +209,7 @@ def table_probabilities(customers, shape):
 @pytest.mark.parametrize("counts", [[0, 0], [1, 0], [3, 2], [0, 9]])
 def test_shapes_are_the_mixture_of_gamma_variables_over_tables(counts, shape):
     T, log_odds = 5000, np.array([0.4, -1.0])
-    drawn = draw_shapes(
+    drawn = sample_shapes(
         np.repeat(np.array(counts, float)[:, None], T, axis=1),
         np.repeat(log_odds[:, None], T, axis=1),
         np.full(T, shape),
@@ -226,13 +232,13 @@ def test_draws_of_shapes_leave_their_posterior_as_it_is():
     counts = random.negative_binomial(shapes, expit(-log_odds)[:, None]).astype(float)
     # Prior, then data: so it was a draw from the posterior, and is one still.
     for _ in range(3):
-        shapes = draw_shapes(counts, np.repeat(log_odds[:, None], T, axis=1), shapes, random)
+        shapes = sample_shapes(counts, np.repeat(log_odds[:, None], T, axis=1), shapes, random)
     assert stats.kstest(shapes, stats.gamma(1).cdf).pvalue > 1e-4
 
 
 @BOTH
 def test_shapes_without_counts_are_not_below_the_least(dtype):
-    shapes = draw_shapes(
+    shapes = sample_shapes(
         np.zeros((2, 3), dtype), np.full((2, 3), 1e9, dtype), np.ones(3, dtype), np.random.default_rng(0)
     )
     assert shapes.dtype == dtype
@@ -265,8 +271,8 @@ def test_counts_and_activations_in_turn_have_the_posterior_means_by_integration(
     psi = np.tile(log_odds, (chains, 1))
     u = random.gamma(shapes, np.exp(psi))
     for _ in range(sweeps):
-        counts = draw_counts(positives, topics, u, random).points
-        u = draw_activations(counts, psi, shapes, random)
+        counts = sample_counts(positives, topics, u, random).by_point
+        u = sample_activations(counts, psi, shapes, random)
     for kind in range(4):
         activations, numbers = exact_means(kinds[kind], topics, log_odds[kind], shapes)
         assert (z_score(u[kind::4], activations) < 4.5).all()
@@ -277,9 +283,9 @@ def test_counts_and_activations_in_turn_have_the_posterior_means_by_integration(
 def test_threads_change_nothing(monkeypatch):
     problem = random_problem(900, 5, 3)
     one, other = (
-        draw_counts(problem.positives, problem.topics, problem.activations, np.random.default_rng(0))
+        sample_counts(problem.positives, problem.topics, problem.activations, np.random.default_rng(0))
         for cores in (1, 4)
         if not monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
     )
-    np.testing.assert_array_equal(one.points, other.points)
-    np.testing.assert_array_equal(one.labels, other.labels)
+    np.testing.assert_array_equal(one.by_point, other.by_point)
+    np.testing.assert_array_equal(one.by_label, other.by_label)

@@ -21,7 +21,7 @@ SIZES = pytest.mark.parametrize("size", [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6
 
 @pytest.fixture
 def shapes_stay(monkeypatch):
-    monkeypatch.setattr(hyperparameters, "shapes_after", lambda shapes, activated: shapes)
+    monkeypatch.setattr(hyperparameters, "update_shapes", lambda shapes, activated: shapes)
 
 
 class Traced:
@@ -93,7 +93,7 @@ def test_values_go_with_learned_precisions():
 def test_precisions_are_learned_from_means_and_variances_of_weights_now_and_then(monkeypatch, inference):
     traced = Traced((25, 6, 5, 3), inference=inference, learn_precision=True)
     draw = np.random.default_rng(3).normal(size=traced.em.weights.shape)
-    monkeypatch.setattr(module.regression, "spread", lambda *arguments: draw.copy())
+    monkeypatch.setattr(module.least_squares, "cg_sample", lambda *arguments: draw.copy())
     changed = []
     for iteration in range(module.WARM_UP + 2 * module.PRECISIONS_EVERY):
         weights, precisions = (array[:-1].copy() for array in (traced.em.weights, traced.em.precisions))

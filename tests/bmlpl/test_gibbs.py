@@ -131,7 +131,7 @@ def test_the_value_is_the_log_posterior():
 def test_precisions_are_learned_where_they_are_to_be():
     gibbs, drawn = swept(6, learn_precision=True)
     # From the weights of the sweep before.
-    expected = hyperparameters.learned_precisions(drawn[4]["weights"][:-1] ** 2, np.float64)
+    expected = hyperparameters.update_precisions(drawn[4]["weights"][:-1] ** 2, np.float64)
     np.testing.assert_allclose(gibbs.precisions[:-1], expected)
     gibbs, _ = swept(3)
     assert np.ptp(gibbs.precisions[:-1]) == 0

@@ -6,16 +6,16 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from xmlgp.bmlpl.activations import activate
+from xmlgp.bmlpl.activations import expected_activations
 from xmlgp.bmlpl.hyperparameters import (
     LARGEST_PRECISION,
     LEAST_PRECISION,
     LEAST_SHAPE,
     SHAPE_RATE,
-    learned_precisions,
     log_prior_of_topics,
-    shapes_after,
-    topics_after,
+    update_precisions,
+    update_shapes,
+    update_topics,
 )
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -27,7 +27,7 @@ def test_topics_are_modes_by_their_logits(dtype, concentration):
     random = np.random.default_rng(0)
     counts = random.gamma(0.5, 5.0, (6, 4)).astype(dtype)
     counts[2] = 0
-    topics = topics_after(counts.copy(), concentration)
+    topics = update_topics(counts.copy(), concentration)
     assert topics.dtype == dtype
     tolerance = 1e-6 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=tolerance)
@@ -69,8 +69,8 @@ def evidence(shape, counts, log_odds):
 
 def step(shape, counts, log_odds):
     u = np.empty((len(counts), 1))
-    activated = activate(counts[:, None].astype(float), log_odds[:, None], np.array([shape]), u)
-    return shapes_after(np.array([shape]), activated)[0]
+    activated = expected_activations(counts[:, None].astype(float), log_odds[:, None], np.array([shape]), u)
+    return update_shapes(np.array([shape]), activated)[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -97,7 +97,7 @@ def test_a_shape_without_counts_is_the_least():
 @BOTH
 def test_learned_precisions_maximise_the_expected_prior(dtype):
     moments = np.random.default_rng(2).gamma(0.5, 2.0, (6, 4))
-    found = learned_precisions(moments, dtype)
+    found = update_precisions(moments, dtype)
     assert found.dtype == dtype
     for precision, squares in zip(found, moments, strict=True):
         # E log N(w | 0, 1/τ) is that at the root of E w².
@@ -110,5 +110,5 @@ def test_learned_precisions_maximise_the_expected_prior(dtype):
 @BOTH
 def test_precisions_are_held_within_their_limits(dtype):
     moments = np.array([[0.0, 0.0], [1e-30, 0.0], [1e30, 1e30]], dtype)
-    found = learned_precisions(moments, dtype)
+    found = update_precisions(moments, dtype)
     np.testing.assert_allclose(found, [LARGEST_PRECISION, LARGEST_PRECISION, LEAST_PRECISION], rtol=1e-6)

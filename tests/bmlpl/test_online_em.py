@@ -9,7 +9,7 @@ from tests.bmlpl.problems import begun, ordinary, problem, separable
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import hyperparameters
 from xmlgp.bmlpl import online_em as module
-from xmlgp.bmlpl.activations import activate
+from xmlgp.bmlpl.activations import expected_activations
 from xmlgp.training.minibatches import epoch_rows
 
 
@@ -76,7 +76,7 @@ def test_a_step_is_along_the_gradient_and_takes_in_the_counts():
     share = (module.DELAY + 2) ** -module.DECAY
     np.testing.assert_allclose(inference._label_counts, (1 - share) * label_counts + share * counts, rtol=1e-6)
     design = np.hstack([features, np.ones((len(features), 1))])
-    activated = activate(m, design @ weights, shapes, np.empty_like(m))
+    activated = expected_activations(m, design @ weights, shapes, np.empty_like(m))
     taken = np.array(activated[:2])
     np.testing.assert_allclose(inference._sums, (1 - share) * sums + share * taken, rtol=1e-5)
     softplus, digammas = inference._sums

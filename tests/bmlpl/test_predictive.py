@@ -32,7 +32,7 @@ def direct(parameters, scales):
 
 def every(predictive, scales, probability, K=6):
     labels = np.ascontiguousarray(np.broadcast_to(np.arange(K), (len(scales), K)))
-    return predictive.deviations(scales, labels, probability)
+    return predictive.std(scales, labels, probability)
 
 
 def test_scales_are_exponentials_of_log_odds():
@@ -145,6 +145,4 @@ def test_deviations_are_of_the_labels_asked_for():
     predictive, scales = Predictive(parameters(), np.float64), np.array([[0.1, 2.0, 5.0], [1.0, 0.3, 0.2]])
     labels = np.array([[5, 0], [3, 3]])
     whole = every(predictive, scales, True)
-    np.testing.assert_array_equal(
-        predictive.deviations(scales, labels, True), np.take_along_axis(whole, labels, axis=1)
-    )
+    np.testing.assert_array_equal(predictive.std(scales, labels, True), np.take_along_axis(whole, labels, axis=1))

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from xmlgp.bmlpl.activations import prior_mean
-from xmlgp.bmlpl.regression import INTERCEPT_PRECISION
+from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.start import (
     USUAL_TOPICS,

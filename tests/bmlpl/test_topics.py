@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from tests.problems import STEADY
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import heaviest_labels, label_shares
+from xmlgp.bmlpl.topics import top_labels, topic_shares
 
 
 def test_shares_are_those_of_labels_and_not_of_counts():
     # Label 0 stands for three counts a point, two of them of topic 0; label 1 for one count; label 2 is nobody's.
     counts = np.array([[20.0, 10.0], [1.0, 4.0], [0.0, 0.0]])
-    found = label_shares(counts, np.array([10, 5, 0]))
+    found = topic_shares(counts, np.array([10, 5, 0]))
     np.testing.assert_allclose(found, [(10 * 2 / 3 + 1) / 15, (10 / 3 + 4) / 15])
 
 
@@ -27,7 +27,7 @@ def test_shares_are_the_mean_responsibilities_of_positives(dtype):
         random.dirichlet(np.ones(8), 4).T.astype(dtype),
         1e-4 * random.gamma(1.0, size=(30, 4)).astype(dtype),
     )
-    found = label_shares(expected_counts(Positives(labels), topics, activations).labels, labels.sum(axis=0))
+    found = topic_shares(expected_counts(Positives(labels), topics, activations).by_label, labels.sum(axis=0))
     assert found.dtype == dtype
     # Rates are so small that each positive is one count.
     n, k = labels.nonzero()
@@ -37,11 +37,11 @@ def test_shares_are_the_mean_responsibilities_of_positives(dtype):
 
 
 def test_without_labels_no_topic_is_more_than_another():
-    np.testing.assert_array_equal(label_shares(np.zeros((3, 4)), np.zeros(3, int)), 0.25)
+    np.testing.assert_array_equal(topic_shares(np.zeros((3, 4)), np.zeros(3, int)), 0.25)
 
 
 @STEADY
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3]), min_size=1, max_size=12), st.integers(1, 15))
 def test_the_heaviest_labels_are_the_first_of_all_sorted(topic, count):
     topic = np.array(topic, np.float32)
-    np.testing.assert_array_equal(heaviest_labels(topic, count), np.lexsort((np.arange(len(topic)), -topic))[:count])
+    np.testing.assert_array_equal(top_labels(topic, count), np.lexsort((np.arange(len(topic)), -topic))[:count])

@@ -14,7 +14,7 @@ from tests.problems import small_dataset
 from tests.training.interrupting import Interrupting, in_pieces
 from tests.training.lying import DAMAGES, ODD, change, gone_on, left, refused, spoilt
 from xmlgp.bmlpl import train as module
-from xmlgp.bmlpl.parameters import are_parameters
+from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.errors import ModelFolderError, NumericalError
@@ -65,7 +65,7 @@ def test_the_history_and_the_parameters(inference):
     assert all(type(epoch["log_posterior"]) is float and epoch["log_posterior"] < 0 for epoch in history)
     seconds = [epoch["seconds"] for epoch in history]
     assert seconds == sorted(seconds)
-    assert are_parameters(parameters, (D, K, T))
+    assert are_valid_parameters(parameters, (D, K, T))
     assert {value.dtype for value in parameters.values()} == {np.dtype(np.float32)}
 
 
@@ -129,7 +129,7 @@ def test_the_parameters_after_each_pass(inference):
     found = train_topics(*problem, after_pass=after_pass)
     agree(found, train_topics(*problem))
     assert list(seen) == [2, 3, 4, 5]
-    assert all(are_parameters(parameters, (D, K, T)) for parameters in seen.values())
+    assert all(are_valid_parameters(parameters, (D, K, T)) for parameters in seen.values())
     assert seen[2]["weights"].tobytes() != seen[5]["weights"].tobytes()
     agree((seen[5], []), (found[0], []))
 
@@ -289,7 +289,7 @@ def go_on(tmp_path, states):
 
 @any_inference
 def test_nothing_is_wrong_with_what_is_changed_below(go_on, inference):
-    assert are_parameters(go_on(inference), (D, K, T))
+    assert are_valid_parameters(go_on(inference), (D, K, T))
 
 
 @any_inference
@@ -397,7 +397,7 @@ def test_arrays_that_could_be_train_to_a_model_or_not_at_all(go_on, states, infe
             arrays[array].fill(value)
 
         with contextlib.suppress(NumericalError, ModelFolderError):
-            assert are_parameters(go_on(inference, arrays=arrays), (D, K, T)), array
+            assert are_valid_parameters(go_on(inference, arrays=arrays), (D, K, T)), array
 
 
 @any_inference

@@ -9,7 +9,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm, softplus
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Activated", "activate", "log_prior", "prior_mean", "respond", "softplus_sums"]
+__all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_row", "softplus_sums"]
 
 #: Points over which sums are taken in a row; they do not depend on how many cores there are.
 ROWS = 128
@@ -38,7 +38,7 @@ def prior_mean(log_odds, shapes):
 
 
 @compiled
-def respond(counts, log_odds, shapes, omega, residuals):
+def polya_gamma_row(counts, log_odds, shapes, omega, residuals):
     """Fill in ω and κ − ω ψ of a point, for the least squares that an M-step for W solves; all arrays are of T numbers.
 
     ω_t = E ω = (m_t + r_t)/(2ψ_t) tanh(ψ_t/2), the mean of a Pólya–Gamma variable PG(m_t + r_t, ψ_t), and
@@ -61,25 +61,25 @@ def respond(counts, log_odds, shapes, omega, residuals):
         residuals[t] = counts[t] - real(0.5) * total - weight * psi
 
 
-class Activated(NamedTuple):
+class ActivationSums(NamedTuple):
     """What a pass over all activations leaves beside them.
 
     Attributes
     ----------
     softplus : ndarray, T
         Σ_n log(1 + e^ψ_nt).
-    digammas : ndarray, T
+    digamma : ndarray, T
         Σ_n Ψ(m_nt + r_t) − Ψ(r_t), with the digamma function Ψ.
     log_prior : float
         Σ_nt log p(log u_nt | r_t, ψ_nt).
     """
 
     softplus: np.ndarray
-    digammas: np.ndarray
+    digamma: np.ndarray
     log_prior: float
 
 
-def activate(counts, log_odds, shapes, activations):
+def expected_activations(counts, log_odds, shapes, activations):
     """Fill in the activations u_nt = (r_t + m_nt) σ(ψ_nt): the mean of Gamma(r_t + m_nt, scale σ(ψ_nt)) ([B] (13)).
 
     It is the mode as well, of the density of log u.
@@ -95,7 +95,7 @@ def activate(counts, log_odds, shapes, activations):
 
     Returns
     -------
-    Activated
+    ActivationSums
     """
     N, T = counts.shape
     starts = range(0, N, ROWS)
@@ -110,7 +110,7 @@ def activate(counts, log_odds, shapes, activations):
     pluses, rises, priors = sums.sum(axis=1)
     # Σ r (log u − ψ) − u e^(−ψ), where log u − ψ = log(r + m) − log(1 + e^ψ).
     total = priors.sum() - shapes.astype(np.float64) @ pluses - N * gammaln(shapes.astype(np.float64)).sum()
-    return Activated(pluses, rises, float(total))
+    return ActivationSums(pluses, rises, float(total))
 
 
 @compiled

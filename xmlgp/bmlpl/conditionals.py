@@ -9,7 +9,7 @@ from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["draw_activations", "draw_counts", "draw_omega", "draw_shapes", "draw_topics"]
+__all__ = ["sample_activations", "sample_counts", "sample_omega", "sample_shapes", "sample_topics"]
 
 #: Rates above this are drawn as of a Poisson variable that may be zero, which it is once in 10¹³.
 LARGE_RATE = 30
@@ -28,7 +28,7 @@ LEAST_TOTAL = 1e-3
 LEAST_ACTIVATION = 1e-30
 
 
-def draw_counts(positives, topics, activations, random):
+def sample_counts(positives, topics, activations, random):
     """Return latent counts given topics and activations (`Counts`).
 
     m_nk ~ Poisson(λ_nk), not zero, for every positive, and each of them is of topic t with probability
@@ -74,7 +74,7 @@ def draw_counts(positives, topics, activations, random):
     return Counts(points, labels, float(log_likelihood.sum() - activations.sum(dtype=np.float64)))
 
 
-def draw_topics(counts, concentration, random):
+def sample_topics(counts, concentration, random):
     """Return V, K×T: columns from Dirichlet(η + m_kt) ([B] (12)).
 
     Parameters
@@ -94,7 +94,7 @@ def draw_topics(counts, concentration, random):
     return topics.astype(counts.dtype, copy=False)
 
 
-def draw_omega(counts, log_odds, shapes, random):
+def sample_omega(counts, log_odds, shapes, random):
     """Return Pólya–Gamma variables ω_nt ~ PG(m_nt + r_t, ψ_nt), N×T ([B] section 3.1).
 
     Where |ψ| is large, cosh(ψ/2) is e^(|ψ|/2)/2, and with h = m + r the Laplace transform is that of an inverse
@@ -122,7 +122,7 @@ def draw_omega(counts, log_odds, shapes, random):
     return drawn.astype(counts.dtype, copy=False)
 
 
-def draw_activations(counts, log_odds, shapes, random):
+def sample_activations(counts, log_odds, shapes, random):
     """Return activations u_nt ~ Gamma(r_t + m_nt, scale σ(ψ_nt)), N×T ([B] (13)).
 
     Parameters
@@ -138,7 +138,7 @@ def draw_activations(counts, log_odds, shapes, random):
     return np.maximum(drawn, LEAST_ACTIVATION, out=drawn)
 
 
-def draw_shapes(counts, log_odds, shapes, random):
+def sample_shapes(counts, log_odds, shapes, random):
     """Return r_t ~ Gamma(1 + Σ_n l_nt, rate 1 + Σ_n log(1 + e^ψ_nt)), T, with l_nt ~ CRT(m_nt, r_t).
 
     Activations are integrated out: they are to be drawn afterwards.

@@ -29,16 +29,16 @@ class Counts(NamedTuple):
 
     Attributes
     ----------
-    points : ndarray, N×T
+    by_point : ndarray, N×T
         m_nt = Σ_k m_nkt, over the labels of each point.
-    labels : ndarray, K×T
+    by_label : ndarray, K×T
         m_kt = Σ_n m_nkt, over the points of each label.
     log_likelihood : float
         Σ_nk log p(y_nk | V, u_n).
     """
 
-    points: np.ndarray
-    labels: np.ndarray
+    by_point: np.ndarray
+    by_label: np.ndarray
     log_likelihood: float
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, hyperparameters, regression, start
+from xmlgp.bmlpl import activations, hyperparameters, least_squares, start
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import label_shares
+from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
 
 __all__ = ["EM"]
@@ -58,7 +58,7 @@ class EM:
         self._activations = np.empty((labels.shape[0], T), dtype)
         self._activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
         self._counts = expected_counts(self._positives, topics, self._activations)
-        self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)
+        self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
 
     def moving(self):
         """Return the arrays that training goes on from, by their names."""
@@ -66,47 +66,47 @@ class EM:
             "parameters.weights": self.weights,
             "parameters.shapes": self.shapes,
             "parameters.precisions": self.precisions,
-            "counts.points": self._counts.points,
-            "counts.labels": self._counts.labels,
+            "counts.points": self._counts.by_point,
+            "counts.labels": self._counts.by_label,
         }
 
     def step(self, iteration, _):
         """Make one iteration, counted from 0; return the log posterior, given shapes and precisions as it had them."""
-        settings, m, learned = self._settings, self._counts.points, iteration >= WARM_UP
+        settings, m, learned = self._settings, self._counts.by_point, iteration >= WARM_UP
         system = self._system
-        system.touch(self.weights, m, self.shapes, self.precisions)
+        system.set_tangent(self.weights, m, self.shapes, self.precisions)
         if settings.learn_precision and learned and (iteration - WARM_UP) % PRECISIONS_EVERY == 0:
-            moments = np.square(regression.spread(system, self._random, SPREAD_STEPS))
+            moments = np.square(least_squares.cg_sample(system, self._random, SPREAD_STEPS))
             moments += np.square(self.weights)
-            self.precisions[:-1] = hyperparameters.learned_precisions(moments[:-1], self.precisions.dtype)
-            system.touch(self.weights, m, self.shapes, self.precisions)
+            self.precisions[:-1] = hyperparameters.update_precisions(moments[:-1], self.precisions.dtype)
+            system.set_tangent(self.weights, m, self.shapes, self.precisions)
         if settings.inference == "em":
-            regression.solve(system, m - self.shapes, self.weights)
-            system.look(self.weights)
+            least_squares.cholesky_solve(system, m - self.shapes, self.weights)
+            system.set_log_odds(self.weights)
         else:
-            regression.climb(system, self.weights, settings.cg_steps)
-        topics = hyperparameters.topics_after(self._counts.labels, settings.concentration)
-        activated = activations.activate(m, system.log_odds, self.shapes, self._activations)
+            least_squares.cg_solve(system, self.weights, settings.cg_steps)
+        topics = hyperparameters.update_topics(self._counts.by_label, settings.concentration)
+        activated = activations.expected_activations(m, system.log_odds, self.shapes, self._activations)
         self._counts = expected_counts(self._positives, topics, self._activations, m)
         value = (
             self._counts.log_likelihood
             + activated.log_prior
-            + regression.log_prior(self.weights, self.precisions)
+            + least_squares.log_prior(self.weights, self.precisions)
             + hyperparameters.log_prior_of_topics(topics, settings.concentration)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )
         if learned:
-            self.shapes[:] = hyperparameters.shapes_after(self.shapes, activated)
+            self.shapes[:] = hyperparameters.update_shapes(self.shapes, activated)
         return value
 
     def parameters(self, passes):
         """Return the parameters of the model, by their names."""
-        topics = hyperparameters.topics_after(self._counts.labels.copy(), self._settings.concentration)
+        topics = hyperparameters.update_topics(self._counts.by_label.copy(), self._settings.concentration)
         return {
             "topics": topics,
             "weights": self.weights[:-1],
             "intercepts": self.weights[-1],
             "shapes": self.shapes,
             "precisions": self.precisions[:-1],
-            "shares": label_shares(self._counts.labels, self._positives.frequencies()),
+            "shares": topic_shares(self._counts.by_label, self._positives.frequencies()),
         }

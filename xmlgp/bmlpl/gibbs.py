@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, conditionals, hyperparameters, regression, start
+from xmlgp.bmlpl import activations, conditionals, hyperparameters, least_squares, start
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import label_shares
+from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.dense import all_finite
@@ -45,7 +45,7 @@ class Gibbs:
         dtype, T = self.weights.dtype, len(self.shapes)
         self.activations = np.empty((labels.shape[0], T), dtype)
         self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
-        self._system = regression.System(regression.Design(coordinates.weighted(slice(None))), T, dtype)
+        self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
         self._shares = np.full(T, 1 / T, dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._drawn().items()}
 
@@ -68,35 +68,35 @@ class Gibbs:
     def step(self, iteration, _):
         """Make one sweep, counted from 0; return the log posterior after it. NumericalError where numbers are lost."""
         settings, random = self._settings, self._random
-        counts = conditionals.draw_counts(self._positives, self.topics, self.activations, random)
-        self._shares[:] = label_shares(counts.labels, self._positives.frequencies())
-        self.topics[:] = conditionals.draw_topics(counts.labels, settings.concentration, random)
-        system, m = self._system, counts.points
-        system.look(self.weights)
+        counts = conditionals.sample_counts(self._positives, self.topics, self.activations, random)
+        self._shares[:] = topic_shares(counts.by_label, self._positives.frequencies())
+        self.topics[:] = conditionals.sample_topics(counts.by_label, settings.concentration, random)
+        system, m = self._system, counts.by_point
+        system.set_log_odds(self.weights)
         if not all_finite(system.log_odds):
             raise NumericalError("the log odds of activations are not finite")
-        self.shapes[:] = conditionals.draw_shapes(m, system.log_odds, self.shapes, random)
-        system.omega[:] = conditionals.draw_omega(m, system.log_odds, self.shapes, random)
+        self.shapes[:] = conditionals.sample_shapes(m, system.log_odds, self.shapes, random)
+        system.omega[:] = conditionals.sample_omega(m, system.log_odds, self.shapes, random)
         if settings.learn_precision:
             moments = np.square(self.weights[:-1])
-            self.precisions[:-1] = hyperparameters.learned_precisions(moments, self.precisions.dtype)
+            self.precisions[:-1] = hyperparameters.update_precisions(moments, self.precisions.dtype)
         system.precisions = self.precisions
         twice_kappa = m - self.shapes
         if len(self.weights) <= DENSE_SIZE:
-            regression.solve(system, twice_kappa, self.weights, random)
+            least_squares.cholesky_solve(system, twice_kappa, self.weights, random)
         else:
             mean = sparse.product(system.design.columns, twice_kappa)
             mean *= 0.5
-            self.weights[:] = regression.spread(system, random, DRAW_STEPS, mean)
-        system.look(self.weights)
-        self.activations[:] = conditionals.draw_activations(m, system.log_odds, self.shapes, random)
+            self.weights[:] = least_squares.cg_sample(system, random, DRAW_STEPS, mean)
+        system.set_log_odds(self.weights)
+        self.activations[:] = conditionals.sample_activations(m, system.log_odds, self.shapes, random)
         if kept(settings, iteration):
             for name, array in self._drawn().items():
                 self._sums[name] += array
         return (
             expected_counts(self._positives, self.topics, self.activations).log_likelihood
             + activations.log_prior(self.activations, system.log_odds, self.shapes)
-            + regression.log_prior(self.weights, self.precisions)
+            + least_squares.log_prior(self.weights, self.precisions)
             + hyperparameters.log_prior_of_topics(self.topics, settings.concentration)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )

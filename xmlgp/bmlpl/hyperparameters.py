@@ -6,7 +6,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["SHAPE_RATE", "learned_precisions", "log_prior_of_topics", "shapes_after", "topics_after"]
+__all__ = ["SHAPE_RATE", "update_precisions", "log_prior_of_topics", "update_shapes", "update_topics"]
 
 #: Rate of the prior of r, Gamma(1, 1).
 SHAPE_RATE = 1.0
@@ -24,7 +24,7 @@ LEAST_SHAPE, LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e-6, 1e6
 LARGEST_SHAPE = 1e4
 
 
-def topics_after(counts, concentration):
+def update_topics(counts, concentration):
     """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt).
 
     It is the mode of the posterior of the logits of topics, and the mean of that of topics ([B] (12)): there is one for
@@ -74,7 +74,7 @@ def _sum_of_logarithms(values, added):
     return total
 
 
-def shapes_after(shapes, activated):
+def update_shapes(shapes, activated):
     """Return r, T, after a step that never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
 
     r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)): with the number of tables that m customers sit down at,
@@ -84,13 +84,13 @@ def shapes_after(shapes, activated):
     ----------
     shapes : ndarray, T
         r.
-    activated : Activated
+    activated : ActivationSums
     """
-    found = shapes * activated.digammas / (SHAPE_RATE + activated.softplus)
+    found = shapes * activated.digamma / (SHAPE_RATE + activated.softplus)
     return np.clip(found, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
 
 
-def learned_precisions(second_moments, dtype):
+def update_precisions(second_moments, dtype):
     """Return τ_d = T / Σ_t E w_dt², D: the maximum of the expected log likelihood (type-II maximum likelihood).
 
     Parameters

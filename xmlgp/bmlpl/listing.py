@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.bmlpl.topics import heaviest_labels
+from xmlgp.bmlpl.topics import top_labels
 from xmlgp.errors import ModelFolderError
 from xmlgp.prediction.predictor import Predictor
 
@@ -19,7 +19,7 @@ class Topic(NamedTuple):
     index : int
         Its place among the model's T, from 0.
     share : float
-        Its part in the positive labels of the training points (`xmlgp.bmlpl.topics.label_shares`); the shares of all
+        Its part in the positive labels of the training points (`xmlgp.bmlpl.topics.topic_shares`); the shares of all
         topics sum to 1.
     labels : list of int
         Those of highest weight, the highest first, equal ones by label.
@@ -57,6 +57,6 @@ def topics_of(folder, top=5):
     found = []
     for index in np.argsort(-used, kind="stable").tolist():
         topic = np.ascontiguousarray(topics[:, index], np.float64)
-        labels = heaviest_labels(topic, top)
+        labels = top_labels(topic, top)
         found.append(Topic(index, float(used[index]), labels.tolist(), topic[labels].tolist()))
     return found

@@ -3,10 +3,10 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.bmlpl import activations, hyperparameters, regression, start
+from xmlgp.bmlpl import activations, hyperparameters, least_squares, start
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import label_shares
+from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import epoch_rows
 from xmlgp.training.optimisers import Adam
@@ -73,7 +73,7 @@ class OnlineEM:
         """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the log posterior before."""
         settings, N = self._settings, self._labels.shape[0]
         rows = self._minibatches(iteration)[done]
-        design = regression.with_intercept(self._coordinates.weighted(rows))
+        design = least_squares.with_intercept(self._coordinates.weighted(rows))
         # Only the labels that some of these points have, numbered anew: of topics the others' part is not looked at.
         present, positives = present_labels(self._labels[rows])
         scale, totals = N / len(rows), self._totals()
@@ -83,16 +83,16 @@ class OnlineEM:
         u = activations.prior_mean(log_odds, self.shapes)
         for _ in range(ROUNDS):
             counts = expected_counts(positives, topics, u)
-            activated = activations.activate(counts.points, log_odds, self.shapes, u)
+            activated = activations.expected_activations(counts.by_point, log_odds, self.shapes, u)
         value = (
             scale * expected_counts(positives, topics, u).log_likelihood
             + scale * activated.log_prior
-            + regression.log_prior(self.weights, self.precisions)
+            + least_squares.log_prior(self.weights, self.precisions)
             + self._log_prior_of_topics(totals)
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )
         omega, residuals = np.empty_like(u), np.empty_like(u)
-        regression.respond_to(design, self.weights, counts.points, self.shapes, log_odds, omega, residuals)
+        least_squares.polya_gamma_means(design, self.weights, counts.by_point, self.shapes, log_odds, omega, residuals)
         gradient = sparse.product(design.T.tocsr(), residuals)
         gradient *= scale
         gradient -= self.precisions[:, None] * self.weights
@@ -125,23 +125,23 @@ class OnlineEM:
     def _remember(self, present, counts, activated, scale, share):
         """Let the statistics of a minibatch take their share of those so far."""
         self._label_counts *= 1 - share
-        self._label_counts[present] += share * scale * counts.labels
+        self._label_counts[present] += share * scale * counts.by_label
         self._sums += share * (scale * np.array(activated[:2]) - self._sums)
         # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
         if self._sums[0].min() > LEAST:
             # Half of the way, by logarithms: the sums are of other shapes, and whole steps could swing ever further.
-            after = hyperparameters.shapes_after(self.shapes, activations.Activated(*self._sums, 0.0))
+            after = hyperparameters.update_shapes(self.shapes, activations.ActivationSums(*self._sums, 0.0))
             self.shapes[:] = np.sqrt(self.shapes * after)
 
     def parameters(self, passes):
         """Return the parameters of the model, by their names."""
         return {
-            "topics": hyperparameters.topics_after(self._label_counts.copy(), self._settings.concentration),
+            "topics": hyperparameters.update_topics(self._label_counts.copy(), self._settings.concentration),
             "weights": self.weights[:-1],
             "intercepts": self.weights[-1],
             "shapes": self.shapes,
             "precisions": self.precisions[:-1],
-            "shares": label_shares(self._label_counts, Positives(self._labels).frequencies()),
+            "shares": topic_shares(self._label_counts, Positives(self._labels).frequencies()),
         }
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-__all__ = ["are_parameters"]
+__all__ = ["are_valid_parameters"]
 
 #: How far sums of topics may be from one: they are rounded.
 SUM_TOLERANCE = 1e-2
 
 
-def are_parameters(parameters, sizes):
+def are_valid_parameters(parameters, sizes):
     """Return whether arrays are the parameters of a model: there are all and no others, of right shapes and values.
 
     Parameters

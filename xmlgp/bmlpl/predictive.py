@@ -92,7 +92,7 @@ class Predictive:
         _add_heavy(scales, self._shapes, *self._heavy, labels.start, rates)
         return rates
 
-    def deviations(self, scales, labels, probability):
+    def std(self, scales, labels, probability):
         """Return standard deviations of λ_k, or of 1 − e^(−λ_k), of some labels of each point, B×k.
 
         They are those of the prior of activations: Var λ_k = Σ_t r_t (v_kt e^ψ_t)², and with E e^(−2λ) in closed form

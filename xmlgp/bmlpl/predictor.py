@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.bmlpl.parameters import are_parameters
+from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictive import Predictive
 from xmlgp.prediction.predictor import LABELS, Predictor
 from xmlgp.runs.build import stored_preprocessing
@@ -64,7 +64,7 @@ class BMLPLPredictor(Predictor):
 
     def deviations(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        return self._predictive.deviations(points, labels, output == "probability")
+        return self._predictive.std(points, labels, output == "probability")
 
     def bytes_a_point(self, output, with_std):
         """Return what a point needs while it is scored; see `Predictor`."""
@@ -84,4 +84,4 @@ def fits(folder, parameters):
     D, K = (folder.description["data"][name] for name in "DK")
     T = len(parameters["shapes"])
     asked = folder.settings.topics
-    return T > 0 and (asked is None or min(asked, K) == T) and are_parameters(parameters, (D, K, T))
+    return T > 0 and (asked is None or min(asked, K) == T) and are_valid_parameters(parameters, (D, K, T))

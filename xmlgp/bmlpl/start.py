@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.regression import INTERCEPT_PRECISION
 
 __all__ = [
     "USUAL_TOPICS",

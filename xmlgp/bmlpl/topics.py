@@ -2,10 +2,10 @@
 
 import numpy as np
 
-__all__ = ["heaviest_labels", "label_shares"]
+__all__ = ["top_labels", "topic_shares"]
 
 
-def label_shares(counts, frequencies):
+def topic_shares(counts, frequencies):
     """Return the share of each topic in the positive labels of the training points, T: Σ_k N_k m_kt / Σ_s m_ks, scaled.
 
     Labels are shared out among topics as the latent counts that they stand for are, so that each counts once, however
@@ -27,7 +27,7 @@ def label_shares(counts, frequencies):
     return found / found.sum()
 
 
-def heaviest_labels(topic, count):
+def top_labels(topic, count):
     """Return the labels of highest weight in a topic, the highest first, equal ones by label: min(count, K).
 
     Parameters

@@ -8,7 +8,7 @@ from xmlgp.bmlpl import start
 from xmlgp.bmlpl.em import EM
 from xmlgp.bmlpl.gibbs import Gibbs
 from xmlgp.bmlpl.online_em import OnlineEM
-from xmlgp.bmlpl.parameters import are_parameters
+from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
@@ -54,7 +54,7 @@ def train_topics(coordinates, labels, settings, progress=silent, after_pass=None
     -------
     parameters : dict of str to ndarray
         `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
-        (`bmlpl.topics.label_shares`).
+        (`bmlpl.topics.topic_shares`).
     history : list of dict
         For each pass `epoch`, `log_posterior` (of online-em the mean of its estimates) and `seconds` since the start.
 
@@ -90,7 +90,7 @@ def train_topics(coordinates, labels, settings, progress=silent, after_pass=None
         if not all_finite(value):
             raise run.lost(f"{name} is not finite")
     # Training leaves nothing else, but of what it goes on from not all can be known to be as it left it.
-    if resumed is not None and not are_parameters(parameters, (D, K, T)):
+    if resumed is not None and not are_valid_parameters(parameters, (D, K, T)):
         raise resumed.damaged()
     return parameters, run.history
 

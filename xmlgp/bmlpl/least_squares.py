@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.bmlpl.activations import respond
+from xmlgp.bmlpl.activations import polya_gamma_row
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -13,13 +13,13 @@ from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 __all__ = [
     "INTERCEPT_PRECISION",
     "Design",
-    "System",
-    "climb",
+    "LeastSquares",
+    "cg_solve",
     "log_prior",
     "normal_matrix",
-    "respond_to",
-    "solve",
-    "spread",
+    "polya_gamma_means",
+    "cholesky_solve",
+    "cg_sample",
     "with_intercept",
 ]
 
@@ -81,7 +81,7 @@ def with_intercept(features):
     return csr_array((data, indices, indptr), shape=(N, D + 1))
 
 
-class System:
+class LeastSquares:
     """The quadratic function that an M-step maximises: −½ Σ_n ω_nt (w_tᵀx_n)² + κ_nt w_tᵀx_n − ½ Σ_d τ_d w_dt².
 
     Its arrays of N×T numbers are made once: pages of new ones would take longer to come by than to fill.
@@ -111,7 +111,7 @@ class System:
         shape = design.rows.shape[0], topic_count
         self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
 
-    def touch(self, weights, counts, shapes, precisions):
+    def set_tangent(self, weights, counts, shapes, precisions):
         """Become the function that bounds the negative binomial likelihood and touches it at some weights.
 
         Parameters
@@ -126,9 +126,9 @@ class System:
             τ.
         """
         self.precisions = precisions
-        respond_to(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
+        polya_gamma_means(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
 
-    def look(self, weights):
+    def set_log_odds(self, weights):
         """Let the log odds be those at other weights, (D+1)×T."""
         sparse.product(self.design.rows, weights, self.log_odds)
 
@@ -150,8 +150,8 @@ class System:
         return self._image, self.residuals
 
 
-def respond_to(rows, weights, counts, shapes, log_odds, omega, residuals):
-    """Fill in ψ, ω and κ − ω ψ, each N×T; see `activations.respond`.
+def polya_gamma_means(rows, weights, counts, shapes, log_odds, omega, residuals):
+    """Fill in ψ, ω and κ − ω ψ, each N×T; see `activations.polya_gamma_row`.
 
     Parameters
     ----------
@@ -178,10 +178,10 @@ def respond_to(rows, weights, counts, shapes, log_odds, omega, residuals):
 def _respond(indptr, indices, data, weights, counts, shapes, log_odds, omega, residuals, start, stop):
     for n in range(start, stop):
         sparse.row(indices, data, indptr[n], indptr[n + 1], weights, log_odds[n])
-        respond(counts[n], log_odds[n], shapes, omega[n], residuals[n])
+        polya_gamma_row(counts[n], log_odds[n], shapes, omega[n], residuals[n])
 
 
-def climb(system, weights, steps):
+def cg_solve(system, weights, steps):
     """Move the weights of all topics by some conjugate gradient steps from where they are; log odds go with them.
 
     They solve (Xᵀ Ω_t X + Γ⁻¹) w_t = Xᵀ κ_t ([B] (18)), preconditioned by the diagonals of these matrices. No step
@@ -189,7 +189,7 @@ def climb(system, weights, steps):
 
     Parameters
     ----------
-    system : System
+    system : LeastSquares
         Its log odds are those at the new weights then, and its residuals are gone.
     weights : ndarray, (D+1)×T
         W, changed in place.
@@ -202,7 +202,7 @@ def climb(system, weights, steps):
         _go(system.log_odds, image, lengths)
 
 
-def spread(system, random, steps, right=0):
+def cg_sample(system, random, steps, right=0):
     """Return a draw from N(S_t⁻¹ b_t, S_t⁻¹), S_t = Xᵀ Ω_t X + Γ⁻¹, for each topic, (D+1)×T.
 
     It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ by conjugate gradients: the covariance of what is added to b_t is
@@ -210,7 +210,7 @@ def spread(system, random, steps, right=0):
 
     Parameters
     ----------
-    system : System
+    system : LeastSquares
         Its residuals are gone then.
     random : numpy.random.Generator
     steps : int
@@ -294,7 +294,7 @@ def _blocks(count):
     return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
 
 
-def solve(system, counts_less_shapes, weights, random=None):
+def cholesky_solve(system, counts_less_shapes, weights, random=None):
     """Fill in the weights that maximise the quadratic function, or a draw from the Gaussian that it is the exponent of.
 
     w_t = S_t⁻¹ Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹; the draw adds L_t⁻ᵀ ε with S_t = L_t L_tᵀ ([B] (15)). Each S_t is a
@@ -302,7 +302,7 @@ def solve(system, counts_less_shapes, weights, random=None):
 
     Parameters
     ----------
-    system : System
+    system : LeastSquares
         Its log odds and residuals are not needed.
     counts_less_shapes : ndarray, N×T
         2κ = m − r.

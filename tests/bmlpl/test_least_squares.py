@@ -10,16 +10,16 @@ from scipy import stats
 
 from tests.bmlpl.reference import random_quadratic, z_score
 from tests.problems import small_features
-from xmlgp.bmlpl import regression as module
-from xmlgp.bmlpl.regression import (
+from xmlgp.bmlpl import least_squares as module
+from xmlgp.bmlpl.least_squares import (
     Design,
-    System,
-    climb,
+    LeastSquares,
+    cg_sample,
+    cg_solve,
+    cholesky_solve,
     log_prior,
     normal_matrix,
-    respond_to,
-    solve,
-    spread,
+    polya_gamma_means,
     with_intercept,
 )
 from xmlgp.errors import NumericalError
@@ -65,7 +65,7 @@ def test_responses_are_those_of_the_log_odds(size, dtype):
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     arrays = (array.astype(dtype) for array in (problem.weights, problem.counts, problem.shapes))
     log_odds, omega, residuals = (np.empty(problem.counts.shape, dtype) for _ in range(3))
-    respond_to(problem.system.design.rows, *arrays, log_odds, omega, residuals)
+    polya_gamma_means(problem.system.design.rows, *arrays, log_odds, omega, residuals)
     np.testing.assert_allclose(log_odds, problem.log_odds, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(omega, problem.omega, rtol=1e-5)
     expected = (problem.counts - problem.shapes) / 2 - problem.omega * problem.log_odds
@@ -108,10 +108,10 @@ def test_normal_matrices_are_dense_products(size, dtype):
 def test_the_exact_solution(size, dtype):
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     weights = np.full(problem.weights.shape, np.nan, dtype)
-    solve(problem.system, twice_kappa(problem), weights)
+    cholesky_solve(problem.system, twice_kappa(problem), weights)
     np.testing.assert_allclose(weights, problem.solution, rtol=1e-4, atol=1e-4 if dtype == np.float32 else DIGITS)
     if dtype == np.float64:
-        solve(random_quadratic(*size, seed=sum(size), exact=True).system, twice_kappa(problem), weights)
+        cholesky_solve(random_quadratic(*size, seed=sum(size), exact=True).system, twice_kappa(problem), weights)
         np.testing.assert_allclose(weights, problem.solution, rtol=1e-9, atol=1e-11)
 
 
@@ -119,7 +119,7 @@ def test_the_exact_solution(size, dtype):
 def test_many_steps_are_the_exact_solution(size):
     problem = random_quadratic(*size, seed=sum(size), exact=True)
     weights = problem.weights.copy()
-    climb(problem.system, weights, 60)
+    cg_solve(problem.system, weights, 60)
     np.testing.assert_allclose(weights, problem.solution, rtol=1e-8, atol=1e-9)
 
 
@@ -130,17 +130,17 @@ def test_every_step_raises_the_function_and_log_odds_go_along(size, steps, dtype
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     weights, best = problem.weights.astype(dtype), problem.value(problem.solution)
     value = problem.value(weights.astype(float))
-    climb(problem.system, weights, steps)
+    cg_solve(problem.system, weights, steps)
     raised = problem.value(weights.astype(float))
     assert (raised > value).all()
     np.testing.assert_allclose(
         problem.system.log_odds, problem.features @ weights, atol=1e-4 if dtype == np.float32 else 1e-12
     )
-    problem.system.look(weights)
+    problem.system.set_log_odds(weights)
     np.testing.assert_allclose(problem.system.log_odds, problem.features @ weights, atol=1e-4)
     # More steps come nearer.
     weights = problem.weights.astype(dtype)
-    climb(random_quadratic(*size, seed=sum(size), dtype=dtype).system, weights, steps + 1)
+    cg_solve(random_quadratic(*size, seed=sum(size), dtype=dtype).system, weights, steps + 1)
     slack = 1e-5 if dtype == np.float32 else 1e-9
     assert (problem.value(weights.astype(float)) >= raised - slack * (1 + np.abs(best))).all()
 
@@ -148,7 +148,7 @@ def test_every_step_raises_the_function_and_log_odds_go_along(size, steps, dtype
 def test_one_step_is_along_the_preconditioned_gradient_to_where_it_ends():
     problem = random_quadratic(exact=True)
     weights = problem.weights.copy()
-    climb(problem.system, weights, 1)
+    cg_solve(problem.system, weights, 1)
     for t in range(3):
         matrix = problem.matrix(t)
         gradient = matrix @ (problem.solution - problem.weights)[:, t]
@@ -160,13 +160,13 @@ def test_one_step_is_along_the_preconditioned_gradient_to_where_it_ends():
 def test_topics_do_not_depend_on_each_other():
     problem = random_quadratic(exact=True)
     weights = problem.weights.copy()
-    climb(problem.system, weights, 4)
+    cg_solve(problem.system, weights, 4)
     problem = random_quadratic(exact=True)
-    alone, system = problem.weights[:, 1:2].copy(), System(problem.system.design, 1, np.float64)
+    alone, system = problem.weights[:, 1:2].copy(), LeastSquares(problem.system.design, 1, np.float64)
     system.precisions = problem.precisions
     for name in ("log_odds", "omega", "residuals"):
         getattr(system, name)[:] = getattr(problem.system, name)[:, 1:2]
-    climb(system, alone, 4)
+    cg_solve(system, alone, 4)
     np.testing.assert_allclose(alone, weights[:, 1:2], rtol=1e-9)
 
 
@@ -187,7 +187,7 @@ def test_spread_draws_from_the_gaussian(shifted):
     problem, random = random_quadratic(6, 2, 2, exact=True), np.random.default_rng(0)
     right = problem.system.design.columns @ twice_kappa(problem) / 2 if shifted else 0
     given = np.copy(right)
-    draws = np.array([spread(problem.system, random, 30, right) for _ in range(DRAWS)])
+    draws = np.array([cg_sample(problem.system, random, 30, right) for _ in range(DRAWS)])
     covariances = [np.linalg.inv(problem.matrix(t)) for t in range(2)]
     moments_agree(draws, problem.solution if shifted else np.zeros((3, 2)), covariances)
     np.testing.assert_array_equal(right, given)
@@ -197,19 +197,19 @@ def test_exact_draws_are_from_the_gaussian():
     problem, random = random_quadratic(6, 2, 2, exact=True), np.random.default_rng(1)
     draws = np.empty((DRAWS, 3, 2))
     for draw in draws:
-        solve(problem.system, twice_kappa(problem), draw, random)
+        cholesky_solve(problem.system, twice_kappa(problem), draw, random)
     moments_agree(draws, problem.solution, [np.linalg.inv(problem.matrix(t)) for t in range(2)])
 
 
 def test_draws_of_single_precision_are_of_the_same_spread():
     problem = random_quadratic(6, 2, 2, dtype=np.float32)
-    one = spread(problem.system, np.random.default_rng(0), 30)
+    one = cg_sample(problem.system, np.random.default_rng(0), 30)
     assert one.dtype == np.float32
     assert np.isfinite(one).all()
     # Where there is nothing but the prior, a draw is that of the prior.
     problem.system.omega[:] = 0
     random = np.random.default_rng(2)
-    draws = np.array([spread(problem.system, random, 5) for _ in range(2000)])
+    draws = np.array([cg_sample(problem.system, random, 5) for _ in range(2000)])
     assert (z_score(draws**2, 1 / problem.precisions[:, None]) < 4.5).all()
 
 
@@ -226,7 +226,7 @@ def test_a_second_signal_does_not_wait_for_all_topics(monkeypatch):
 
     def work():
         with handle_signals(), defer_signals():
-            solve(problem.system, twice_kappa(problem), problem.weights)
+            cholesky_solve(problem.system, twice_kappa(problem), problem.weights)
 
     monkeypatch.setattr(module, "factorise_lower", factorise)
     monkeypatch.setattr(module, "TOGETHER", 1)
@@ -239,7 +239,7 @@ def test_a_matrix_without_factor_is_told():
     problem = random_quadratic()
     problem.system.omega[3, 1] = np.nan
     with pytest.raises(NumericalError, match="topic 1 have no Cholesky factor"):
-        solve(problem.system, twice_kappa(problem), problem.weights)
+        cholesky_solve(problem.system, twice_kappa(problem), problem.weights)
 
 
 @BOTH
@@ -259,10 +259,10 @@ def test_the_prior_is_that_of_gaussian_weights(dtype):
 
 def test_parts_of_threads_change_nothing(monkeypatch):
     whole, parts = (random_quadratic(300, 7, 3) for _ in range(2))
-    climb(whole.system, whole.weights, 3)
+    cg_solve(whole.system, whole.weights, 3)
     monkeypatch.setattr(module, "GRAIN", 1)
     monkeypatch.setattr(module.sparse, "GRAIN", 1)
     monkeypatch.setattr(threads, "core_count", lambda: 4)
-    climb(parts.system, parts.weights, 3)
+    cg_solve(parts.system, parts.weights, 3)
     np.testing.assert_array_equal(parts.weights, whole.weights)
     np.testing.assert_array_equal(parts.system.log_odds, whole.system.log_odds)
