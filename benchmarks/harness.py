@@ -40,6 +40,9 @@ from xmlgp.training.loop import train  # noqa: E402
 #: Side of the matrices whose product gives the machine's rate.
 GEMM_SIZE = 2000
 
+#: Seconds are rounded to this in the history of a training; an epoch that takes less looks as if it took none.
+HISTORY_RESOLUTION = 1e-3
+
 #: After so long no more repeats are begun.
 ENOUGH_SECONDS = 20
 
@@ -132,9 +135,10 @@ def warm_up(settings):
 
 
 def epoch_seconds(history):
-    """Return the median seconds of an epoch but the first, or of the only one."""
+    """Return the median seconds of an epoch but the first, or of the only one; at least `HISTORY_RESOLUTION`."""
     ends = np.array([0.0, *(epoch["seconds"] for epoch in history)])
-    return float(np.median(np.diff(ends)[1:])) if len(history) > 1 else float(ends[-1])
+    seconds = float(np.median(np.diff(ends)[1:])) if len(history) > 1 else float(ends[-1])
+    return max(seconds, HISTORY_RESOLUTION)
 
 
 def resolve_settings(recipe, dataset, chosen):

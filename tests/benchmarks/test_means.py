@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from means import Quadratic, main
+from means import Quadratic, harness, main
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
@@ -52,3 +52,8 @@ def test_a_table_has_a_line_for_each_update(tmp_path):
     assert all(float(cells[5]) == pytest.approx(float(cells[4]) - before, abs=2e-4) for cells in lines[3:8])
     assert [cells[1] for cells in lines[10:]] == ["1 epochs", "a joint step after each", "2 epochs"]
     assert lines[10][3] != lines[11][3]
+
+
+@pytest.mark.parametrize("ends", [[0.0], [0.0, 0.0], [0.004, 0.004, 0.004]])
+def test_an_epoch_too_short_for_the_history_can_be_divided_by(ends):
+    assert harness.epoch_seconds([{"seconds": end} for end in ends]) > 0

@@ -1,0 +1,44 @@
+"""Give every test the same surroundings, however the suite is started and whatever the user's shell sets."""
+
+import os
+import signal
+
+import pytest
+
+#: Signals that `nohup`, a script (`pytest &`) or a service manager makes the processes that they start ignore.
+OFTEN_IGNORED = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM]
+
+#: Variables that change what commands read or print.
+USER_VARIABLES = ("XMLGP_CACHE_DIR", "XMLGP_CATALOGUE", "COLUMNS", "PYTHONWARNINGS")
+
+
+def _stay_alive(number, frame):
+    """Do nothing."""
+
+
+def _reset_signals():
+    """Let the tests, and the processes that they start, receive signals.
+
+    exec resets a signal with a handler to its default but leaves an ignored one ignored. A handler that does nothing
+    therefore keeps the suite alive as its user wishes, and gives its child processes the default.
+    """
+    for number in OFTEN_IGNORED:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, _stay_alive)
+    # With SIGCHLD ignored the exit status of child processes is lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+_reset_signals()
+for _name in USER_VARIABLES:
+    os.environ.pop(_name, None)
+os.umask(0o022)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory):
+    """Keep the user's cache out of the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
