@@ -23,7 +23,7 @@ from xmlgp.bmlpl.least_squares import (
     with_intercept,
 )
 from xmlgp.errors import NumericalError
-from xmlgp.linear_algebra.native import factorise_lower
+from xmlgp.linear_algebra.lapack import factorise_lower
 from xmlgp.runtime import threads
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 

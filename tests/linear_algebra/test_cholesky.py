@@ -1,94 +1,72 @@
-"""Systems solved in blocks against SciPy's solution in one piece."""
+"""Cholesky factorisation against NumPy, and the jitter that it adds."""
 
 import numpy as np
 import pytest
-import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
 
-from xmlgp.linear_algebra import cholesky
-from xmlgp.linear_algebra.cholesky import solve_positive
-from xmlgp.runtime import threads
-
-
-@pytest.fixture(autouse=True)
-def _single_threaded():
-    """One thread of linear algebra: idle threads of two BLAS libraries spin at each other."""
-    with threads.one_blas_thread():
-        yield
+from tests.gp.reference import STEADY
+from xmlgp.errors import NumericalError
+from xmlgp.linear_algebra.cholesky import JITTERS, factorise
 
 
-@pytest.fixture(params=[1, 3])
-def cores(request, monkeypatch):
-    """So many cores."""
-    monkeypatch.setattr(threads, "core_count", lambda: request.param)
-    threads._pool.cache_clear()
-    yield
-    threads._pool.cache_clear()
+def with_eigenvalues(values, seed=0):
+    """Return a symmetric matrix with eigenvalues in these proportions and a mean diagonal of one."""
+    basis, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(values), len(values))))
+    matrix = (basis * values) @ basis.T
+    return (matrix + matrix.T) / (2 * np.mean(values))
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(cholesky, "BLOCK", 4)
-    monkeypatch.setattr(cholesky, "COLUMNS", 2)
+@STEADY
+@given(st.integers(1, 30), st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3), st.sampled_from([np.float32, np.float64]))
+def test_factor_inverse_and_determinant_agree_with_numpy(size, seed, scale, dtype):
+    random = np.random.default_rng(seed)
+    matrix = (scale * with_eigenvalues(random.uniform(0.05, 1, size), seed)).astype(dtype)
+    tolerance = 200 * np.finfo(dtype).eps
+    result = factorise(matrix.copy(), "C")
+    assert result.factor.dtype == result.inverse.dtype == dtype
+    np.testing.assert_array_equal(result.factor, np.tril(result.factor))
+    np.testing.assert_array_equal(result.inverse, result.inverse.T)
+    np.testing.assert_allclose(result.factor @ result.factor.T, matrix, rtol=tolerance, atol=tolerance * scale)
+    exact = matrix.astype(np.float64)
+    inverse = np.linalg.inv(exact)
+    np.testing.assert_allclose(result.inverse, inverse, rtol=tolerance, atol=tolerance * np.abs(inverse).max())
+    np.testing.assert_allclose(result.log_determinant, np.linalg.slogdet(exact)[1], atol=size * tolerance)
 
 
-def problem(size, columns=3, dtype=np.float64):
-    random = np.random.default_rng(size)
-    root = random.normal(size=(size, size + 2))
-    matrix = (root @ root.T / (size + 2) + 0.1 * np.eye(size)).astype(dtype)
-    return matrix, random.normal(size=(size, columns)).astype(dtype)
+def test_log_determinant_is_finite_where_the_determinant_underflows():
+    result = factorise(1e-30 * np.eye(200), "C")
+    np.testing.assert_allclose(result.log_determinant, -6000 * np.log(10), rtol=1e-12)
 
 
-def lower_only(matrix):
-    """A copy whose upper triangle must not be read."""
-    matrix = matrix.copy()
-    matrix[np.triu_indices(len(matrix), 1)] = np.nan
-    return matrix
+@pytest.mark.parametrize(
+    ("least", "jitter"), [(1e-9, 0.0), (-3e-7, JITTERS[1]), (-3e-5, JITTERS[2]), (-3e-3, JITTERS[3])]
+)
+def test_least_sufficient_jitter_is_added(least, jitter):
+    values = np.linspace(0.5, 1.5, 12)
+    values[0] = least
+    matrix = with_eigenvalues(values)
+    factor = factorise(matrix.copy(), "C").factor
+    np.testing.assert_allclose(factor @ factor.T - matrix, jitter * np.eye(12), rtol=0, atol=1e-12)
 
 
-@pytest.mark.usefixtures("cores", "small_blocks")
-@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 7, 8, 9, 30])
-@pytest.mark.parametrize("columns", [0, 1, 2, 3, 5])
-def test_solution(size, columns):
-    matrix, right = problem(size, columns)
-    solution = right.copy()
-    assert solve_positive(lower_only(matrix), solution)
-    if size:
-        expected = scipy.linalg.solve(matrix, right, assume_a="pos")
-        np.testing.assert_allclose(solution, expected, rtol=1e-10, atol=1e-10)
+@pytest.mark.parametrize("matrix", [with_eigenvalues(np.r_[-0.05, np.ones(9)]), -np.eye(3), np.zeros((2, 2))])
+def test_error_names_a_matrix_that_is_not_positive_definite(matrix):
+    with pytest.raises(NumericalError, match=r"^the prior of q is not positive definite"):
+        factorise(matrix.copy(), "the prior of q")
 
 
-@pytest.mark.parametrize("size", [cholesky.BLOCK - 1, cholesky.BLOCK, cholesky.BLOCK + 1, 2 * cholesky.BLOCK + 70])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_solution_in_blocks_of_true_size(size, dtype, order):
-    matrix, right = problem(size, cholesky.COLUMNS + 1, dtype)
-    solution = np.array(right, order=order)
-    assert solve_positive(lower_only(matrix), solution)
-    assert solution.dtype == dtype
-    tolerance = 1e-3 if dtype == np.float32 else 1e-11
-    expected = scipy.linalg.solve(matrix.astype(float), right.astype(float), assume_a="pos")
-    np.testing.assert_allclose(solution, expected, rtol=tolerance, atol=tolerance)
+def test_error_names_a_matrix_that_is_not_finite(value, dtype):
+    matrix = np.eye(4, dtype=dtype)
+    matrix[2, 2] = value
+    with np.errstate(all="raise"), pytest.raises(NumericalError, match=r"^the prior of q is not finite$"):
+        factorise(matrix, "the prior of q")
 
 
-def test_the_number_of_cores_changes_nothing(monkeypatch):
-    matrix, right = problem(700, 150, np.float32)
-    solutions = []
-    for cores in (1, 2, 3):
-        monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
-        threads._pool.cache_clear()
-        solutions.append(right.copy())
-        solve_positive(matrix.copy(), solutions[-1])
-    threads._pool.cache_clear()
-    np.testing.assert_array_equal(solutions[0], solutions[1])
-    np.testing.assert_array_equal(solutions[0], solutions[2])
-
-
-@pytest.mark.usefixtures("cores", "small_blocks")
-@pytest.mark.parametrize("place", [0, 3, 4, 9])
-@pytest.mark.parametrize("spoiled", [-1.0, 0.0, np.nan])
-def test_what_has_no_factor_is_told(place, spoiled):
-    matrix, right = problem(10)
-    matrix[place, place] = spoiled
-    kept = right.copy()
-    assert not solve_positive(matrix, kept)
-    np.testing.assert_array_equal(kept, right)
+def test_diagonal_whose_sum_overflows_is_factorised():
+    matrix = np.diag(np.full(8, 2e38, np.float32))
+    with np.errstate(all="raise", under="ignore"):
+        result = factorise(matrix.copy(), "C")
+    np.testing.assert_allclose(np.diagonal(result.factor), np.sqrt(np.float32(2e38)), rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Products on several threads against NumPy's in one piece."""
+"""Parallel products of dense matrices against NumPy's."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 
 @pytest.fixture(autouse=True, params=[1, 3])
 def cores(request, monkeypatch):
-    """So many cores, and matrices of any size worth a thread."""
+    """Pretend that the machine has this many cores, and split matrices of any size."""
     for module in (threads, dense):
         monkeypatch.setattr(module, "core_count", lambda: request.param)
     monkeypatch.setattr(dense, "GRAIN", 1)
@@ -27,7 +27,7 @@ def matrix(rows, columns, seed=0, order="C"):
 
 @pytest.mark.parametrize("shape", [(5, 3, 4), (1, 7, 20), (20, 7, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (9, 9, 9)])
 @pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
-def test_product(shape, orders):
+def test_product_agrees_with_numpy(shape, orders):
     rows, inner, columns = shape
     left, right = matrix(rows, inner, 0, orders[0]), matrix(inner, columns, 1, orders[1])
     np.testing.assert_allclose(dense.product(left, right), left @ right, **CLOSE)
@@ -38,27 +38,27 @@ def test_product(shape, orders):
 
 @pytest.mark.parametrize("size", [1, 3, 4, 5, 8, 9, 23])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_gram(size, order):
+def test_gram_agrees_with_numpy(size, order):
     left = matrix(6, size, order=order)
     result = dense.gram(left)
     np.testing.assert_allclose(result, left.T @ left, **CLOSE)
     np.testing.assert_array_equal(result, result.T)
 
 
-def test_grams_of_several_matrices():
+def test_gram_of_several_matrices_agrees_with_numpy():
     matrices = [matrix(6, 5, 0), matrix(3, 9, 1), matrix(7, 9, 2, "F")]
     for result, one in zip(dense.gram(*matrices), matrices, strict=True):
         np.testing.assert_allclose(result, one.T @ one, **CLOSE)
 
 
-def test_single_precision_stays():
+def test_products_keep_single_precision():
     left = matrix(6, 5).astype(np.float32)
     assert dense.product(left, left.T).dtype == dense.gram(left).dtype == np.float32
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_all_finite(dtype, order):
+def test_all_finite_finds_nan_and_infinity(dtype, order):
     array = np.ones((3, 4), dtype, order=order)
     assert dense.all_finite(array)
     assert dense.all_finite(array[1, 1])

@@ -1,4 +1,4 @@
-"""Products of sparse and dense matrices against SciPy's."""
+"""Parallel products of sparse and dense matrices against NumPy's."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from xmlgp.runtime import threads
 
 @pytest.fixture(autouse=True, params=[1, 3])
 def cores(request, monkeypatch):
-    """So many cores, and matrices of any size worth a thread."""
+    """Pretend that the machine has this many cores, and split matrices of any size."""
     monkeypatch.setattr(threads, "core_count", lambda: request.param)
     monkeypatch.setattr(sparse, "GRAIN", 1)
     threads._pool.cache_clear()
@@ -22,7 +22,7 @@ def cores(request, monkeypatch):
 @pytest.mark.parametrize("density", [0, 0.3, 1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_product(shape, density, dtype, index):
+def test_product_agrees_with_numpy(shape, density, dtype, index):
     random = np.random.default_rng(0)
     rows, inner, columns = shape
     left = sp.csr_array(random.normal(size=(rows, inner)) * (random.random((rows, inner)) < density)).astype(dtype)
@@ -36,7 +36,7 @@ def test_product(shape, density, dtype, index):
     np.testing.assert_array_equal(out, result)
 
 
-def test_shapes_that_do_not_fit_are_refused():
+def test_mismatched_shapes_raise_an_error():
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(4, 5\)"):
         sparse.product(sp.csr_array((2, 3)), np.ones((4, 5)))
 

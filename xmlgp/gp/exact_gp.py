@@ -15,7 +15,7 @@ from scipy.special import logit
 
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.linear_algebra.cholesky import solve_positive
+from xmlgp.linear_algebra.blocked_cholesky import solve_positive
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread, run_parallel

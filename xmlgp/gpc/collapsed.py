@@ -17,8 +17,8 @@ from scipy.linalg import get_lapack_funcs
 from xmlgp.errors import NumericalError
 from xmlgp.gp.divergence import divergence_from_prior
 from xmlgp.gp.inner_products import Points, Products
-from xmlgp.gp.linalg import factorise
 from xmlgp.gp.posteriors.cholesky import jitter_backward, jittered
+from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.linear_algebra.dense import product
 from xmlgp.runtime.threads import core_count, run_parallel
 

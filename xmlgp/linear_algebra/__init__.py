@@ -1,1 +1,1 @@
-"""Products and factorisations of dense and sparse matrices, each on all cores."""
+"""Parallel products and factorisations of dense and sparse matrices, and the compiler of loops."""

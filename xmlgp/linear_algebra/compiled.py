@@ -1,4 +1,4 @@
-"""Loops that are compiled to machine code when first called."""
+"""The decorator that compiles a loop to machine code."""
 
 import contextlib
 
@@ -6,16 +6,16 @@ import numba
 
 __all__ = ["compiled"]
 
-#: What the compiler may assume of floating point numbers so that loops use vector instructions. Not that numbers are
-#: finite: a training that diverges has to be noticed.
+#: Floating-point transformations that the compiler may use, so that loops use vector instructions. It may not assume
+#: finite numbers: training that diverges must produce NaN.
 ARITHMETIC = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def compiled(function):
-    """Compile a function of arrays and numbers; other threads run while it does.
+    """Compile a function of arrays and numbers on its first call; it runs without the global interpreter lock.
 
-    Division by zero gives infinity, as in NumPy: a check for it would keep loops from vector instructions. The machine
-    code is kept beside the package, or in the user's cache folder, for the next process.
+    Division by zero gives infinity, as in NumPy, because a check would prevent vector instructions. The machine code
+    is cached beside the package, or in the user's cache folder.
 
     Parameters
     ----------
@@ -24,13 +24,13 @@ def compiled(function):
     options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder to keep it in
+    except RuntimeError:  # no folder is writable
         return numba.njit(**options)(function)
     cache = dispatcher._cache
     save = cache.save_overload
 
     def save_if_possible(*args):
-        # On a full disk it is compiled anew the next time.
+        # On a full disk the function works and is compiled again by the next process.
         with contextlib.suppress(OSError):
             save(*args)
 

@@ -1,4 +1,4 @@
-"""Products of dense matrices."""
+"""Products of dense matrices on all cores."""
 
 import functools
 
@@ -8,10 +8,10 @@ from xmlgp.runtime.threads import core_count, run_parallel, split_range
 
 __all__ = ["all_finite", "gram", "product"]
 
-#: Multiplications that are worth a thread: waking one takes a twentieth of the time of so many.
+#: Least number of multiplications per thread: waking a thread takes a twentieth of their time.
 GRAIN = 1 << 22
 
-#: Rows of a block of a symmetric product: large enough for BLAS's full rate, small enough to share out.
+#: Rows of a block of a symmetric product: large enough for the full rate of BLAS, small enough to balance the cores.
 BLOCK = 256
 
 
@@ -21,13 +21,13 @@ def product(left, right, out=None, rounds=1):
     Parameters
     ----------
     left : ndarray, I×J
-        C-contiguous, or the transpose of what is.
+        C-contiguous, or the transpose of a C-contiguous array.
     right : ndarray, J×L
-        Likewise.
+        As `left`.
     out : ndarray, I×L, optional
-        Where the product goes.
+        Output array.
     rounds : int
-        See `threads.split_range`.
+        Tasks per core; see `threads.split_range`.
     """
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
@@ -45,23 +45,23 @@ def product(left, right, out=None, rounds=1):
 
 
 def gram(*matrices):
-    """Return the products of matrices' transposes and themselves, each I×I, computing half of each.
+    """Return the Gram matrix Xᵀ X, I×I, of each matrix X, computing one triangle and mirroring it.
 
     Parameters
     ----------
     *matrices : ndarray, each J×I
-        C-contiguous, or the transposes of what is.
+        C-contiguous, or the transpose of a C-contiguous array.
 
     Returns
     -------
     ndarray or list of ndarray
-        A list where there are several.
+        One array for one matrix, otherwise a list.
     """
     outs = [np.empty((matrix.shape[1],) * 2, matrix.dtype) for matrix in matrices]
     tasks = []
     for matrix, out in zip(matrices, outs, strict=True):
         size = len(out)
-        # In one piece where there is another for the other core: the blocks beside the diagonal cost as much as half.
+        # With a matrix for each core, one task a matrix is fastest: NumPy computes half of a symmetric product.
         count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
         bounds = np.linspace(0, size, count + 1).astype(int).tolist()
         blocks = [slice(*bound) for bound in zip(bounds, bounds[1:], strict=False)]
@@ -79,7 +79,7 @@ def gram(*matrices):
 def _block(matrix, out, rows, columns):
     left = matrix[:, rows]
     if rows == columns:
-        # NumPy sees that both are the same and computes half.
+        # NumPy recognises the symmetric product and computes half of it.
         np.matmul(left.T, left, out=out[rows, columns])
     else:
         np.matmul(left.T, matrix[:, columns], out=out[rows, columns])
@@ -87,6 +87,6 @@ def _block(matrix, out, rows, columns):
 
 
 def all_finite(array):
-    """Return whether all numbers are finite, by their sum: one so large that it is not would be as wrong as they."""
+    """Return whether all elements are finite. A sum that overflows counts as not finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.add.reduce(array, axis=None)))

@@ -1,6 +1,6 @@
-"""Exponentials and logarithms for compiled loops, in nothing but vector instructions.
+"""Exponential, logarithm and softplus for compiled loops that use vector instructions.
 
-The compiler has none of its own: a loop with NumPy's would take an element at a time, twenty times as long.
+The functions of NumPy have no vector version in compiled loops and take twenty times as long.
 """
 
 import numpy as np
@@ -9,35 +9,38 @@ from numba.extending import overload
 
 __all__ = ["exponential", "logarithm", "softplus"]
 
-#: log 2 in two parts, of which multiples of the first are exact.
+#: log 2 in two parts (Cody and Waite); small integer multiples of the first part are exact.
 LOG2_HIGH, LOG2_LOW = 0.693145751953125, 1.42860682030941723212e-6
 
 LOG2_INVERSE = 1.4426950408889634
 
-#: Exponents are held within these: single and double precision have their exponentials, and those of their negatives.
+#: Exponents are clipped to these, so that e^x and e^−x are finite in single and double precision.
 SINGLE_LIMIT, DOUBLE_LIMIT = 80.0, 700.0
 
 SQRT2 = 1.4142135623730951
 
 
 def exponential(x):
-    """Return e^x, x held within ±80 in single and ±700 in double precision; relative errors are 4e-7 and 1e-14.
+    """Return e^x, with x clipped to ±80 in single and ±700 in double precision.
 
-    For compiled functions alone. e^x = 2^k e^(x − k log 2), with Taylor's polynomial for the second factor.
+    Callable in compiled functions only. e^x = 2^k e^(x − k log 2), with a Taylor polynomial for the second factor. The
+    relative error is at most 4e-7 in single and 1e-14 in double precision.
     """
 
 
 def logarithm(x):
-    """Return log x of a normal positive number; errors are 2e-7 and 1e-13, relatively or absolutely.
+    """Return log x for a positive normal number x.
 
-    For compiled functions alone. log(2^k y) = k log 2 + 2 artanh((y − 1)/(y + 1)), with y near 1.
+    Callable in compiled functions only. log(2^k y) = k log 2 + 2 artanh((y − 1)/(y + 1)) with y near 1. The relative or
+    the absolute error is at most 2e-7 in single and 1e-13 in double precision.
     """
 
 
 def softplus(x):
-    """Return log(1 + e^x) of any number; relative errors are 1e-6 and 1e-13.
+    """Return log(1 + e^x).
 
-    For compiled functions alone. It is max(x, 0) + 2 artanh(e/(2 + e)) with e = e^(−|x|).
+    Callable in compiled functions only. It is max(x, 0) + 2 artanh(e/(2 + e)) with e = e^(−|x|). The relative error is
+    at most 1e-6 in single and 1e-13 in double precision.
     """
 
 

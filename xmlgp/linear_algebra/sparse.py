@@ -1,4 +1,4 @@
-"""Products of a sparse matrix and a dense one, and the check of one that a stranger wrote."""
+"""Products of a sparse and a dense matrix on all cores, and the check of an untrusted sparsity pattern."""
 
 import numpy as np
 
@@ -7,19 +7,21 @@ from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["is_pattern", "product", "row", "row_grain"]
 
-#: Multiplications that are worth a thread.
+#: Least number of multiplications per thread.
 GRAIN = 1 << 17
 
 
 def is_pattern(indptr, indices, row_count, column_count):
-    """Return whether arrays of int64 and int32 say where the elements of a sparse matrix, I×J, are, row by row.
+    """Return whether arrays are the sparsity pattern of an I×J matrix in CSR format.
 
-    Compiled loops trust them: what is out of range would be read out of range.
+    Compiled loops do not check indices, so an invalid pattern from an untrusted file would read foreign memory.
 
     Parameters
     ----------
-    indptr, indices : ndarray
-        Columns of row i are `indices[indptr[i]:indptr[i + 1]]`.
+    indptr : ndarray
+        int64, I+1.
+    indices : ndarray
+        int32. The columns of row i are `indices[indptr[i]:indptr[i + 1]]`.
     row_count, column_count : int
         I and J.
     """
@@ -30,25 +32,30 @@ def is_pattern(indptr, indices, row_count, column_count):
         and indices.ndim == 1
         and indptr[0] == 0
         and indptr[-1] == len(indices)
-        # Not by differences, which overflow.
+        # Differences could overflow.
         and (indptr[:-1] <= indptr[1:]).all()
         and (not len(indices) or (indices.min() >= 0 and indices.max() < column_count))
     )
 
 
 def product(left, right, out=None):
-    """Return the product of a sparse matrix, I×J, and a dense one, J×L.
+    """Return the product of a sparse and a dense matrix.
 
-    SciPy's product of the same runs on one core, at about half of its rate.
+    SciPy's product runs on one core, at about half of its rate.
 
     Parameters
     ----------
     left : csr_array, I×J
-        For its transpose pass `left.T.tocsr()`.
+        For a product with the transpose pass `left.T.tocsr()`.
     right : ndarray, J×L
         C-contiguous, of the same dtype.
     out : ndarray, I×L, optional
-        C-contiguous; where the product goes.
+        Output array, C-contiguous.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not match.
     """
     if left.shape[1] != right.shape[0]:
         raise ValueError(f"a product of shapes {left.shape} and {right.shape}")
@@ -62,20 +69,20 @@ def product(left, right, out=None):
 
 
 def row_grain(left, width):
-    """Return how many rows of a product of a sparse matrix and a dense one of some width are worth a thread."""
+    """Return the least number of rows per thread in the product of `left` and a dense matrix of `width` columns."""
     work = max(1, left.nnz * width)
     return max(1, left.shape[0] * GRAIN // work)
 
 
 @compiled
 def row(indices, data, e, end, right, total):
-    """Fill in a row of a product of a sparse matrix and a dense one: Σ_e data[e] right[indices[e]].
+    """Write Σ data[j] right[indices[j]] over e ≤ j < end to `total`: one row of a product, for compiled functions.
 
-    For compiled functions that go on with the row while it is in the cache.
+    A caller that uses the row at once finds it in the cache.
     """
     width = right.shape[1]
     total[:] = 0
-    # Four rows at a time: the total is read and written a quarter as often.
+    # Four rows at a time, so that `total` is read and written a quarter as often.
     while e + 4 <= end:
         d0, d1, d2, d3 = data[e], data[e + 1], data[e + 2], data[e + 3]
         r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]

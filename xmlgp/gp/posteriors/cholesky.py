@@ -7,10 +7,10 @@ import numpy as np
 
 from xmlgp.gp.divergence import divergence_from_prior
 from xmlgp.gp.inner_products import Products
-from xmlgp.gp.linalg import factorise
 from xmlgp.gp.log_parameters import exponential, log_within_limit, within
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL, floored_diagonal, initial_mean
+from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.runtime.threads import parallel_for, run_parallel
 
 __all__ = ["JITTER", "Cholesky", "jitter_backward", "jittered"]

@@ -3,10 +3,10 @@
 import numpy as np
 
 from xmlgp.gp.inner_products import Products
-from xmlgp.gp.linalg import factorise
 from xmlgp.gp.log_parameters import exponential, log_within_limit, slope
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import dense
+from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.linear_algebra.dense import GRAIN
 from xmlgp.runtime.threads import parallel_for, run_parallel, split_range
 

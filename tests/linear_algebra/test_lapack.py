@@ -1,9 +1,9 @@
-"""LAPACK's routines by their addresses against NumPy's."""
+"""LAPACK routines called without the interpreter lock, against NumPy's."""
 
 import numpy as np
 import pytest
 
-from xmlgp.linear_algebra import native
+from xmlgp.linear_algebra import lapack
 
 
 def positive(size, dtype):
@@ -13,55 +13,55 @@ def positive(size, dtype):
 
 @pytest.mark.parametrize("size", [1, 2, 7, 130])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_factor_and_inverse(size, dtype):
+def test_factor_and_inverse_agree_with_numpy(size, dtype):
     tolerance = 1e-4 if dtype == np.float32 else 1e-11
     matrix = positive(size, dtype)
     work = matrix.copy()
-    # What is above the diagonal is neither read nor written.
+    # Elements above the diagonal are neither read nor written.
     work[np.triu_indices(size, 1)] = np.nan
-    assert native.factorise_lower(work)
+    assert lapack.factorise_lower(work)
     np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(matrix), rtol=tolerance, atol=tolerance)
-    native.invert_factorised(work)
+    lapack.invert_factorised(work)
     assert np.isnan(work[np.triu_indices(size, 1)]).all()
-    native.mirror_lower(work)
+    lapack.mirror_lower(work)
     np.testing.assert_allclose(work @ matrix, np.eye(size), atol=100 * tolerance)
     np.testing.assert_array_equal(work, work.T)
 
 
-@pytest.mark.parametrize("spoiled", [-1.0, np.nan, np.inf])
-def test_what_has_no_factor_is_told(spoiled):
+@pytest.mark.parametrize("invalid", [-1.0, np.nan, np.inf])
+def test_matrix_without_factor_is_reported(invalid):
     matrix = positive(5, np.float64)
-    matrix[3, 3] = spoiled
-    assert not native.factorise_lower(matrix)
+    matrix[3, 3] = invalid
+    assert not lapack.factorise_lower(matrix)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 130])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_solutions_and_draws(size, dtype):
+def test_solutions_and_samples_agree_with_numpy(size, dtype):
     tolerance = 1e-3 if dtype == np.float32 else 1e-10
     matrix, random = positive(size, dtype), np.random.default_rng(0)
     right, noise = random.normal(size=(2, size))
     factor = np.linalg.cholesky(matrix.astype(float))
     work = matrix.copy()
     work[np.triu_indices(size, 1)] = np.nan
-    assert native.factorise_lower(work)
-    kept, given = work.copy(), right.copy()
-    found = native.solve_factorised(work, right)
+    assert lapack.factorise_lower(work)
+    factor_before, right_before = work.copy(), right.copy()
+    found = lapack.solve_factorised(work, right)
     assert found.dtype == dtype
     expected = np.linalg.solve(matrix.astype(float), right)
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-    drawn = native.solve_factorised(work, right, noise)
-    np.testing.assert_allclose(drawn, expected + np.linalg.solve(factor.T, noise), rtol=tolerance, atol=tolerance)
-    # Neither the factor nor the right-hand side is changed.
-    np.testing.assert_array_equal(work, kept)
-    np.testing.assert_array_equal(right, given)
+    sample = lapack.solve_factorised(work, right, noise)
+    np.testing.assert_allclose(sample, expected + np.linalg.solve(factor.T, noise), rtol=tolerance, atol=tolerance)
+    # The factor and the right-hand side are unchanged.
+    np.testing.assert_array_equal(work, factor_before)
+    np.testing.assert_array_equal(right, right_before)
 
 
-def test_draws_have_the_inverse_as_covariance():
+def test_samples_have_the_inverse_as_covariance():
     matrix, random = positive(3, np.float64), np.random.default_rng(1)
     factor = matrix.copy()
-    assert native.factorise_lower(factor)
-    draws = np.array([native.solve_factorised(factor, np.zeros(3), e) for e in random.normal(size=(4000, 3))])
-    products = draws[:, :, None] * draws[:, None, :]
-    error = products.std(axis=0) / np.sqrt(len(draws))
+    assert lapack.factorise_lower(factor)
+    samples = np.array([lapack.solve_factorised(factor, np.zeros(3), e) for e in random.normal(size=(4000, 3))])
+    products = samples[:, :, None] * samples[:, None, :]
+    error = products.std(axis=0) / np.sqrt(len(samples))
     assert (np.abs(products.mean(axis=0) - np.linalg.inv(matrix)) < 4.5 * error).all()

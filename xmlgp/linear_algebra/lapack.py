@@ -1,7 +1,7 @@
-"""LAPACK of SciPy, called so that other threads run meanwhile.
+"""LAPACK routines of SciPy, called without the global interpreter lock.
 
-SciPy's own wrappers hold Python's lock while they compute: a factorisation beside other work would stop that work.
-Matrices are in C's order here. Fortran sees their transposes, so what it calls upper is our lower triangle.
+SciPy's own wrappers hold the lock, so a factorisation would stop all other threads. Matrices are in C order. Fortran
+sees their transposes, so its upper triangle is the lower triangle here.
 """
 
 import ctypes
@@ -19,12 +19,12 @@ PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 @functools.cache
 def _routine(name, dtype, arguments):
-    """Return a routine that SciPy offers to Cython, as a function of addresses."""
+    """Return a LAPACK routine of SciPy's Cython interface as a function of addresses."""
     capsule = cython_lapack.__pyx_capi__[PREFIX[dtype] + name]
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    # Functions of this type let other threads run, those of PYFUNCTYPE would not.
+    # CFUNCTYPE releases the interpreter lock during a call; PYFUNCTYPE does not.
     return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)(get_pointer(capsule, get_name(capsule)))
 
 
@@ -41,17 +41,17 @@ def _letter(value):
 
 
 def factorise_lower(matrix):
-    """Replace the lower triangle by that of L with L Lᵀ equal to the matrix; return whether there is one."""
+    """Replace the lower triangle of a matrix A, I×I, by that of L with L Lᵀ = A; return whether A has such a factor."""
     info = ctypes.c_int(0)
     size = len(matrix)
     potrf = _routine("potrf", matrix.dtype, 5)
     potrf(_letter(b"U"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
-    # OpenBLAS factorises NaN without complaint.
+    # OpenBLAS reports success for NaN.
     return info.value == 0 and bool(np.isfinite(np.diagonal(matrix)).all())
 
 
 def invert_factorised(matrix):
-    """Replace the lower triangle, that of L, by that of (L Lᵀ)⁻¹."""
+    """Replace the lower triangle of L, I×I, by that of (L Lᵀ)⁻¹."""
     info = ctypes.c_int(0)
     size = len(matrix)
     potri = _routine("potri", matrix.dtype, 5)
@@ -59,33 +59,41 @@ def invert_factorised(matrix):
 
 
 def solve_factorised(matrix, right, noise=None):
-    """Return (L Lᵀ)⁻¹ b, or with ε L⁻ᵀ (L⁻¹ b + ε): for a standard normal ε a draw from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
+    """Return (L Lᵀ)⁻¹ b, or with noise ε a sample from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
+
+    The sample is L⁻ᵀ (L⁻¹ b + ε), for ε ~ N(0, I).
 
     Parameters
     ----------
     matrix : ndarray, I×I
-        L in its lower triangle.
-    right, noise : ndarray, I
-        b and ε.
+        L in the lower triangle.
+    right : ndarray, I
+        b.
+    noise : ndarray, I, optional
+        ε.
+
+    Returns
+    -------
+    ndarray, I
     """
     info = ctypes.c_int(0)
-    found = np.array(right, matrix.dtype)
+    solution = np.array(right, matrix.dtype)
     size = _integer(max(1, len(matrix)))
     trtrs = _routine("trtrs", matrix.dtype, 10)
     for transposed in (b"T", b"N"):
         order = _integer(len(matrix)), _integer(1)
         trtrs(
-            *map(_letter, (b"U", transposed, b"N")), *order, matrix.ctypes.data, size, found.ctypes.data, size,
+            *map(_letter, (b"U", transposed, b"N")), *order, matrix.ctypes.data, size, solution.ctypes.data, size,
             _address(info),
         )  # fmt: skip
         if noise is not None and transposed == b"T":
-            found += noise
-    return found
+            solution += noise
+    return solution
 
 
 @compiled
 def mirror_lower(matrix):
-    """Copy the lower triangle into the upper one."""
+    """Copy the lower triangle of a matrix, I×I, to its upper triangle."""
     for i in range(matrix.shape[0]):
         for j in range(i):
             matrix[j, i] = matrix[i, j]
