@@ -103,9 +103,13 @@ class Model(NamedTuple):
     def precision(self, test):
         """Return P@1, P@3 and P@5 on a data set, in percent."""
         blocks = MLGPFPredictor(*self, test.D).top(test.features, TOP)
-        scores = sp.csr_array(sp.vstack([block.matrix for block in blocks], format="csr"))
-        measures = evaluate_ranking(scores, test.labels, (1, 3, 5))
+        measures = evaluate_ranking(stack_scores(blocks), test.labels, (1, 3, 5))
         return {name: measures[name] for name in MEASURES}
+
+
+def stack_scores(blocks):
+    """Return the scores of consecutive blocks of points as one csr_array, N×K."""
+    return sp.csr_array(sp.vstack([block.matrix for block in blocks], format="csr"))
 
 
 def fit(dataset, settings, after_epoch=None):

@@ -19,7 +19,6 @@ from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.data.dataset import Dataset
-from xmlgp.experiments.scored import stacked
 from xmlgp.metrics.auc import areas_under_roc
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
@@ -70,7 +69,7 @@ def measure(settings, train, held, propensity):
         parameters = fit(coordinates, train.labels, preprocessed.inducing, settings).parameters
         predictor = MLGPFPredictor(settings, preprocessed, parameters, train.D)
     seconds = time.perf_counter() - begun
-    scores = stacked(predictor.top(held.features, None))
+    scores = harness.stack_scores(predictor.top(held.features, None))
     found = evaluate_ranking(scores, held.labels, (1, 3, 5), propensity)
     found |= {name: 100 * area for name, area in areas_under_roc(scores, held.labels).items()}
     return [found[name] for name in MEASURES] + [seconds]

@@ -330,7 +330,7 @@ def test_a_file_at_every_moment(disk, monkeypatch, name, lasting):
 @pytest.mark.parametrize(("start", "lasting"), [("nothing", False), ("earlier", True)])
 def test_reproducing_at_every_moment(disk, monkeypatch, start, lasting):
     # Drawing takes longer than all the rest, and is over before anything is written.
-    monkeypatch.setattr("xmlgp.experiments.figures._drawn", lambda figure, suffix: 10**4 * suffix.encode())
+    monkeypatch.setattr("xmlgp.plots.figure._render", lambda figure, suffix: 10**4 * suffix.encode())
     command = [*REPRODUCE, "drawn"]
     done(command)
     figures = {f"results/drawn.{suffix}": (disk / f"results/drawn.{suffix}").read_bytes() for suffix in ("png", "pdf")}

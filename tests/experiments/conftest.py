@@ -1,14 +1,16 @@
-"""Data sets of the shape of the catalogue's, scaled down, in a folder of their own; the figures that are drawn."""
+"""Small data sets in the proportions of those of the catalogue."""
 
-import matplotlib.figure
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from tests.figures import drawn
 from tests.problems import small_dataset
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.repository_format import write_dataset
 
-#: By how much each size is divided: proportions stay, so that all recipes meet the case they are written for.
+__all__ = ["catalogue", "data", "drawn"]
+
+#: Divisors of the sizes. Proportions stay, so that each recipe meets the case it is written for.
 SCALES = {"N": 60, "D": 40, "K": 20}
 
 
@@ -19,7 +21,7 @@ def catalogue():
 
 @pytest.fixture
 def data(tmp_path, catalogue, monkeypatch):
-    """A folder with a small stand-in for every set of the catalogue."""
+    """A folder with a small substitute for every data set of the catalogue."""
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     for entry in catalogue.entries.values():
         sizes = [min(300, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
@@ -33,16 +35,3 @@ def data(tmp_path, catalogue, monkeypatch):
                 signs = 2 * points.labels.toarray()[:, 0] - 1
                 dump_svmlight_file(points.features, signs, str(folder / file.name), zero_based=False)
     return tmp_path / "data"
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures written, in order."""
-    figures, write = [], matplotlib.figure.Figure.savefig
-
-    def savefig(figure, *arguments, **options):
-        figures.append(figure)
-        return write(figure, *arguments, **options)
-
-    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", savefig)
-    return figures

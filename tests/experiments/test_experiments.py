@@ -1,4 +1,4 @@
-"""Every experiment of the catalogue runs, is kept, goes on where it was, and is laid out rightly."""
+"""Every experiment of the catalogue runs, keeps the results of its cells and lays them out correctly."""
 
 import json
 import re
@@ -18,9 +18,11 @@ from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments import cells as module
-from xmlgp.experiments.catalogue import FIGURES, load_experiment
-from xmlgp.experiments.cells import Cell, finish_cells, read_cell, run_cell
-from xmlgp.experiments.figures import draw_experiment
+from xmlgp.experiments.bmlpl import BMLPLCell
+from xmlgp.experiments.catalogue import load_experiment
+from xmlgp.experiments.cells import read_result, run_cell, run_cells
+from xmlgp.experiments.mlgpf import MLGPFCell
+from xmlgp.experiments.report import write_report
 from xmlgp.experiments.tables import collect, linear_fit, write_table
 from xmlgp.mlgpf.settings import MLGPFSettings
 
@@ -32,7 +34,7 @@ SHORT = 0.01
 
 def in_this_process(cells, results):
     for cell in dict.fromkeys(cells):
-        if read_cell(cell, results) is None:
+        if read_result(cell, results) is None:
             (results / "cells").mkdir(parents=True, exist_ok=True)
             run_cell(cell, results)
 
@@ -47,29 +49,29 @@ def test_every_experiment_runs_on_scaled_down_sets(name, catalogue, data, tmp_pa
     in_this_process([cell for *_, some in first for cell in some], results)
     rows = collect(experiment, catalogue.entries, results)
     assert len(rows) == len(experiment.rows)
-    markdown = write_table(experiment, rows, results)
-    assert all(row["method"] in markdown for row in rows)
+    report = write_report(experiment, catalogue.entries, results)
+    assert all(row["method"] in report.markdown for row in rows)
     assert json.loads((results / f"{name}.json").read_text())["rows"] == rows
-    if experiment.kind in FIGURES:
-        png, pdf = draw_experiment(experiment, results)
+    if experiment.kind.figure:
+        png, pdf = report.figures
         assert png.read_bytes().startswith(b"\x89PNG")
         assert pdf.read_bytes().startswith(b"%PDF")
 
 
-def test_the_paper_stands_beside_ours(catalogue, data, tmp_path):
+def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, tmp_path):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "table2", data, ["bibtex"], SHORT)
     in_this_process(experiment.cells, results)
     rows = collect(experiment, catalogue.entries, results)
     line = next(line for line in write_table(experiment, rows, results).splitlines() if "s-LINEAR" in line)
     paper, ours, difference = map(float, re.search(r"([\d.]+) / ([\d.]+) / ([+-][\d.]+)", line).groups())
-    measured = read_cell(experiment.cells[0], results)["measures"]["P@1"]
+    measured = read_result(experiment.cells[0], results)["measures"]["P@1"]
     assert paper == 59.31
     assert ours == pytest.approx(measured, abs=0.005)
     assert difference == pytest.approx(ours - paper, abs=0.011)
 
 
-def test_published_methods_are_listed_without_ours(catalogue, data, tmp_path):
+def test_methods_that_are_not_ours_have_published_numbers_only(catalogue, data, tmp_path):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "table3", data, ["bibtex"], SHORT)
     in_this_process(experiment.cells, results)
@@ -84,37 +86,37 @@ def test_restarts_give_means_and_deviations(catalogue, data, tmp_path):
     assert [cell.settings.seed for cell in cells] == list(range(10))
     in_this_process(cells[:3], results)
     (row,) = collect(experiment, catalogue.entries, results)
-    values = [read_cell(cell, results)["measures"]["P@3"] for cell in cells[:3]]
+    values = [read_result(cell, results)["measures"]["P@3"] for cell in cells[:3]]
     assert row["restarts"] == 3
     assert row["measures"]["P@3"]["mean"] == pytest.approx(np.mean(values))
     assert row["measures"]["P@3"]["std"] == pytest.approx(np.std(values, ddof=1))
 
 
-def test_finished_cells_are_kept_and_the_rest_run_in_processes(catalogue, data, tmp_path, monkeypatch):
+def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "table4", data, ["bibtex"], SHORT)
     in_this_process(experiment.cells[:3], results)
     kept = {file.name: file.stat().st_mtime_ns for file in (results / "cells").iterdir()}
     assert len(kept) == 3
-    finish_cells(experiment.cells, results)
+    run_cells(experiment.cells, results)
     after = {file.name: file.stat().st_mtime_ns for file in (results / "cells").iterdir()}
     assert len(after) == len(experiment.cells) == 4
     assert kept.items() <= after.items()
-    # With nothing left to do no process is started.
+    # Without unfinished cells no process starts.
     monkeypatch.setattr(module, "ProcessPoolExecutor", None)
-    finish_cells(experiment.cells, results)
+    run_cells(experiment.cells, results)
 
 
 def test_the_same_cell_gives_the_same_result(catalogue, data, tmp_path):
     cell = load_experiment(catalogue, "figure2", data, ["delicious"], SHORT).cells[0]
     for folder in ("one", "two"):
         in_this_process([cell], tmp_path / folder)
-    one, two = (read_cell(cell, tmp_path / folder) for folder in ("one", "two"))
+    one, two = (read_result(cell, tmp_path / folder) for folder in ("one", "two"))
     assert one["measures"] == two["measures"]
     assert [epoch["bound"] for epoch in one["history"]] == [epoch["bound"] for epoch in two["history"]]
 
 
-def test_what_determines_a_cell_is_in_its_name(catalogue, data):
+def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
     def names(scale, name="table2"):
         return {cell.name for cell in load_experiment(catalogue, name, data, ["bibtex"], scale).cells}
 
@@ -125,21 +127,21 @@ def test_what_determines_a_cell_is_in_its_name(catalogue, data):
     assert names(1, "table3") < names(1)
 
 
-def test_names_of_finished_cells_stay():
-    # As they were when there was one model.
+def test_names_of_finished_cells_do_not_change():
+    # From before there were several models.
     earlier = {"start": "random", "sampling": "uniform", "label_weights": False, "regression_points": 0}
     for settings, test_every, digest in [
         (MLGPFSettings(), 0, "e0e58210f6f16b77"),
         (MLGPFSettings(**earlier, validation=0, seed=4), 5, "a4f26ddb4311d4a6"),
     ]:
-        assert Cell("toy", Path("toy"), (0.55, 1.5), settings, test_every).name == f"toy-{digest}.json"
+        assert MLGPFCell("toy", Path("toy"), (0.55, 1.5), settings, test_every).name == f"toy-{digest}.json"
 
 
-def test_the_model_determines_a_cell():
+def test_the_model_determines_the_name_of_a_cell():
     class OtherSettings(BMLPLSettings):
         model = "other"
 
-    names = {Cell("toy", Path("toy"), (0.55, 1.5), of()).name for of in (BMLPLSettings, OtherSettings)}
+    names = {BMLPLCell("toy", Path("toy"), (0.55, 1.5), of()).name for of in (BMLPLSettings, OtherSettings)}
     assert len(names) == 2
 
 
@@ -151,7 +153,7 @@ def test_the_model_determines_a_cell():
         ("b-table3", "B-EM-CG", "gpc", "bmlpl", "auc"),
     ],
 )
-def test_methods_of_another_model_are_refused(name, method, model, other, kind, catalogue, data):
+def test_recipes_of_another_model_are_refused(name, method, model, other, kind, catalogue, data):
     catalogue.recipes[method] = {"settings": {"model": model}}
     catalogue.experiments[name]["settings"] = {}
     sentence = f"experiment {name}: {method} is a recipe of {model}; kind {kind} is of {other}$"
@@ -163,7 +165,7 @@ def test_held_out_points_choose_the_number_of_topics(catalogue, data, tmp_path):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "b-table2", data, ["bibtex"], 0.05)
     in_this_process(experiment.cells, results)
-    found = read_cell(experiment.cells[0], results)
+    found = read_result(experiment.cells[0], results)
     assert len(found["choice"]) > 1
     assert str(found["topics"]) == max(found["choice"], key=found["choice"].get)
     areas = [found["measures"][f"AUC_{average}"] for average in ("instance", "micro", "macro")]
@@ -176,41 +178,43 @@ def test_held_out_points_choose_the_number_of_topics(catalogue, data, tmp_path):
     assert f"| 0.9210 | {' | '.join(f'{area:.4f}' for area in areas)} |" in line
 
 
-def test_cells_of_which_the_time_is_looked_at_run_alone(catalogue, data, tmp_path, monkeypatch):
+def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):
     experiments = [
         load_experiment(catalogue, name, data, epochs_scale=SHORT) for name in ("b-table3", "b-figure2-left")
     ]
     cells = [cell for experiment in experiments for cell in experiment.cells]
-    begun = []
-    monkeypatch.setattr(module, "_finish", lambda some, results, progress, most: begun.append((some, most)))
-    finish_cells(cells, tmp_path / "results")
-    (together, _), (alone, most) = begun
+    batches = []
+    monkeypatch.setattr(
+        module, "_run_in_processes", lambda cells, results, progress, max_workers: batches.append((cells, max_workers))
+    )
+    run_cells(cells, tmp_path / "results")
+    (together, _), (alone, workers) = batches
     assert together == experiments[0].cells
     assert alone == experiments[1].cells
-    assert most == 1
+    assert workers == 1
 
 
-def test_the_line_through_seconds_is_that_of_least_squares():
+def test_the_line_through_seconds_is_the_least_squares_line():
     fit = linear_fit([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
     found = scipy.stats.linregress([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
     assert fit == pytest.approx((found.intercept, found.slope, found.rvalue**2))
 
 
-def test_results_that_are_kept_are_found(catalogue, data):
+def test_every_kept_result_belongs_to_an_experiment(catalogue, data):
     kept = Path(__file__).parents[2] / "results" / "cells"
     known = {cell.name for name in EXPERIMENTS for cell in load_experiment(catalogue, name, data).cells}
     assert {file.name for file in kept.iterdir()} <= known
 
 
-def test_missing_data_are_named(catalogue, data):
+def test_data_sets_without_files_are_missing(catalogue, data):
     (data / "rcv1" / "test.txt").unlink()
     experiment = load_experiment(catalogue, "table2", data)
     assert experiment.missing == ("rcv1",)
     assert "rcv1" not in {cell.dataset for cell in experiment.cells}
 
 
-def test_mistakes_are_one_sentence(catalogue, data, tmp_path):
-    with pytest.raises(SettingsError, match="table9 is not an experiment; there are table2"):
+def test_errors_are_one_sentence(catalogue, data, tmp_path):
+    with pytest.raises(SettingsError, match="table9 is not an experiment; choose from table2"):
         load_experiment(catalogue, "table9", data)
     with pytest.raises(SettingsError, match="table2 has none of these data sets"):
         load_experiment(catalogue, "table2", data, ["toy"])
@@ -251,21 +255,22 @@ def test_plot_draws_the_bound_of_models(data, tmp_path, monkeypatch):
     assert "there is no model here" in wrong.stderr
 
 
-def test_who_interrupts_does_not_wait_for_cells_under_way(tmp_path):
+def test_an_interrupt_ends_the_cells_that_run(tmp_path):
     write_dataset(tmp_path / "train.txt", small_dataset())
     write_dataset(tmp_path / "test.txt", small_dataset())
-    # It would take an hour.
+    # The cell would take an hour.
     program = f"""if True:
         from pathlib import Path
-        from xmlgp.experiments.cells import Cell, finish_cells
-        from xmlgp.settings import MLGPFSettings
+        from xmlgp.experiments.cells import run_cells
+        from xmlgp.experiments.mlgpf import MLGPFCell
+        from xmlgp.mlgpf.settings import MLGPFSettings
         from xmlgp.runtime.interrupts import Interrupted, handle_signals
 
         here = Path({str(tmp_path)!r})
         if __name__ == "__main__":
             with handle_signals():
                 try:
-                    finish_cells([Cell("toy", here, (0.55, 1.5), MLGPFSettings(epochs=10**6))], here / "results")
+                    run_cells([MLGPFCell("toy", here, (0.55, 1.5), MLGPFSettings(epochs=10**6))], here / "results")
                 except Interrupted as error:
                     raise SystemExit(error.status)
     """
@@ -277,5 +282,9 @@ def test_who_interrupts_does_not_wait_for_cells_under_way(tmp_path):
         time.sleep(1)
         process.terminate()
         assert process.wait(timeout=60) == 143
-    assert not any(Path(f"/proc/{child}/exe").exists() for child in started)
+    # The resource tracker of multiprocessing ends shortly after its parent.
+    deadline = time.monotonic() + 60
+    while any(Path(f"/proc/{child}/exe").exists() for child in started):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     assert not list((tmp_path / "results" / "cells").iterdir())

@@ -1,4 +1,4 @@
-"""L-BFGS-B on the bound with q(u) left free: the bound, its gradient, and where it leads."""
+"""L-BFGS-B over all points at once: the bound, its gradient and the optimum."""
 
 import math
 
@@ -9,7 +9,7 @@ from scipy.optimize import approx_fprime
 from tests.problems import small_dataset
 from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.experiments.gpc import quadrature_bound
-from xmlgp.experiments.watch import Watch
+from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import train_gpc
 from xmlgp.preprocess.pipeline import preprocess
@@ -32,7 +32,7 @@ def full_batch(problem):
 
 
 @pytest.mark.parametrize("block", [7, 4096])
-def test_it_is_the_bound_that_all_are_compared_by(problem, block, monkeypatch):
+def test_the_value_is_the_quadrature_bound_and_the_gradient_its_slope(problem, block, monkeypatch):
     monkeypatch.setattr("xmlgp.experiments.full_batch.BLOCK", block)
     monkeypatch.setattr("xmlgp.experiments.gpc.BLOCK", 11)
     coordinates, labels, inducing = problem
@@ -46,18 +46,18 @@ def test_it_is_the_bound_that_all_are_compared_by(problem, block, monkeypatch):
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-4)
 
 
-def test_it_starts_where_nothing_is_known_yet(full_batch):
+def test_it_starts_from_the_prior(full_batch):
     value, _ = full_batch.value_and_gradient(full_batch.start)
     parameters = full_batch.parameters(full_batch.start)
     assert not parameters["posterior.mean"].any()
     assert value < 40 * math.log(0.5)
 
 
-def test_no_other_inference_comes_higher(problem, full_batch):
-    watch = Watch(math.inf, lambda parameters: {"parameters": parameters})
-    assert full_batch.maximise(watch) == "converged"
+def test_its_optimum_is_no_lower_than_that_of_vi_jj(problem, full_batch):
+    stopwatch = Stopwatch(math.inf, lambda parameters: {"parameters": parameters})
+    assert full_batch.maximise(stopwatch) == "converged"
     coordinates, labels, inducing = problem
-    found = watch.curve[-1]["parameters"]
+    found = stopwatch.curve[-1]["parameters"]
     bound = quadrature_bound(found, coordinates, labels.toarray()[:, 0], SETTINGS.nodes)
     parameters, history = train_gpc(coordinates, labels, inducing, SETTINGS)
     assert found.keys() == parameters.keys()
@@ -65,9 +65,9 @@ def test_no_other_inference_comes_higher(problem, full_batch):
     assert history[-1]["bound"] <= bound + 1e-3
 
 
-def test_time_ends_it(full_batch):
-    watch = Watch(0.0, lambda parameters: {"mean": parameters["posterior.mean"]})
-    assert full_batch.maximise(watch) == "time"
-    (moment,) = watch.curve
+def test_it_ends_when_time_is_up(full_batch):
+    stopwatch = Stopwatch(0.0, lambda parameters: {"mean": parameters["posterior.mean"]})
+    assert full_batch.maximise(stopwatch) == "time"
+    (moment,) = stopwatch.curve
     assert moment["epoch"] == 1
     assert moment["mean"].any()

@@ -1,4 +1,4 @@
-"""Cells of GPC: what a training is measured by, test points, pilots, and how they are laid out."""
+"""Cells of GPC: the bound, test points, choice of the learning rate, table and figure."""
 
 import dataclasses
 import json
@@ -10,11 +10,11 @@ from sklearn.datasets import dump_svmlight_file
 from tests.problems import small_dataset
 from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.experiments.catalogue import load_experiment
-from xmlgp.experiments.cells import Cell, read_cell, run_cell
+from xmlgp.experiments.cells import read_result, run_cell
 from xmlgp.experiments.figures import draw_experiment
-from xmlgp.experiments.gpc import _train, quadrature_bound
-from xmlgp.experiments.tables import collect, settled_after, write_table
-from xmlgp.experiments.watch import Watch
+from xmlgp.experiments.gpc import GPCCell, _train, quadrature_bound
+from xmlgp.experiments.stopwatch import Stopwatch
+from xmlgp.experiments.tables import collect, seconds_until_settled, write_table
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import train_gpc
 from xmlgp.preprocess.pipeline import preprocess
@@ -42,7 +42,7 @@ def cell_of(experiment, method):
 
 
 @pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid"])
-def test_the_bound_is_that_of_training(inference):
+def test_the_quadrature_bound_is_the_bound_of_training(inference):
     data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, iterations=3, inference=inference)
     preprocessed = preprocess(data.features, settings)
@@ -56,10 +56,10 @@ def test_the_bound_is_that_of_training(inference):
     assert found == pytest.approx([epoch["bound"] for epoch in history], rel=1e-9)
 
 
-def test_every_method_has_a_course_on_the_same_points(german, results):
+def test_every_method_has_a_history_on_the_same_points(german, results):
     methods = [method for _, method, *_ in german.rows]
     assert methods == ["I-svi-adadelta", "I-vi-jj", "I-vi-jj-full", "I-vi-jj-hybrid", "I-vi-taylor", "I-L-BFGS-B"]
-    found = [read_cell(cell, results) for cell in german.cells]
+    found = [read_result(cell, results) for cell in german.cells]
     assert [result["full_batch"] for result in found] == [False] * 5 + [True]
     # A fifth of the 16 points is held out.
     assert all(result["sizes"] == {"n": 13, "n_test": 3, "d": 12, "m": 13} for result in found)
@@ -77,68 +77,68 @@ def test_minibatches_are_measured_within_a_pass(catalogue, data, results):
     cell = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, batch_size=10))
     run_cell(cell, results)
     # 51 points are 6 minibatches.
-    assert read_cell(cell, results)["history"][0]["epoch"] == pytest.approx(1 / 6)
+    assert read_result(cell, results)["history"][0]["epoch"] == pytest.approx(1 / 6)
 
 
 @pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
-def test_an_iteration_is_measured_and_ended_in_its_midst(inference):
+def test_an_iteration_is_measured_and_can_end_before_it_is_complete(inference):
     data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, inference=inference)
     preprocessed = preprocess(data.features, settings)
     positive = data.labels.toarray()[:, 0]
     problem = preprocessed.coordinates(data.features, settings.dtype), positive, preprocessed.inducing, settings
-    watch = Watch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)
-    lap = watch.lap
-    watch.lap = lambda *arguments: lap(*arguments) or len(watch.curve) == 4
-    assert _train(False, problem, watch) == "time"
-    # L-BFGS-B evaluates the bound five times an iteration at least.
-    assert [point["epoch"] for point in watch.curve] == [1 - 1 / (1 + n) for n in range(1, 5)]
-    bounds = [point["bound"] for point in watch.curve]
+    stopwatch = Stopwatch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)
+    lap = stopwatch.lap
+    stopwatch.lap = lambda *arguments: lap(*arguments) or len(stopwatch.curve) == 4
+    assert _train(False, problem, stopwatch) == "time"
+    # L-BFGS-B evaluates the bound five times per iteration or more.
+    assert [point["epoch"] for point in stopwatch.curve] == [1 - 1 / (1 + n) for n in range(1, 5)]
+    bounds = [point["bound"] for point in stopwatch.curve]
     assert bounds == sorted(bounds)
 
 
-def test_test_points_without_the_last_features_are_test_points(tmp_path, results):
+def test_test_points_can_lack_the_last_features(tmp_path, results):
     data, test = small_dataset(D=8, K=1), small_dataset(N=10, D=5, K=1, seed=4)
     for part, points in (("train", data), ("test", test)):
         signs = 2 * points.labels.toarray()[:, 0] - 1
         dump_svmlight_file(points.features, signs, str(tmp_path / f"some.{part}.svm"), zero_based=False)
-    cell = Cell("some", tmp_path, None, GPCSettings(inducing_count=5), seconds=0.01)
+    cell = GPCCell("some", tmp_path, None, GPCSettings(inducing_count=5), seconds=0.01)
     run_cell(cell, results)
-    assert read_cell(cell, results)["sizes"] == {"n": 40, "n_test": 10, "d": 8, "m": 5}
+    assert read_result(cell, results)["sizes"] == {"n": 40, "n_test": 10, "d": 8, "m": 5}
 
 
 def test_pilots_choose_the_learning_rate(german, results):
     cell = dataclasses.replace(cell_of(german, "I-svi-adadelta"), learning_rates=(0.01, 3, 1e200))
     run_cell(cell, results)
-    found = read_cell(cell, results)
-    slow, fast, lost = found["pilots"]
+    found = read_result(cell, results)
+    slow, fast, diverged = found["pilots"]
     assert slow["bound"] < fast["bound"]
     assert found["settings"]["learning_rate"] == 3
-    assert lost["ended"].startswith("numbers lost: ")
-    assert "bound" not in lost
+    assert diverged["ended"].startswith("diverged: ")
+    assert "bound" not in diverged
 
 
-def test_a_training_that_is_lost_at_once_says_so(german, results):
+def test_a_training_that_diverges_at_once_is_an_error(german, results):
     cell = dataclasses.replace(cell_of(german, "I-svi-adadelta"), learning_rates=(1e200,))
-    with pytest.raises(NumericalError, match="^german, svi-adadelta: numbers lost: "):
+    with pytest.raises(NumericalError, match="^german, svi-adadelta: diverged: "):
         run_cell(cell, results)
 
 
-def test_what_ends_or_steers_a_training_is_in_the_name_of_its_cell(tmp_path):
-    plain = Cell("some", tmp_path, None, GPCSettings())
+def test_options_determine_the_name_of_a_cell(tmp_path):
+    plain = GPCCell("some", tmp_path, None, GPCSettings())
     others = {"held_out": 0.2, "seconds": 1.0, "learning_rates": (1, 2), "full_batch": True}
     names = {dataclasses.replace(plain, **{name: value}).name for name, value in others.items()}
     assert len(names | {plain.name}) == 5
 
 
-def test_it_has_settled_where_it_does_not_fall_back():
+def test_accuracy_has_settled_when_it_does_not_fall_again():
     history = [{"seconds": float(n), "accuracy": value} for n, value in enumerate([70, 80, 75, 79, 81, 79.5], 1)]
-    assert settled_after(history, 79) == 4
-    assert settled_after(history, 60) == 1
-    assert settled_after(history, 79.6) is None
+    assert seconds_until_settled(history, 79) == 4
+    assert seconds_until_settled(history, 60) == 1
+    assert seconds_until_settled(history, 79.6) is None
 
 
-def test_the_table_says_when_methods_are_near_the_best(german, catalogue, results):
+def test_the_table_has_the_time_to_come_near_the_best(german, catalogue, results):
     rows = collect(german, catalogue.entries, results)
     for row, finals in zip(rows, [(50, 90), (90, 89.6), (89, 89), (90, 90), (90, 90), (90, 90)], strict=True):
         row["history"] = [row["history"][0] | {"seconds": n + 1.5, "accuracy": a} for n, a in enumerate(finals)]
@@ -152,16 +152,16 @@ def test_the_table_says_when_methods_are_near_the_best(german, catalogue, result
     assert kept[0]["history"][1]["accuracy"] == 90
 
 
-def test_the_figure_has_the_title_of_the_paper_and_all_methods(german, results, drawn):
+def test_the_figure_has_the_papers_title_and_all_methods(german, results, drawn):
     draw_experiment(german, results)
     (axis,) = drawn[0].axes
     assert axis.get_title() == "german, n = 13, d = 12, m = 13"
     assert (axis.get_xscale(), axis.get_xlabel()) == ("log", "seconds of training")
     for line, (_, method, _, cells) in zip(axis.get_lines(), german.rows, strict=True):
-        history = read_cell(cells[0], results)["history"]
+        history = read_result(cells[0], results)["history"]
         assert line.get_label() == method
         np.testing.assert_array_equal(line.get_ydata(), [moment["accuracy"] for moment in history])
-        # One point alone would not be seen without.
+        # A single point would be invisible without a marker.
         assert line.get_markevery()[-1] == len(history) - 1
 
 
@@ -169,16 +169,15 @@ def test_the_figure_has_the_title_of_the_paper_and_all_methods(german, results, 
     ("broken", "sentence"),
     [
         ({"seconds": {"german": 1}}, "seconds must have a number for each data set"),
-        (
-            {"seconds": {"german": 1, "svmguide1": 0}},
-            "learning_rates, and seconds of data sets, must be numbers above 0",
-        ),
-        ({"learning_rates": ["fast"]}, "learning_rates, and seconds of data sets, must be numbers above 0"),
-        ({"full_batch": ["I-vi-jj"]}, "full_batch is missing or not as it should be"),
+        ({"seconds": {"german": 1, "svmguide1": 0}}, "seconds must be numbers above 0"),
+        ({"learning_rates": {"I-svi-adadelta": ["fast"]}}, "learning_rates must be lists of numbers above 0"),
+        ({"learning_rates": {"I-svi-adadelta": 3}}, "learning_rates must be lists of numbers above 0"),
+        ({"full_batch": ["I-vi-jj"]}, "full_batch is missing or has the wrong type"),
+        ({"topic_shares": [0.5]}, "topic_shares is not a key of kind accuracy"),
         ({"full_batch": {"other": "s-SE"}}, "s-SE is a recipe of mlgpf; kind accuracy is of gpc"),
     ],
 )
-def test_mistakes_are_one_sentence(catalogue, data, broken, sentence):
+def test_errors_are_one_sentence(catalogue, data, broken, sentence):
     catalogue.experiments["i-figure4"].update(broken | {"settings": {}})
     with pytest.raises(CatalogueError, match=f"experiment i-figure4: {sentence}$"):
         load_experiment(catalogue, "i-figure4", data)

@@ -1,4 +1,4 @@
-"""`xmlgp plot`: draw what a training left behind, and how well probabilities are calibrated."""
+"""`xmlgp plot`: figures of the objective of training and of the calibration of probabilities."""
 
 import click
 
@@ -8,11 +8,13 @@ from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.experiments.figures import draw_bounds, draw_reliability
 from xmlgp.metrics.calibration import log_loss, reliability_curve
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.plots.objective import Panel, plot_objective
+from xmlgp.plots.reliability import plot_reliability
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["plot"]
 
@@ -24,13 +26,13 @@ def _out_option(default):
         type=click.Path(dir_okay=False, allow_dash=True),
         default=default,
         show_default=True,
-        help="File to write; its ending (png, pdf, svg) chooses the format; - for a PNG on standard output.",
+        help="File to write; its suffix (png, pdf, svg) chooses the format; - writes a PNG to standard output.",
     )
 
 
-@click.group(short_help="Draw trainings and calibration.")
+@click.group(short_help="Plot training and calibration.")
 def plot():
-    """Draw figures of models and their scores; needs Matplotlib (pip install 'xmlgp[plot]').
+    """Plot the training of models and the calibration of scores; needs Matplotlib (pip install 'xmlgp[plot]').
 
     \b
     Examples:
@@ -39,40 +41,43 @@ def plot():
     """
 
 
-@plot.command(short_help="The bound or the log posterior against the epoch.")
+@plot.command(short_help="Plot the bound or the log posterior against the epoch.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @_out_option("bound.png")
 def bound(models, out):
-    """Draw the bound of the models in the folders MODELS against the epoch, or the log posterior of those of bmlpl.
+    """Plot the objective of training against the epoch: the bound of mlgpf and gpc, the log posterior of bmlpl.
 
-    Those of different models are not to be compared: mlgpf, bmlpl and gpc have a panel each.
+    MODELS are model folders. The objectives of different kinds of models are not comparable, so each has its own panel.
 
     \b
     Example:
       xmlgp plot bound models/bibtex models/bibtex-s -o bound.png
     """
-    histories = {}
+    panels = {}
     for model in models:
         folder = ModelFolder(model)
         if folder.stage != "trained":
             raise ModelFolderError(f"{model}: the model is {folder.stage}, but not trained yet")
-        histories.setdefault(folder.settings.model, {})[model] = folder.description["history"]
-    _draw(draw_bounds, histories, out)
+        kind = folder.settings.model
+        panel = panels.setdefault(kind, Panel(OBJECTIVES[kind], {}))
+        panel.histories[model] = folder.description["history"]
+    _write(plot_objective, panels, out)
 
 
-@plot.command(short_help="How often probabilities come true.")
+@plot.command(short_help="Plot observed frequencies against probabilities.")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.argument("data", type=click.Path(allow_dash=True))
 @_out_option("reliability.png")
 @cache_option
 @quiet_option
 def reliability(scores, data, out, cache, quiet):
-    """Draw how often the probabilities in each of the files SCORES come true, by the true labels in DATA.
+    """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
-    The labels listed in SCORES fall into 15 bins of equal width by their probability; each bin is drawn at its mean
-    probability and the share of it that is true, on the diagonal where the two agree. Below is how many there are in
-    it. The legend has the log loss, in nats a label, and ECE, the expected calibration error. DATA may be a folder with
-    test.txt or test.svm. Every file may be gzipped (.gz), and one be - for standard input.
+    The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
+    and the share of its entries that are true in DATA, which lies on the diagonal if probabilities are calibrated. The
+    lower panel shows the number of entries in each bin, the legend the log loss, in nats per entry, and the expected
+    calibration error (ECE). DATA may be a folder with test.txt or test.svm. Every file may be gzipped (.gz), and one
+    may be - for standard input.
 
     \b
     Example:
@@ -94,14 +99,14 @@ def reliability(scores, data, out, cache, quiet):
             raise SettingsError(f"{path}: {error}") from None
         note(f"The curve of {path} is over {what_is_listed(read)}", quiet)
         curves[f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}"] = curve
-    _draw(draw_reliability, curves, out)
+    _write(plot_reliability, curves, out)
 
 
-def _draw(draw, lines, out):
-    """Draw into a file and print its name, or to standard output."""
+def _write(plot, content, out):
+    """Plot into a file and print its name, or to standard output."""
     if out == "-":
         with open_output(out) as stream:
-            draw(lines, stream)
+            plot(content, stream)
     else:
-        draw(lines, out)
+        plot(content, out)
         click.echo(out)

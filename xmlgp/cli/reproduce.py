@@ -6,10 +6,9 @@ import click
 
 from xmlgp.cli.options import note, quiet_option
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.experiments.catalogue import FIGURES, load_experiment
-from xmlgp.experiments.cells import finish_cells
-from xmlgp.experiments.figures import draw_experiment
-from xmlgp.experiments.tables import collect, write_table
+from xmlgp.experiments.catalogue import load_experiment
+from xmlgp.experiments.cells import run_cells
+from xmlgp.experiments.report import write_report
 from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["reproduce"]
@@ -23,23 +22,23 @@ __all__ = ["reproduce"]
     type=click.Path(file_okay=False, path_type=Path),
     default="results",
     show_default=True,
-    help="Folder of results; finished cells in it are not run again.",
+    help="Folder of results; cells that have a result in it are not run again.",
 )
-@click.option("--datasets", default="", help="Only these data sets, such as 'bibtex delicious'.  [default: all there]")
+@click.option("--datasets", default="", help="Only these data sets, such as 'bibtex delicious'.  [default: all]")
 @click.option(
     "--epochs-scale",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Factor of all numbers of epochs, or of seconds that end trainings, to try an experiment in less time.",
+    help="Factor of all numbers of epochs, or of the training time where that is fixed, to try an experiment quickly.",
 )
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments of the catalogue.")
 @quiet_option
 def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
-    """Run the experiments NAMES of the catalogue and print their tables, the papers' numbers beside ours.
+    """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers beside ours.
 
-    Writes RESULTS/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. What was interrupted goes on where it
-    was. Data sets that are not there are left out and named.
+    Writes RESULTS/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. An interrupted experiment continues
+    with its unfinished cells. Data sets whose files are missing are skipped with a message.
 
     \b
     Example:
@@ -57,15 +56,11 @@ def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
     experiments = [load_experiment(catalogue, name, data, only, epochs_scale) for name in names]
     for experiment in experiments:
         if experiment.missing:
-            there = ", ".join(experiment.missing)
-            note(f"{experiment.name}: not in {data}: {there}; `xmlgp fetch NAME --into {data}` gets them", quiet)
-    finish_cells([cell for experiment in experiments for cell in experiment.cells], results, terminal_progress(quiet))
-    results.mkdir(parents=True, exist_ok=True)
+            missing = ", ".join(experiment.missing)
+            note(f"{experiment.name}: not in {data}: {missing}; `xmlgp fetch NAME --into {data}` downloads them", quiet)
+    run_cells([cell for experiment in experiments for cell in experiment.cells], results, terminal_progress(quiet))
     for experiment in experiments:
-        rows = collect(experiment, catalogue.entries, results)
-        table = write_table(experiment, rows, results)
-        drawn = draw_experiment(experiment, results) if rows and experiment.kind in FIGURES else []
-        # Once all its files are written: what is printed is there.
-        click.echo(table)
-        for file in drawn:
-            note(f"drawn: {file}", quiet)
+        report = write_report(experiment, catalogue.entries, results)
+        click.echo(report.markdown)
+        for file in report.figures:
+            note(f"figure: {file}", quiet)

@@ -1,1 +1,5 @@
-"""The papers' tables and figures: cells that are trained once and kept, and what is laid out from them."""
+"""The papers' tables and figures.
+
+An experiment is made of cells: a method on a data set with a seed, trained and measured once, its result kept as JSON.
+Tables and figures are laid out from the results. `kinds.KINDS` lists the kinds of experiments.
+"""

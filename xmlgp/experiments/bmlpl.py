@@ -1,64 +1,100 @@
-"""A cell of BMLPL: trained with the number of topics that held-out points choose, and measured by AUC as well."""
+"""Cells of BMLPL: the number of topics chosen on held-out points, and AUC beside the ranking measures."""
 
 import dataclasses
+import math
+from typing import ClassVar
 
 import numpy as np
 
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.train import train_topics
-from xmlgp.experiments.scored import KS, stacked
+from xmlgp.experiments.cells import Cell
+from xmlgp.experiments.scores import KS, stack_scores
 from xmlgp.metrics.auc import areas_under_roc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.training.stopping import hold_out
 
-__all__ = ["CHOOSE_BY", "run_bmlpl"]
+__all__ = ["CHOOSE_BY", "BMLPLCell"]
 
-#: Share of the training points that are held out to choose the number of topics, and the measure that chooses.
+#: Share of the training points that are held out to choose the number of topics, and the measure that chooses it.
 HELD_OUT, CHOOSE_BY = 0.2, "AUC_instance"
 
 
-def run_bmlpl(cell, preprocessed, coordinates, data, test, propensity):
-    """Return what a cell keeps: measures on the test points, history, curve, and how the topics were chosen.
+@dataclasses.dataclass(frozen=True)
+class BMLPLCell(Cell):
+    """A cell of the topic model.
 
     Parameters
     ----------
-    cell : Cell
-    preprocessed : Preprocessed
-    coordinates : Coordinates
-        Of the training points.
-    data, test : Dataset
-    propensity : ndarray, K
+    topic_shares : tuple of float
+        Candidate numbers of topics as shares of the number of labels; held-out points choose one. Empty: the number in
+        the settings.
     """
-    settings, curve = cell.settings, []
 
-    def measures(parameters, features, labels):
-        scores = stacked(BMLPLPredictor(settings, preprocessed, parameters).top(features, None))
-        return evaluate_ranking(scores, labels, KS, propensity) | areas_under_roc(scores, labels)
+    topic_shares: tuple = ()
 
-    choice = {}
-    counts = [max(1, round(share * data.K)) for share in cell.topic_shares]
-    if len(counts) > 1:
-        rows, held = hold_out(data.N, HELD_OUT, np.random.default_rng([settings.seed, 1]))
-        others = data.features[held], data.labels[held]
-        for count in counts:
-            tried = dataclasses.replace(settings, topics=count)
-            parameters, _ = train_topics(coordinates.select(rows), data.labels[rows], tried)
-            choice[count] = measures(parameters, *others)[CHOOSE_BY]
-        counts = [max(choice, key=choice.get)]
-    if counts:
-        settings = dataclasses.replace(settings, topics=counts[0])
+    model: ClassVar[str] = "bmlpl"
+    keys: ClassVar[dict] = {"topic_shares": list}
 
-    def after_pass(epoch, parameters):
-        if cell.test_every and (epoch % cell.test_every == 0 or epoch == settings.passes):
-            curve.append({"epoch": epoch} | measures(parameters(), test.features, test.labels))
+    @classmethod
+    def check(cls, spec):
+        """Return what is wrong with the entry of an experiment, or None; see `Cell.check`."""
+        if not all(isinstance(share, float) and 0 < share <= 1 for share in spec["topic_shares"]):
+            return "topic_shares must be numbers above 0, at most 1.0"
+        return None
 
-    parameters, history = train_topics(coordinates, data.labels, settings, after_pass=after_pass)
-    for point in curve:
-        point["seconds"] = history[point["epoch"] - 1]["seconds"]
-    return {
-        "measures": measures(parameters, test.features, test.labels),
-        "history": history,
-        "curve": curve,
-        "topics": len(parameters["shapes"]),
-        "choice": choice,
-    }
+    @classmethod
+    def options(cls, spec, dataset, method, epochs_scale):
+        """Return the keyword arguments that only cells of this model take; see `Cell.options`."""
+        return {"topic_shares": tuple(spec["topic_shares"])}
+
+    @classmethod
+    def scale(cls, settings, N, epochs_scale):
+        """Return settings with the number of iterations made explicit and multiplied; see `Cell.scale`."""
+        return dataclasses.replace(settings, iterations=max(1, math.ceil(settings.passes * epochs_scale)))
+
+    @classmethod
+    def columns(cls, results):
+        """Return the number of topics and the measure of each candidate; see `Cell.columns`."""
+        return {name: results[0][name] for name in ("topics", "choice")}
+
+    def facts(self):
+        """Return everything that determines the result; see `Cell.facts`."""
+        return super().facts() + ([self.topic_shares] if self.topic_shares else [])
+
+    def run(self, problem):
+        """Choose the number of topics, train and measure; see `Cell.run`."""
+        train, test, preprocessed, coordinates, propensities = problem
+        settings, curve = self.settings, []
+
+        def measure(parameters, features, labels):
+            scores = stack_scores(BMLPLPredictor(settings, preprocessed, parameters).top(features, None))
+            return evaluate_ranking(scores, labels, KS, propensities) | areas_under_roc(scores, labels)
+
+        choice = {}
+        counts = [max(1, round(share * train.K)) for share in self.topic_shares]
+        if len(counts) > 1:
+            rows, held = hold_out(train.N, HELD_OUT, np.random.default_rng([settings.seed, 1]))
+            held_out = train.features[held], train.labels[held]
+            for count in counts:
+                candidate = dataclasses.replace(settings, topics=count)
+                parameters, _ = train_topics(coordinates.select(rows), train.labels[rows], candidate)
+                choice[count] = measure(parameters, *held_out)[CHOOSE_BY]
+            counts = [max(choice, key=choice.get)]
+        if counts:
+            settings = dataclasses.replace(settings, topics=counts[0])
+
+        def after_pass(epoch, parameters):
+            if self.test_every and (epoch % self.test_every == 0 or epoch == settings.passes):
+                curve.append({"epoch": epoch} | measure(parameters(), test.features, test.labels))
+
+        parameters, history = train_topics(coordinates, train.labels, settings, after_pass=after_pass)
+        for point in curve:
+            point["seconds"] = history[point["epoch"] - 1]["seconds"]
+        return {
+            "measures": measure(parameters, test.features, test.labels),
+            "history": history,
+            "curve": curve,
+            "topics": len(parameters["shapes"]),
+            "choice": choice,
+        }

@@ -1,7 +1,7 @@
-"""One cell of an experiment: a method on a data set with a seed, trained, scored, timed and kept as JSON.
+"""Cells of an experiment: a method on a data set with a seed, trained, measured, timed and kept as JSON.
 
-A finished cell is a file named after what determines it, so an interrupted experiment goes on where it was, and
-experiments that share cells share their work.
+The file name of a result is a digest of everything that determines it. An interrupted experiment therefore continues
+with its unfinished cells, and experiments share the results of cells that they have in common.
 """
 
 import dataclasses
@@ -9,34 +9,32 @@ import hashlib
 import json
 import os
 import time
+from abc import ABC, abstractmethod
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import LIBSVM, read_dataset
 from xmlgp.data.libsvm_format import with_features
 from xmlgp.data.locate import locate
-from xmlgp.experiments.bmlpl import run_bmlpl
-from xmlgp.experiments.gpc import run_gpc
-from xmlgp.experiments.scored import KS, stacked
-from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.propensity import propensities
-from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.pipeline import Preprocessed, preprocess
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
-from xmlgp.training.loop import train
+from xmlgp.training.history import OBJECTIVES
 from xmlgp.training.stopping import hold_out
 
-__all__ = ["Cell", "finish_cells", "read_cell"]
+__all__ = ["Cell", "Problem", "read_result", "run_cell", "run_cells"]
 
-#: Settings and models that came after the first finished cells, at the values that those had: left out, so that names
-#: stay.
-EARLIER = {
+#: Settings that did not exist when the first results were written, at the values that those trainings had. They are
+#: left out of digests, so that the names of these results stay valid.
+NOT_IN_DIGEST = {
     "model": "mlgpf",
     "start": "random",
     "sampling": "uniform",
@@ -51,37 +49,50 @@ EARLIER = {
 #: Seed of the division into training and test points, the same for all methods and restarts.
 SPLIT_SEED = 0
 
-#: Bytes that a worker takes beside its data: the interpreter, its libraries, minibatches and gradients.
+#: Memory of a worker process besides its data: the interpreter, its libraries, minibatches and gradients.
 WORKER_BYTES = 1 << 30
 
 
+class Problem(NamedTuple):
+    """The data of a cell, preprocessed.
+
+    Attributes
+    ----------
+    train, test : Dataset
+        N training points and the test points.
+    preprocessed : Preprocessed
+    coordinates : Coordinates
+        Of the training points.
+    propensities : ndarray, K, or None
+        None for binary data.
+    """
+
+    train: Dataset
+    test: Dataset
+    preprocessed: Preprocessed
+    coordinates: Coordinates
+    propensities: np.ndarray | None
+
+
 @dataclasses.dataclass(frozen=True)
-class Cell:
-    """What determines a cell.
+class Cell(ABC):
+    """A method on a data set with a seed. Each model has a subclass, which trains and measures it.
 
     Parameters
     ----------
     dataset : str
         Name in the catalogue.
     folder : Path
-        Holds the training points and the test points (`xmlgp.data.locate`).
+        Contains the training points and the test points (`xmlgp.data.locate`).
     propensity : tuple of float or None
-        A and B of the propensity-scored measures; None for data of one label.
+        A and B of the propensity-scored measures; None for binary data.
     settings : Settings
     test_every : int
-        Epochs from one evaluation on the test points to the next, for curves; 0 for the end only.
-    topic_shares : tuple of float
-        Of bmlpl: numbers of topics, as shares of the number of labels, of which held-out points choose one.
+        Epochs between evaluations on the test points, for curves; 0 for one evaluation at the end.
     held_out : float
-        Share of the points that are test points, of a data set without any of its own; 0 where there are some.
-    seconds : float
-        Of gpc: training time after which training ends.
-    learning_rates : tuple of float
-        Of gpc: learning rates of which short trainings choose one.
-    full_batch : bool
-        Of gpc: whether the bound is maximised by L-BFGS-B over all points at once instead, see `FullBatch`.
+        Share of the points that become test points if the data set has none of its own; otherwise 0.
     timed : bool
-        Whether its seconds are what is looked at, so that it is to run alone; the result does not depend on it.
+        Whether the experiment is about its time, so that it must run alone; the result does not depend on it.
     """
 
     dataset: str
@@ -89,90 +100,179 @@ class Cell:
     propensity: tuple | None
     settings: Settings
     test_every: int = 0
-    topic_shares: tuple = ()
     held_out: float = 0.0
-    seconds: float = 0.0
-    learning_rates: tuple = ()
-    full_batch: bool = False
     timed: bool = dataclasses.field(default=False, compare=False)
+
+    #: Name of the model.
+    model: ClassVar[str]
+
+    #: Fields that the digest includes when one of them is not empty.
+    in_digest: ClassVar[tuple] = ("held_out",)
+
+    #: Keys of an experiment in the catalogue that only this model has, with the type of each.
+    keys: ClassVar[dict] = {}
+
+    @classmethod
+    def check(cls, spec):
+        """Return what is wrong with the entry of an experiment, or None.
+
+        Parameters
+        ----------
+        spec : mapping
+            Its keys have the right types.
+        """
+        return
+
+    @classmethod
+    def methods(cls, spec):
+        """Return the methods of an experiment, each with the name of its recipe.
+
+        Parameters
+        ----------
+        spec : mapping
+            Entry of the experiment in the catalogue.
+
+        Returns
+        -------
+        list of (str, str)
+        """
+        return [(name, name) for name in spec["methods"]]
+
+    @classmethod
+    def options(cls, spec, dataset, method, epochs_scale):
+        """Return the keyword arguments that only cells of this model take.
+
+        Parameters
+        ----------
+        spec : mapping
+            Entry of the experiment in the catalogue.
+        dataset, method : str
+        epochs_scale : float
+            Factor of the length of training.
+        """
+        return {}
+
+    @classmethod
+    @abstractmethod
+    def scale(cls, settings, N, epochs_scale):
+        """Return settings with the number of epochs made explicit and multiplied.
+
+        Parameters
+        ----------
+        settings : Settings
+        N : int
+            Number of training points.
+        epochs_scale : float
+        """
+
+    @classmethod
+    @abstractmethod
+    def columns(cls, results):
+        """Return what rows of this model have and others do not, as a mapping.
+
+        Parameters
+        ----------
+        results : list of dict
+            Results of cells that differ in their seeds.
+        """
+
+    @abstractmethod
+    def run(self, problem):
+        """Train and measure.
+
+        Parameters
+        ----------
+        problem : Problem
+
+        Returns
+        -------
+        dict
+            The result: at least `measures` on the test points and `history`.
+        """
+
+    @property
+    def objective(self):
+        """Name of the model's objective in histories."""
+        return OBJECTIVES[self.settings.model]
 
     @property
     def name(self):
-        """A file name: the data set and a digest of all that the result depends on."""
-        settings = self.settings.with_model().items()
-        settings = {name: value for name, value in settings if name not in EARLIER or value != EARLIER[name]}
-        facts = [settings, self.propensity, self.test_every]
-        if self.topic_shares:
-            facts.append(self.topic_shares)
-        later = {name: getattr(self, name) for name in ("held_out", "seconds", "learning_rates", "full_batch")}
-        if any(later.values()):
-            facts.append(later)
-        digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+        """A file name: the data set and a digest of everything that determines the result."""
+        digest = hashlib.sha256(json.dumps(self.facts(), sort_keys=True).encode()).hexdigest()[:16]
         return f"{self.dataset}-{digest}.json"
 
+    def facts(self):
+        """Return everything that determines the result besides the data, as a list that JSON can represent."""
+        settings = self.settings.with_model().items()
+        settings = {
+            name: value for name, value in settings if name not in NOT_IN_DIGEST or value != NOT_IN_DIGEST[name]
+        }
+        facts = [settings, self.propensity, self.test_every]
+        further = {name: getattr(self, name) for name in self.in_digest}
+        return [*facts, further] if any(further.values()) else facts
+
     def bytes_needed(self):
-        """Return about how much memory the cell takes, by the size of its text, which parsing does not exceed."""
+        """Return an estimate of the memory that the cell needs: a process, and twice the size of the text."""
         files = (file for pattern in ("t*.txt*", "*.svm*") for file in self.folder.glob(pattern))
         return WORKER_BYTES + 2 * sum(file.stat().st_size for file in files)
 
 
-def read_cell(cell, results):
-    """Return the result of a finished cell, or None.
+def read_result(cell, results):
+    """Return the result of a cell, or None if it has not finished.
 
     Parameters
     ----------
     cell : Cell
     results : Path
-        Folder of finished cells.
+        Folder of results.
     """
     file = results / "cells" / cell.name
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def finish_cells(cells, results, progress=silent):
-    """Finish cells that are not finished yet, as many at once as cores and memory allow; then those timed, one by one.
+def run_cells(cells, results, progress=silent):
+    """Run the cells that have no result yet: as many at once as cores and memory allow, then the timed ones one by one.
 
     Parameters
     ----------
     cells : iterable of Cell
     results : Path
-        Folder of finished cells; made where missing.
+        Folder of results; created if missing.
     progress : callable
         See `xmlgp.runtime.progress`.
     """
     cells = dict.fromkeys(cells)
     for timed in (False, True):
-        open_cells = [cell for cell in cells if cell.timed == timed and read_cell(cell, results) is None]
-        if open_cells:
-            _finish(open_cells, results, progress, 1 if timed else os.cpu_count() or 1)
+        unfinished = [cell for cell in cells if cell.timed == timed and read_result(cell, results) is None]
+        if unfinished:
+            _run_in_processes(unfinished, results, progress, 1 if timed else os.cpu_count() or 1)
 
 
-def _finish(open_cells, results, progress, most):
-    """Finish cells, at most so many at once."""
+def _run_in_processes(cells, results, progress, max_workers):
     (results / "cells").mkdir(parents=True, exist_ok=True)
     check_writable(results / "cells")
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    fitting = int(memory // max(cell.bytes_needed() for cell in open_cells))
-    workers = max(1, min(most, fitting, len(open_cells)))
-    # Each on its share of the cores: threads of several processes would wait for each other.
+    fitting = int(memory // max(cell.bytes_needed() for cell in cells))
+    workers = max(1, min(max_workers, fitting, len(cells)))
+    # Each worker gets its share of the cores: threads of several processes would wait for each other.
     threads = str(max(1, (os.cpu_count() or 1) // workers))
     saved = {name: os.environ.get(name) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
     os.environ.update(dict.fromkeys(saved, threads))
     try:
         with (
             ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool,
-            progress("cells", total=len(open_cells), unit="cell") as bar,
+            progress("cells", total=len(cells), unit="cell") as bar,
         ):
-            running = {pool.submit(run_cell, cell, results): cell for cell in open_cells}
+            running = {pool.submit(run_cell, cell, results): cell for cell in cells}
             try:
                 for done in as_completed(running):
                     done.result()
                     bar.update(last=running[done].name.partition("-")[0])
             except BaseException as error:
-                # On a full disk the others would be trained in vain; those under way are kept if they can be.
+                # On a full disk the remaining cells would be trained for nothing; those that run may still be kept.
                 pool.shutdown(wait=False, cancel_futures=True)
                 if not isinstance(error, Exception):
-                    # Who interrupts does not want to wait for them.
+                    # A user who interrupts does not want to wait for them.
                     for child in active_children():
                         child.terminate()
                 raise
@@ -182,57 +282,40 @@ def _finish(open_cells, results, progress, most):
 
 
 def run_cell(cell, results):
-    """Train, score and time a cell, and keep the result.
+    """Train, measure and time a cell, and write the result.
 
     Parameters
     ----------
     cell : Cell
     results : Path
+        Folder of results, with a folder `cells`.
     """
-    data, test = _read(cell)
-    propensity = propensities(data.labels, *cell.propensity) if cell.propensity else None
+    train, test = _read_data(cell)
     settings = cell.settings
     start = time.perf_counter()
-    preprocessed = preprocess(data.features, settings)
-    coordinates = preprocessed.coordinates(data.features, settings.dtype)
-    preprocessing = time.perf_counter() - start
-    run = {"mlgpf": _run_mlgpf, "bmlpl": run_bmlpl, "gpc": run_gpc}[settings.model]
-    found = run(cell, preprocessed, coordinates, data, test, propensity)
+    preprocessed = preprocess(train.features, settings)
+    coordinates = preprocessed.coordinates(train.features, settings.dtype)
+    preprocess_seconds = time.perf_counter() - start
+    weights = propensities(train.labels, *cell.propensity) if cell.propensity else None
+    found = cell.run(Problem(train, test, preprocessed, coordinates, weights))
     seconds = [0.0, *(epoch["seconds"] for epoch in found["history"])]
     usual = {"settings": settings.mapping(), "epoch_s": float(np.median(np.diff(seconds)))}
     result = {
         "dataset": cell.dataset,
         **(usual | found),
-        "preprocess_s": preprocessing,
+        "preprocess_s": preprocess_seconds,
         "threads": int(os.environ.get("OPENBLAS_NUM_THREADS", 0)) or os.cpu_count(),
     }
-    file = results / "cells" / cell.name
-    with atomic_write(file) as stream:
+    with atomic_write(results / "cells" / cell.name) as stream:
         stream.write(json.dumps(result, indent=1).encode())
 
 
-def _read(cell):
+def _read_data(cell):
     """Return training points and test points."""
     data, _ = read_dataset(locate(cell.folder, "train"))
     if cell.held_out:
         rows, held = hold_out(data.N, cell.held_out, np.random.default_rng(SPLIT_SEED))
         return data.rows(rows), data.rows(held)
     test, form = read_dataset(locate(cell.folder, "test"))
-    # A file in libsvm's format has as many features as its points happen to have.
+    # A libsvm file has only as many features as occur in it.
     return data, with_features(test, data.D) if form == LIBSVM else test
-
-
-def _run_mlgpf(cell, preprocessed, coordinates, data, test, propensity):
-    settings, curve = cell.settings, []
-
-    def measures(parameters):
-        blocks = MLGPFPredictor(settings, preprocessed, parameters, data.D).top(test.features, max(KS))
-        return evaluate_ranking(stacked(blocks), test.labels, KS, propensity)
-
-    def after_epoch(epoch, parameters):
-        if cell.test_every and (epoch % cell.test_every == 0 or epoch == settings.epochs):
-            curve.append({"epoch": epoch} | measures(parameters))
-
-    parameters, history = train(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
-    timing = time_bound(settings, parameters, coordinates, data.labels)
-    return {"measures": measures(parameters), "history": history, "curve": curve, "timing": timing}

@@ -1,4 +1,4 @@
-"""L-BFGS-B on the bound with q(u) left free, of all points at once: what [I] found worse than all else."""
+"""L-BFGS-B over all points at once: the bound with q(u) as a free parameter, the baseline of [I] that did worst."""
 
 import numpy as np
 from scipy.optimize import minimize
@@ -11,15 +11,17 @@ from xmlgp.training.minibatches import make_batch
 
 __all__ = ["FullBatch"]
 
-#: Points of which the bound is computed at a time, each such block by one core.
+#: Points of which one core computes the bound at a time.
 BLOCK = 4096
 
-#: Iterations and evaluations that are never reached: the clock ends it, or convergence.
-ENDLESS = 10**9
+#: A limit of iterations and of evaluations that is never reached: time ends the training, or convergence.
+NO_LIMIT = 10**9
 
 
 class FullBatch:
-    """What svi-AdaDelta maximises, from where it starts, maximised by SciPy's L-BFGS-B over m, L and θ together.
+    """The bound and the start of svi-AdaDelta, maximised by SciPy's L-BFGS-B over m, L and θ together.
+
+    Source: [I] (11), and its section on experiments, where it is the worst of the methods.
 
     Parameters
     ----------
@@ -35,12 +37,12 @@ class FullBatch:
         self._bound, start = GPC().uncollapsed(inducing, settings.nodes)
         self._fixed = {name: start.pop(name) for name in ("inducing", "loadings", "bias")}
         self._shapes = {name: value.shape for name, value in start.items()}
-        #: What of the factor's elements moves.
+        #: The elements of the factor that are parameters.
         self._lower = np.tril_indices(len(inducing))
         self.start = self._packed(start)
         labels = csr_array(positive[:, None])
         blocks = np.array_split(np.arange(len(positive)), -(-len(positive) // BLOCK))
-        # The mean over the blocks is the bound if each counts as all points do.
+        # Each block is scaled to all points, so the mean over the blocks is the bound.
         self._batches = [make_batch(coordinates, labels, rows)._replace(scale=len(blocks)) for rows in blocks]
 
     def value_and_gradient(self, x):
@@ -49,12 +51,17 @@ class FullBatch:
         Parameters
         ----------
         x : ndarray
-            m, the lower triangle of L with the logarithms of its diagonal, and θ, one after another.
+            m, the lower triangle of L with the logarithms of its diagonal, and θ, concatenated.
+
+        Returns
+        -------
+        value : float
+        gradient : ndarray
 
         Raises
         ------
         NumericalError
-            Where a covariance matrix cannot be factorised, or the bound or a derivative is not finite.
+            If a covariance matrix cannot be factorised, or the bound or a derivative is not finite.
         """
         parameters = self._fixed | self._unpacked(x)
         found = [None] * len(self._batches)
@@ -69,51 +76,52 @@ class FullBatch:
         return value, np.mean([self._packed(gradients) for _, gradients in found], axis=0)
 
     def parameters(self, x):
-        """Return the parameters of the model, as `GPC.parameter_names` lists them."""
+        """Return the parameters of the model by `GPC.parameter_names`."""
         return {"inducing": self._fixed["inducing"]} | self._unpacked(x)
 
-    def maximise(self, watch):
-        """Go on until the time is up or nothing is gained any more; return which, "time" or "converged".
+    def maximise(self, stopwatch):
+        """Maximise the bound until time is up or it converges; return which, "time" or "converged".
 
         Parameters
         ----------
-        watch : Watch
+        stopwatch : Stopwatch
 
         Raises
         ------
         NumericalError
             As `value_and_gradient` does.
         """
-        iterations, reached = 0, self.start
+        iterations, current = 0, self.start
 
         def negative(x):
             value, gradient = self.value_and_gradient(x)
-            if iterations and watch.over():
+            if iterations and stopwatch.over():
                 raise _TimeUp
             return -value, -gradient
 
         def after_iteration(x):
-            nonlocal iterations, reached
-            iterations, reached = iterations + 1, x.copy()
-            if watch.lap(iterations, lambda: self.parameters(reached)):
+            nonlocal iterations, current
+            iterations, current = iterations + 1, x.copy()
+            if stopwatch.lap(iterations, lambda: self.parameters(current)):
                 raise _TimeUp
 
         try:
-            options = {"maxiter": ENDLESS, "maxfun": ENDLESS}
+            options = {"maxiter": NO_LIMIT, "maxfun": NO_LIMIT}
             minimize(negative, self.start, jac=True, method="L-BFGS-B", callback=after_iteration, options=options)
             ended = "converged"
         except _TimeUp:
             ended = "time"
-        watch.finish(iterations, lambda: self.parameters(reached))
+        stopwatch.finish(iterations, lambda: self.parameters(current))
         return ended
 
     def _packed(self, arrays):
-        """Return one vector of all that moves."""
+        """Return arrays as one vector."""
         flat = {name: arrays[name].ravel() for name in self._shapes}
         flat["posterior.factor"] = arrays["posterior.factor"][0][self._lower]
         return np.concatenate(list(flat.values()))
 
     def _unpacked(self, x):
+        """Return the arrays of a vector."""
         arrays, place = {}, 0
         for name, shape in self._shapes.items():
             size = len(self._lower[0]) if name == "posterior.factor" else int(np.prod(shape))
@@ -127,4 +135,4 @@ class FullBatch:
 
 
 class _TimeUp(Exception):
-    """Leads out of SciPy's loop."""
+    """Ends SciPy's loop."""

@@ -1,15 +1,17 @@
-"""A cell of GPC: a training that the clock ends, measured on the test points while it is under way."""
+"""Cells of GPC: a training that ends after a given time and is measured on the test points while it runs."""
 
 import dataclasses
 import math
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from xmlgp.errors import NumericalError
+from xmlgp.experiments.cells import Cell
 from xmlgp.experiments.full_batch import FullBatch
-from xmlgp.experiments.scored import stacked
-from xmlgp.experiments.watch import Watch
+from xmlgp.experiments.scores import stack_scores
+from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Points, Products
 from xmlgp.gpc.model import GPC
@@ -17,93 +19,151 @@ from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.train import INFERENCES
 from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
+from xmlgp.training.history import is_number
 
-__all__ = ["quadrature_bound", "run_gpc"]
+__all__ = ["GPCCell", "quadrature_bound"]
 
 #: Share of a cell's seconds that each learning rate is tried for.
-PILOT = 0.25
+PILOT_SHARE = 0.25
 
-#: Points of which the bound is computed at a time, each such block by one core.
+#: Points of which one core computes the bound at a time.
 BLOCK = 4096
 
-#: Points and inducing inputs of the training that goes before, for what is compiled, loaded or begun once.
+#: Points and inducing inputs of a training before the measured ones, so that loading and compiling are not measured.
 WARM_UP = 64, 8
 
 
-def run_gpc(cell, preprocessed, coordinates, data, test, propensity):
-    """Return what a cell keeps: measures on the test points, in the end and as history, and what the pilots came to.
+@dataclasses.dataclass(frozen=True)
+class GPCCell(Cell):
+    """A cell of Gaussian-process classification.
 
     Parameters
     ----------
-    cell : Cell
-    preprocessed : Preprocessed
-    coordinates : Coordinates
-        Of the training points.
-    data, test : Dataset
-    propensity : None
-        Of one label there is none.
-
-    Raises
-    ------
-    NumericalError
-        Where the numbers are lost before anything could be measured.
+    seconds : float
+        Training time after which training ends.
+    learning_rates : tuple of float
+        Candidates; short trainings choose one. Empty: the learning rate in the settings.
+    full_batch : bool
+        Whether L-BFGS-B maximises the bound over all points at once (`FullBatch`), in place of the settings' inference.
     """
-    settings, positive = cell.settings, np.diff(data.labels.indptr) > 0
 
-    def measure(parameters):
-        bound = quadrature_bound(parameters, coordinates, positive, settings.nodes)
-        if not np.isfinite(bound):
-            raise NumericalError("the bound is not finite")
-        blocks = GPCPredictor(settings, preprocessed, parameters).top(test.features, None, "probability")
-        return evaluate_binary(stacked(blocks), test.labels) | {"bound": bound}
+    seconds: float = 0.0
+    learning_rates: tuple = ()
+    full_batch: bool = False
 
-    def trained(settings, watch):
-        return _train(cell.full_batch, (coordinates, positive, preprocessed.inducing, settings), watch)
+    model: ClassVar[str] = "gpc"
+    keys: ClassVar[dict] = {"seconds": dict, "learning_rates": dict, "full_batch": dict}
+    in_digest: ClassVar[tuple] = ("held_out", "seconds", "learning_rates", "full_batch")
 
-    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        points, inducing = WARM_UP
-        some = np.arange(min(points, data.N))
-        small = coordinates.select(some), positive[some], preprocessed.inducing[:inducing], settings
-        _train(cell.full_batch, small, Watch(0.0, lambda parameters: {}))
-        pilots = []
-        for rate in cell.learning_rates:
-            watch = Watch(PILOT * cell.seconds, measure, growth=math.inf)
-            ended = trained(dataclasses.replace(settings, learning_rate=rate), watch)
-            pilots.append({"learning_rate": rate, "ended": ended} | (watch.curve[-1] if ended == "time" else {}))
-        if pilots:
-            # What the numbers were not lost with, to where it came.
-            best = max(pilots, key=lambda pilot: pilot.get("bound", -math.inf))
-            settings = dataclasses.replace(settings, learning_rate=best["learning_rate"])
-        watch = Watch(cell.seconds, measure)
-        ended = trained(settings, watch)
-    if not watch.curve:
-        raise NumericalError(f"{cell.dataset}, {settings.inference}: {ended}")
-    last = watch.curve[-1]
-    return {
-        "settings": settings.mapping(),
-        "full_batch": cell.full_batch,
-        "sizes": {"n": data.N, "n_test": test.N, "d": data.D, "m": len(preprocessed.inducing)},
-        "seconds_allowed": cell.seconds,
-        "measures": {name: value for name, value in last.items() if name not in ("epoch", "seconds", "bound")},
-        "ended": ended,
-        "pilots": pilots,
-        "history": watch.curve,
-        "epoch_s": last["seconds"] / (last["epoch"] or 1),
-    }
+    @classmethod
+    def check(cls, spec):
+        """Return what is wrong with the entry of an experiment, or None; see `Cell.check`."""
+        rates = spec["learning_rates"].values()
+        if not all(isinstance(candidates, list) and all(map(_is_positive, candidates)) for candidates in rates):
+            return "learning_rates must be lists of numbers above 0"
+        if not all(map(_is_positive, spec["seconds"].values())):
+            return "seconds must be numbers above 0"
+        if not set(spec["datasets"]) <= set(spec["seconds"]):
+            return "seconds must have a number for each data set"
+        return None
+
+    @classmethod
+    def methods(cls, spec):
+        """Return the methods of an experiment, each with the name of its recipe; see `Cell.methods`."""
+        # L-BFGS-B over all points is not an inference of the model, so it has no recipe of its own.
+        return super().methods(spec) + list(spec["full_batch"].items())
+
+    @classmethod
+    def options(cls, spec, dataset, method, epochs_scale):
+        """Return the keyword arguments that only cells of this model take; see `Cell.options`."""
+        return {
+            "seconds": epochs_scale * spec["seconds"].get(dataset, 0),
+            "learning_rates": tuple(spec["learning_rates"].get(method, ())),
+            "full_batch": method in spec["full_batch"],
+        }
+
+    @classmethod
+    def scale(cls, settings, N, epochs_scale):
+        """Return the settings unchanged, as time ends the training; see `Cell.scale`."""
+        return settings
+
+    @classmethod
+    def columns(cls, results):
+        """Return the history and how training ended; see `Cell.columns`."""
+        names = ("sizes", "full_batch", "seconds_allowed", "ended", "pilots", "history")
+        return {name: results[0][name] for name in names}
+
+    def run(self, problem):
+        """Choose the learning rate, train and measure; see `Cell.run`.
+
+        Raises
+        ------
+        NumericalError
+            If a computation becomes non-finite before the first measurement.
+        """
+        train, test, preprocessed, coordinates, _ = problem
+        settings, positive = self.settings, np.diff(train.labels.indptr) > 0
+
+        def measure(parameters):
+            bound = quadrature_bound(parameters, coordinates, positive, settings.nodes)
+            if not np.isfinite(bound):
+                raise NumericalError("the bound is not finite")
+            blocks = GPCPredictor(settings, preprocessed, parameters).top(test.features, None, "probability")
+            return evaluate_binary(stack_scores(blocks), test.labels) | {"bound": bound}
+
+        def train_with(settings, stopwatch):
+            return _train(self.full_batch, (coordinates, positive, preprocessed.inducing, settings), stopwatch)
+
+        with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            points, inducing = WARM_UP
+            some = np.arange(min(points, train.N))
+            small = coordinates.select(some), positive[some], preprocessed.inducing[:inducing], settings
+            _train(self.full_batch, small, Stopwatch(0.0, lambda parameters: {}))
+            pilots = []
+            for rate in self.learning_rates:
+                stopwatch = Stopwatch(PILOT_SHARE * self.seconds, measure, growth=math.inf)
+                ended = train_with(dataclasses.replace(settings, learning_rate=rate), stopwatch)
+                last = stopwatch.curve[-1] if ended == "time" else {}
+                pilots.append({"learning_rate": rate, "ended": ended} | last)
+            if pilots:
+                best = max(pilots, key=lambda pilot: pilot.get("bound", -math.inf))
+                settings = dataclasses.replace(settings, learning_rate=best["learning_rate"])
+            stopwatch = Stopwatch(self.seconds, measure)
+            ended = train_with(settings, stopwatch)
+        if not stopwatch.curve:
+            raise NumericalError(f"{self.dataset}, {settings.inference}: {ended}")
+        last = stopwatch.curve[-1]
+        return {
+            "settings": settings.mapping(),
+            "full_batch": self.full_batch,
+            "sizes": {"n": train.N, "n_test": test.N, "d": train.D, "m": len(preprocessed.inducing)},
+            "seconds_allowed": self.seconds,
+            "measures": {name: value for name, value in last.items() if name not in ("epoch", "seconds", "bound")},
+            "ended": ended,
+            "pilots": pilots,
+            "history": stopwatch.curve,
+            "epoch_s": last["seconds"] / (last["epoch"] or 1),
+        }
 
 
 def quadrature_bound(parameters, coordinates, positive, nodes):
-    """Return the bound of section 1 by quadrature, by which all kinds of inference can be compared ([I] (11)).
+    """Return the bound with the expectations by quadrature, Σ_i E_q[log p(y_i | f_i)] − KL(q(u) ‖ p(u)).
+
+    All kinds of inference can be compared by it. Source: [I] (11).
 
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        As `GPC.parameter_names` lists them.
+        By `GPC.parameter_names`.
     coordinates : Coordinates
         Of the N training points, in double precision.
     positive : ndarray of bool, N
     nodes : int
         Quadrature nodes.
+
+    Returns
+    -------
+    float
     """
     model, expectations = GPC(), Quadrature(nodes)
     predictive = model.predictive(parameters)
@@ -119,37 +179,41 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
     return float(expected.sum() - kl)
 
 
-def _train(full_batch, problem, watch):
-    """Train until the time is up, or nothing is gained any more, or the numbers are lost; return which, in words.
+def _is_positive(value):
+    return is_number(value) and value > 0
+
+
+def _train(full_batch, problem, stopwatch):
+    """Train until time is up, the objective has converged or training diverged; return which, in words.
 
     Parameters
     ----------
     full_batch : bool
-        Whether by L-BFGS-B on the bound with q(u) left free, rather than by the settings' inference.
+        Whether L-BFGS-B maximises the bound over all points at once, in place of the settings' inference.
     problem : tuple
         Coordinates, which points are positive, Z and the settings.
-    watch : Watch
+    stopwatch : Stopwatch
     """
     try:
         if full_batch:
-            return FullBatch(*problem).maximise(watch)
-        return _step_by_step(INFERENCES[problem[-1].inference](*problem), watch)
+            return FullBatch(*problem).maximise(stopwatch)
+        return _step_by_step(INFERENCES[problem[-1].inference](*problem), stopwatch)
     except NumericalError as error:
-        return f"numbers lost: {error}"
+        return f"diverged: {error}"
 
 
 class _TimeIsUp(Exception):
-    """Ends an iteration in its midst."""
+    """Ends an iteration before it is complete."""
 
 
-def _step_by_step(inference, watch):
+def _step_by_step(inference, stopwatch):
     steps, over = 0, False
 
     def look(passes):
-        return watch.lap(passes, partial(inference.parameters, math.ceil(passes)))
+        return stopwatch.lap(passes, partial(inference.parameters, math.ceil(passes)))
 
     def within_iteration():
-        # An iteration of vi-jj-full can take longer than all the others' trainings.
+        # One iteration of vi-jj-full can take longer than a whole training of the others.
         within_iteration.evaluations += 1
         if look(steps + 1 - 1 / (1 + within_iteration.evaluations)):
             raise _TimeIsUp
@@ -166,5 +230,5 @@ def _step_by_step(inference, watch):
         steps += 1
         passes = steps / inference.steps_a_pass
         over = look(passes)
-    watch.finish(passes, partial(inference.parameters, math.ceil(passes)))
+    stopwatch.finish(passes, partial(inference.parameters, math.ceil(passes)))
     return "time" if over else "converged"

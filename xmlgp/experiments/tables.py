@@ -1,4 +1,4 @@
-"""Tables of finished cells: JSON with every figure, and Markdown with the paper's number, ours and the difference."""
+"""Tables of results: JSON with every number, and Markdown with the paper's number, ours and the difference."""
 
 import contextlib
 import json
@@ -9,48 +9,54 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.experiments.cells import read_cell
+from xmlgp.experiments.cells import read_result
 from xmlgp.runtime.atomic_files import atomic_write
-from xmlgp.training.history import OBJECTIVES
 
-__all__ = ["LinearFit", "collect", "linear_fit", "settled_after", "steady_seconds", "write_table"]
+__all__ = [
+    "LinearFit",
+    "accuracy_table",
+    "auc_table",
+    "collect",
+    "linear_fit",
+    "minutes_table",
+    "precision_table",
+    "restarts_table",
+    "seconds_until_settled",
+    "share_table",
+    "training_seconds",
+    "write_table",
+]
 
 PRECISIONS = ("P@1", "P@3", "P@5")
 
-#: What [L] reports beside precision.
-FURTHER = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
+#: The measures of [L] besides precision.
+FURTHER_MEASURES = ("nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "PSnDCG@3", "PSnDCG@5")
 
-#: Points of accuracy within which of the best a method has arrived.
+#: Percentage points: a method has arrived when its accuracy stays this close to the best.
 NEAR = 0.5
-
-#: What results of a model have beside what all have.
-OWN = {
-    "bmlpl": ("topics", "choice"),
-    "gpc": ("sizes", "full_batch", "seconds_allowed", "ended", "pilots", "history"),
-}
 
 
 def collect(experiment, entries, results):
-    """Return the finished rows of an experiment as plain data.
+    """Return the rows of an experiment that have results, as plain data.
 
     Parameters
     ----------
     experiment : Experiment
     entries : mapping of str to Entry
-        The catalogue's, with the papers' numbers.
+        Of the catalogue, with the papers' numbers.
     results : Path
-        Folder of finished cells.
+        Folder of results.
 
     Returns
     -------
     list of dict
         For each row its data set, method, variant, settings, the mean and standard deviation of each measure over
-        restarts, the bound or log posterior, minutes an epoch, the two times of the bound, the number of topics and
-        how it was chosen or how accuracy went with time, and `paper`, what the paper reports.
+        restarts, the objective of each restart, minutes per epoch, the columns of its model (`Cell.columns`), and
+        `paper`, the number that the paper reports.
     """
     rows = []
     for dataset, method, variant, cells in experiment.rows:
-        done = [result for cell in cells if (result := read_cell(cell, results)) is not None]
+        done = [result for cell in cells if (result := read_result(cell, results)) is not None]
         if not done:
             continue
         measures = {
@@ -58,7 +64,7 @@ def collect(experiment, entries, results):
             for name in done[0]["measures"]
             for values in [[result["measures"][name] for result in done]]
         }
-        objective = OBJECTIVES[cells[0].settings.model]
+        objective = cells[0].objective
         reported = entries[dataset].results.get(experiment.compare, {})
         rows.append(
             {
@@ -70,9 +76,9 @@ def collect(experiment, entries, results):
                 "measures": measures,
                 objective: [result["history"][-1][objective] for result in done],
                 "minutes_an_epoch": float(np.median([result["epoch_s"] for result in done])) / 60,
-                **_own(done, cells[0].settings.model),
+                **cells[0].columns(done),
                 "threads": done[0]["threads"],
-                "training_s": steady_seconds(done),
+                "training_s": training_seconds(done),
                 "seconds": float(sum(map(_seconds, done))),
                 "paper": reported.get(method),
                 "others": {name: value for name, value in reported.items() if name != method},
@@ -81,19 +87,21 @@ def collect(experiment, entries, results):
     return rows
 
 
-def steady_seconds(done):
-    """Return the seconds of a training as the median epoch of the least disturbed one has it: others only add to them.
+def training_seconds(results):
+    """Return the seconds of a training: its epochs times their median seconds, the least of all restarts.
+
+    The minimum is the least disturbed by other work on the machine, which can only add to it.
 
     Parameters
     ----------
-    done : list of dict
+    results : list of dict
         Results of cells that differ in their seeds.
     """
-    return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in done))
+    return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in results))
 
 
-def settled_after(history, least):
-    """Return the seconds after which all accuracies of a history are no less than so much, or None.
+def seconds_until_settled(history, least):
+    """Return the seconds from which on every accuracy of a history is at least a given one, or None.
 
     Parameters
     ----------
@@ -110,16 +118,9 @@ def settled_after(history, least):
 
 
 def _seconds(result):
-    """Return how long preprocessing and all training of a cell took."""
+    """Return the seconds of preprocessing and of all training of a cell."""
     pilots = sum(pilot.get("seconds", 0) for pilot in result.get("pilots", ()))
     return result["preprocess_s"] + result["history"][-1]["seconds"] + pilots
-
-
-def _own(done, model):
-    """Return what the results of a model have that those of others have not."""
-    if model == "mlgpf":
-        return {name: float(np.median([result["timing"][name] for result in done])) for name in ("bound_s", "kl_s")}
-    return {name: done[0][name] for name in OWN[model]}
 
 
 def write_table(experiment, rows, results):
@@ -141,13 +142,10 @@ def write_table(experiment, rows, results):
         "not_there": list(experiment.missing),
     }
     _write(results / f"{experiment.name}.json", json.dumps(about | {"rows": rows}, indent=1))
-    layouts = {"precision": _precision, "minutes": _minutes, "auc": _auc, "share": _shares, "race": _auc}
-    layouts["accuracy"] = _accuracies
-    layout = layouts.get(experiment.kind, _restarts)
-    lines = [f"# {experiment.title}", "", *layout(rows), ""]
+    lines = [f"# {experiment.title}", "", *experiment.kind.table(rows), ""]
     lines.append(f"{about['date']}, {about['machine']}; {about['training_s']:.0f} s of training in all.")
     if experiment.missing:
-        lines.append(f"Not run, for the data are not there: {', '.join(experiment.missing)}.")
+        lines.append(f"Not run, as the data are missing: {', '.join(experiment.missing)}.")
     markdown = "\n".join(lines) + "\n"
     _write(results / f"{experiment.name}.md", markdown)
     return markdown
@@ -166,7 +164,8 @@ def _machine():
     return f"{name}, {os.cpu_count()} cores"
 
 
-def _precision(rows):
+def precision_table(rows):
+    """Yield the lines of a table of precision in %, and of the seconds of the bound and of its KL terms."""
     yield from _head("data set", "method", *(f"{n} paper / ours / difference" for n in PRECISIONS), "bound s", "KL s")
     for row in rows:
         paper = (row["paper"] or {}).get("p") if isinstance(row["paper"], dict) else row["paper"]
@@ -187,7 +186,8 @@ def _precision(rows):
                 yield _line(dataset, f"{method} (published)", *(f"{value:.2f} / — / —" for value in paper), "", "")
 
 
-def _minutes(rows):
+def minutes_table(rows):
+    """Yield the lines of a table of minutes per epoch."""
     yield from _head("data set", "method", "minutes an epoch, paper", "ours", "times faster")
     for row in rows:
         ours, paper = row["minutes_an_epoch"], row["paper"]
@@ -200,7 +200,8 @@ def _minutes(rows):
         )
 
 
-def _auc(rows):
+def auc_table(rows):
+    """Yield the lines of a table of AUC, precision in % and seconds."""
     averages = ("AUC_instance", "AUC_micro", "AUC_macro")
     yield from _head("data set", "method", "topics", "AUC, paper", *averages, *PRECISIONS, "seconds")
     for row in rows:
@@ -216,8 +217,8 @@ def _auc(rows):
                 yield _line(dataset, f"{method} (published)", "", f"{paper:.4f}", *[""] * 7)
 
 
-def _shares(rows):
-    """Seconds against the share of positive labels, and the straight line through them."""
+def share_table(rows):
+    """Yield the lines of a table of seconds by share of the positive labels, and the straight line through them."""
     yield from _head("data set", "method", "share of the positive labels", "topics", "seconds", "AUC_instance")
     for row in rows:
         area = row["measures"]["AUC_instance"]["mean"]
@@ -226,11 +227,12 @@ def _shares(rows):
     if len(rows) > 1:
         fit = linear_fit([row["settings"]["revealed"] for row in rows], [row["training_s"] for row in rows])
         yield ""
-        yield f"Seconds = {fit.start:.2f} + {fit.slope:.2f} × share, of the variance {fit.explained:.1%}."
+        line = f"{fit.intercept:.2f} + {fit.slope:.2f} × share"
+        yield f"Seconds = {line}, which explains {fit.r_squared:.1%} of the variance."
 
 
-def _accuracies(rows):
-    """Where each method ends, and when it has come near the best of all; then what the learning rates did."""
+def accuracy_table(rows):
+    """Yield the lines of a table of final accuracies and of the time to come near the best, then the learning rates."""
     arrived = f"seconds to within {NEAR} of the best"
     yield from _head("data set", "method", "accuracy %", "log loss", "bound", arrived, "seconds", "iterations", "ended")
     best = {}
@@ -238,7 +240,7 @@ def _accuracies(rows):
         best[row["dataset"]] = max(best.get(row["dataset"], 0), row["measures"]["accuracy"]["mean"])
     for row in rows:
         last = row["history"][-1]
-        settled = settled_after(row["history"], best[row["dataset"]] - NEAR)
+        settled = seconds_until_settled(row["history"], best[row["dataset"]] - NEAR)
         yield _line(
             row["dataset"],
             row["method"],
@@ -258,37 +260,42 @@ def _accuracies(rows):
                 else f"{pilot['learning_rate']:g}: {pilot['ended']}"
                 for pilot in row["pilots"]
             )
-            chosen, own = row["settings"]["learning_rate"], row["settings"]["batch_size"]
+            chosen, batch_size = row["settings"]["learning_rate"], row["settings"]["batch_size"]
             yield ""
             yield (
-                f"{row['dataset']}, {row['method']}: minibatches of {own}; learning rate {chosen:g}, that of the "
-                f"highest bound after a quarter of the time, with {tried}."
+                f"{row['dataset']}, {row['method']}: minibatches of {batch_size}; learning rate {chosen:g}, which had "
+                f"the highest bound after a quarter of the time ({tried})."
             )
 
 
 class LinearFit(NamedTuple):
-    """A straight line through points: its value at 0, its slope, and the share of the variance that it explains."""
+    """A straight line y = intercept + slope x through points, and the share R² of the variance that it explains."""
 
-    start: float
+    intercept: float
     slope: float
-    explained: float
+    r_squared: float
 
 
 def linear_fit(x, y):
-    """Return the straight line of least squares.
+    """Return the least-squares line.
 
     Parameters
     ----------
     x, y : sequence of float
+
+    Returns
+    -------
+    LinearFit
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
-    slope, start = np.polyfit(x, y, 1)
-    left, total = np.sum((y - start - slope * x) ** 2), np.sum((y - y.mean()) ** 2)
-    return LinearFit(float(start), float(slope), float(1 - left / total) if total else 1.0)
+    slope, intercept = np.polyfit(x, y, 1)
+    residual, total = np.sum((y - intercept - slope * x) ** 2), np.sum((y - y.mean()) ** 2)
+    return LinearFit(float(intercept), float(slope), float(1 - residual / total) if total else 1.0)
 
 
-def _restarts(rows):
-    names = (*PRECISIONS, *FURTHER)
+def restarts_table(rows):
+    """Yield the lines of a table of means ± standard deviations over restarts."""
+    names = (*PRECISIONS, *FURTHER_MEASURES)
     yield from _head("data set", "method", "", "restarts", *names, "bound")
     for row in rows:
         cells = [_spread(row["measures"][name].values(), 2) for name in names]

@@ -1,4 +1,4 @@
-"""The two times of table 2 of [S]: of the bound, and of its KL divergences alone, each with all derivatives."""
+"""The two times in table 2 of [S]: of the bound and of its KL divergences alone, each with its gradients."""
 
 import statistics
 import time
@@ -13,12 +13,12 @@ from xmlgp.training.minibatches import make_batch
 
 __all__ = ["time_bound"]
 
-#: Evaluations, of which the median is taken.
+#: Number of evaluations; their median counts.
 ROUNDS = 5
 
 
 def time_bound(settings, parameters, coordinates, labels):
-    """Return seconds of one evaluation of the bound on a minibatch, and of its KL terms, with their gradients.
+    """Measure one evaluation of the bound on a minibatch and one of its KL terms, each with its gradients.
 
     Parameters
     ----------
@@ -30,17 +30,17 @@ def time_bound(settings, parameters, coordinates, labels):
     Returns
     -------
     dict
-        `bound_s` and `kl_s`.
+        `bound_s` and `kl_s`, in seconds.
     """
     model = MLGPF(settings)
     rows = np.arange(min(settings.batch_size, labels.shape[0]))
     batch = make_batch(coordinates, labels, rows, weighted="label_weights.mean" in parameters)
-    nobody = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))
+    no_points = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))
 
     def kl_terms():
-        covariances, kernel_tape = model.kernel.forward(parameters, nobody)
+        covariances, kernel_tape = model.kernel.forward(parameters, no_points)
         moments, _, tape = model.posterior.forward(parameters, covariances)
-        # No point, so no gradient comes from the likelihood.
+        # Without points the likelihood has no gradient.
         d_covariances, _ = model.posterior.backward(tape, Moments(*moments), d_kl=-1)
         model.kernel.backward(kernel_tape, d_covariances, "inducing" not in model.bound.fixed)
 

@@ -1,0 +1,53 @@
+"""Cells of MLGPF: ranking measures, and the two times of table 2 of [S]."""
+
+import dataclasses
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from xmlgp.experiments.cells import Cell
+from xmlgp.experiments.scores import KS, stack_scores
+from xmlgp.experiments.timing import time_bound
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.training.loop import train
+from xmlgp.training.schedules import usual_epochs
+
+__all__ = ["MLGPFCell"]
+
+
+@dataclasses.dataclass(frozen=True)
+class MLGPFCell(Cell):
+    """A cell of the factor model, trained for all epochs without early stopping."""
+
+    model: ClassVar[str] = "mlgpf"
+
+    @classmethod
+    def scale(cls, settings, N, epochs_scale):
+        """Return settings with the number of epochs made explicit and multiplied; see `Cell.scale`."""
+        epochs = settings.epochs or usual_epochs(N, settings.batch_size)
+        return dataclasses.replace(settings, epochs=max(1, math.ceil(epochs * epochs_scale)))
+
+    @classmethod
+    def columns(cls, results):
+        """Return the median seconds of the bound and of its KL terms; see `Cell.columns`."""
+        return {name: float(np.median([result["timing"][name] for result in results])) for name in ("bound_s", "kl_s")}
+
+    def run(self, problem):
+        """Train and measure; see `Cell.run`."""
+        train_set, test, preprocessed, coordinates, propensities = problem
+        settings, curve = self.settings, []
+
+        def measure(parameters):
+            blocks = MLGPFPredictor(settings, preprocessed, parameters, train_set.D).top(test.features, max(KS))
+            return evaluate_ranking(stack_scores(blocks), test.labels, KS, propensities)
+
+        def after_epoch(epoch, parameters):
+            if self.test_every and (epoch % self.test_every == 0 or epoch == settings.epochs):
+                curve.append({"epoch": epoch} | measure(parameters))
+
+        arrays = coordinates, train_set.labels, preprocessed.inducing, settings
+        parameters, history = train(*arrays, after_epoch=after_epoch)
+        timing = time_bound(settings, parameters, coordinates, train_set.labels)
+        return {"measures": measure(parameters), "history": history, "curve": curve, "timing": timing}

@@ -1,0 +1,1 @@
+"""Figures of training and of calibration, drawn with Matplotlib (the extra `plot`)."""

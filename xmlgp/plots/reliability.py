@@ -1,0 +1,55 @@
+"""Reliability diagrams: observed frequency against predicted probability."""
+
+import itertools
+import textwrap
+
+import numpy as np
+
+from xmlgp.plots.figure import MARKERS, new_figure, save_figure
+
+__all__ = ["plot_reliability"]
+
+#: Characters of the legend's font that fit on one line above a panel.
+LEGEND_WIDTH = 64
+
+
+def plot_reliability(curves, out, title=""):
+    """Plot frequency against probability, with the diagonal of perfect calibration, above the counts of the bins.
+
+    Parameters
+    ----------
+    curves : mapping of str to ReliabilityCurve
+        Name in the legend → bins of equal width (`xmlgp.metrics.calibration.reliability_curve`).
+    out : path or binary file
+        File to write; its suffix chooses the format, PNG without one.
+    title : str
+
+    Raises
+    ------
+    XmlgpError
+        If Matplotlib is not installed or cannot write the format.
+    """
+    # The legend is above the panels, as curves can be anywhere in them; a name as long as a path takes several lines.
+    names = [textwrap.fill(name, LEGEND_WIDTH) for name in curves]
+    figure = new_figure(5, 7 + sum(0.18 + 0.16 * name.count("\n") for name in names))
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    upper.plot([0, 1], [0, 1], "--", color="gray", linewidth=1, label="calibrated")
+    for name, curve, marker in zip(names, curves.values(), itertools.cycle(MARKERS), strict=False):
+        filled = curve.count > 0
+        edges = np.linspace(0, 1, len(curve.count) + 1)
+        style = {"marker": marker, "markersize": 4, "linewidth": 1.2}
+        (line,) = upper.plot(curve.confidence[filled], curve.frequency[filled], label=name, clip_on=False, **style)
+        # An empty bin leaves a gap on the logarithmic axis.
+        counts = np.where(filled, curve.count, np.nan)
+        lower.stairs(counts, edges, baseline=None, color=line.get_color(), linewidth=1.2)
+        lower.plot((edges[1:] + edges[:-1]) / 2, counts, marker, color=line.get_color(), markersize=3)
+    upper.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="frequency", title=title)
+    upper.set_xticks(np.linspace(0, 1, 6))
+    upper.set_yticks(np.linspace(0, 1, 6))
+    lower.set(yscale="log", xlabel="mean probability", ylabel="entries a bin")
+    lower.set_ylim(bottom=0.5)
+    for axis in (upper, lower):
+        axis.set_axisbelow(True)
+        axis.grid(color="0.9", linewidth=0.6)
+    figure.legend(*upper.get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
+    save_figure(figure, out)
