@@ -36,7 +36,6 @@ from xmlgp.errors import NumericalError, XmlgpError
 from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.model_folder.folder import fingerprint
 
 __all__ = ["MEASURES", "VARIANTS", "Variant", "by_point", "compare"]
 
@@ -128,7 +127,7 @@ def make_folds(dataset, folds, count):
     entry = load_catalogue().find_by_shape(dataset.N, dataset.D, dataset.K)
     known = entry and entry.propensity
     a, b = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
-    content = fingerprint(dataset)
+    content = dataset.fingerprint
     place = np.random.default_rng(0).permutation(dataset.N) % folds
     made = []
     for number in range(count):

@@ -19,7 +19,7 @@ from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.runs.build import train_model
+from xmlgp.runs.train import train_model
 
 SMALL = {
     MLGPFClassifier: {"factors": 8, "inducing_count": 30, "epochs": 25, "batch_size": 200},

@@ -1,17 +1,13 @@
-"""Every setting of every model: names, defaults and what is allowed, in one place.
-
-The command line has one option for each field and takes its help from here; recipes of datasets.yaml are
-mappings of these names; the model folder stores them.
-"""
+"""The table of models, and their settings by name."""
 
 import contextlib
 import dataclasses
 import re
 
-from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.record import BMLPL
 from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
-from xmlgp.gpc.settings import GPCSettings
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.gpc.record import GPC
+from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.settings.fields import check
 
@@ -20,17 +16,29 @@ __all__ = [
     "MODELS",
     "check_each",
     "check_names",
+    "default_model",
     "models_with",
     "settings_from",
 ]
 
-#: The settings of each model, by its name.
-MODELS = {"mlgpf": MLGPFSettings, "bmlpl": BMLPLSettings, "gpc": GPCSettings}
+#: The record of each model, by its name.
+MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
 
 DEFAULT_MODEL = "mlgpf"
 
 #: Names that a message can show as they are.
 NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
+
+
+def default_model(data_format):
+    """Return the name of the model that data of a format are trained with, unless the user names one.
+
+    Parameters
+    ----------
+    data_format : str
+        See `xmlgp.data.formats`.
+    """
+    return next((name for name, model in MODELS.items() if model.data_format == data_format), DEFAULT_MODEL)
 
 
 def settings_from(mapping, where, model=None):
@@ -40,9 +48,9 @@ def settings_from(mapping, where, model=None):
     ----------
     mapping : mapping of str to object
     where : str
-        Where the mapping comes from, for messages.
+        The source of the mapping, for messages.
     model : str, optional
-        One of `MODELS`; when not given, the one that the mapping names as `model`, or else `DEFAULT_MODEL`.
+        One of `MODELS`. Default: the one that the mapping names as `model`, else `DEFAULT_MODEL`.
 
     Returns
     -------
@@ -52,23 +60,23 @@ def settings_from(mapping, where, model=None):
     Raises
     ------
     SettingsError
-        For an unknown model, an unknown name or a value that is not allowed; `OtherModelError` for a name that other
-        models have, `ChoiceError` for a value that is not one of a setting's choices, `ClashError` for values that do
-        not fit each other.
+        For an unknown model, an unknown name or a value that is not allowed; `OtherModelError` for a setting of other
+        models, `ChoiceError` for a value that is not one of a setting's choices, `ClashError` for settings that
+        contradict each other.
     """
     if model is None:
         mapping = dict(mapping)
         model = mapping.pop("model", DEFAULT_MODEL)
-        # YAML has values that no mapping can be asked for.
+        # A list, because YAML has values that cannot be hashed.
         if model not in list(MODELS):
             raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
     check_names(mapping, where, model)
-    with _standing(where):
-        return MODELS[model](**mapping)
+    with _located(where):
+        return MODELS[model].settings(**mapping)
 
 
 def check_names(names, where, model):
-    """Raise SettingsError for a name that is not of a setting of the model, as `settings_from` does.
+    """Raise SettingsError for a name that is not a setting of the model, as `settings_from` does.
 
     Parameters
     ----------
@@ -88,7 +96,7 @@ def check_names(names, where, model):
 
 
 def check_each(mapping, where, model):
-    """Raise SettingsError for a name or a value that is wrong whatever the others are, as `settings_from` does.
+    """Raise SettingsError for an unknown name or a value that is not allowed, whatever the other settings are.
 
     Parameters
     ----------
@@ -98,8 +106,8 @@ def check_each(mapping, where, model):
         One of `MODELS`.
     """
     check_names(mapping, where, model)
-    with _standing(where):
-        for spec in dataclasses.fields(MODELS[model]):
+    with _located(where):
+        for spec in dataclasses.fields(MODELS[model].settings):
             if spec.name in mapping:
                 check(spec, mapping[spec.name], model)
 
@@ -110,8 +118,8 @@ def models_with(name):
 
 
 @contextlib.contextmanager
-def _standing(where):
-    """Have errors say where what is wrong stands."""
+def _located(where):
+    """Add the source of the settings to errors."""
     try:
         yield
     except ChoiceError as error:
@@ -123,7 +131,7 @@ def _standing(where):
 
 
 def _names(model):
-    return {spec.name for spec in dataclasses.fields(MODELS[model])}
+    return {spec.name for spec in dataclasses.fields(MODELS[model].settings)}
 
 
 def _shown(name):

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.bmlpl.listing import topics_of
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.build import preprocess_model, train_model
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import open_topics
+from xmlgp.runs.train import train_model
 
 K, T = 7, 4
 
@@ -24,7 +25,7 @@ def folder(tmp_path):
 
 
 def test_topics_come_by_their_shares_with_the_labels_of_highest_weight(folder):
-    found = topics_of(folder, top=3)
+    found = open_topics(folder, top=3)
     V, used = (np.array(folder.array(f"parameters.{name}")) for name in ("topics", "shares"))
     assert [topic.index for topic in found] == np.argsort(-used).tolist()
     for topic in found:
@@ -34,26 +35,26 @@ def test_topics_come_by_their_shares_with_the_labels_of_highest_weight(folder):
 
 
 def test_more_labels_than_there_are_is_all(folder):
-    for topic in topics_of(folder, top=K + 1):
+    for topic in open_topics(folder, top=K + 1):
         assert sorted(topic.labels) == list(range(K))
         assert sum(topic.weights) == pytest.approx(1, abs=1e-5)
 
 
 def test_what_is_returned_is_plain(folder):
-    found = topics_of(folder)
+    found = open_topics(folder)
     assert json.loads(json.dumps(found)) == [list(topic) for topic in found]
 
 
 def test_a_model_that_is_not_trained(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path / "model", SETTINGS)
     with pytest.raises(ModelFolderError, match="model: the model is preprocessed, but not trained yet$"):
-        topics_of(folder)
+        open_topics(folder)
 
 
 def test_a_model_of_another_kind(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path / "model", MLGPFSettings(factors=2, inducing_count=3))
-    with pytest.raises(ModelFolderError, match="model: the model is mlgpf, which has no topics, as bmlpl has$"):
-        topics_of(folder)
+    with pytest.raises(ModelFolderError, match="model: mlgpf has no topics; train with --model bmlpl$"):
+        open_topics(folder)
 
 
 DAMAGE = {
@@ -85,4 +86,4 @@ def test_damaged_models_are_refused(folder, changes):
         validation=None,
     )
     with pytest.raises(ModelFolderError, match="model: the model is damaged, its arrays do not fit each other$"):
-        topics_of(damaged)
+        open_topics(damaged)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from xmlgp.cli import main
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.interrupted import Unfinished
+from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.training import checkpoints
 
 #: The calls that files are written, replaced and removed by.
@@ -85,7 +85,7 @@ def stage(model):
     """How far a training is that was killed."""
     if (model / "model.json").exists():
         return "saved"
-    unfinished = Unfinished.read(model)
+    unfinished = InterruptedRun.read(model)
     if unfinished is None:
         return "not begun"
     if not unfinished.preprocess:

@@ -23,7 +23,7 @@ from tests.cli.disk import everything, failing_disk
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.interrupted import CHECKPOINT, Unfinished
+from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runtime.atomic_files import TEMPORARY_NAME
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import Checkpoints
@@ -195,7 +195,7 @@ def test_training_at_every_moment(disk, monkeypatch, start, which, lasting):
             done([*command, "--no-resume"])
         else:
             notes = told(result, code, MODEL)
-            left = Unfinished.read("disk/model")
+            left = InterruptedRun.read("disk/model")
             assert all(map(NOTES.fullmatch, notes))
             assert sum("is kept" in note for note in notes) <= bool(left and left.steps)
             after = everything(disk)
@@ -254,7 +254,7 @@ def test_training_another_model_at_every_moment(disk, monkeypatch, model, infere
             done([*command, "--no-resume"])
         else:
             notes = told(result, code, MODEL)
-            left = Unfinished.read("disk/model")
+            left = InterruptedRun.read("disk/model")
             assert all(map(NOTES.fullmatch, notes))
             after = everything(disk)
             mine = {f"model/{entry['file']}" for entry in entries(ModelFolder("disk/model"))} | {"model/model.json"}
@@ -481,7 +481,7 @@ def test_a_disk_that_grows(disk, mounted, name, kind):
         if name == "reproduce":
             assert all(re.fullmatch(RESULTS, f"disk/{path}") for path in after)
         else:
-            left = Unfinished.read("disk/model") if name == "train" else None
+            left = InterruptedRun.read("disk/model") if name == "train" else None
             kept = {f"model/{CHECKPOINT}", *(f"model/{entry['file']}" for entry in entries(left))} if left else set()
             assert {path: facts for path, facts in after.items() if path not in kept} == earlier
     assert failures > 1

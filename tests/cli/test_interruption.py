@@ -18,7 +18,7 @@ from tests.cli.command import run, said, spawn
 from tests.problems import paired_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.interrupted import Unfinished
+from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -43,7 +43,7 @@ TRAIN = ["train", "data", "model", *SMALL]
 #: Function, the call of it in which a signal comes, and how far training then is, where it can be gone on with.
 PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.runs.build.preprocess", 1, "in preprocessing"),
+    "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
     "the basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
     "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
     "the start": ("xmlgp.training.loop.start", 1, "after preprocessing"),
@@ -114,7 +114,7 @@ def tidy(path):
     if (path / "model.json").exists():
         entries += ModelFolder(path).entries("").values()
     with contextlib.suppress(AttributeError):
-        entries += Unfinished.read(path).preprocess.values()
+        entries += InterruptedRun.read(path).preprocess.values()
     files = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
     named = {entry["file"] for entry in entries}
     return files - named <= {"model.json", "checkpoint.npz"}
@@ -138,7 +138,7 @@ def test_a_signal_in_any_phase_is_told_in_one_line_and_training_goes_on(data, ph
         result = run("train", "data", "model", "--resume", "-q")
         assert (result.exit_code, result.output) == (0, "")
         assert ModelFolder("model").stage == "trained"
-        assert Unfinished.read("model") is None
+        assert InterruptedRun.read("model") is None
         assert tidy(data / "model")
 
 
@@ -154,7 +154,7 @@ INFERENCES = {"bmlpl": ["em-cg", "em", "online-em", "gibbs"], "gpc": ["svi-adade
 #: The same of bmlpl, by inference where steps are its own.
 TOPICS_PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.runs.build.preprocess", 1, "in preprocessing"),
+    "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
     "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 1, "in preprocessing"),
     "the start": ("xmlgp.bmlpl.start.initial_topics", 1, "after preprocessing"),
     "a step of em": ("xmlgp.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),
@@ -170,7 +170,7 @@ TOPICS_PHASES = {
 #: And of gpc.
 CLASSES_PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.runs.build.preprocess", 1, "in preprocessing"),
+    "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
     "standardising": ("xmlgp.preprocess.pipeline.mean_and_scale", 1, "in preprocessing"),
     "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
     "the start": ("xmlgp.gpc.model.GPC.initial", 1, "after preprocessing"),
@@ -205,7 +205,7 @@ def test_a_signal_while_another_model_is_trained_is_told_in_one_line(data, model
     result = run("train", "data", "model", "--resume", "-q")
     assert (result.exit_code, result.output) == (0, "")
     assert ModelFolder("model").stage == "trained"
-    assert Unfinished.read("model") is None
+    assert InterruptedRun.read("model") is None
     assert tidy(data / "model")
     run(*words[:2], "whole", *words[3:], "-q")
     for array, value in ModelFolder("whole").arrays("").items():
@@ -244,7 +244,7 @@ def test_signals_while_a_checkpoint_is_written(data, numbers):
     with at("xmlgp.training.checkpoints._write_array", 50, *numbers):
         advice = told(run(*TRAIN), numbers[-1])
     step = int(re.search("goes on after ([0-9]+) of 12 steps on the points not held out", advice)[1])
-    assert Unfinished.read("model").step == step
+    assert InterruptedRun.read("model").step == step
     assert tidy(data / "model")
     assert run("train", "data", "model", "--resume", "-q").exit_code == 0
 
@@ -256,7 +256,7 @@ def test_what_there_was_to_go_on_with_stays_when_going_on_is_interrupted(data):
     for name in ("xmlgp.cli.train.read_dataset", "xmlgp.training.loop.start", "xmlgp.training.loop._Ascent.restore"):
         with at(name, 1, signal.SIGTERM):
             told(run("train", "data", "model", "--resume"), signal.SIGTERM)
-        assert Unfinished.read("model").step == 6
+        assert InterruptedRun.read("model").step == 6
     assert run("train", "data", "model", "--resume", "-q").exit_code == 0
 
 
@@ -309,7 +309,7 @@ def training(*words, before=(), **options):
 
 
 def wait_for(process, reached):
-    while not reached(Unfinished.read("model")):
+    while not reached(InterruptedRun.read("model")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
 
@@ -346,7 +346,7 @@ def test_the_second_of_two_trainings_of_one_model_is_refused(data):
 def test_what_was_started_to_outlive_its_terminal_does(data):
     with training(before=["nohup"]) as process:
         process.send_signal(signal.SIGHUP)
-        step = Unfinished.read("model").step
+        step = InterruptedRun.read("model").step
         wait_for(process, lambda found: found.step > step + 100)
         status, _, stderr = ended(process, signal.SIGTERM)
     *_, line = stderr.splitlines()
@@ -358,7 +358,7 @@ def test_what_was_started_to_ignore_interrupts_does(data):
     # As shells start jobs in the background of a script.
     with training(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
         process.send_signal(signal.SIGINT)
-        step = Unfinished.read("model").step
+        step = InterruptedRun.read("model").step
         wait_for(process, lambda found: found.step > step + 100)
         status, _, stderr = ended(process, signal.SIGHUP)
     assert status == 129

@@ -24,7 +24,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.build import train_model
+from xmlgp.runs.train import train_model
 
 
 @pytest.fixture(scope="module")

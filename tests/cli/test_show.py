@@ -110,7 +110,7 @@ def interrupt(monkeypatch):
     return call
 
 
-HINT = "interrupted after 2 of 6 steps on all points; `xmlgp train DATA model --resume` goes on with it"
+HINT = "interrupted after 2 of 6 steps on all points; resume with `xmlgp train DATA model --resume`"
 
 
 def test_where_nothing_but_an_interrupted_training_is(place, interrupt):
@@ -118,13 +118,13 @@ def test_where_nothing_but_an_interrupted_training_is(place, interrupt):
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
     first, title, *settings = result.stdout.splitlines()
-    assert (first, title) == (f"model: no model yet, but a training that was {HINT}", "settings")
+    assert (first, title) == (f"model: no model yet, but a run that was {HINT}", "settings")
     assert ["factors", "3"] in [line.split() for line in settings]
     (facts,) = json.loads(run("show", "model", "--json").stdout).items()
-    assert (facts[0], facts[1]["step"], facts[1]["settings"]["factors"]) == ("unfinished", 2, 3)
+    assert (facts[0], facts[1]["step"], facts[1]["settings"]["factors"]) == ("interrupted", 2, 3)
     # And what it says to do can be done.
     assert run("train", "data", "model", "--resume").exit_code == 0
-    assert "begun" not in run("show", "model").stdout
+    assert "interrupted" not in run("show", "model").stdout
 
 
 def test_where_an_interrupted_training_is_beside_a_model(place, interrupt):
@@ -133,15 +133,15 @@ def test_where_an_interrupted_training_is_beside_a_model(place, interrupt):
     interrupt()
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert set(result.stdout.splitlines()) - set(lines.splitlines()) == {f"begun     a training that was {HINT}"}
+    assert set(result.stdout.splitlines()) - set(lines.splitlines()) == {f"run       a run that was {HINT}"}
     found = json.loads(run("show", "model", "--json").stdout)
-    unfinished = found.pop("unfinished")
+    facts = found.pop("interrupted")
     assert found == json.loads(description)
-    assert unfinished.pop("seconds") > 0
-    settings = unfinished.pop("settings")
+    assert facts.pop("seconds") > 0
+    settings = facts.pop("settings")
     assert (settings["factors"], settings["epochs"], settings["validation"]) == (3, 2, 0)
     expected = {"writer": None, "step": 2, "steps": 6, "where": "after 2 of 6 steps on all points"}
-    assert unfinished == expected | {"cores": core_count(), "data": found["data"]}
+    assert facts == expected | {"cores": core_count(), "data": found["data"]}
 
 
 def test_where_training_goes_on(place, interrupt):
@@ -149,7 +149,7 @@ def test_where_training_goes_on(place, interrupt):
     with alone_in("model"):
         told = run("show", "model").stdout
         assert re.search(
-            rf"but a training by process {os.getpid()} on [^ ]+, which was after 2 of 6 steps on all", told
+            rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 6 steps on all points at its last", told
         )
     assert HINT in run("show", "model").stdout
 
@@ -158,17 +158,17 @@ def test_where_a_checkpoint_is_damaged(place, interrupt):
     interrupt()
     (place / "model" / "checkpoint.npz").write_text("")
     damage = "model/checkpoint.npz: the checkpoint is damaged; --no-resume begins anew without it"
-    assert said(run("show", "model")).endswith(f"but what cannot be gone on with: {damage}")
+    assert said(run("show", "model")).endswith(f"but an interrupted run that cannot be resumed: {damage}")
     run(*INTERRUPTED, "--no-resume")
     (place / "model" / "checkpoint.npz").write_text("")
-    assert f"begun     what cannot be gone on with: {damage}\n" in run("show", "model").stdout
-    assert json.loads(run("show", "model", "--json").stdout)["unfinished"] == {"damage": damage}
+    assert f"run       an interrupted run that cannot be resumed: {damage}\n" in run("show", "model").stdout
+    assert json.loads(run("show", "model", "--json").stdout)["interrupted"] == {"damage": damage}
 
 
 def test_a_name_that_shells_split_is_quoted(place, interrupt):
     interrupt()
     (place / "model").rename("a model")
-    assert "`xmlgp train DATA 'a model' --resume` goes on" in run("show", "a model").stdout
+    assert "resume with `xmlgp train DATA 'a model' --resume`" in run("show", "a model").stdout
 
 
 def test_what_is_no_model(tmp_path):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.cli.command import SMALL, run, said, spawn
-from xmlgp.bmlpl.listing import topics_of
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.stored import open_topics
 
 NAMES = ["graph theory", "Zürich", "web", "", "a b", "機械学習", "x"]
 
@@ -33,7 +33,7 @@ def printed(*arguments, stdin=None):
 
 def test_a_block_a_topic():
     expected = []
-    for topic in topics_of(ModelFolder("model"), top=3):
+    for topic in open_topics(ModelFolder("model"), top=3):
         expected.append(f"topic {topic.index} ({100 * topic.share:.2f} %)")
         expected += [f"  {weight:.4f}  {label}" for label, weight in zip(topic.labels, topic.weights, strict=True)]
     assert printed("model", "--top", "3").splitlines() == expected
@@ -71,7 +71,7 @@ def test_json_has_all_digits():
                 {"label": label, "weight": weight} for label, weight in zip(topic.labels, topic.weights, strict=True)
             ],
         }
-        for topic in topics_of(ModelFolder("model"), top=2)
+        for topic in open_topics(ModelFolder("model"), top=2)
     ]
 
 
@@ -114,7 +114,7 @@ def test_a_file_of_names_that_is_wrong_is_told_in_one_line(place):
 
 def test_models_without_topics():
     run("train", "data", "other", *SMALL)
-    assert said(run("topics", "other")) == "other: the model is mlgpf, which has no topics, as bmlpl has"
+    assert said(run("topics", "other")) == "other: mlgpf has no topics; train with --model bmlpl"
     run("preprocess", "--model", "bmlpl", "data", "begun")
     assert said(run("topics", "begun")) == "begun: the model is preprocessed, but not trained yet"
     assert said(run("topics", "data")) == "data: there is no model here (no model.json)"

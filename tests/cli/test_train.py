@@ -4,6 +4,7 @@ import os
 import re
 import warnings
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +18,10 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.runs import build
-from xmlgp.runs.build import train_model
+from xmlgp.runs import train as train_module
+from xmlgp.runs.plan import plan_run
+from xmlgp.runs.train import train_model
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.settings.fields import kind
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -56,7 +59,7 @@ def test_without_anything_the_default_recipe_is_used():
 
 def test_a_recipe_with_its_settings_for_the_data_set_and_options_that_win_over_it():
     result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--ard")
-    assert result.stderr.splitlines()[0] == "recipe s-SMALL of the model mlgpf with its settings for known"
+    assert result.stderr.splitlines()[0] == "model: recipe s-SMALL of the model mlgpf with its settings for known"
     assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
 
 
@@ -93,8 +96,8 @@ class Stop(Exception):
 def stopped(monkeypatch):
     """Return a function that returns the settings that `xmlgp train data model` with some options trains with."""
 
-    def stop(dataset, path, settings, progress, **options):
-        raise Stop(settings)
+    def stop(dataset, path, request, progress, **options):
+        raise Stop(plan_run(Path(path), dataset, request).settings)
 
     monkeypatch.setattr("xmlgp.cli.train.train_model", stop)
 
@@ -128,7 +131,7 @@ def test_every_option_of_another_model_reaches_its_setting(stopped, of, spec):
     assert stopped("--model", of.model, *flags(spec, value)) == of(**{spec.name: value})
 
 
-ALL = {spec.name: spec for of in reversed(MODELS.values()) for spec in fields(of)}
+ALL = {spec.name: spec for model in reversed(MODELS.values()) for spec in fields(model.settings)}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -143,12 +146,12 @@ def test_an_option_of_another_model_is_wrong_usage(stopped, spec, model):
     # Before the data are looked at.
     assert said(run("train", "nowhere", "model", "--model", model, *words), status=2) == told
     if model == "mlgpf":
-        told += f"; --model {others[0]} chooses it"
+        told += f"; use --model {others[0]}"
         assert said(run("train", "data", "model", *words), status=2) == told
 
 
 def test_the_model_that_is_named_is_one_that_allows_the_value():
-    told = "--inference is a setting of bmlpl and gpc, not of mlgpf; --model {} chooses it"
+    told = "--inference is a setting of bmlpl and gpc, not of mlgpf; use --model {}"
     for value, model in (("gibbs", "bmlpl"), ("vi-jj", "gpc")):
         assert said(run("train", "data", "model", "--inference", value), status=2) == told.format(model)
 
@@ -174,7 +177,7 @@ def test_a_value_that_only_another_model_allows_is_wrong_usage(place):
 
 
 def other_names(model):
-    return {spec.name for spec in fields(MODELS[model])}
+    return {spec.name for spec in fields(MODELS[model].settings)}
 
 
 def test_help_has_a_section_for_the_settings_of_each_model():
@@ -228,7 +231,7 @@ def test_what_is_asked_for_in_vain_is_told(place):
     assert told[:-1] == [
         "model: --batch-size has no effect with --inference em-cg",
         "model: --burn-in has no effect with --inference em-cg",
-        f"model: there are {K} topics, as many as labels",
+        f"model: there are only {K} labels, so {K} topics are used",
     ]
     assert told[-1].startswith("model: trained, 1 iteration in ")
     assert run("train", "data", "model", "-q", *options).stderr == ""
@@ -245,7 +248,10 @@ def test_what_is_asked_for_in_vain_of_two_classes_is_told(place):
     assert told[-1].startswith("model: trained, 1 iteration in ")
     told, doubt = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
     assert told.startswith("other: trained, 1 iteration in ")
-    assert doubt == "other: the bound is below that of guessing; try another --inference, or another --learning-rate"
+    assert doubt == (
+        "other: the bound is lower than that of a constant prediction; try another --inference, or another "
+        "--learning-rate"
+    )
 
 
 def test_without_a_recipe_the_default_one_is_for_its_own_model(stopped):
@@ -262,22 +268,25 @@ def test_training_goes_on_from_preprocessing_with_its_model(stopped):
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--recipe", "default") == DEFAULT
     told = said(run("train", "data", "model", "--factors", "3"), status=2)
-    assert told == "--factors is a setting of mlgpf, not of bmlpl; --model mlgpf chooses it"
+    assert told == "--factors is a setting of mlgpf, not of bmlpl; use --model mlgpf"
 
 
 def test_another_model_is_not_resumed(monkeypatch):
     run("train", "data", "model", *SMALL)
     told = said(run("train", "data", "model", "--resume", "--model", "bmlpl", "--topics", "3"))
-    assert told == "model: this model has model mlgpf, not bmlpl; leave it out, or begin anew with --no-resume"
+    assert (
+        told
+        == "model: the model has model mlgpf, not bmlpl; leave the option out, or use --no-resume to start a new run"
+    )
     told = said(run("train", "data", "model", "--resume", "--topics", "3"), status=2)
-    assert told == "--topics is a setting of bmlpl, not of mlgpf; --model bmlpl chooses it"
+    assert told == "--topics is a setting of bmlpl, not of mlgpf; use --model bmlpl"
     assert run("train", "data", "model", "--resume", "--model", "mlgpf", "-P", "3").exit_code == 0
 
 
 def test_training_goes_on_from_preprocessing_with_its_settings(monkeypatch):
     run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
     kept = ModelFolder("model").entries("preprocess.")
-    monkeypatch.setattr(build, "preprocess", None)
+    monkeypatch.setattr(train_module, "preprocess_data", None)
     assert run("train", "data/train.txt", "model", "--factors", "4").exit_code == 0
     assert ModelFolder("model").settings == changed(RECIPE, seed=6, factors=4)
     assert ModelFolder("model").entries("preprocess.") == kept
@@ -307,8 +316,9 @@ def test_a_damaged_folder_is_replaced(tmp_path):
     (tmp_path / "model" / "model.json").write_text("{")
     result = run("train", "data", "model")
     assert result.exit_code == 0
-    told = "model/model.json: this is not the description of an xmlgp model; a new model takes its place"
-    assert result.stderr.splitlines()[0] == told
+    reason = "model/model.json: this is not the description of an xmlgp model"
+    note = f"model: the existing model cannot be read and will be replaced ({reason})"
+    assert result.stderr.splitlines()[0] == note
     assert ModelFolder("model").stage == "trained"
 
 
@@ -324,7 +334,7 @@ def test_a_failed_attempt_leaves_no_settings_behind():
     note, line = result.stderr.splitlines()
     assert (result.exit_code, note) == (
         1,
-        "model: a checkpoint after 1 of 5 steps on all points is kept, --resume goes on from it",
+        "model: the checkpoint after 1 of 5 steps on all points is kept; resume with --resume",
     )
     assert os.listdir("model/arrays")
     run("train", "data", "model")
@@ -420,10 +430,10 @@ def test_wrong_data(tmp_path):
 
 @pytest.mark.parametrize(("text", "told"), [("Unable to allocate 9 TiB", ": Unable to allocate 9 TiB"), ("", "")])
 def test_too_little_memory(monkeypatch, text, told):
-    def exhausted(*arguments):
+    def exhausted(self, *arguments):
         raise MemoryError(text)
 
-    monkeypatch.setattr(build, "fit", exhausted)
+    monkeypatch.setattr(train_module._Run, "_train", exhausted)
     assert said(run("train", "data", "model")) == "there is not enough memory" + told
     assert not os.path.exists("model")
 
@@ -432,10 +442,10 @@ def test_an_interruption_leaves_the_earlier_model(monkeypatch):
     run("train", "data", "model", *SMALL)
     before = ModelFolder("model").description
 
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
+    def interrupted(self, *arguments):
+        raise Interrupted(2)
 
-    monkeypatch.setattr(build, "fit", interrupted)
+    monkeypatch.setattr(train_module._Run, "_train", interrupted)
     result = run("train", "data", "model")
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr == "interrupted\n"

@@ -19,7 +19,7 @@ from tests.fuzzing.sentences import attempted, ends_well
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.interrupted import CHECKPOINT, Unfinished
+from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training import checkpoints
 
@@ -100,14 +100,14 @@ class CheckpointFiles:
     def _interrupt(self, model, options, where, step):
         def offer(self, state, epoch_ended=False):
             self.write(state())
-            found = Unfinished.read(model)
+            found = InterruptedRun.read(model)
             if found.step >= step and found.where.endswith(where or ""):
                 raise Interrupted(15)
 
         def fit(*arguments):
             raise Interrupted(15)
 
-        stopped = (checkpoints.Checkpoints, "offer", offer) if where else ("xmlgp.runs.build.fit", fit)
+        stopped = (checkpoints.Checkpoints, "offer", offer) if where else ("xmlgp.runs.train._Run._train", fit)
         with mock.patch.object(*stopped) if where else mock.patch(*stopped), self._catalogue():
             result = run("train", "-q", "--no-cache", self._data(options), model, *options)
         assert result.exit_code == 128 + 15, result.stderr
@@ -204,7 +204,7 @@ class CheckpointFiles:
                 (copy / name).write_bytes(content)
         before = (copy / CHECKPOINT).read_bytes()
         try:
-            _, error = attempted(lambda: Unfinished.read(copy))
+            _, error = attempted(lambda: InterruptedRun.read(copy))
             with self._catalogue():
                 trained = ends_well(*self._train(sample.original)) is not None
             assert not (trained and error), "gone on from what cannot be read"
@@ -218,7 +218,7 @@ class CheckpointFiles:
                 assert ends_well("predict", "-q", copy, self.folder / "train.txt", "-o", os.devnull) is not None
             else:
                 # Where numbers were lost only later, it may be another one by now.
-                assert (copy / CHECKPOINT).read_bytes() == before or Unfinished.read(copy)
+                assert (copy / CHECKPOINT).read_bytes() == before or InterruptedRun.read(copy)
                 assert not (copy / "model.json").exists()
             return trained
         finally:

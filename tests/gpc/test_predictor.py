@@ -20,7 +20,8 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import write_scores
-from xmlgp.runs.build import preprocess_model, train_model
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.train import train_model
 
 D, M = 25, 6
 DRAWS = 20_000

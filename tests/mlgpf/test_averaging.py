@@ -24,7 +24,8 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.runs.build import preprocess_model, stored_preprocessing
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import stored_preprocessing
 
 D, K, M, P, NODES = 25, 7, 5, 3, 100
 DATASET = small_dataset(D=D, K=K)

@@ -18,7 +18,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.model_folder.folder import ModelFolder, fingerprint
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
@@ -296,11 +296,11 @@ def test_a_full_disk_is_told_by_its_name(tmp_path):
 
 def test_fingerprint_is_of_the_content():
     dataset = small_dataset()
-    assert fingerprint(dataset) == fingerprint(small_dataset())
+    assert dataset.fingerprint == small_dataset().fingerprint
     features = dataset.features.copy()
     features.indices, features.indptr = features.indices.astype(np.int64), features.indptr.astype(np.int64)
     wide = Dataset(features, dataset.labels)
-    assert fingerprint(wide) == fingerprint(dataset)
+    assert wide.fingerprint == dataset.fingerprint
 
 
 def test_fingerprint_tells_data_sets_apart():
@@ -323,8 +323,8 @@ def test_fingerprint_tells_data_sets_apart():
         (features, np.zeros_like(labels)),
         (np.zeros_like(features), labels),
     ]
-    prints = {fingerprint(Dataset(sp.csr_array(x), sp.csr_array(y))) for x, y in others}
-    assert len(prints | {fingerprint(dataset)}) == len(others) + 1
+    prints = {Dataset(sp.csr_array(x), sp.csr_array(y)).fingerprint for x, y in others}
+    assert len(prints | {dataset.fingerprint}) == len(others) + 1
 
 
 def test_a_model_that_another_takes_the_place_of_is_read_anew(tmp_path):

@@ -10,7 +10,7 @@ from tests.model_folder.test_folder import ARRAYS, DATA, HISTORY, write
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder import folder as module
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.interrupted import Unfinished
+from xmlgp.runs.interrupted import InterruptedRun
 
 
 def describe(path, **changes):
@@ -294,4 +294,4 @@ def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
 def test_pipes_are_not_waited_for(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(ModelFolderError, match=f"{name}: "):
-        (ModelFolder if name == "model.json" else Unfinished.read)(tmp_path)
+        (ModelFolder if name == "model.json" else InterruptedRun.read)(tmp_path)

@@ -14,7 +14,7 @@ from xmlgp.data.formats import read_dataset
 from xmlgp.model_folder.folder import FORMAT_VERSION, ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runs.build import open_preprocessed, train_model
+from xmlgp.runs.train import train_model
 
 GOLDEN = Path(__file__).parent / "golden"
 PATHS = sorted(file.parent for file in GOLDEN.glob("format-*/*/model.json"))
@@ -114,7 +114,7 @@ def by_label(scores, values):
 def test_training_goes_on_from_what_an_earlier_version_preprocessed(tmp_path, path):
     shutil.copytree(path, tmp_path / "model")
     dataset = points(path, "train")
-    kept = open_preprocessed(tmp_path / "model", dataset)
+    kept = ModelFolder(tmp_path / "model")
     arrays = kept.entries("preprocess.")
     assert len(arrays) == 3
     folder = train_model(dataset, tmp_path / "model", kept.settings)

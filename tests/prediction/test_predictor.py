@@ -13,7 +13,8 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.predictor import OUTPUTS, Predictor, predictors
-from xmlgp.runs.build import preprocess_model, train_model
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.train import train_model
 
 N, D, K = 600, 4, 90
 RANDOM = np.random.default_rng(0)

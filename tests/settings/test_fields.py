@@ -19,7 +19,7 @@ from xmlgp.settings.fields import describe, kind
 BY_NAME = {spec.name: spec for spec in fields(MLGPFSettings)}
 
 
-@pytest.mark.parametrize("of", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("of", [model.settings for model in MODELS.values()], ids=MODELS)
 def test_defaults_are_allowed_and_explained(of):
     of()
     for spec in fields(of):

@@ -14,16 +14,16 @@ MLGPF, BMLPL = ({spec.name for spec in fields(of)} for of in (MLGPFSettings, BML
 
 
 def test_models_are_known_by_the_names_of_their_settings():
-    assert {name: of.model for name, of in MODELS.items()} == {name: name for name in MODELS}
-    # The name of a model stands beside settings, in recipes.
-    assert all("model" not in (spec.name for spec in fields(of)) for of in MODELS.values())
+    assert {name: model.settings.model for name, model in MODELS.items()} == {name: name for name in MODELS}
+    # Recipes have the name of a model beside its settings.
+    assert all("model" not in (spec.name for spec in fields(model.settings)) for model in MODELS.values())
 
 
 def test_a_setting_is_the_same_in_all_models_that_have_it():
     # The command line has one option for all of them, which can tell of other choices and what is usual alone.
     first, differing = {}, set()
-    for of in MODELS.values():
-        for spec in fields(of):
+    for model in MODELS.values():
+        for spec in fields(model.settings):
             other = first.setdefault(spec.name, spec)
             own = {"choices", "help"} if spec.name == "inference" else {"help"} if spec.name == "iterations" else set()
             for key, value in spec.metadata.items():
@@ -57,7 +57,7 @@ def test_a_mapping_may_name_its_model():
     assert settings_from(mapping, "here") == BMLPLSettings(topics=7)
     assert mapping == {"model": "bmlpl", "topics": 7}
     for model in MODELS:
-        settings = MODELS[model](seed=5)
+        settings = MODELS[model].settings(seed=5)
         assert settings_from(settings.with_model(), "here") == settings_from(settings.mapping(), "here", model)
     # Where the model is known, it is no setting.
     with pytest.raises(SettingsError, match="^here: model is not a setting; there are "):
@@ -117,16 +117,18 @@ def test_each_setting_by_itself():
     check_each({"inference": "gibbs", "burn_in": 200}, "options", "bmlpl")
 
 
-@pytest.mark.parametrize("model", [model for model, of in MODELS.items() if "iterations" in vars(of())])
+@pytest.mark.parametrize(
+    "model", [model for model, record in MODELS.items() if "iterations" in vars(record.settings())]
+)
 def test_iterations_where_none_are_asked_for(model):
-    (spec,) = (spec for spec in fields(MODELS[model]) if spec.name == "inference")
-    (text,) = (spec.metadata["help"] for spec in fields(MODELS[model]) if spec.name == "iterations")
+    (spec,) = (spec for spec in fields(MODELS[model].settings) if spec.name == "inference")
+    (text,) = (spec.metadata["help"] for spec in fields(MODELS[model].settings) if spec.name == "iterations")
     for inference in spec.metadata["choices"]:
-        settings = MODELS[model](inference=inference)
+        settings = MODELS[model].settings(inference=inference)
         # The last number before its name is how many there are.
         told = text.partition("when not given")[2].split(inference)[0]
         assert str(settings.passes) == [word for word in told.split() if word.isdigit()][-1]
-        assert MODELS[model](inference=inference, iterations=7).passes == 7
+        assert MODELS[model].settings(inference=inference, iterations=7).passes == 7
 
 
 def test_usual_iterations_in_words():
@@ -150,8 +152,8 @@ def test_usual_iterations_in_words():
     ids=repr,
 )
 def test_what_the_inference_has_no_use_for(settings, idle):
-    assert settings.idle() == idle
-    assert settings.idle() <= set(settings.mapping())
+    assert settings.unused() == idle
+    assert settings.unused() <= set(settings.mapping())
 
 
 CLASHES = [

@@ -5,7 +5,6 @@ import numpy as np
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictive import Predictive
 from xmlgp.prediction.predictor import LABELS, Predictor
-from xmlgp.runs.build import stored_preprocessing
 
 __all__ = ["BMLPLPredictor"]
 
@@ -25,7 +24,7 @@ class BMLPLPredictor(Predictor):
         As training returns them.
     """
 
-    def __init__(self, settings, preprocessed, parameters):
+    def __init__(self, settings, preprocessed, parameters, feature_count=None):
         super().__init__(len(parameters["weights"]), len(parameters["topics"]), settings.dtype)
         self._preprocessed = preprocessed
         self._predictive = Predictive(parameters, self.dtype)
@@ -33,6 +32,8 @@ class BMLPLPredictor(Predictor):
     @classmethod
     def from_folder(cls, folder):
         """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
+        from xmlgp.runs.stored import stored_preprocessing
+
         preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
         if not fits(folder, parameters):
             return None

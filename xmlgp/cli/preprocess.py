@@ -2,13 +2,13 @@
 
 import click
 
-from xmlgp.cli.options import SettingsCommand, cache_option, note, quiet_option, recipe_option, settings_options
-from xmlgp.cli.usual_model import with_usual_model
-from xmlgp.data.catalogue import load_catalogue
+from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.recipes import resolve
-from xmlgp.runs.build import preprocess_model
+from xmlgp.models import default_model
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.request import Request
 from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["preprocess"]
@@ -22,21 +22,23 @@ __all__ = ["preprocess"]
 @cache_option
 @quiet_option
 def preprocess(data, model, recipe, chosen, cache, quiet):
-    """Weigh the features of DATA, find the subspace and the start of the inducing inputs, into the folder MODEL.
+    """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
-    DATA is a file in the repository's text format or, with one label, in libsvm's (also .gz, or - for standard input),
-    or a folder with train.txt or one *.svm. `xmlgp train` goes on from here with the recipe given here; it preprocesses
-    by itself where that was not done. A model without inducing inputs needs the weights alone.
+    DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
+    .gz, or - for standard input), or a folder with train.txt or one *.svm. `xmlgp train` continues from here with the
+    same recipe, and preprocesses by itself where needed. A model without inducing inputs needs the weights only.
 
-    Of data in libsvm's format the model is gpc, unless --model or --recipe says otherwise.
+    For data in libsvm format the default model is gpc.
 
     \b
     Example:
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
     progress = terminal_progress(quiet)
-    dataset, format_ = read_dataset(locate(data, "train"), cache, progress)
-    shape = (dataset.N, dataset.D, dataset.K)
-    settings, _ = resolve(load_catalogue(), recipe, shape, with_usual_model(chosen, recipe, format_, data, quiet))
+    dataset, data_format = read_dataset(locate(data, "train"), cache, progress)
+    request = Request(chosen, recipe, default_model(data_format))
+    settings, notes = request.settings(dataset)
+    for text in notes:
+        note(f"{model}: {text}", quiet)
     folder = preprocess_model(dataset, model, settings, progress)
-    note(f"{model}: {folder.stage}; `xmlgp train {data} {model}` goes on", quiet)
+    note(f"{model}: {folder.stage}; continue with `xmlgp train {data} {model}`", quiet)

@@ -1,4 +1,4 @@
-"""`xmlgp show`: tell what a model folder holds."""
+"""`xmlgp show`: describe a model folder."""
 
 import json
 import shlex
@@ -6,61 +6,59 @@ import shlex
 import click
 
 from xmlgp.errors import ModelFolderError
-from xmlgp.gp.log_parameters import exponential
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import writer_in
-from xmlgp.runs.interrupted import Unfinished
-from xmlgp.training.history import epochs_in_words, objective_in_words
+from xmlgp.models import MODELS
+from xmlgp.runs.interrupted import InterruptedRun
 
 __all__ = ["show"]
 
 
-@click.command(short_help="Tell what a model folder holds.")
+@click.command(short_help="Describe a model folder.")
 @click.argument("model", type=click.Path())
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the whole description, with the training history, as JSON."
 )
 def show(model, as_json):
-    """Tell what the folder MODEL holds: its stage, data, settings, arrays and training.
+    """Describe the folder MODEL: its stage, data, settings, arrays and training.
 
-    Of a training that goes on there, or was interrupted, it tells how far it had come at its last checkpoint.
+    For a run that is in progress or was interrupted, it shows how far the run was at its last checkpoint.
 
     \b
     Example:
       xmlgp show models/bibtex
     """
-    unfinished, damage = _unfinished(model)
+    run, damage = _interrupted(model)
     try:
         folder = ModelFolder(model)
     except ModelFolderError:
-        if ModelFolder.exists(model) or not (unfinished or damage):
+        if ModelFolder.exists(model) or not (run or damage):
             raise
-        begun = _begun(model, unfinished, damage)
+        state = _state(model, run, damage)
         if damage:
-            raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {begun}") from None
+            raise ModelFolderError(f"{model}: there is no model here yet (no model.json), but {state}") from None
         if as_json:
-            click.echo(json.dumps({"unfinished": _facts(model, unfinished, damage)}, indent=1, ensure_ascii=False))
+            click.echo(json.dumps({"interrupted": _facts(model, run, damage)}, indent=1, ensure_ascii=False))
         else:
-            click.echo(f"{model}: no model yet, but {begun}")
-            _settings(unfinished.settings.mapping())
+            click.echo(f"{model}: no model yet, but {state}")
+            _settings(run.settings.mapping())
         return
     description = folder.description
     if as_json:
-        if unfinished or damage:
-            description = description | {"unfinished": _facts(model, unfinished, damage)}
+        if run or damage:
+            description = description | {"interrupted": _facts(model, run, damage)}
         click.echo(json.dumps(description, indent=1, ensure_ascii=False))
         return
-    data, history = description["data"], description.get("history")
-    click.echo(f"{model}: {description['model']}, {folder.stage}, written by {description['written_by']}")
+    data, history, record = description["data"], description.get("history"), MODELS[description["model"]]
+    click.echo(f"{model}: {record.name}, {folder.stage}, written by {description['written_by']}")
     click.echo(f"data      N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}")
     if history:
         last = history[-1]
-        epochs = epochs_in_words(last, description["model"])
-        click.echo(f"training  {epochs}, {last['seconds']:.1f} s, {objective_in_words(last, description['model'])}")
-    if description["model"] == "gpc" and folder.stage == "trained":
-        click.echo(f"kernel    {_kernel(folder)}")
-    if unfinished or damage:
-        click.echo(f"begun     {_begun(model, unfinished, damage)}")
+        click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}")
+    if folder.stage == "trained":
+        _hyperparameters(folder, record)
+    if run or damage:
+        click.echo(f"run       {_state(model, run, damage)}")
     _settings(description["settings"])
     shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]
     _table(
@@ -68,44 +66,43 @@ def show(model, as_json):
     )
 
 
-def _kernel(folder):
-    """Return the hyperparameters that gpc learned, in the units of its (standardised) features."""
-    names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
+def _hyperparameters(folder, record):
+    """Print the learned hyperparameters, where the model has some."""
     try:
-        found = {symbol: folder.array(f"parameters.{name}") for symbol, name in names.items()}
-    except ModelFolderError:
-        found = {"": None}
-    if any(value is None or value.shape or value.dtype.kind != "f" for value in found.values()):
-        # The description is whole, and what else it says can be shown.
-        return "damaged"
-    return ", ".join(f"{symbol} {exponential(value):.4g}" for symbol, value in found.items())
+        learned = record.hyperparameters(folder.arrays("parameters."))
+        text = ", ".join(f"{symbol} {value:.4g}" for symbol, value in dict(learned).items())
+    except (ModelFolderError, LookupError, TypeError, ValueError):
+        # The description is complete, so the rest can be shown.
+        text = "damaged"
+    if text:
+        click.echo(f"kernel    {text}")
 
 
-def _unfinished(model):
-    """Return the training that is not finished, or None, and why it cannot be read, or None."""
+def _interrupted(model):
+    """Return the interrupted run or None, and why its checkpoint cannot be read or None."""
     try:
-        return Unfinished.read(model), None
+        return InterruptedRun.read(model), None
     except (ModelFolderError, OSError) as error:
         return None, f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
 
 
-def _begun(model, unfinished, damage):
-    """Return what there is to say of a training that is not finished."""
+def _state(model, run, damage):
+    """Return the state of an interrupted run in words."""
     if damage:
-        return f"what cannot be gone on with: {damage}"
+        return f"an interrupted run that cannot be resumed: {damage}"
     writer = writer_in(model)
     if writer:
-        return f"a training by {writer}, which was {unfinished.where} when it last wrote a checkpoint"
+        return f"a run by {writer}, {run.where} at its last checkpoint"
     command = shlex.join(["xmlgp", "train", "DATA", model, "--resume"])
-    return f"a training that was interrupted {unfinished.where}; `{command}` goes on with it"
+    return f"a run that was interrupted {run.where}; resume with `{command}`"
 
 
-def _facts(model, unfinished, damage):
+def _facts(model, run, damage):
     """Return the same for programs."""
     if damage:
         return {"damage": damage}
-    facts = {name: getattr(unfinished, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
-    return {"writer": writer_in(model)} | facts | {"settings": unfinished.settings.mapping()}
+    facts = {name: getattr(run, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
+    return {"writer": writer_in(model)} | facts | {"settings": run.settings.mapping()}
 
 
 def _settings(mapping):

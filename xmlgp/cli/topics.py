@@ -4,9 +4,9 @@ import json
 
 import click
 
-from xmlgp.bmlpl.listing import topics_of
 from xmlgp.data.label_names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.stored import open_topics
 
 __all__ = ["topics"]
 
@@ -34,7 +34,7 @@ def topics(model, top, label_names, as_json):
       xmlgp train --model bmlpl --topics 40 data/bibtex models/bibtex-topics
       xmlgp topics models/bibtex-topics --top 3
     """
-    folder, found = ModelFolder.read(model, lambda folder: (folder, topics_of(folder, top)))
+    folder, found = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
     K = folder.description["data"]["K"]
     names = read_label_names(label_names, K) if label_names else None
     if as_json:

@@ -1,5 +1,7 @@
 """A multi-label data set in memory: sparse features and sparse labels of the same points."""
 
+import functools
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +51,27 @@ class Dataset:
     def K(self):
         """Number of labels."""
         return self.labels.shape[1]
+
+    @property
+    def shape(self):
+        """N, D and K."""
+        return self.N, self.D, self.K
+
+    @functools.cached_property
+    def fingerprint(self):
+        """SHA-256 of the content, whatever file it came from."""
+        digest = hashlib.sha256(repr(self.shape).encode())
+        for matrix in (self.features, self.labels):
+            for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
+                digest.update(np.ascontiguousarray(array, dtype).data)
+        values = self.features.data
+        digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
+        return digest.hexdigest()
+
+    @property
+    def facts(self):
+        """N, D, K and the fingerprint, as a model folder has them."""
+        return {"N": self.N, "D": self.D, "K": self.K, "fingerprint": self.fingerprint}
 
     def rows(self, selection):
         """Return the data set of some of the points.

@@ -8,7 +8,6 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import GPC
 from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.runs.build import stored_preprocessing
 
 __all__ = ["GPCPredictor"]
 
@@ -30,7 +29,7 @@ class GPCPredictor(Predictor):
 
     usual_output = "probability"
 
-    def __init__(self, settings, preprocessed, parameters):
+    def __init__(self, settings, preprocessed, parameters, feature_count=None):
         super().__init__(parameters["inducing"].shape[1], 1, settings.dtype)
         self._preprocessed = preprocessed
         self._inducing_count = len(parameters["inducing"])
@@ -40,6 +39,8 @@ class GPCPredictor(Predictor):
     @classmethod
     def from_folder(cls, folder):
         """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
+        from xmlgp.runs.stored import stored_preprocessing
+
         preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
         if not fits(parameters, folder.description["data"]["D"]):
             return None

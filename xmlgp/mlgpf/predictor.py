@@ -15,7 +15,6 @@ from xmlgp.mlgpf.model import MLGPF
 from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
 from xmlgp.prediction.predictor import Predictor, overflow_is_told_later
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.runs.build import stored_preprocessing
 from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["MLGPFPredictor"]
@@ -48,6 +47,8 @@ class MLGPFPredictor(Predictor):
     @classmethod
     def from_folder(cls, folder):
         """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
+        from xmlgp.runs.stored import stored_preprocessing
+
         preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
         D, K = (folder.description["data"][name] for name in "DK")
         fits = (

@@ -6,11 +6,8 @@ written, but removed when another model takes the place of theirs, which `ModelF
 described for other readers in docs/model-folder.md.
 """
 
-import hashlib
 import json
 from pathlib import Path
-
-import numpy as np
 
 from xmlgp import __version__
 from xmlgp.errors import ModelFolderError, SettingsError
@@ -24,13 +21,12 @@ from xmlgp.model_folder.arrays import (
     write_arrays,
 )
 from xmlgp.model_folder.plain import is_plain, once_each
-from xmlgp.models import settings_from
+from xmlgp.models import MODELS, settings_from
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.training.history import is_epoch
 
-__all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder", "fingerprint"]
+__all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder"]
 
 #: Raised when an older xmlgp could not read what is written.
 FORMAT_VERSION = 5
@@ -51,22 +47,6 @@ DESCRIPTION = "model.json"
 
 #: Largest description that is read: real ones have some kilobytes.
 DESCRIPTION_LIMIT = 64 << 20
-
-
-def fingerprint(dataset):
-    """Return the SHA-256 of a data set's content, whatever file it came from.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    """
-    digest = hashlib.sha256(repr((dataset.N, dataset.D, dataset.K)).encode())
-    for matrix in (dataset.features, dataset.labels):
-        for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
-            digest.update(np.ascontiguousarray(array, dtype).data)
-    values = dataset.features.data
-    digest.update(np.ascontiguousarray(values, "<f8" if values.dtype == np.float64 else "<f4").data)
-    return digest.hexdigest()
 
 
 class ModelFolder:
@@ -256,7 +236,14 @@ def _check_description(file, description):
         and all(is_entry(file.parent, entry) for entry in arrays.values())
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
         and isinstance(validation, list | None)
-        and all(is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
+        and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
     )
     if not whole:
         raise ModelFolderError(f"{file}: the description of the model is damaged")
+
+
+def _is_epoch(entry, model):
+    """Return whether an entry of an untrusted history has the numbers that every epoch has."""
+    return isinstance(entry, dict) and all(
+        isinstance(entry.get(key), int | float) for key in ("epoch", MODELS[model].objective, "seconds")
+    )

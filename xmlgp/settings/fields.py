@@ -68,8 +68,8 @@ class Settings:
         """Return the same with the model's name, as `model`, before them."""
         return {"model": self.model} | self.mapping()
 
-    def idle(self):
-        """Return the names of settings that the kind of inference has no use for."""
+    def unused(self):
+        """Return the names of the settings that have no effect with the chosen inference method."""
         return {name for name, inferences in self.only_of.items() if self.inference not in inferences}
 
     def preprocess_part(self):

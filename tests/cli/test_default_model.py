@@ -7,7 +7,7 @@ from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 
-NOTE = "{} is in libsvm's format, so the model is gpc; --model chooses another"
+NOTE = "model: the model is gpc, the default for data of this format"
 QUICK = ["-M", "5", "--iterations", "2"]
 
 
@@ -33,16 +33,16 @@ def model_of(path):
 def test_data_in_libsvm_format_are_for_gpc(data):
     result = run("train", data, "model", *QUICK)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.splitlines()[0] == NOTE.format(data)
+    assert result.stderr.splitlines()[0] == NOTE
     assert model_of("model") == "gpc"
     result = run("preprocess", data, "other", "-M", "5")
-    assert (result.exit_code, result.stderr.splitlines()[0]) == (0, NOTE.format(data))
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (0, NOTE.replace("model:", "other:"))
     assert model_of("other") == "gpc"
 
 
 def test_standard_input(place):
     result = run("train", "-", "model", *QUICK, stdin=(place / "one.svm").read_text())
-    assert result.stderr.splitlines()[0] == NOTE.format("-")
+    assert result.stderr.splitlines()[0] == NOTE
     assert model_of("model") == "gpc"
 
 
@@ -59,14 +59,14 @@ def test_what_the_user_says_wins(options, model):
     words = ["--iterations", "2"] if model == "bmlpl" else ["-M", "5", "--epochs", "1"]
     result = run("train", "one.svm", "model", *options, *words)
     assert result.exit_code == 0
-    assert "libsvm" not in result.stderr
+    assert "default for data" not in result.stderr
     assert model_of("model") == model
 
 
 def test_data_of_one_label_in_the_repository_format_are_not():
     result = run("train", "one.txt", "model", "-M", "5", "--epochs", "1")
     assert result.exit_code == 0
-    assert "libsvm" not in result.stderr
+    assert "default for data" not in result.stderr
     assert model_of("model") == "mlgpf"
 
 
@@ -81,17 +81,17 @@ def test_both_formats_give_the_same_model():
 
 def test_an_option_of_another_model_is_told_with_what_chooses_it():
     line = said(run("train", "one.svm", "model", "--factors", "3", "-q"), status=2)
-    assert line == "--factors is a setting of mlgpf, not of gpc; --model mlgpf chooses it"
+    assert line == "--factors is a setting of mlgpf, not of gpc; use --model mlgpf"
 
 
 def test_what_was_begun_goes_on_with_its_own_model():
     assert run("preprocess", "one.svm", "model", "--model", "mlgpf", "-M", "5", "-q").exit_code == 0
     result = run("train", "one.svm", "model", "--epochs", "1")
     assert result.exit_code == 0
-    assert "libsvm" not in result.stderr
+    assert "default for data" not in result.stderr
     assert model_of("model") == "mlgpf"
     result = run("train", "one.svm", "model", "--resume")
-    assert result.stderr == "model: is trained, there is nothing to go on with\n"
+    assert result.stderr == "model: already trained; nothing to resume\n"
 
 
 def test_gpc_of_several_labels_is_refused(place):
@@ -103,4 +103,4 @@ def test_points_of_one_class_alone_are_noted(place):
     for label, words in (("1", "second"), ("-1", "first")):
         (place / "one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
         result = run("train", str(place / "one.svm"), "model")
-        assert f"model: all training points are of the {words} class" in result.stderr.splitlines()
+        assert f"model: all training points belong to the {words} class" in result.stderr.splitlines()

@@ -1,6 +1,5 @@
-"""From data to a model folder: what is kept, what is done anew, and what survives a failure."""
+"""From data to a model folder: what is kept, what is repeated, and what survives a failure."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +16,12 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import train_gpc
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import fit
-from xmlgp.model_folder.folder import ModelFolder, fingerprint
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.runs import build
-from xmlgp.runs.build import open_preprocessed, preprocess_model, stored_preprocessing, train_model
+from xmlgp.runs import train as train_module
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import stored_preprocessing
+from xmlgp.runs.train import train_model
 
 SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
 FREE, SUBSPACE = MLGPFSettings(**SMALL), MLGPFSettings(**SMALL, inducing="subspace", weighting="unit")
@@ -52,7 +53,7 @@ def test_preprocessing_is_stored(tmp_path, settings):
     folder = preprocess_model(dataset, tmp_path / "model", settings)
     assert folder.stage == "preprocessed"
     assert folder.settings == settings
-    assert folder.description["data"] == {"N": 40, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    assert folder.description["data"] == {"N": 40, "D": 25, "K": 7, "fingerprint": dataset.fingerprint}
     stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
     assert stored.weighting[1:] == expected.weighting[1:]
     for found, wanted in zip((*stored[1:], stored.weighting.idf), (*expected[1:], expected.weighting.idf), strict=True):
@@ -116,7 +117,7 @@ def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
 
 def test_commands_do_not_wait_for_scikit_learn():
     # Its import takes longer than to predict a small file.
-    modules = "xmlgp.runs.build, xmlgp.mlgpf.predictor, xmlgp.bmlpl.predictor, xmlgp.gpc.predictor"
+    modules = "xmlgp.runs.train, xmlgp.mlgpf.predictor, xmlgp.bmlpl.predictor, xmlgp.gpc.predictor"
     program = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -131,7 +132,7 @@ def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_
     folder = train_model(dataset, tmp_path, settings)
     assert folder.stage == "trained"
     assert folder.settings == settings
-    assert folder.description["data"] == {"N": 120, "D": 25, "K": 7, "fingerprint": fingerprint(dataset)}
+    assert folder.description["data"] == {"N": 120, "D": 25, "K": 7, "fingerprint": dataset.fingerprint}
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     expected = fit(coordinates, dataset.labels, preprocessed.inducing, settings)
@@ -168,7 +169,7 @@ def test_training_of_two_classes_is_that_of_the_library(tmp_path, before):
 def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, monkeypatch):
     dataset = small_dataset()
     kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
-    monkeypatch.setattr(build, "preprocess", None)
+    monkeypatch.setattr(train_module, "preprocess_data", None)
     for changes in ({}, {"factors": 2, "kernel": "se"}):
         folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL | changes))
         assert folder.entries("preprocess.") == kept
@@ -216,24 +217,12 @@ def test_what_was_there_survives_training_that_fails(tmp_path, earlier):
 
 @pytest.mark.parametrize("function", [preprocess_model, train_model])
 def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, monkeypatch, function):
-    monkeypatch.setattr(build, "preprocess", None)
-    monkeypatch.setattr(build, "fit", None)
+    for name in ("xmlgp.runs.train.preprocess_data", "xmlgp.runs.preprocess.preprocess_data"):
+        monkeypatch.setattr(name, None)
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
         function(small_dataset(), tmp_path / "file" / "model", FREE)
     assert snapshot(tmp_path).keys() == {Path("file")}
-
-
-def test_open_preprocessed(tmp_path):
-    dataset = small_dataset()
-    assert open_preprocessed(tmp_path, dataset) is None
-    preprocess_model(dataset, tmp_path, FREE)
-    assert open_preprocessed(tmp_path, small_dataset()).stage == "preprocessed"
-    assert open_preprocessed(tmp_path, small_dataset(seed=1)) is None
-    train_model(dataset, tmp_path, FREE)
-    assert open_preprocessed(tmp_path, dataset).stage == "trained"
-    (tmp_path / "model.json").write_text("{")
-    assert open_preprocessed(tmp_path, dataset) is None
 
 
 @pytest.mark.parametrize("function", [preprocess_model, train_model])
@@ -283,12 +272,3 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path, settings, name, array):
         stored_preprocessing(folder)
     with pytest.raises(ModelFolderError):
         train_model(small_dataset(), tmp_path, settings)
-
-
-def test_a_description_of_other_data_is_found_out(tmp_path):
-    preprocess_model(small_dataset(), tmp_path, FREE)
-    description = json.loads((tmp_path / "model.json").read_text())
-    description["data"]["D"] = 26
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    with pytest.raises(ModelFolderError, match="do not fit"):
-        train_model(small_dataset(), tmp_path, FREE)

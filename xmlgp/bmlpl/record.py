@@ -1,0 +1,35 @@
+"""The record of BMLPL."""
+
+from xmlgp.bmlpl.listing import list_topics
+from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.train import train_topics
+from xmlgp.model import Model
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.training.trained import Trained
+
+__all__ = ["BMLPL"]
+
+
+def train(features, labels, preprocessed, settings, progress, checkpoints):
+    coordinates = preprocessed.coordinates(features, settings.dtype)
+    return Trained(*train_topics(coordinates, labels, settings, progress, checkpoints=checkpoints))
+
+
+def _notes(settings, dataset):
+    """Yield what a user should know before training."""
+    if (settings.topics or 0) > dataset.K:
+        yield f"there are only {dataset.K} labels, so {dataset.K} topics are used"
+
+
+BMLPL = Model(
+    settings=BMLPLSettings,
+    summary="topics of labels, learned from positive labels alone",
+    preprocess=preprocess,
+    train=train,
+    predictor=BMLPLPredictor,
+    objective="log_posterior",
+    epoch="iteration",
+    notes=_notes,
+    topics=list_topics,
+)

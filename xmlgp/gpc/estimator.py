@@ -1,0 +1,94 @@
+"""The estimator of GPC."""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from xmlgp.classifier import Classifier
+from xmlgp.gpc.record import GPC
+
+__all__ = ["GPCClassifier"]
+
+
+class GPCClassifier(Classifier, model=GPC):
+    """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
+
+    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior.
+
+    Parameters
+    ----------
+    **settings
+        Those of `xmlgp train --model gpc`, with the same names and defaults; see `xmlgp.gpc.settings.GPCSettings`.
+
+    Attributes
+    ----------
+    parameters_ : dict of str to ndarray
+        As described in docs/model-folder.md.
+    history_ : list of dict
+        For each iteration `epoch`, `bound` and `seconds`.
+    n_features_in_ : int
+        D.
+    classes_ : ndarray, 2
+        The classes in ascending order; the commands write the probability of the second one.
+    """
+
+    #: Features that are standardised later may be far from zero.
+    feature_dtype = np.float64
+
+    def fit(self, X, y):
+        """Train on points and their classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, N×D
+        y : array, N
+            With two different values.
+
+        Returns
+        -------
+        GPCClassifier
+            Itself.
+
+        Raises
+        ------
+        SettingsError
+            For a setting that is not allowed.
+        ValueError
+            For X and y of different lengths, and for other than two classes.
+        """
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        features, y = self._features(X), column_or_1d(y, warn=True)
+        check_consistent_length(features, y)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) != 2:
+            count = "one class" if len(classes) == 1 else f"{len(classes)} classes"
+            raise ValueError(f"Only binary classification is supported, but y has {count}")
+        return self._fit(features, sp.csr_array(codes[:, None].astype(bool)), classes)
+
+    def decision_function(self, X):
+        """Return the means of the latent function, N, above zero where the second class is more likely."""
+        return super().decision_function(X)[:, 0]
+
+    def predict_proba(self, X):
+        """Return the probabilities of both classes, N×2."""
+        second = super().predict_proba(X)
+        return np.hstack([1 - second, second])
+
+    def predict(self, X):
+        """Return the more likely class, N."""
+        second = self.decision_function(X) > 0
+        return self.classes_[second.astype(int)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def _check_features(self, count):
+        if count != self.n_features_in_:
+            expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            raise ValueError(f"X has {count} features, but {expected}")

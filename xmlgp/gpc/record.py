@@ -1,0 +1,71 @@
+"""The record of GPC."""
+
+import math
+
+from xmlgp.data.formats import LIBSVM
+from xmlgp.errors import SettingsError
+from xmlgp.gp.log_parameters import exponential
+from xmlgp.gpc.predictor import GPCPredictor
+from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.train import train_gpc
+from xmlgp.gpc.variational import TOLERANCE
+from xmlgp.model import Model
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.training.trained import Trained
+
+__all__ = ["GPC"]
+
+#: Nats a point; the bound of a constant prediction is about log 2 below zero, and a tenth is for the KL divergence.
+WORTHLESS = 1.1 * math.log(2)
+
+
+def train(features, labels, preprocessed, settings, progress, checkpoints):
+    coordinates = preprocessed.coordinates(features, settings.dtype)
+    found = train_gpc(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
+    return Trained(*found)
+
+
+def _check_data(dataset):
+    if dataset.K != 1:
+        raise SettingsError(f"gpc is for two classes: the training data must have one label (K is {dataset.K})")
+
+
+def _notes(settings, dataset):
+    """Yield what a user should know before training."""
+    if dataset.labels.nnz in (0, dataset.N):
+        yield f"all training points belong to the {'second' if dataset.labels.nnz else 'first'} class"
+
+
+def _review(settings, description):
+    """Yield reasons to doubt a trained model."""
+    N, bounds = description["data"]["N"], [epoch["bound"] for epoch in description["history"]]
+    advice = ", or another --learning-rate" if settings.inference == "svi-adadelta" else ""
+    if bounds[-1] < -WORTHLESS * N:
+        yield f"the bound is lower than that of a constant prediction; try another --inference{advice}"
+    elif len(bounds) == settings.passes > 1:
+        # A single estimate from minibatches is too noisy.
+        tail = max(1, len(bounds) // 10)
+        gain = sum(bounds[-tail:]) / tail - sum(bounds[-2 * tail : -tail]) / len(bounds[-2 * tail : -tail])
+        if gain > TOLERANCE * N * tail:
+            yield f"the bound was still rising; more --iterations would raise it further{advice}"
+
+
+def _hyperparameters(parameters):
+    """Return the learned hyperparameters, in the units of the (standardised) features."""
+    names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
+    return {symbol: exponential(parameters[name]) for symbol, name in names.items()}
+
+
+GPC = Model(
+    settings=GPCSettings,
+    summary="Gaussian-process classification into two classes, for data with one label",
+    preprocess=preprocess,
+    train=train,
+    predictor=GPCPredictor,
+    epoch="iteration",
+    check_data=_check_data,
+    data_format=LIBSVM,
+    notes=_notes,
+    review=_review,
+    hyperparameters=_hyperparameters,
+)

@@ -1,0 +1,39 @@
+"""The record of MLGPF."""
+
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import fit
+from xmlgp.model import Model
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.training.trained import Trained
+
+__all__ = ["MLGPF"]
+
+
+def train(features, labels, preprocessed, settings, progress, checkpoints):
+    coordinates = preprocessed.coordinates(features, settings.dtype)
+    return Trained(*fit(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints))
+
+
+def _review(settings, description):
+    """Yield what happened in a training, in sentences."""
+    last, validation = description["history"][-1], description["validation"]
+    if validation and settings.refit:
+        score = validation[last["epoch"] - 1]["ndcg@5"]
+        yield f"nDCG@5 of the held-out points was {score:.2f} after as many epochs, the best of {len(validation)}"
+    elif validation:
+        yield "the parameters are those of the epoch that ranked the held-out points best"
+    if "parameters.regression.weights" in description["arrays"]:
+        yield "utilities are pooled with those of exact GP regression on all points"
+    if "learning_rate" in last:
+        yield f"trained with the learning rate {last['learning_rate']:g} at the end"
+
+
+MLGPF = Model(
+    settings=MLGPFSettings,
+    summary="Gaussian-process factor model",
+    preprocess=preprocess,
+    train=train,
+    predictor=MLGPFPredictor,
+    review=_review,
+)

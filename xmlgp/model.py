@@ -1,0 +1,82 @@
+"""What a model is to the rest of xmlgp: one record."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Model"]
+
+
+def _accept(dataset):
+    """Accept any data set."""
+
+
+def _nothing(*arguments):
+    """Return no lines."""
+    return ()
+
+
+@dataclass(frozen=True)
+class Model:
+    """A kind of model: all that the commands, the estimators and the model folder know of it.
+
+    A new model is one package with such a record, and one line in `xmlgp.models`.
+
+    Attributes
+    ----------
+    settings : type
+        Its subclass of `Settings`; the model has the name that this class has as `model`.
+    summary : str
+        What the model is, for the help of `--model`.
+    preprocess : callable
+        `preprocess(features, settings, progress)` returns a `Preprocessed`; features are a csr_array, N×D.
+    train : callable
+        `train(features, labels, preprocessed, settings, progress, checkpoints)` returns a `Trained`; labels are a
+        csr_array of bool, N×K, and `checkpoints` is a `CheckpointWriter` or None.
+    predictor : type
+        Its subclass of `Predictor`.
+    objective : str
+        What training raises, under the name that each epoch of a history has for it.
+    epoch : str
+        What a pass over the data is called.
+    check_data : callable
+        `check_data(dataset)` raises `SettingsError` for data that the model cannot be trained on.
+    data_format : str, optional
+        The format of data files that this model is the default for.
+    notes : callable
+        `notes(settings, dataset)` returns sentences to show before training.
+    review : callable
+        `review(settings, description)` returns sentences to show after training; the description is that of the model
+        folder.
+    hyperparameters : callable
+        `hyperparameters(parameters)` returns the learned hyperparameters that `xmlgp show` prints, by name; parameters
+        are a mapping of names to arrays.
+    topics : callable, optional
+        `topics(parameters, top)` returns a list of `Topic`, for a model that has topics.
+    """
+
+    settings: type
+    summary: str
+    preprocess: Callable
+    train: Callable
+    predictor: type
+    objective: str = "bound"
+    epoch: str = "epoch"
+    check_data: Callable = _accept
+    data_format: str | None = None
+    notes: Callable = _nothing
+    review: Callable = _nothing
+    hyperparameters: Callable = _nothing
+    topics: Callable | None = None
+
+    @property
+    def name(self):
+        """The model's name, in commands, recipes and model folders."""
+        return self.settings.model
+
+    def epochs(self, entry):
+        """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration"."""
+        return f"{entry['epoch']} {self.epoch}{'s' * (entry['epoch'] > 1)}"
+
+    def objective_at(self, entry):
+        """Return the objective of an entry of a history, in words: "bound -33136.6"."""
+        return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"

@@ -1,0 +1,181 @@
+"""The decision what a training does with what its model folder already holds."""
+
+from enum import Enum
+from typing import NamedTuple
+
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS, check_names
+from xmlgp.runs.interrupted import InterruptedRun, describe_value
+from xmlgp.runtime.threads import core_count
+from xmlgp.settings.fields import Settings
+
+__all__ = ["Action", "RunPlan", "plan_run", "readable_run"]
+
+
+class Action(Enum):
+    """What a training does."""
+
+    #: Train from the start.
+    START = "start"
+    #: Resume the interrupted run.
+    RESUME = "resume"
+    #: Nothing: the model is trained as asked.
+    NOTHING = "nothing"
+
+
+class RunPlan(NamedTuple):
+    """What a training does, and why.
+
+    Attributes
+    ----------
+    action : Action
+    settings : Settings
+    interrupted : InterruptedRun or None
+        The run that is resumed.
+    discarded : InterruptedRun or None
+        The run that is discarded.
+    notes : list of str
+        What to tell the user.
+    """
+
+    action: Action
+    settings: Settings
+    interrupted: InterruptedRun | None
+    discarded: InterruptedRun | None
+    notes: list
+
+
+def plan_run(path, dataset, request, resume=None):
+    """Decide whether a training starts, resumes or has nothing to do.
+
+    Parameters
+    ----------
+    path : Path
+        The model folder.
+    dataset : Dataset
+        The training points.
+    request : Request
+    resume : bool, optional
+        True: resume an interrupted run with its settings; do nothing where the model is trained as asked. False:
+        discard an interrupted run. None: resume an interrupted run of the same data and settings; another one is
+        discarded, but an error if it took a minute or more.
+
+    Returns
+    -------
+    RunPlan
+
+    Raises
+    ------
+    SettingsError
+        For settings that are not allowed, or that contradict the run or the model that is to be kept.
+    ModelFolderError
+        Where the folder holds an interrupted run that is damaged, or another one that is worth keeping.
+    """
+    notes = []
+    folder = _existing_model(path, notes)
+    interrupted = None if resume is False else InterruptedRun.read(path)
+    if resume and interrupted:
+        _check_same(interrupted.settings, request.asked(dataset), f"{path}: the interrupted run")
+        if interrupted.data != dataset.facts:
+            raise ModelFolderError(f"{path}: the interrupted run has other data; use --no-resume to start a new run")
+        return _resumed(interrupted, request, dataset, notes)
+    if resume and folder and _is_trained(folder, dataset, request):
+        return RunPlan(Action.NOTHING, folder.settings, None, None, [*notes, "already trained; nothing to resume"])
+    settings, about_settings = _settings(path, folder, dataset, request)
+    if interrupted:
+        difference = interrupted.difference(dataset.facts, settings)
+        if difference is None:
+            return _resumed(interrupted, request, dataset, notes)
+        if interrupted.worth_keeping:
+            raise ModelFolderError(
+                f"{path}: an unfinished run with {difference} exists, which stopped {interrupted.where}; "
+                "use --resume or --no-resume"
+            )
+    if resume:
+        notes.append("no checkpoint found; starting a new run")
+    discarded = interrupted or readable_run(path)
+    if discarded:
+        notes.append(f"discarding the run that was interrupted {discarded.where}")
+    notes += about_settings + _notes(settings, request, dataset)
+    return RunPlan(Action.START, settings, None, discarded, notes)
+
+
+def readable_run(path):
+    """Return the interrupted run in a model folder; None if there is none, or none that can be read.
+
+    Parameters
+    ----------
+    path : path
+    """
+    try:
+        return InterruptedRun.read(path)
+    except (ModelFolderError, OSError):
+        return None
+
+
+def _existing_model(path, notes):
+    """Return the model folder, or None if it holds no model; add a note if it holds a damaged one."""
+    try:
+        return ModelFolder(path)
+    except ModelFolderError as error:
+        if ModelFolder.exists(path):
+            notes.append(f"the existing model cannot be read and will be replaced ({error})")
+        return None
+
+
+def _resumed(interrupted, request, dataset, notes):
+    notes += _notes(interrupted.settings, request, dataset)
+    notes.append(f"resuming {interrupted.where}")
+    if interrupted.cores != core_count():
+        notes.append(
+            f"the checkpoint used {interrupted.cores} cores, this run uses {core_count()}; "
+            "results may differ in the last digits"
+        )
+    return RunPlan(Action.RESUME, interrupted.settings, interrupted, None, notes)
+
+
+def _is_trained(folder, dataset, request):
+    """Return whether the model is trained as asked; raise an error if it is trained otherwise."""
+    if folder.stage != "trained":
+        return False
+    if not _has_data(folder, dataset):
+        raise SettingsError(f"{folder.path}: the model has other data; use --no-resume to replace it")
+    _check_same(folder.settings, request.asked(dataset), f"{folder.path}: the model")
+    for name in folder.entries(""):
+        folder.array(name)
+    return True
+
+
+def _has_data(folder, dataset):
+    return folder.description["data"] == dataset.facts
+
+
+def _settings(path, folder, dataset, request):
+    """Return the settings of a new run, and what to tell of them."""
+    if folder and folder.stage == "preprocessed" and _has_data(folder, dataset) and request.extends(folder.settings):
+        return request.settings_over(folder.settings, str(path)), []
+    return request.settings(dataset)
+
+
+def _notes(settings, request, dataset):
+    """Return what to tell of settings that have no effect, and of the data."""
+    unused = sorted(settings.unused() & set(request.chosen))
+    notes = [f"--{name.replace('_', '-')} has no effect with --inference {settings.inference}" for name in unused]
+    return notes + list(MODELS[settings.model].notes(settings, dataset))
+
+
+def _check_same(settings, asked, what):
+    """Raise SettingsError where settings are not as asked."""
+    if asked.get("model", settings.model) == settings.model:
+        check_names(asked.keys() - {"model"}, what, settings.model)
+        names = asked
+    else:
+        names = ["model"]
+    present = settings.with_model()
+    for name in names:
+        if asked[name] != present[name]:
+            was, now = describe_value(present[name]), describe_value(asked[name])
+            raise SettingsError(
+                f"{what} has {name} {was}, not {now}; leave the option out, or use --no-resume to start a new run"
+            )

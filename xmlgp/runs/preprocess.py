@@ -1,0 +1,71 @@
+"""Preprocess a data set into a model folder."""
+
+from xmlgp.errors import SettingsError
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import alone_in
+from xmlgp.models import MODELS
+from xmlgp.runs.plan import readable_run
+from xmlgp.runs.stored import named_arrays
+from xmlgp.runtime.progress import silent
+
+__all__ = ["preprocess_data", "preprocess_model"]
+
+
+def preprocess_model(dataset, path, settings, progress=silent):
+    """Preprocess a data set into a model folder, at stage "preprocessed".
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The training points.
+    path : path
+        The model folder; created where missing. A model in it is replaced, an interrupted run stays.
+    settings : Settings
+    progress : callable
+        See `xmlgp.runtime.progress`.
+
+    Returns
+    -------
+    ModelFolder
+
+    Raises
+    ------
+    SettingsError
+        For data that the model cannot be trained on.
+    ModelFolderError
+        Where another process is writing the folder.
+    OSError
+        Where the folder cannot be written; its earlier content stays.
+    """
+    with alone_in(path):
+        ModelFolder.check_writable(path)
+        arrays = named_arrays(preprocess_data(dataset, settings, progress))
+        interrupted = readable_run(path)
+        return ModelFolder.write(
+            path,
+            settings=settings,
+            stage="preprocessed",
+            data=dataset.facts,
+            arrays=arrays,
+            spare=interrupted.preprocess.values() if interrupted else (),
+        )
+
+
+def preprocess_data(dataset, settings, progress=silent):
+    """Return the result of preprocessing (`Preprocessed`) as the model of the settings does it.
+
+    Parameters
+    ----------
+    dataset, settings, progress
+        As in `preprocess_model`.
+
+    Raises
+    ------
+    SettingsError
+        For data that the model cannot be trained on.
+    """
+    if dataset.K == 0:
+        raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
+    model = MODELS[settings.model]
+    model.check_data(dataset)
+    return model.preprocess(dataset.features, settings, progress)

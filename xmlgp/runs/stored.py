@@ -1,0 +1,62 @@
+"""What a model folder holds, opened for use: preprocessing, a predictor, topics."""
+
+from xmlgp.errors import ModelFolderError
+from xmlgp.models import MODELS
+from xmlgp.prediction.predictor import Predictor
+from xmlgp.preprocess.pipeline import Preprocessed
+
+__all__ = ["named_arrays", "open_topics", "preprocessed_from", "stored_preprocessing"]
+
+
+def stored_preprocessing(folder):
+    """Return the result of preprocessing in a model folder (`Preprocessed`).
+
+    Parameters
+    ----------
+    folder : ModelFolder
+
+    Raises
+    ------
+    ModelFolderError
+        Where arrays are missing or damaged, or do not fit the settings.
+    """
+    return preprocessed_from(
+        folder.path, folder.settings, folder.description["data"]["D"], folder.arrays("preprocess.")
+    )
+
+
+def preprocessed_from(path, settings, D, arrays):
+    """Return the `Preprocessed` of arrays that the model folder at `path` has, by their names without the prefix."""
+    try:
+        return Preprocessed.from_arrays(arrays, settings, D)
+    except ValueError:
+        raise ModelFolderError(f"{path}: the model is damaged, its arrays do not fit its settings") from None
+
+
+def named_arrays(preprocessed):
+    """Return the arrays of a `Preprocessed` by the names that a model folder has for them."""
+    return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}
+
+
+def open_topics(folder, top=5):
+    """Return the topics of the model in a folder (list of `Topic`), highest share first.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        With `ModelFolder.read(path, open_topics)` all arrays are of one model, even while another replaces it.
+    top : int
+        Labels to list of each topic.
+
+    Raises
+    ------
+    ModelFolderError
+        Where the model has no topics, is not trained yet, or is damaged.
+    """
+    name = folder.description["model"]
+    if MODELS[name].topics is None:
+        with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
+        raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
+    # Opening the predictor checks the untrusted arrays.
+    Predictor.open(folder)
+    return MODELS[name].topics(folder.arrays("parameters."), top)
