@@ -17,7 +17,7 @@ datasets:
 
 @pytest.fixture
 def run(capfd, tmp_path, monkeypatch):
-    """Run `xmlgp fetch` in an empty folder with the catalogue above and a mirror beside."""
+    """Run `xmlgp fetch` in an empty folder, with the catalogue above and a mirror."""
     (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
     (tmp_path / "mirror/small").mkdir(parents=True)
     (tmp_path / "mirror/small/train.txt").write_bytes(TRAIN)
@@ -34,41 +34,41 @@ def run(capfd, tmp_path, monkeypatch):
     return call
 
 
-def test_prints_the_paths_and_nothing_else_on_stdout(run, tmp_path):
+def test_stdout_has_only_the_paths(run, tmp_path):
     status, out, err = run("tiny-5k", "--mirror", "../mirror")
     assert (status, out) == (0, "data/small/train.txt\ndata/small/test.txt\n")
-    assert err == "small: fetched (../mirror)\n"
+    assert err == "small: fetched from ../mirror\n"
     assert (tmp_path / "here/data/small/train.txt").read_bytes() == TRAIN
     again = run("small")
-    assert again == (0, out, "small: there already, and as the catalogue says\n")
+    assert again == (0, out, "small: already present and verified\n")
     assert run("small", "-q") == (0, out, "")
 
 
-def test_into_another_folder(run, tmp_path):
+def test_into_sets_the_folder(run, tmp_path):
     status, out, _ = run("small", "--into", "../sets", "--mirror", "../mirror", "--quiet")
     assert (status, out) == (0, "../sets/small/train.txt\n../sets/small/test.txt\n")
     assert list((tmp_path / "here").iterdir()) == []
 
 
-def test_force(run, tmp_path):
+def test_force_replaces_existing_files(run, tmp_path):
     run("small", "--mirror", "../mirror")
     (tmp_path / "here/data/small/train.txt").write_text("mine")
     status, out, err = run("small", "--mirror", "../mirror")
     assert (status, out) == (1, "")
-    assert err.startswith("Error: data/small/train.txt is there but has the header 'mine', not '3 5 4'")
+    assert err.startswith("Error: data/small/train.txt exists but has the header 'mine', not '3 5 4'")
     assert run("small", "--mirror", "../mirror", "--force")[0] == 0
 
 
-def test_list(run):
+def test_list_prints_a_table(run):
     status, out, err = run("--list")
     assert (status, err) == (0, "")
     assert [line.split(None, 5) for line in out.splitlines()] == [
         ["name", "N", "N_test", "D", "K", "from"],
-        ["small", "3", "2", "5", "4", "a copy (--mirror)"],
+        ["small", "3", "2", "5", "4", "only --mirror"],
     ]
 
 
-def test_list_of_the_projects_catalogue(run, monkeypatch):
+def test_list_of_the_default_catalogue(run, monkeypatch):
     monkeypatch.delenv("XMLGP_CATALOGUE")
     status, out, _ = run("--list")
     rows = {line.split()[0]: line.split(None, 5)[1:] for line in out.splitlines()}
@@ -78,7 +78,7 @@ def test_list_of_the_projects_catalogue(run, monkeypatch):
     assert rows["toy"][-1] == "embedded"
 
 
-def test_catalogue_by_option(run, tmp_path):
+def test_catalogue_option(run, tmp_path):
     (tmp_path / "other.yaml").write_text(CATALOGUE.replace("small:", "other:"))
     assert "other " in run("--list", "--catalogue", "../other.yaml")[1]
     assert run("--list", "--catalogue", "../none.yaml") == (
@@ -88,25 +88,25 @@ def test_catalogue_by_option(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "complaint"),
+    ("arguments", "status", "message"),
     [
         ([], 2, "Give either NAME or --list."),
         (["small", "--list"], 2, "Give either NAME or --list."),
         (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; near matches: small\n"),
-        (["small"], 1, "Error: small cannot be downloaded; --mirror takes it from a folder with small/train.txt, "),
+        (["small"], 1, "Error: small cannot be downloaded; use --mirror with a folder that contains small/train.txt, "),
         (["small", "--mirror", "no"], 1, "Error: small could not be fetched from no: neither no/small/train.txt nor "),
         (["small", "--mirror", "../mirror", "--into", "../catalogue.yaml"], 2, "Invalid value for '--into'"),
         (["small", "--mirror", "../mirror", "--into", "/proc/none"], 1, "Error: /proc/none"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(run, arguments, status, complaint):
+def test_errors_are_one_sentence(run, arguments, status, message):
     code, out, err = run(*arguments)
     assert (code, out) == (status, "")
-    assert complaint in err
+    assert message in err
     assert "Traceback" not in err
 
 
-def test_the_examples_of_the_help_run(run, monkeypatch):
+def test_examples_of_the_help_run(run, monkeypatch):
     monkeypatch.delenv("XMLGP_CATALOGUE")
     _, out, _ = run("--help")
     lines = [line.split() for line in out.splitlines() if line.startswith("    xmlgp fetch ")]

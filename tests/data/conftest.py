@@ -1,11 +1,11 @@
 import pytest
 
-from tests.data.loopback import Loopback
+from tests.data.loopback import LoopbackServer
 
 
 @pytest.fixture
 def server(monkeypatch):
-    # A proxy of the machine must not come between the tests and the loopback interface.
+    # A proxy of the machine cannot reach the loopback interface.
     monkeypatch.setenv("no_proxy", "*")
-    with Loopback() as server:
+    with LoopbackServer() as server:
         yield server

@@ -1,4 +1,4 @@
-"""A web server on the loopback interface that answers, and misbehaves, as a test tells it."""
+"""A web server on the loopback interface that answers as a test tells it, correctly or not."""
 
 import contextlib
 import ssl
@@ -6,19 +6,38 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-__all__ = ["CERTIFICATE", "Loopback", "breaks_off", "drips", "endless", "raw", "redirect", "stalls", "status", "whole"]
+__all__ = [
+    "CERTIFICATE",
+    "LoopbackServer",
+    "endless",
+    "never_answer",
+    "raw",
+    "redirect",
+    "serve",
+    "stall",
+    "status",
+    "truncate",
+]
 
-#: For 127.0.0.1, until 2120, signed by itself, with its key, which is no secret: nobody trusts it but the tests.
+#: A self-signed certificate for 127.0.0.1, valid until 2120, with its key. Only the tests trust it.
 CERTIFICATE = Path(__file__).with_name("loopback.pem")
 
 
-class Loopback(ThreadingHTTPServer):
-    """Answers a request for a path with the first of `answers[path]`, dropping it unless it is the last.
+class LoopbackServer(ThreadingHTTPServer):
+    """Answers a request for a path with the first of `answers[path]`, and removes it unless it is the last.
 
     Parameters
     ----------
     secure : bool
-        Speak https, with `CERTIFICATE`, instead of http.
+        Use https with `CERTIFICATE`.
+
+    Attributes
+    ----------
+    answers : dict of str to list of callable
+    requests : list of (str, dict)
+        Path and headers of each request.
+    closing : Event
+        Set at the end of the test, for answers that wait.
     """
 
     daemon_threads = True
@@ -29,10 +48,10 @@ class Loopback(ThreadingHTTPServer):
         if secure:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(CERTIFICATE)
-            # Hands are shaken in the thread of each connection: clients that hang up then are part of the tests.
+            # The thread of each connection does the handshake, so that a client that hangs up does not end the server.
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.answers, self.requests = {}, []
-        self.finished = threading.Event()
+        self.closing = threading.Event()
 
     def __enter__(self):
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
@@ -40,13 +59,13 @@ class Loopback(ThreadingHTTPServer):
         return self
 
     def __exit__(self, *exception):
-        self.finished.set()
+        self.closing.set()
         self.shutdown()
         self._thread.join()
         self.server_close()
 
     def handle_error(self, request, client_address):
-        """Say nothing: clients that hang up are part of the tests."""
+        """Print nothing: clients hang up in many tests."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -66,13 +85,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def whole(body, **headers):
-    """Answer with `body`, or its range asked for if the header ETag is given and still the same."""
+def serve(body, **headers):
+    """Answer with `body`, or with the requested range if there is an ETag and it matches If-Range."""
 
     def answer(handler):
-        start, extra, asked = 0, {}, handler.headers.get("Range")
-        if asked and headers.get("ETag") == handler.headers.get("If-Range"):
-            start = int(asked.removeprefix("bytes=").removesuffix("-"))
+        start, extra, requested = 0, {}, handler.headers.get("Range")
+        if requested and headers.get("ETag") == handler.headers.get("If-Range"):
+            start = int(requested.removeprefix("bytes=").removesuffix("-"))
             if start >= len(body):
                 return handler.head(416, Content_Range=f"bytes */{len(body)}")
             extra["Content_Range"] = f"bytes {start}-{len(body) - 1}/{len(body)}"
@@ -82,53 +101,46 @@ def whole(body, **headers):
     return answer
 
 
-def breaks_off(body, after, **headers):
-    """Announce `body` but hang up after some bytes."""
+def truncate(body, size, **headers):
+    """Announce `body` but close the connection after `size` bytes."""
 
     def answer(handler):
         handler.head(200, Content_Length=len(body), **headers)
-        handler.wfile.write(body[:after])
+        handler.wfile.write(body[:size])
 
     return answer
 
 
-def stalls(body, after, **headers):
-    """Announce `body` but fall silent after some bytes."""
+def stall(body, size, **headers):
+    """Announce `body` but send nothing after `size` bytes."""
 
     def answer(handler):
-        breaks_off(body, after, **headers)(handler)
+        truncate(body, size, **headers)(handler)
         handler.wfile.flush()
-        handler.server.finished.wait(20)
+        never_answer(handler)
 
     return answer
 
 
-def endless(line=b"0 0:1\n"):
-    """Never stop sending, without saying how much."""
-
-    def answer(handler):
-        handler.head(200)
-        with contextlib.suppress(OSError):
-            while not handler.server.finished.is_set():
-                handler.wfile.write(line * 10000)
-
-    return answer
+def never_answer(handler):
+    """Send nothing until the end of the test."""
+    handler.server.closing.wait(60)
 
 
-def drips(start, drop, pause=0.02):
-    """Send some bytes as they are, then a drop again and again, for ever."""
+def endless(start, piece):
+    """Send `start` and then `piece` again and again."""
 
     def answer(handler):
         with contextlib.suppress(OSError):
             handler.wfile.write(start)
-            while not handler.server.finished.wait(pause):
-                handler.wfile.write(drop)
+            while not handler.server.closing.is_set():
+                handler.wfile.write(piece)
 
     return answer
 
 
 def raw(*pieces):
-    """Send bytes as they are, then hang up."""
+    """Send these bytes, without a head of their own, and close the connection."""
     return lambda handler: handler.wfile.write(b"".join(pieces))
 
 
@@ -138,5 +150,5 @@ def status(code, **headers):
 
 
 def redirect(to, code=302):
-    """Send elsewhere."""
+    """Redirect to another address."""
     return status(code, Location=to)

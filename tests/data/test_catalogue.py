@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from xmlgp.data.catalogue import Propensity, catalogue_path, load_catalogue
-from xmlgp.data.sources import Archive, Copy, Embedded, Files
+from xmlgp.data.sources import Archive, Embedded, Files, Mirror
 from xmlgp.errors import CatalogueError
 
 PROJECT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def test_reads_everything(load):
         *("test", "test.txt", 2),
     )
     assert [(checksum.kind, checksum.note) for checksum in train.checksums] == [("git", "the one"), ("sha256", "")]
-    assert [type(source) for source in small.sources] == [Files, Archive, Archive, Copy, Embedded]
+    assert [type(source) for source in small.sources] == [Files, Archive, Archive, Mirror, Embedded]
     assert [source.origin for source in small.sources] == [
         *("example.org", "example.org", "Google Drive", "../copy", "embedded"),
     ]

@@ -1,7 +1,6 @@
 import dataclasses
 import gzip
 import hashlib
-import json
 import os
 import shutil
 import threading
@@ -10,18 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.data.loopback import breaks_off, status, whole
+from tests.data.loopback import serve, status, truncate
 from tests.data.test_archives import PAGE, zipped
 from xmlgp.data.catalogue import Checksum, DataFile, Entry, Propensity, Shape, load_catalogue
-from xmlgp.data.download import Patience
 from xmlgp.data.fetch import fetch
-from xmlgp.data.sources import Archive, Copy, Files
+from xmlgp.data.sources import Archive, Files, Mirror
 from xmlgp.errors import FetchError
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
 TEST = b"2 5 4\n0 1:2\n 4:1\n"
 REAL_MIRROR = Path(__file__).parents[2].parent / "shared" / "datasets"
-ONE_TRY = Patience(stall=0.3, pauses=())
+
+
+@pytest.fixture(autouse=True)
+def no_retries(monkeypatch):
+    monkeypatch.setattr("xmlgp.data.download.RETRY_DELAYS", ())
 
 
 def checksum(content):
@@ -50,7 +52,7 @@ def data(tmp_path):
 @pytest.fixture
 def files(server):
     """A source of single files on the server, which has them."""
-    server.answers |= {"/small/train.txt": [whole(TRAIN)], "/small/test.txt": [whole(TEST)]}
+    server.answers |= {"/small/train.txt": [serve(TRAIN)], "/small/test.txt": [serve(TEST)]}
     return Files(f"{server.url}/small/{{file}}")
 
 
@@ -58,128 +60,130 @@ def tree(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 
-def assert_whole(data):
+def assert_complete(data):
     assert tree(data) == ["small", "small/test.txt", "small/train.txt"]
     assert (data / "small/train.txt").read_bytes() == TRAIN
     assert (data / "small/test.txt").read_bytes() == TEST
 
 
-def test_from_a_mirror_folder(mirror, data):
+def test_mirror_folder(mirror, data):
     fetched = fetch(entry_of(), data, mirror=str(mirror))
     assert fetched.paths == [data / "small/train.txt", data / "small/test.txt"]
     assert fetched.origin == str(mirror)
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_from_a_file_url(mirror, data):
+def test_mirror_as_file_url(mirror, data):
     fetch(entry_of(), data, mirror=mirror.as_uri())
-    assert_whole(data)
-    with pytest.raises(FetchError, match=r"file://elsewhere/x names another machine"):
+    assert_complete(data)
+    with pytest.raises(FetchError, match=r"file://elsewhere/x is on another machine"):
         fetch(entry_of(), data, mirror="file://elsewhere/x", force=True)
 
 
-def test_from_gzipped_files_in_a_mirror(mirror, data):
+def test_gzipped_files_in_a_mirror(mirror, data):
     (mirror / "small/train.txt").unlink()
     (mirror / "small/train.txt.gz").write_bytes(gzip.compress(TRAIN))
     fetch(entry_of(), data, mirror=str(mirror))
-    assert_whole(data)
+    assert_complete(data)
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_from_a_mirror_on_the_web(server, data, slash):
-    server.answers = {"/all/small/train.txt.gz": [whole(gzip.compress(TRAIN))], "/all/small/test.txt": [whole(TEST)]}
+def test_mirror_on_the_web(server, data, slash):
+    server.answers = {"/all/small/train.txt.gz": [serve(gzip.compress(TRAIN))], "/all/small/test.txt": [serve(TEST)]}
     fetch(entry_of(), data, mirror=f"{server.url}/all{slash}")
-    assert_whole(data)
+    assert_complete(data)
 
 
 @pytest.mark.parametrize("kind", ["folder", "web", "ftp"])
-def test_a_mirror_without_the_set(server, tmp_path, data, kind):
+def test_mirror_without_the_data_set(server, tmp_path, data, kind):
     mirror = {"folder": str(tmp_path / "none"), "web": server.url, "ftp": "ftp://localhost"}[kind]
-    with pytest.raises(FetchError, match=r"small could not be fetched from .* (is there|is not a web address)$"):
+    with pytest.raises(FetchError, match=r"small could not be fetched from .* (exists|is not a web address)$"):
         fetch(entry_of(), data, mirror=mirror)
     assert not data.exists()
 
 
-def test_from_single_files_on_the_web(files, data):
+def test_single_files_on_the_web(files, data):
     assert fetch(entry_of(files), data).origin == "127.0.0.1"
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_from_an_archive(server, data):
-    server.answers["/a.zip"] = [whole(zipped(("a/train", TRAIN), ("a/test", TEST), ("../evil", b"x")))]
+def test_archive_on_the_web(server, data):
+    server.answers["/a.zip"] = [serve(zipped(("a/train", TRAIN), ("a/test", TEST), ("../evil", b"x")))]
     source = Archive(f"{server.url}/a.zip", {"train": "a/train", "test": "a/test"})
     fetch(entry_of(source), data)
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_from_the_next_source_when_one_fails(server, files, data, mirror):
+def test_next_source_is_used_if_one_fails(server, files, data, mirror):
     first = Archive(f"{server.url}/gone.zip", {"train": "a", "test": "b"})
     assert fetch(entry_of(first, files), data).origin == "127.0.0.1"
-    assert_whole(data)
+    assert_complete(data)
     shutil.rmtree(data)
-    server.answers["/small/test.txt"] = [whole(PAGE)]
-    assert fetch(entry_of(first, files, Copy(str(mirror))), data).origin == str(mirror)
-    assert_whole(data)
+    server.answers["/small/test.txt"] = [serve(PAGE)]
+    assert fetch(entry_of(first, files, Mirror(str(mirror))), data).origin == str(mirror)
+    assert_complete(data)
 
 
-def test_all_failures_are_told(server, data):
+def test_failures_of_all_sources_are_reported(server, data):
     first = Archive(f"{server.url}/gone.zip", {"train": "a", "test": "b"})
     with pytest.raises(FetchError, match=r"from 127\.0\.0\.1: .*gone.zip: .* 404 .*; nor from /nowhere: neither "):
-        fetch(entry_of(first, Copy("/nowhere")), data)
+        fetch(entry_of(first, Mirror("/nowhere")), data)
 
 
-def test_no_source_at_all(data):
+def test_entry_without_sources(data):
     entry = dataclasses.replace(entry_of(), note="it is secret")
-    with pytest.raises(FetchError, match=r"small cannot be downloaded \(it is secret\); --mirror .* small/train\.txt"):
+    with pytest.raises(
+        FetchError, match=r"small cannot be downloaded \(it is secret\); use --mirror .* small/train\.txt"
+    ):
         fetch(entry, data)
     assert not data.exists()
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("content", "message"),
     [
-        (PAGE, "a web page came in place of the data"),
+        (PAGE, "the server sent a web page instead of the data"),
         (b"", "train.txt has the header '', not '3 5 4'"),
         (TRAIN.replace(b"3 5 4", b"3 5 5"), "train.txt has the header '3 5 5', not '3 5 4'"),
         (TRAIN.replace(b"3 5 4\n", b""), "train.txt has the header '0 1:2', not '3 5 4'"),
         (b"\xff" * 10**5, "train.txt has the header"),
         (TRAIN[:-8], "train.txt has 2 points, not 3; the end is missing"),
-        (TRAIN + b"1" * 10**6, "holds more than the 1000000 bytes that the catalogue allows"),
+        (TRAIN + b"1" * 10**6, "is larger than the 1000000 bytes that the catalogue allows"),
         (gzip.compress(TRAIN)[:-3], "train.txt: the gzip data are truncated"),
         (TRAIN.replace(b"0 1:2", b"0 1:3"), "train.txt has the sha256 checksum "),
     ],
 )
-def test_wrong_content_leaves_nothing(server, files, data, content, complaint):
-    server.answers["/small/train.txt"] = [whole(content, ETag='"v1"')]
+def test_wrong_content_is_removed(server, files, data, content, message):
+    server.answers["/small/train.txt"] = [serve(content, ETag='"v1"')]
     with pytest.raises(FetchError) as error:
         fetch(entry_of(files, train_checksums=(checksum(TRAIN),)), data)
-    assert complaint in str(error.value)
+    assert message in str(error.value)
     assert not data.exists()
 
 
-def test_any_of_the_checksums_will_do(files, data):
+def test_any_accepted_checksum_is_enough(files, data):
     git = Checksum("git", hashlib.sha1(b"blob %d\0%s" % (len(TRAIN), TRAIN)).hexdigest(), "")
     fetch(entry_of(files, train_checksums=(checksum(b"other"), git)), data)
-    assert_whole(data)
+    assert_complete(data)
 
 
 @pytest.mark.parametrize("line_ends", [b"\r\n", b"\n"])
-def test_a_last_line_without_end_and_untidy_line_ends_are_no_flaw(server, files, data, line_ends):
-    server.answers["/small/train.txt"] = [whole(TRAIN.rstrip(b"\n").replace(b"\n", line_ends))]
+def test_line_ends_may_differ(server, files, data, line_ends):
+    server.answers["/small/train.txt"] = [serve(TRAIN.rstrip(b"\n").replace(b"\n", line_ends))]
     fetch(entry_of(files), data)
     assert fetch(entry_of(files), data).origin is None
 
 
 @pytest.mark.parametrize("fails", ["train.txt", "test.txt"])
-def test_whole_or_not_at_all(server, files, data, fails):
+def test_no_file_appears_if_one_fails(server, files, data, fails):
     server.answers[f"/small/{fails}"] = [status(500)]
     (data / "other").mkdir(parents=True)
     with pytest.raises(FetchError, match="500"):
-        fetch(entry_of(files), data, patience=ONE_TRY)
+        fetch(entry_of(files), data)
     assert tree(data) == ["other"]
 
 
-def test_what_is_there_is_verified_and_left_alone(server, files, data, mirror):
+def test_existing_files_are_kept(server, files, data, mirror):
     fetch(entry_of(files), data)
     requests = len(server.requests)
     before = (data / "small/train.txt").stat()
@@ -189,24 +193,24 @@ def test_what_is_there_is_verified_and_left_alone(server, files, data, mirror):
     assert (data / "small/train.txt").stat() == before
 
 
-def test_what_is_there_can_be_on_a_disk_that_cannot_be_written(mirror, monkeypatch):
+def test_existing_files_on_a_read_only_disk(mirror, monkeypatch):
     monkeypatch.setattr("os.mkdir", lambda *args: pytest.fail("writes"))
     assert fetch(entry_of(), mirror).origin is None
 
 
-def test_only_what_is_missing_is_fetched(server, files, data):
+def test_only_missing_files_are_fetched(server, files, data):
     (data / "small").mkdir(parents=True)
     (data / "small/train.txt").write_bytes(TRAIN)
     fetch(entry_of(files), data)
     assert [path for path, _ in server.requests] == ["/small/test.txt"]
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_what_is_there_but_wrong_is_replaced_only_by_force(files, data):
+def test_existing_wrong_files_are_replaced_only_by_force(files, data):
     (data / "small").mkdir(parents=True)
     (data / "small/train.txt").write_bytes(TRAIN[:-8])
     (data / "small/notes").write_text("mine")
-    with pytest.raises(FetchError, match=r"train\.txt is there but has 2 points, not 3; .*; --force replaces it"):
+    with pytest.raises(FetchError, match=r"train\.txt exists but has 2 points, not 3; .*; use --force to replace it"):
         fetch(entry_of(files), data)
     assert tree(data) == ["small", "small/notes", "small/train.txt"]
     fetch(entry_of(files), data, force=True)
@@ -214,108 +218,73 @@ def test_what_is_there_but_wrong_is_replaced_only_by_force(files, data):
     assert tree(data) == ["small", "small/notes", "small/test.txt", "small/train.txt"]
 
 
-def test_force_that_fails_leaves_the_old(server, files, data):
+def test_failed_force_keeps_existing_files(server, files, data):
     fetch(entry_of(files), data)
     server.answers["/small/test.txt"] = [status(404)]
     with pytest.raises(FetchError):
         fetch(entry_of(files), data, force=True)
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_something_else_in_the_way(files, data):
+def test_path_of_another_type_is_reported(files, data):
     data.mkdir()
     (data / "small").write_text("a file")
     for force in (False, True):
-        with pytest.raises(FetchError, match="data/small is in the way, for it is not a folder"):
+        with pytest.raises(FetchError, match="data/small exists and is not a folder"):
             fetch(entry_of(files), data, force=force)
     (data / "small").unlink()
     (data / "small/train.txt").mkdir(parents=True)
     for force in (False, True):
-        with pytest.raises(FetchError, match=r"train\.txt is in the way, for it is not a file"):
+        with pytest.raises(FetchError, match=r"train\.txt exists and is not a file"):
             fetch(entry_of(files), data, force=force)
     assert tree(data) == ["small", "small/train.txt"]
 
 
-def test_an_interruption_keeps_the_downloads_for_the_next_call(server, files, data):
-    server.answers["/small/train.txt"] = [whole(TRAIN, ETag='"v1"')]
-    server.answers["/small/test.txt"] = [breaks_off(TEST, 5, ETag='"v1"')]
-    with pytest.raises(FetchError, match="5 bytes are kept, the next call goes on from there"):
-        fetch(entry_of(files), data, patience=ONE_TRY)
+def test_partial_downloads_are_resumed_by_the_next_call(server, files, data):
+    server.answers["/small/train.txt"] = [serve(TRAIN, ETag='"v1"')]
+    server.answers["/small/test.txt"] = [truncate(TEST, 5, ETag='"v1"')]
+    with pytest.raises(FetchError, match="5 bytes are kept and the next call resumes from there"):
+        fetch(entry_of(files), data)
     place = ".partial/small/downloads/1"
     assert tree(data / place) == ["test.txt", "test.txt.json", "train.txt", "train.txt.json"]
     assert not (data / "small").exists()
-    server.answers["/small/test.txt"] = [whole(TEST, ETag='"v1"')]
+    server.answers["/small/test.txt"] = [serve(TEST, ETag='"v1"')]
     fetch(entry_of(files), data)
     assert [headers.get("Range") for _, headers in server.requests[-2:]] == [f"bytes={len(TRAIN)}-", "bytes=5-"]
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_an_interruption_that_cannot_be_resumed_leaves_nothing(server, files, data):
-    server.answers["/small/test.txt"] = [breaks_off(TEST, 5)]
-    with pytest.raises(FetchError, match=r"broke off \(5 of 17 bytes had arrived\)$"):
-        fetch(dataclasses.replace(entry_of(files), files=entry_of().files[1:]), data, patience=ONE_TRY)
+def test_partial_download_that_cannot_be_resumed_is_removed(server, files, data):
+    server.answers["/small/test.txt"] = [truncate(TEST, 5)]
+    with pytest.raises(FetchError, match=r"the download failed \(received 5 of 17 bytes\)$"):
+        fetch(dataclasses.replace(entry_of(files), files=entry_of().files[1:]), data)
     assert not data.exists()
 
 
-@pytest.mark.parametrize("blow", [KeyboardInterrupt, OSError(28, "No space left on device")])
-def test_interrupted_from_outside(files, data, blow):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_interruption_while_unpacking_leaves_no_file(files, data, error):
     @contextmanager
     def progress(label, total=None, unit="it"):
         if label.startswith("unpacking test"):
-            raise blow
+            raise error
         yield type("Bar", (), {"update": lambda self, count: None})()
 
     with pytest.raises((KeyboardInterrupt, OSError)):
         fetch(entry_of(files), data, progress=progress)
     assert not data.exists()
     fetch(entry_of(files), data)
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_remains_of_a_killed_fetch_do_no_harm(files, data):
-    (data / ".partial/small/whole").mkdir(parents=True)
-    (data / ".partial/small/whole/junk").write_text("junk")
+def test_files_of_a_killed_process_are_replaced(files, data):
+    (data / ".partial/small/complete").mkdir(parents=True)
+    (data / ".partial/small/complete/junk").write_text("junk")
     (data / ".partial/small/lock").touch()
     fetch(entry_of(files), data)
-    assert_whole(data)
+    assert_complete(data)
 
 
-@pytest.mark.parametrize(
-    "place", [".partial", ".partial/small", ".partial/small/downloads", ".partial/small/downloads/1"]
-)
-def test_a_link_in_place_of_the_workplace_is_not_followed(files, data, tmp_path, place):
-    elsewhere = tmp_path / "elsewhere"
-    for folder in ("whole", "downloads/1", "small/whole", "small/downloads/1", "1"):
-        (elsewhere / folder).mkdir(parents=True)
-        (elsewhere / folder / "train.txt").write_text("mine")
-    before = tree(tmp_path)
-    (data / place).parent.mkdir(parents=True)
-    (data / place).symlink_to(elsewhere)
-    with pytest.raises(FetchError, match=f"{place} is in the way, for it is a link$"):
-        fetch(entry_of(files), data)
-    shutil.rmtree(data)
-    assert tree(tmp_path) == before
-
-
-def test_links_in_place_of_files_of_the_workplace_are_not_followed(server, files, data, tmp_path):
-    server.answers["/small/train.txt"] = [whole(TRAIN, ETag='"v1"')]
-    mine = tmp_path / "mine"
-    mine.write_bytes(TRAIN[:5])
-    place = data / ".partial/small/downloads/1"
-    place.mkdir(parents=True)
-    (place / "train.txt").symlink_to(mine)
-    label = {"address": f"{server.url}/small/train.txt", "validator": '"v1"'}
-    (place / "train.txt.json").write_text(json.dumps(label))
-    fetch(entry_of(files), data)
-    assert_whole(data)
-    place.parents[1].mkdir(parents=True)
-    (place.parents[1] / "lock").symlink_to(mine)
-    with pytest.raises(OSError, match="lock"):
-        fetch(entry_of(files), data, force=True)
-    assert mine.read_bytes() == TRAIN[:5]
-
-
-def test_fetches_at_the_same_time_wait_for_each_other(server, files, data):
+def test_concurrent_fetches_wait_for_each_other(server, files, data):
     results = []
     threads = [threading.Thread(target=lambda: results.append(fetch(entry_of(files), data))) for _ in range(4)]
     for thread in threads:
@@ -324,10 +293,10 @@ def test_fetches_at_the_same_time_wait_for_each_other(server, files, data):
         thread.join()
     assert sorted(str(fetched.origin) for fetched in results) == ["127.0.0.1", "None", "None", "None"]
     assert len(server.requests) == 2
-    assert_whole(data)
+    assert_complete(data)
 
 
-def test_binary_sets_lie_flat_in_a_mirror(tmp_path, data):
+def test_binary_data_set_in_a_mirror(tmp_path, data):
     content = b"+1 1:2\n-1 5:1\n+1 1:1\n"
     (tmp_path / "binary").mkdir()
     (tmp_path / "binary/pair.svm").write_bytes(content)
@@ -341,7 +310,7 @@ def test_binary_sets_lie_flat_in_a_mirror(tmp_path, data):
 
 
 @pytest.mark.parametrize("name", ["bibtex", "delicious", "german", "svmguide1", "magic", "a8a", "skin_nonskin"])
-def test_the_real_mirror(name, tmp_path):
+def test_real_data_sets_match_the_catalogue(name, tmp_path):
     if not REAL_MIRROR.exists():
         pytest.skip(f"{REAL_MIRROR} is not there")
     entry = load_catalogue()[name]
@@ -351,7 +320,7 @@ def test_the_real_mirror(name, tmp_path):
         assert path.read_bytes() == (REAL_MIRROR / entry.mirror_folder / path.name).read_bytes()
 
 
-def test_a_changed_byte_in_the_real_mirror_is_noticed(tmp_path):
+def test_changed_byte_of_a_real_data_set_is_found(tmp_path):
     if not REAL_MIRROR.exists():
         pytest.skip(f"{REAL_MIRROR} is not there")
     content = bytearray((REAL_MIRROR / "bibtex/train.txt").read_bytes())
@@ -359,5 +328,5 @@ def test_a_changed_byte_in_the_real_mirror_is_noticed(tmp_path):
     (tmp_path / "bibtex").mkdir()
     (tmp_path / "bibtex/train.txt").write_bytes(content)
     shutil.copy(REAL_MIRROR / "bibtex/test.txt", tmp_path / "bibtex/test.txt")
-    with pytest.raises(FetchError, match=r"train\.txt has the git checksum [0-9a-f]{40}, which is none of those in"):
+    with pytest.raises(FetchError, match=r"train\.txt has the git checksum [0-9a-f]{40}, which is not in"):
         fetch(load_catalogue()["bibtex"], tmp_path / "data", mirror=str(tmp_path))

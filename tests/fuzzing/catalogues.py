@@ -11,7 +11,7 @@ from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import attempted, ends_well
 from tests.fuzzing.strict_catalogue_reader import MalformedCatalogue, Unsure, read_catalogue_text
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.data.sources import Archive, Copy, Embedded, Files, google_drive_address
+from xmlgp.data.sources import Archive, Embedded, Files, Mirror, google_drive_address
 
 __all__ = ["Catalogues"]
 
@@ -151,7 +151,7 @@ def plain_source(source):
     match source:
         case Files(template):
             return ["https", template]
-        case Copy(address):
+        case Mirror(address):
             return ["mirror", address]
         case Embedded(name):
             return ["embedded", name]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import STEADY
-from xmlgp.runtime.untrusted_text import LONGEST, excerpt
+from xmlgp.runtime.untrusted_text import LONGEST, escape, excerpt
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=100) | st.dates() | st.binary(),
@@ -36,3 +36,10 @@ def test_what_is_too_large_to_be_written_is_not():
     loop = []
     loop.append(loop)
     assert excerpt(loop).startswith("[[[")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("a\x1b[2J\n", r"a\x1b[2J\n"), ("x" * 200, "x" * 200), ("x" * 60_000, "x" * 200 + "…")]
+)
+def test_escaped_text_is_printable_and_short(text, expected):
+    assert escape(text) == expected

@@ -1,4 +1,4 @@
-"""`xmlgp fetch`: put a data set of the catalogue on the disk, or list the catalogue."""
+"""`xmlgp fetch`: fetch a data set of the catalogue, or list the catalogue."""
 
 import click
 
@@ -12,24 +12,26 @@ __all__ = ["fetch"]
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--into", type=click.Path(file_okay=False), default="data", show_default=True, help="Folder of the sets.")
+@click.option(
+    "--into", type=click.Path(file_okay=False), default="data", show_default=True, help="Folder for data sets."
+)
 @click.option(
     "--mirror",
     metavar="DIR_OR_URL",
-    help="Take the files from a copy, laid out as NAME/train.txt or NAME/train.txt.gz, binary sets as binary/FILE.",
+    help="Use a copy: a folder or URL with NAME/train.txt or NAME/train.txt.gz, and binary/FILE for binary data sets.",
 )
-@click.option("--force", is_flag=True, help="Replace files that are there.")
+@click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--list", "as_list", is_flag=True, help="Print the data sets of the catalogue.")
-@click.option("--catalogue", type=click.Path(dir_okay=False), help="Another catalogue than xmlgp's datasets.yaml.")
+@click.option("--catalogue", type=click.Path(dir_okay=False), help="Use this catalogue instead of datasets.yaml.")
 @quiet_option
 def fetch(name, into, mirror, force, as_list, catalogue, quiet):
     """Fetch the data set NAME of the catalogue.
 
-    Puts its files into the folder data/NAME, verified, and prints their paths. What is there already is verified and
-    left alone. A download that breaks off stays in data/.partial, if the server can resume it, and the next call goes
-    on from there. The data set toy needs no network.
+    Downloads the files into the folder data/NAME, verifies them and prints their paths. Existing files are verified and
+    kept. If the network fails, the next call resumes the download; the partial files are in data/.partial. The data set
+    toy needs no network.
 
-    The environment variable XMLGP_CATALOGUE names another catalogue, too.
+    The environment variable XMLGP_CATALOGUE can also set the catalogue.
 
     \b
     Example:
@@ -44,8 +46,8 @@ def fetch(name, into, mirror, force, as_list, catalogue, quiet):
         _print_table(datasets)
         return
     fetched = fetch_dataset(datasets[name], into, mirror, force, progress=terminal_progress(quiet))
-    done = f"fetched ({fetched.origin})" if fetched.origin else "there already, and as the catalogue says"
-    note(f"{datasets[name].name}: {done}", quiet)
+    status = f"fetched from {fetched.origin}" if fetched.origin else "already present and verified"
+    note(f"{datasets[name].name}: {status}", quiet)
     for path in fetched.paths:
         click.echo(path)
 
@@ -54,7 +56,7 @@ def _print_table(datasets):
     rows = [("name", "N", "N_test", "D", "K", "from")]
     for entry in datasets.entries.values():
         shape = entry.shape
-        origin = ", ".join(source.origin for source in entry.sources) or "a copy (--mirror)"
+        origin = ", ".join(source.origin for source in entry.sources) or "only --mirror"
         rows.append((entry.name, *map(str, (shape.N, shape.N_test, shape.D, shape.K)), origin))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *numbers, origin in rows:

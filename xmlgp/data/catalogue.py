@@ -11,7 +11,7 @@ from pathlib import Path
 
 from xmlgp.data.checked_yaml import Node, parse_yaml
 from xmlgp.data.download import check_web_address
-from xmlgp.data.sources import Archive, Copy, Embedded, Files, google_drive_address
+from xmlgp.data.sources import Archive, Embedded, Files, Mirror, google_drive_address
 from xmlgp.errors import CatalogueError, FetchError
 
 __all__ = [
@@ -282,7 +282,7 @@ def _read_source(node, files):
         what = "an https:// address with {file} for the file's name"
         source = Files(_read_address(node, kind, what, r".*\{file\}.*"))
     elif kind == "mirror":
-        source = Copy(node.text(kind))
+        source = Mirror(node.text(kind))
     elif kind == "embedded":
         source = Embedded(node.text(kind, "toy", "toy"))
     else:

@@ -1,500 +1,355 @@
-"""Downloading one file over http or https: bounded in size, never stalling, and resumed after an interruption.
+"""Download one file over HTTP and resume it after an interruption.
 
-The server is not trusted: whatever it sends, however slowly and however much, ends in the file or in one sentence.
+The server is untrusted: it cannot fill the disk or the memory, redirect to another protocol, or have a truncated file
+accepted. urllib3 makes the connections.
 """
 
 import contextlib
-import functools
 import http.client
-import io
 import json
-import math
 import re
-import socket
-import string
 import time
-from dataclasses import dataclass
+import urllib.request
 from pathlib import Path
-from stat import S_ISREG
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urljoin, urlsplit
-from urllib.request import (
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    HTTPHandler,
-    HTTPSHandler,
-    OpenerDirector,
-    ProxyHandler,
-    Request,
+from urllib.parse import unquote, urljoin
+
+import urllib3
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    LocationValueError,
+    NewConnectionError,
+    ProxyError,
+    SSLError,
+    TimeoutError,
 )
+from urllib3.util import make_headers, parse_url
 
 from xmlgp import __version__
 from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import escape
 
-__all__ = [
-    "PATIENCE",
-    "Interrupted",
-    "NotThere",
-    "Patience",
-    "check_web_address",
-    "download",
-    "interrupts",
-    "shown",
-    "sweep",
-]
+__all__ = ["NetworkError", "NotFoundError", "check_web_address", "download", "remove_unresumable"]
+
+#: Seconds to wait for a connection, and for each piece of the response.
+TIMEOUT = 30.0
+
+#: Seconds to wait before each retry of a failure that may pass.
+RETRY_DELAYS = (1.0, 4.0, 15.0)
+
+MAX_REDIRECTS = 10
 
 CHUNK = 1 << 16
 
-#: Answers of a server that may be well again in a moment: timeout, too many requests, its own failures.
-TRANSIENT = {408, 429, 500, 502, 503, 504}
-
-#: Ending of the file beside a download that tells its address and state.
-LABEL = ".json"
-
-NOT_THERE = {404, 410}
+NOT_FOUND = {404, 410}
 RANGE_NOT_SATISFIABLE = 416
 
-REDIRECTS = {301, 302, 303, 307, 308}
-MOST_REDIRECTS = 10
+#: Statuses that may pass: timeout, too many requests, failures of the server.
+TRANSIENT = {408, 429, 500, 502, 503, 504}
 
-#: Of a host that are tried.
-MOST_ADDRESSES = 8
+#: `bytes START-END/TOTAL`. Python refuses to convert a number of thousands of digits, hence the limit.
+CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})")
 
-#: A part of a file as a server announces it; of no more digits than any file needs.
-CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18})")
+#: Errors before a request reaches the server.
+CONNECTION_ERRORS = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError)
 
-#: What a server may call a state of a file, to be repeated to it.
-VALIDATOR = re.compile(r"[ -~]{1,200}")
-
-#: Bytes beside those of the file: the heads of answers, and as many again as the file has around pieces of it.
-ENVELOPE = 1 << 20
-
-#: Characters of a server's or a stranger's words that a message repeats.
-LONGEST_SHOWN = 200
+#: Suffix of the file beside a partial download that stores its address and validator.
+STATE_SUFFIX = ".json"
 
 
-class Interrupted(FetchError):
-    """The network failed; what has arrived is kept where the server can resume."""
+class NetworkError(FetchError):
+    """The network failed; a later download may resume."""
 
 
-class NotThere(FetchError):
+class NotFoundError(FetchError):
     """The server does not have the file."""
 
 
-@dataclass(frozen=True)
-class Patience:
-    """How long a download waits.
-
-    Parameters
-    ----------
-    stall : float
-        Seconds after which a connection counts as dead that has not opened, not brought the whole head of an answer, or
-        brought less than `stall` · `rate` bytes of a file.
-    pauses : tuple of float
-        Seconds to wait before each new attempt after a connection broke off.
-    rate : float
-        Bytes a second.
-    """
-
-    stall: float = 30.0
-    pauses: tuple[float, ...] = (1.0, 4.0, 15.0)
-    rate: float = 1000.0
-
-
-PATIENCE = Patience()
-
-
-def shown(text):
-    """Return a stranger's words as a message can hold them: printable, so on one line, and not too many.
-
-    Parameters
-    ----------
-    text : str
-    """
-    text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: LONGEST_SHOWN + 1])
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
-
-
 def check_web_address(address, schemes=("http", "https")):
-    """Raise FetchError unless `address` is one that can be asked for a file.
+    """Raise FetchError unless `address` is a URL that can be downloaded.
 
     Parameters
     ----------
     address : str
         A URL.
     schemes : tuple of str
-        Those allowed.
+        The schemes allowed.
     """
     try:
-        parts = urlsplit(address)
-        parts.hostname.encode("idna")
-        well_formed = parts.scheme in schemes and parts.port != 0 and re.fullmatch(r"[!-~]+", address)
-    except (AttributeError, ValueError):  # no host; a port that is none; a host that cannot be one
-        well_formed = False
-    if not well_formed:
-        raise FetchError(f"{shown(address)!r} is not a web address")
-    if parts.username is not None:
-        raise FetchError(f"the address of {parts.hostname} holds a user name, which is not supported")
+        url = parse_url(address)
+        valid = url.scheme in schemes and url.host
+    except LocationValueError:
+        valid = False
+    if not valid:
+        raise FetchError(f"'{escape(address)}' is not a web address")
+    if url.auth is not None:
+        # It would end up in messages and in the state of the partial download.
+        raise FetchError(f"the address of {url.host} contains a user name, which is not supported")
 
 
-def download(address, path, limit, progress=silent, patience=PATIENCE):
-    """Download `address` to `path`, going on where an earlier call was interrupted.
+def download(address, path, limit, progress=silent):
+    """Download a file, or the rest of it if an earlier call was interrupted.
 
-    The server's ETag or Last-Modified is kept in a file beside `path`, so that only the rest of the very same content
-    is asked for. A server that tells neither starts anew each time.
+    The ETag or Last-Modified header of the response is stored beside `path`, so that only the rest of the same content
+    is requested. If the server sends neither, a download cannot be resumed and starts from the beginning.
 
     Parameters
     ----------
     address : str
         An http or https URL.
     path : Path
-        Where it goes. The folder is made.
+        The file to write. Its folder is created.
     limit : int
-        Bytes that it must not exceed, whatever the server says.
+        Maximum size in bytes.
     progress : callable
-        Told of bytes.
-    patience : Patience
-        How long to wait.
+        Reports bytes; see `xmlgp.runtime.progress`.
 
     Raises
     ------
-    Interrupted
-        If the network failed for good. Only then does anything remain at `path`, if it can be resumed.
-    NotThere, FetchError
-        If the server does not have it, or answers with something else.
+    NetworkError
+        If the network failed and retries did not help. A partial file remains at `path` if it can be resumed.
+    NotFoundError
+        If the server does not have the file.
+    FetchError
+        If the response is anything else than the file, or is too large.
     """
     check_web_address(address)
-    partial = _Partial(path, address)
-    before = partial.size
-    opener = _opener(address, limit, patience)
+    partial = _PartialFile(path, address)
+    initial_size = partial.size
     try:
-        for pause in (*patience.pauses, None):
+        for delay in (*RETRY_DELAYS, None):
             try:
-                return _attempt(opener, partial, limit, progress, patience.stall)
-            except _Broken as broken:
+                return _download_rest(partial, limit, progress)
+            except _TransientError as error:
                 partial.load()
-                # A server out of reach from the start is likely to stay so; one that has sent something is not.
-                if pause is None or (broken.unreachable and partial.size == before):
-                    raise Interrupted(broken.sentence(address, partial)) from broken
-            time.sleep(pause)
+                # Without a network, retries would only delay the message.
+                no_network = error.no_connection and partial.size == initial_size
+                if delay is None or no_network:
+                    raise NetworkError(error.message(partial)) from error
+            time.sleep(delay)
     except BaseException as error:
-        if not (interrupts(error) and partial.validator):
-            partial.discard()
+        # After any other error the content is wrong or too large, or the disk is full.
+        interrupted = isinstance(error, NetworkError) or not isinstance(error, Exception)
+        if not (interrupted and partial.validator):
+            partial.remove()
         raise
 
 
-def interrupts(error):
-    """Say whether what has arrived is still good after an error: one of the network, or Ctrl-C and its like.
-
-    After any other it is wrong, too large, or fills the disk.
+def remove_unresumable(folder):
+    """Remove the files in `folder` that a download cannot resume, and the folder if it is then empty.
 
     Parameters
     ----------
-    error : BaseException
+    folder : Path
+        A folder that only `download` writes to.
     """
-    return isinstance(error, Interrupted) or not isinstance(error, Exception)
-
-
-def sweep(folder):
-    """Remove what was downloaded into `folder` and cannot be resumed; remove the folder if that was all."""
     for path in folder.glob("*"):
-        if path.suffix != LABEL and not _label_of(path).exists():
+        if path.suffix != STATE_SUFFIX and not _state_path(path).exists():
             path.unlink()
     with contextlib.suppress(OSError):
         folder.rmdir()
 
 
-def _label_of(path):
-    return path.with_name(path.name + LABEL)
-
-
-class _Broken(Exception):
-    """A connection failed in a way that may pass."""
-
-    def __init__(self, reason, unreachable=False):
-        super().__init__(reason)
-        self.reason, self.unreachable = reason, unreachable
-
-    def sentence(self, address, partial):
-        if self.unreachable:
-            host = urlsplit(address).hostname
-            return f"no connection to {host} ({self.reason}); without a network, give a copy of the data with --mirror"
-        kept = f"; {partial.size} bytes are kept, the next call goes on from there" if partial.validator else ""
-        return f"{address}: the download broke off ({self.reason}){kept}"
-
-
-class _Metered(io.RawIOBase):
-    """The bytes of a connection: as they come, but neither too slowly nor without end.
-
-    A limit for each wait alone would be none: a server that sends a byte now and then keeps a client for ever.
+class _TransientError(Exception):
+    """A failure that a retry may solve.
 
     Parameters
     ----------
-    raw : binary file
-        Where they come from, unbuffered.
-    sock : socket
-        What `raw` reads.
-    address : str
-        For messages.
-    limit : int
-        Bytes of the file that there may be.
-    patience : Patience
+    reason : str
+        A part of a sentence.
+    no_connection : bool
+        Whether it occurred before the request reached the server.
     """
 
-    def __init__(self, raw, sock, address, limit, patience):
-        self._raw, self._sock, self._address, self._limit, self._patience = raw, sock, address, limit, patience
-        self._left = 2 * limit + ENVELOPE
-        self._await(math.inf)
+    def __init__(self, reason, no_connection=False):
+        super().__init__(reason)
+        self.reason, self.no_connection = reason, no_connection
 
-    def await_body(self):
-        """Take the head of the answer as complete: from now on bytes must come at the least rate."""
-        self._await(self._patience.rate * self._patience.stall)
-
-    def _await(self, count):
-        self._wanted, self._came, self._due = count, 0, time.monotonic() + self._patience.stall
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        left = self._due - time.monotonic()
-        try:
-            if left <= 0:
-                raise TimeoutError
-            self._sock.settimeout(left)
-            count = self._raw.readinto(buffer)
-        except TimeoutError as error:
-            raise _Broken(self._complaint()) from error
-        self._left -= count
-        if self._left < 0:
-            raise FetchError(_too_large(self._address, self._limit))
-        self._came += count
-        if self._came >= self._wanted:
-            self._await(self._wanted)
-        return count
-
-    def _complaint(self):
-        stall = self._patience.stall
-        if not self._came:
-            return f"no byte came for {stall:g} seconds"
-        if self._wanted == math.inf:
-            return f"the head of the answer did not come to an end within {stall:g} seconds"
-        return f"under {self._patience.rate:g} bytes a second came for {stall:g} seconds"
-
-    def close(self):
-        self._raw.close()
-        super().close()
+    def message(self, partial):
+        if self.no_connection:
+            host = parse_url(partial.address).host
+            return f"cannot connect to {host} ({self.reason}); without a network, give a copy of the data with --mirror"
+        kept = f"; {partial.size} bytes are kept and the next call resumes from there" if partial.validator else ""
+        return f"{partial.address}: the download failed ({self.reason}){kept}"
 
 
-class _Answer(http.client.HTTPResponse):
-    """An answer whose bytes are metered, those of its head as well."""
-
-    def __init__(self, sock, *details, meter, **more):
-        super().__init__(sock, *details, **more)
-        self._metered = meter(self.fp.detach(), sock)
-        self.fp = io.BufferedReader(self._metered)
-
-    def begin(self):
-        super().begin()
-        self._metered.await_body()
+def _state_path(path):
+    return path.with_name(path.name + STATE_SUFFIX)
 
 
-def _metered(connection, meter):
-    """Return a maker of connections of that class that give an `_Answer`."""
+class _PartialFile:
+    """The bytes downloaded so far, and the validator of the content that they belong to.
 
-    def connect(host, **options):
-        made = connection(host, **options)
-        made._create_connection = _connect_to_any
-        made.response_class = functools.partial(_Answer, meter=meter)
-        return made
+    Parameters
+    ----------
+    path : Path
+    address : str
 
-    return connect
-
-
-def _connect_to_any(address, timeout, source_address=None):
-    """Connect to one of the first addresses of a host; `socket.create_connection` waits for each of thousands."""
-    failure = OSError("the host has no address")
-    for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[:MOST_ADDRESSES]:
-        try:
-            return socket.create_connection(place[:2], timeout, source_address)
-        except OSError as error:
-            failure = error
-    raise failure
-
-
-class _Http(HTTPHandler):
-    def __init__(self, meter):
-        super().__init__()
-        self._connect = _metered(http.client.HTTPConnection, meter)
-
-    def http_open(self, request):
-        return self.do_open(self._connect, request)
-
-
-class _Https(HTTPSHandler):
-    def __init__(self, meter):
-        super().__init__()
-        self._connect = _metered(http.client.HTTPSConnection, meter)
-
-    def https_open(self, request):
-        return self.do_open(self._connect, request)
-
-
-def _opener(address, limit, patience):
-    """Return what opens web addresses and, unlike urllib's own, nothing else: no files, and no redirects by itself."""
-    meter = functools.partial(_Metered, address=address, limit=limit, patience=patience)
-    opener = OpenerDirector()
-    for handler in (ProxyHandler(), _Http(meter), _Https(meter), HTTPErrorProcessor(), HTTPDefaultErrorHandler()):
-        opener.add_handler(handler)
-    return opener
-
-
-class _Partial:
-    """The part of a file that has arrived, and what its server calls this state of the file."""
+    Attributes
+    ----------
+    size : int
+        Number of bytes that can be resumed from.
+    validator : str or None
+        The server's ETag or Last-Modified header; None if there is nothing to resume.
+    """
 
     def __init__(self, path, address):
         self.path, self.address = Path(path), address
-        self._label = _label_of(self.path)
+        self._state = _state_path(self.path)
         self.load()
 
     def load(self):
-        """See what there is; it counts only if it is known to belong to this address."""
+        """Read size and validator from disk; a file from another address is ignored."""
         self.size, self.validator = 0, None
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            label = json.loads(self._label.read_text())
-            facts = self.path.lstat()
-            # A link could lead to any file, to which the rest would be appended.
-            if label["address"] == self.address and VALIDATOR.fullmatch(label["validator"]) and S_ISREG(facts.st_mode):
-                self.size, self.validator = facts.st_size, label["validator"]
+        # A process that was killed may have left half of the state.
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            state = json.loads(self._state.read_text())
+            if state["address"] == self.address:
+                self.size, self.validator = self.path.stat().st_size, state["validator"]
 
-    def begin(self, validator):
-        """Start with no bytes of the state called `validator` (None: the server cannot resume)."""
+    def restart(self, validator):
+        """Replace the file with an empty one whose content is identified by `validator`, or None."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.discard()
+        self.remove()
         if validator:
-            self._label.write_text(json.dumps({"address": self.address, "validator": validator}))
+            self._state.write_text(json.dumps({"address": self.address, "validator": validator}))
         self.path.touch()
         self.load()
 
-    def discard(self):
-        """Forget the part."""
-        for path in (self.path, self._label):
+    def remove(self):
+        """Remove the file and its state."""
+        for path in (self.path, self._state):
             path.unlink(missing_ok=True)
         self.size, self.validator = 0, None
 
 
-def _attempt(opener, partial, limit, progress, stall):
-    """Ask for what is missing of `partial` and receive it; raise _Broken if the connection fails."""
-    headers = {"User-Agent": f"xmlgp/{__version__}"}
+def _download_rest(partial, limit, progress):
+    """Request the missing bytes of `partial` and append them; raise _TransientError if the network fails."""
+    headers = {"User-Agent": f"xmlgp/{__version__}", "Accept-Encoding": "identity"}
     if partial.size:
         headers |= {"Range": f"bytes={partial.size}-", "If-Range": partial.validator}
     try:
-        answer = _open(opener, partial.address, headers, stall)
+        with contextlib.closing(_request(partial.address, headers)) as response:
+            if partial.size and response.headers.get("Content-Range") == f"bytes */{partial.size}":
+                return  # the earlier call received all bytes
+            total = _start_body(response, partial)
+            _append_body(response, partial, total, limit, progress)
+    except LocationValueError as error:
+        raise FetchError(f"{partial.address}: no server can have this name: {escape(str(error))}") from error
     except HTTPError as error:
-        with error:
-            if partial.size and error.headers.get("Content-Range") == f"bytes */{partial.size}":
-                return  # nothing is missing
-            _refuse(error, partial)
-    with answer:
-        _receive(answer, partial, limit, progress, stall)
+        raise _TransientError(_reason(error), isinstance(error, CONNECTION_ERRORS)) from error
 
 
-def _open(opener, address, headers, stall):
-    """Return the answer to a request, following redirects; raise HTTPError if it is no success."""
-    asked = address
-    for _ in range(MOST_REDIRECTS + 1):
-        try:
-            return opener.open(Request(asked, headers=headers), timeout=stall)
-        except HTTPError as error:
-            location = error.headers.get("Location")
-            if error.code not in REDIRECTS or location is None:
-                raise
-            error.close()
-            asked = _redirected(asked, location)
-        except (OSError, http.client.HTTPException) as error:
-            raise _Broken(_reason(error, stall), unreachable=isinstance(error, URLError)) from error
-    raise FetchError(f"{address} redirects more than {MOST_REDIRECTS} times")
+def _request(address, headers):
+    """Return the response to a GET request after all redirects, with its body unread."""
+    url = address
+    for _ in range(MAX_REDIRECTS + 1):
+        # urllib3's own redirects and retries read the body of the response before into memory, whatever its size.
+        response = _pool(url).request(
+            "GET",
+            url,
+            headers=headers,
+            timeout=TIMEOUT,
+            redirect=False,
+            retries=False,
+            preload_content=False,
+            enforce_content_length=False,  # _append_body does, and says how much is missing
+        )
+        location = response.get_redirect_location()
+        if not location:
+            return response
+        response.close()
+        url = _redirect(url, location)
+    raise FetchError(f"{address} redirects more than {MAX_REDIRECTS} times")
 
 
-def _redirected(address, location):
-    """Return the address that a redirect leads to: on the web, and never from https to http."""
+def _redirect(url, location):
+    """Return the address that a redirect leads to: never a local file, and never from https to http."""
     try:
-        target = quote(urljoin(address, location), safe=string.punctuation, encoding="iso-8859-1")
-        check_web_address(target, ("https",) if urlsplit(address).scheme == "https" else ("http", "https"))
+        target = urljoin(url, location)
+        # Over http, anybody on the way could replace the data.
+        check_web_address(target, ("https",) if url.startswith("https:") else ("http", "https"))
     except (ValueError, FetchError) as error:
-        raise FetchError(f"{shown(address)} redirects to {shown(location)}, which is not followed") from error
+        raise FetchError(f"{escape(url)} redirects to {escape(location)}, which is not allowed") from error
     return target
 
 
-def _refuse(error, partial):
-    """Raise what an answer that is no success means."""
-    if error.code == RANGE_NOT_SATISFIABLE and partial.size:
-        partial.discard()
-        raise _Broken("the file has changed on the server") from error
-    said = f"{error.code} {shown(error.reason)}".rstrip()
-    if error.code in TRANSIENT:
-        raise _Broken(said) from error
-    kind = NotThere if error.code in NOT_THERE else FetchError
-    raise kind(f"{partial.address}: the server answered {said}") from error
+def _pool(url):
+    """Return connections to the host of `url`, through the proxy that the environment sets for it."""
+    parts = parse_url(url)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return urllib3.PoolManager()
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    auth = parse_url(proxy).auth
+    return urllib3.ProxyManager(proxy, proxy_headers=make_headers(proxy_basic_auth=unquote(auth)) if auth else None)
 
 
-def _receive(answer, partial, limit, progress, stall):
-    """Write the body of `answer` behind what `partial` has."""
-    total = answer.length
-    if answer.status == http.client.PARTIAL_CONTENT:
-        sent = CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-        same = _validator(answer.headers) in (None, partial.validator)
-        if not (partial.size and sent and int(sent[1]) == partial.size and same):
-            partial.discard()
-            raise _Broken("the server sent another part of the file than asked for")
-        total = int(sent[2])
-    else:
-        partial.begin(_validator(answer.headers))
-    received = partial.size
+def _start_body(response, partial):
+    """Make `partial` ready for the body of a response and return the size of the whole file, None if unknown.
+
+    Raises
+    ------
+    _TransientError, NotFoundError, FetchError
+        If the response is not the file.
+    """
+    if response.status == 200:
+        partial.restart(_validator(response.headers))
+        return response.length_remaining
+    if response.status == 206:
+        content_range = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+        same = _validator(response.headers) in (None, partial.validator)
+        if partial.size and content_range and int(content_range[1]) == partial.size and same:
+            return int(content_range[2])
+        partial.remove()
+        raise _TransientError("the server sent another part of the file than requested")
+    if response.status == RANGE_NOT_SATISFIABLE and partial.size:
+        partial.remove()
+        raise _TransientError("the file has changed on the server")
+    status = f"{response.status} {escape(response.reason or '')}".rstrip()
+    if response.status in TRANSIENT:
+        raise _TransientError(status)
+    error = NotFoundError if response.status in NOT_FOUND else FetchError
+    raise error(f"{partial.address}: the server answered {status}")
+
+
+def _append_body(response, partial, total, limit, progress):
+    """Append the body of `response` to `partial`, which then has `total` bytes."""
+    too_large = FetchError(f"{partial.address} is larger than the {limit} bytes that the catalogue allows")
     if total is not None and total > limit:
-        raise FetchError(_too_large(partial.address, limit))
+        raise too_large
+    received = partial.size
     with progress(partial.path.name, total=total, unit="B") as bar, open(partial.path, "ab") as file:
         bar.update(received)
-        while chunk := _read(answer, stall):
+        # Unlike read() and stream(), read1() keeps to this size for a chunk whose declared size is -1.
+        while chunk := response.read1(CHUNK, decode_content=False):
             received += len(chunk)
             if received > limit:
-                raise FetchError(_too_large(partial.address, limit))
+                raise too_large
             file.write(chunk)
             bar.update(len(chunk))
-    if total is not None and received < total:
-        raise _Broken(f"{received} of {total} bytes had arrived")
     if total is not None and received > total:
-        partial.discard()
-        raise _Broken(f"{received} bytes came where {total} were announced")
-
-
-def _read(answer, stall):
-    try:
-        # Not read(): of a piece that announces -1 bytes, it would take into memory whatever comes.
-        return answer.read1(CHUNK)
-    except (OSError, http.client.HTTPException) as error:
-        raise _Broken(_reason(error, stall)) from error
+        partial.remove()
+    if total is not None and received != total:
+        raise _TransientError(f"received {received} of {total} bytes")
 
 
 def _validator(headers):
-    """Return what identifies this state of the file to the server, or None if it cannot resume."""
-    etag = headers.get("ETag", "")
+    """Return what identifies the content, for an If-Range header, or None if the server cannot resume."""
     if headers.get("Accept-Ranges", "").lower() == "none":
         return None
+    etag = headers.get("ETag", "")
     # A weak ETag promises the same meaning, not the same bytes.
-    validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")
-    return validator if VALIDATOR.fullmatch(validator) else None
+    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
 
 
-def _reason(error, stall):
-    cause = getattr(error, "reason", error)
-    if isinstance(cause, TimeoutError):
-        return f"no byte came for {stall:g} seconds"
-    if isinstance(error, http.client.IncompleteRead):
+def _reason(error):
+    """Return a part of a sentence that says why a request failed."""
+    # urllib3 derives a refused connection from a timeout.
+    if isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError):
+        return f"no data for {TIMEOUT:g} seconds"
+    cause = next((detail for detail in error.args if isinstance(detail, Exception)), error.__cause__ or error)
+    if isinstance(cause, http.client.IncompleteRead):
         return "the end is missing"
-    return shown(getattr(cause, "strerror", None) or str(cause).strip()) or type(cause).__name__
-
-
-def _too_large(address, limit):
-    return f"{address} holds more than the {limit} bytes that the catalogue allows"
+    return escape(getattr(cause, "strerror", None) or str(cause)) or type(cause).__name__

@@ -1,4 +1,4 @@
-"""Fetching a data set of the catalogue into a folder: whole and verified, or not at all."""
+"""Fetch a data set of the catalogue into a folder, complete and verified or not at all."""
 
 import contextlib
 import os
@@ -6,138 +6,139 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from xmlgp.data.download import PATIENCE, interrupts, shown, sweep
-from xmlgp.data.sources import Copy, Order
-from xmlgp.data.verify import find_flaw
+from xmlgp.data.download import NetworkError, remove_unresumable
+from xmlgp.data.sources import FetchRequest, Mirror
+from xmlgp.data.verify import find_mismatch
 from xmlgp.errors import FetchError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import escape
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where two fetches of one set at once are not kept apart
+except ImportError:  # on Windows, concurrent fetches of the same data set are not kept apart
     fcntl = None
 
-__all__ = ["Fetched", "fetch"]
+__all__ = ["FetchedDataset", "fetch"]
 
-#: Within the target folder, so that what is done there can be renamed into place.
-WORKPLACE = ".partial"
+#: Folder for unfinished work; within the target folder, so that finished files can be renamed into place.
+WORK_FOLDER = ".partial"
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """A data set that is there.
+class FetchedDataset:
+    """The files of a data set on disk.
 
     Parameters
     ----------
     paths : list of Path
-        Its files, the training data first.
+        The files, training data first.
     origin : str or None
-        Where it came from; None if it was there already.
+        The source that they came from; None if they existed before.
     """
 
     paths: list[Path]
     origin: str | None
 
 
-def fetch(entry, into="data", mirror=None, force=False, progress=silent, patience=PATIENCE):
-    """Put the files of a data set into the folder `into`/NAME.
+def fetch(entry, into="data", mirror=None, force=False, progress=silent):
+    """Fetch the files of a data set into the folder `into`/NAME.
 
-    What is there and as the catalogue says stays untouched; only what is missing is fetched. Until all of it has been
-    verified it stays in `into`/.partial, where nothing remains but downloads that can be resumed.
+    Existing files are verified and kept; only missing files are fetched. New files stay in `into`/.partial until all of
+    them are verified. After a failure, only downloads that can be resumed remain there.
 
     Parameters
     ----------
     entry : Entry
         The data set, from the catalogue.
     into : str or Path
-        Folder of data sets. Made if missing.
+        Folder of data sets, created if missing.
     mirror : str, optional
-        Take the files from this copy instead of the catalogue's sources: a folder or a file:, http: or https: URL
-        below which they lie as NAME/train.txt and so on, binary sets as binary/FILE.
+        A copy to use instead of the catalogue's sources: a folder or a file:, http: or https: URL that contains
+        NAME/train.txt and so on, binary data sets as binary/FILE.
     force : bool
-        Fetch and replace what is there.
+        Fetch all files and replace existing ones.
     progress : callable
-        Told of bytes.
-    patience : Patience
-        How long downloads wait.
+        Reports bytes; see `xmlgp.runtime.progress`.
 
     Returns
     -------
-    Fetched
+    FetchedDataset
 
     Raises
     ------
     FetchError
-        If no source gives the files that the catalogue describes, or other files stand in their place.
+        If no source provides the files that the catalogue describes, or different files exist already.
     OSError
         If the folder cannot be written.
     """
     into = Path(into)
     folder = into / entry.name
     paths = [folder / file.name for file in entry.files]
-    sources = entry.sources if mirror is None else (Copy(mirror),)
-    for path, fits, kind in [(folder, Path.is_dir, "folder"), *((path, Path.is_file, "file") for path in paths)]:
-        if os.path.lexists(path) and not fits(path):
-            raise FetchError(f"{path} is in the way, for it is not a {kind}")
-    if not force and not _missing(entry, folder):
-        return Fetched(paths, None)
+    sources = entry.sources if mirror is None else (Mirror(mirror),)
+    for path, is_expected, kind in [(folder, Path.is_dir, "folder"), *((path, Path.is_file, "file") for path in paths)]:
+        if os.path.lexists(path) and not is_expected(path):
+            raise FetchError(f"{path} exists and is not a {kind}")
+    if not force and not _missing_files(entry, folder):
+        return FetchedDataset(paths, None)
     if not sources:
         files = ", ".join(f"{entry.mirror_folder}/{file.name}" for file in entry.files)
         note = f" ({entry.note})" if entry.note else ""
-        raise FetchError(f"{entry.name} cannot be downloaded{note}; --mirror takes it from a folder with {files}")
-    with _workplace(into, entry.name, progress) as workplace:
-        # Another fetch may have brought it while this one waited for the workplace.
-        wanted = entry.files if force else _missing(entry, folder)
-        if not wanted:
-            return Fetched(paths, None)
-        staged = workplace / "whole"
-        origin = _obtain(entry, wanted, sources, staged, workplace / "downloads", progress, patience)
-        _put_in_place(staged, folder)
-    return Fetched(paths, origin)
+        raise FetchError(f"{entry.name} cannot be downloaded{note}; use --mirror with a folder that contains {files}")
+    with _work_folder(into, entry.name, progress) as work_folder:
+        # Another process may have fetched them while this one waited.
+        files = entry.files if force else _missing_files(entry, folder)
+        if not files:
+            return FetchedDataset(paths, None)
+        complete = work_folder / "complete"
+        origin = _fetch_verified(entry, files, sources, complete, work_folder / "downloads", progress)
+        _move_into_place(complete, folder)
+    return FetchedDataset(paths, origin)
 
 
-def _missing(entry, folder):
-    """Return the files not there yet; complain of those there that are not what the catalogue says."""
+def _missing_files(entry, folder):
+    """Return the files that do not exist; raise FetchError if one that exists does not match the catalogue."""
     missing = []
     for file in entry.files:
         path = folder / file.name
         if not path.exists():
             missing.append(file)
-        elif flaw := find_flaw(path, entry, file):
-            raise FetchError(f"{path} is there but {flaw}; --force replaces it")
+        elif mismatch := find_mismatch(path, entry, file):
+            raise FetchError(f"{path} exists but {mismatch}; use --force to replace it")
     return tuple(missing)
 
 
-def _obtain(entry, wanted, sources, staged, downloads, progress, patience):
-    """Let the first source that can put verified files into `staged`; return its origin."""
+def _fetch_verified(entry, files, sources, target, downloads, progress):
+    """Put the files into `target`, from the first source that provides all of them; return its origin."""
     failures = []
     for number, source in enumerate(sources, 1):
-        shutil.rmtree(staged, ignore_errors=True)
-        staged.mkdir()
-        place = downloads / str(number)
-        order = Order(wanted, entry.mirror_folder, staged, place, entry.max_bytes, progress, patience)
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir()
+        own_downloads = downloads / str(number)
+        request = FetchRequest(files, entry.mirror_folder, target, own_downloads, entry.max_bytes, progress)
         try:
-            source.obtain(order)
-            for file in wanted:
-                flaw = find_flaw(staged / file.name, entry, file)
-                if flaw:
-                    raise FetchError(f"{file.name} {flaw}")
-        except BaseException as error:
-            if not interrupts(error):
-                shutil.rmtree(place, ignore_errors=True)
+            source.fetch(request)
+            for file in files:
+                mismatch = find_mismatch(target / file.name, entry, file)
+                if mismatch:
+                    raise FetchError(f"{file.name} {mismatch}")
+        except NetworkError as error:
+            failures.append(f"{escape(source.origin)}: {error}")
+        except Exception as error:
+            # Wrong content, or a full disk: there is nothing to resume.
+            shutil.rmtree(own_downloads, ignore_errors=True)
             if not isinstance(error, FetchError):
                 raise
-            failures.append(f"{shown(source.origin)}: {error}")
+            failures.append(f"{escape(source.origin)}: {error}")
         else:
             shutil.rmtree(downloads, ignore_errors=True)
             return source.origin
     raise FetchError(f"{entry.name} could not be fetched from {'; nor from '.join(failures)}")
 
 
-def _put_in_place(staged, folder):
-    """Move the files to their folder, which appears with all of them if it is new."""
-    paths = list(staged.iterdir())
+def _move_into_place(complete, folder):
+    """Move the files to `folder`; if it is new, it appears with all of them at once."""
+    paths = list(complete.iterdir())
     for path in paths:
         with open(path, "rb") as file:
             os.fsync(file.fileno())
@@ -145,81 +146,71 @@ def _put_in_place(staged, folder):
         for path in paths:
             os.replace(path, folder / path.name)
     else:
-        os.rename(staged, folder)
+        os.rename(complete, folder)
 
 
 @contextlib.contextmanager
-def _workplace(into, name, progress):
-    """Lend a folder to one fetch at a time; only downloads that can be resumed stay in it."""
-    new = not into.exists()
-    workplace = into / WORKPLACE / name
-    downloads = workplace / "downloads"
-    for folder in (workplace.parent, workplace, downloads, *downloads.glob("*")):
-        if folder.is_symlink():
-            # Files that are none of ours would be replaced and removed where it leads.
-            raise FetchError(f"{folder} is in the way, for it is a link")
+def _work_folder(into, name, progress):
+    """Lend a folder to one process at a time; only downloads that can be resumed stay in it."""
+    is_new = not into.exists()
+    work_folder = into / WORK_FOLDER / name
+    downloads = work_folder / "downloads"
     try:
-        with _alone_in(workplace, progress):
+        with _lock(work_folder, progress):
             try:
-                yield workplace
+                yield work_folder
             except OSError as error:
                 if error.filename is None:
-                    error.filename = str(into)  # a full disk comes up without a name
+                    error.filename = str(into)  # the error of a full disk has no name
                 raise
             finally:
-                shutil.rmtree(workplace / "whole", ignore_errors=True)
+                shutil.rmtree(work_folder / "complete", ignore_errors=True)
                 for folder in downloads.glob("*"):
-                    sweep(folder)
+                    remove_unresumable(folder)
     except Interrupted as error:
         if any(downloads.glob("*/*")):
-            error.advice = f"what has arrived stays in {into / WORKPLACE}, the next call goes on from there"
+            error.advice = f"the partial download stays in {into / WORK_FOLDER}; the next call resumes it"
         raise
     finally:
-        for folder in (downloads, workplace, workplace.parent, *([into] if new else [])):
+        for folder in (downloads, work_folder, work_folder.parent, *([into] if is_new else [])):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
 
-#: Tries to enter a folder that other fetches make and remove.
-ATTEMPTS = 1000
+#: Attempts to open a lock in a folder that other processes create and remove.
+MAX_ATTEMPTS = 1000
 
 
 @contextlib.contextmanager
-def _alone_in(workplace, progress):
-    """Wait until no other fetch works in the folder, and keep others out."""
-    lock = workplace / "lock"
+def _lock(folder, progress):
+    """Create a folder and keep other processes out of it, after waiting for one that uses it."""
+    path = folder / "lock"
     attempts = 0
     while True:
         with contextlib.ExitStack() as stack:
             try:
-                workplace.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(open(lock, "wb", opener=_open_no_link))
+                folder.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(open(path, "wb"))
             except (FileNotFoundError, FileExistsError):
-                # The other fetch has just removed a folder: before it was used, or between two looks at it. What is so
-                # again and again has another cause.
+                # Another process has just removed the folder. If that persists, it has another cause.
                 attempts += 1
-                if attempts == ATTEMPTS:
+                if attempts == MAX_ATTEMPTS:
                     raise
                 continue
-            _lock(file, progress)
-            # The fetch waited for has removed the lock it held; the next to come would not see this one.
+            _lock_file(file, progress)
+            # The process before has removed the file that it had locked; a third one would not see this lock.
             if os.fstat(file.fileno()).st_nlink:
-                stack.callback(lock.unlink, missing_ok=True)
+                stack.callback(path.unlink, missing_ok=True)
                 yield
                 return
 
 
-def _open_no_link(path, flags):
-    """Open a file, but not the one that a link in its place leads to."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
-
-
-def _lock(file, progress):
+def _lock_file(file, progress):
     if fcntl:
-        # Some network disks know no locks; two fetches of one set at once are rare enough to do without there.
+        # Some network file systems have no locks; concurrent fetches of the same data set are rare enough.
         with contextlib.suppress(OSError):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                with progress("waiting for another fetch of this set"):
+                with progress("waiting for another fetch of this data set"):
                     fcntl.flock(file, fcntl.LOCK_EX)

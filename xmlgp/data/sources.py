@@ -1,6 +1,6 @@
-"""Where data sets come from: each source puts the files it is asked for into a folder.
+"""Where data sets come from: each source puts the requested files into a folder.
 
-All have the same two members: `origin`, a few words for people, and `obtain(order)`.
+All sources have two members: `origin`, a name for messages, and `fetch(request)`.
 """
 
 from dataclasses import dataclass
@@ -9,101 +9,126 @@ from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from xmlgp.data.archives import unpack_file, unpack_zip
-from xmlgp.data.download import PATIENCE, NotThere, Patience, download, shown
+from xmlgp.data.download import NotFoundError, download
 from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["Archive", "Copy", "Embedded", "Files", "Order", "google_drive_address"]
+__all__ = ["Archive", "Embedded", "FetchRequest", "Files", "Mirror", "google_drive_address"]
 
 GOOGLE_DRIVE = "drive.usercontent.google.com"
 
 
 def google_drive_address(identifier):
-    """Return the address of a file on Google Drive; `confirm` skips its page about files too large to scan."""
+    """Return the download URL of a file on Google Drive.
+
+    Parameters
+    ----------
+    identifier : str
+        The id in the link of the file.
+
+    Returns
+    -------
+    str
+    """
+    # Without `confirm`, files too large for the virus scan get a page that asks for it.
     return f"https://{GOOGLE_DRIVE}/download?id={identifier}&export=download&confirm=t"
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a source is asked for.
+class FetchRequest:
+    """The files requested from a source.
 
     Parameters
     ----------
     files : tuple of DataFile
-        The files wanted.
+        The files.
     mirror_folder : str
-        Their folder within a copy that holds many data sets.
-    into : Path
+        Their folder within a mirror of many data sets.
+    target : Path
         The folder to put them in, under their names.
     downloads : Path
-        A folder for what is being downloaded; it outlives an interruption.
+        A folder for partial downloads, kept after an interruption.
     max_bytes : int
-        Bytes that no file, packed or unpacked, may exceed.
+        Maximum size of each file in bytes, compressed or not.
     progress : callable
-        Told of bytes.
-    patience : Patience
-        How long downloads wait.
+        Reports bytes; see `xmlgp.runtime.progress`.
     """
 
     files: tuple
     mirror_folder: str
-    into: Path
+    target: Path
     downloads: Path
     max_bytes: int
     progress: object = silent
-    patience: Patience = PATIENCE
 
     def download(self, address, name):
-        """Download to the file `name` among the downloads and return its path."""
+        """Download `address` to the file `name` among the downloads and return its path."""
         path = self.downloads / name
-        download(address, path, self.max_bytes, self.progress, self.patience)
+        download(address, path, self.max_bytes, self.progress)
         return path
 
     def unpack(self, paths):
-        """Unpack what stands at `paths` as the files wanted, in their order."""
+        """Unpack `paths` into the target folder, one for each file, in the order of `files`."""
         for file, path in zip(self.files, paths, strict=True):
-            unpack_file(path, self.into / file.name, self.max_bytes, self.progress)
+            unpack_file(path, self.target / file.name, self.max_bytes, self.progress)
 
 
 @dataclass(frozen=True)
 class Files:
-    """Single files on the web, at `template` with `{file}` replaced by the name of each."""
+    """Single files on the web.
+
+    Parameters
+    ----------
+    template : str
+        Their URL, with `{file}` in place of the name of each.
+    """
 
     template: str
 
     @property
     def origin(self):
-        """Say where this is."""
+        """The host."""
         return urlsplit(self.template).hostname
 
-    def obtain(self, order):
-        """Download all, then unpack: an interruption loses none that is complete."""
-        order.unpack([order.download(self.template.replace("{file}", file.name), file.name) for file in order.files])
+    def fetch(self, request):
+        """Download all files before unpacking any, so that an interruption loses no complete file."""
+        request.unpack(
+            [request.download(self.template.replace("{file}", file.name), file.name) for file in request.files]
+        )
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip archive on the web and, for each role of a file, the member that has it."""
+    """A zip archive on the web.
+
+    Parameters
+    ----------
+    address : str
+        Its URL.
+    members : dict of str to str
+        The member of the archive for each role, "train" and "test".
+    """
 
     address: str
     members: dict[str, str]
 
     @property
     def origin(self):
-        """Say where this is."""
+        """The host."""
         host = urlsplit(self.address).hostname
         return "Google Drive" if host == GOOGLE_DRIVE else host
 
-    def obtain(self, order):
-        """Download the archive and extract the members wanted."""
-        archive = order.download(self.address, "archive.zip")
-        members = {self.members[file.role]: order.into / file.name for file in order.files}
-        unpack_zip(archive, members, order.max_bytes, order.progress)
+    def fetch(self, request):
+        """Download the archive and extract the members of the requested files."""
+        archive = request.download(self.address, "archive.zip")
+        members = {self.members[file.role]: request.target / file.name for file in request.files}
+        unpack_zip(archive, members, request.max_bytes, request.progress)
 
 
 @dataclass(frozen=True)
-class Copy:
-    """A copy of many data sets, FOLDER/NAME/train.txt and so on, each file perhaps gzipped, in a folder or on the web.
+class Mirror:
+    """A copy of many data sets, FOLDER/NAME/train.txt and so on, on disk or on the web; any file may be gzipped.
 
     Parameters
     ----------
@@ -115,56 +140,63 @@ class Copy:
 
     @property
     def origin(self):
-        """Say where this is."""
+        """The folder or URL."""
         return self.address
 
-    def obtain(self, order):
+    def fetch(self, request):
         """Copy or download the files."""
         on_disk = "://" not in self.address or self.address.startswith("file:")
-        find = self._find if on_disk else self._download
-        order.unpack([find(order, file.name) for file in order.files])
+        locate = self._find if on_disk else self._download
+        request.unpack([locate(request, file.name) for file in request.files])
 
-    def _download(self, order, name):
-        address = f"{self.address.rstrip('/')}/{order.mirror_folder}/{quote(name)}"
+    def _download(self, request, name):
+        address = f"{self.address.rstrip('/')}/{request.mirror_folder}/{quote(name)}"
         try:
-            return order.download(address, name)
-        except NotThere:
+            return request.download(address, name)
+        except NotFoundError:
             try:
-                return order.download(f"{address}.gz", f"{name}.gz")
-            except NotThere as error:
-                raise FetchError(f"neither {address} nor {name}.gz is there") from error
+                return request.download(f"{address}.gz", f"{name}.gz")
+            except NotFoundError as error:
+                raise FetchError(f"neither {address} nor {name}.gz exists") from error
 
-    def _find(self, order, name):
+    def _find(self, request, name):
         folder = Path(self.address)
         if self.address.startswith("file:"):
             parts = urlsplit(self.address)
             if parts.netloc not in ("", "localhost"):
-                raise FetchError(f"{shown(self.address)} names another machine; only file:///FOLDER can be read")
+                raise FetchError(f"{escape(self.address)} is on another machine; use file:///FOLDER")
             folder = Path(url2pathname(parts.path))
-        path = folder / order.mirror_folder / name
+        path = folder / request.mirror_folder / name
         for candidate in (path, path.with_name(f"{name}.gz")):
+            # A pipe or a device may never end.
             if candidate.is_file():
                 return candidate
-        raise FetchError(f"neither {shown(str(path))} nor {name}.gz is there")
+        raise FetchError(f"neither {escape(str(path))} nor {name}.gz exists")
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """The data set `name` that xmlgp draws itself."""
+    """A data set that xmlgp generates itself.
+
+    Parameters
+    ----------
+    name : str
+        Its name; "toy" is the only one.
+    """
 
     name: str
 
     @property
     def origin(self):
-        """Say where this is."""
+        """The word "embedded"."""
         return "embedded"
 
-    def obtain(self, order):
-        """Draw it and write the files wanted."""
-        # Only here are NumPy and SciPy needed.
+    def fetch(self, request):
+        """Generate the data set and write the files."""
+        # NumPy and SciPy take long to import, and no other source needs them.
         from xmlgp.data.repository_format import write_dataset
         from xmlgp.data.toy import toy_dataset
 
         datasets = dict(zip(("train", "test"), toy_dataset(), strict=True))
-        for file in order.files:
-            write_dataset(order.into / file.name, datasets[file.role])
+        for file in request.files:
+            write_dataset(request.target / file.name, datasets[file.role])

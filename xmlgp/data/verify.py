@@ -1,16 +1,16 @@
-"""Is a file what the catalogue says? Its checksum where one is known, its header and its number of lines."""
+"""Compare a data file with the catalogue: its header, its number of lines, and its checksum if one is known."""
 
 import hashlib
 
-__all__ = ["find_flaw"]
+__all__ = ["find_mismatch"]
 
 CHUNK = 1 << 20
 
-#: A header is three numbers; a first line that goes on longer is none.
-LONGEST_HEADER = 100
+#: Bytes read of the first line. A header is three numbers; a file without line ends would not fit into memory.
+MAX_HEADER = 100
 
 
-def find_flaw(path, entry, file):
+def find_mismatch(path, entry, file):
     """Compare a file with the catalogue.
 
     Parameters
@@ -20,29 +20,29 @@ def find_flaw(path, entry, file):
     entry : Entry
         Its data set.
     file : DataFile
-        Which of the set's files it is.
+        The file of the data set that it should be.
 
     Returns
     -------
     str or None
-        What is wrong with it, in words to stand behind its name; None if nothing is.
+        The first difference, as a sentence without a subject; None if there is none.
     """
     expected = f"{file.points} {entry.shape.D} {entry.shape.K}"
     with open(path, "rb") as stream:
-        header = stream.readline(LONGEST_HEADER) if entry.format == "repository" else b""
+        header = stream.readline(MAX_HEADER) if entry.format == "repository" else b""
     if entry.format == "repository" and header.split() != expected.encode().split():
         return f"has the header {header.decode('ascii', 'replace').strip()!r}, not {expected!r}"
-    lines, digests = _read_through(path)
+    lines, digests = _count_and_digest(path)
     points = lines - (entry.format == "repository")
     if points < file.points:
         return f"has {points} points, not {file.points}; the end is missing"
     if file.checksums and not any(digests[accepted.kind] == accepted.digest for accepted in file.checksums):
         kind = file.checksums[0].kind
-        return f"has the {kind} checksum {digests[kind]}, which is none of those in the catalogue"
+        return f"has the {kind} checksum {digests[kind]}, which is not in the catalogue"
     return None
 
 
-def _read_through(path):
+def _count_and_digest(path):
     """Return the number of lines of a file and its digest of each kind."""
     git = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     sha256 = hashlib.sha256()

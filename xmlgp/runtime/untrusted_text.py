@@ -2,7 +2,7 @@
 
 import reprlib
 
-__all__ = ["excerpt"]
+__all__ = ["escape", "excerpt"]
 
 #: Characters shown.
 LONGEST = 60
@@ -35,3 +35,22 @@ def excerpt(value):
     str
     """
     return _Shortened().repr(value)[:LONGEST]
+
+
+#: Maximum number of characters that `escape` returns.
+LONGEST_TEXT = 200
+
+
+def escape(text):
+    """Return a text as a message can show it: printable characters only, on one line, shortened if too long.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: LONGEST_TEXT + 1])
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
