@@ -1,7 +1,7 @@
-"""What can go wrong by a user's doing, one class for each kind.
+"""The errors that a user can cause or fix, one class for each kind.
 
-The text of each error is one sentence that says what is wrong and where; the command line prints it and
-exits with status 1, a Python user catches `XmlgpError`.
+The text of each error is one sentence that says what is wrong and where. The command line prints it and exits with
+status 1; a Python user catches `XmlgpError`.
 """
 
 from xmlgp.runtime.untrusted_text import excerpt
@@ -23,11 +23,11 @@ __all__ = [
 
 
 class XmlgpError(Exception):
-    """A failure that a user can cause or mend; its text is one sentence."""
+    """An error that a user can cause or fix; its text is one sentence."""
 
 
 class DataFormatError(XmlgpError):
-    """A data file breaks its format, the repository's or libsvm's.
+    """A data file is malformed, in the repository's format or in libsvm's.
 
     Parameters
     ----------
@@ -45,48 +45,46 @@ class DataFormatError(XmlgpError):
 
 
 class ScoresFormatError(DataFormatError):
-    """A scores file breaks its format."""
+    """A scores file is malformed."""
 
 
 class LabelNamesFormatError(DataFormatError):
-    """A file of label names breaks its format, or is of another number of labels."""
+    """A file of label names is malformed, or has another number of labels."""
 
 
 class CatalogueError(XmlgpError):
-    """datasets.yaml is malformed or lacks what was asked of it."""
+    """The catalogue is malformed, or has no such entry."""
 
 
 class FetchError(XmlgpError):
-    """A data set could not be fetched whole."""
+    """A data set could not be fetched."""
 
 
 class ModelFolderError(XmlgpError):
-    """A model folder is missing, incomplete, damaged or of another version."""
+    """A model folder or a checkpoint is missing, damaged or of another version."""
 
 
 class NumericalError(XmlgpError):
-    """The numbers left the range in which the model is defined."""
+    """A computation became non-finite."""
 
 
 class SettingsError(XmlgpError):
-    """Settings that do not fit each other or the data."""
+    """Settings that are not allowed, or that do not fit the data."""
 
 
 class ChoiceError(SettingsError):
-    """A value that is not one of those that a setting can have.
+    """A value that is not one of a setting's choices.
 
     Parameters
     ----------
     name : str
         The setting.
     value : object
-        What it was to be.
     choices : tuple of str
-        What it can be.
     model : str
-        The model that it is of: others may have one of the same name with other choices.
+        The model of the setting; other models may have one of the same name with other choices.
     where : str, optional
-        Where it stands.
+        The source of the value.
     """
 
     def __init__(self, name, value, choices, model, where=None):
@@ -94,21 +92,21 @@ class ChoiceError(SettingsError):
         super().__init__(f"{where}: {self.reason(name)}" if where else self.reason(name))
 
     def reason(self, name):
-        """Return what is wrong, with the setting's name as the user wrote it."""
+        """Return the reason, with the setting's name as the user wrote it."""
         return f"{name} is {excerpt(self.value)}, but must be one of {', '.join(self.choices)}"
 
 
 class ClashError(SettingsError):
-    """Settings of a model that do not fit each other.
+    """Settings of a model that contradict each other.
 
     Parameters
     ----------
     text : str
-        What is wrong, with the name of each setting in braces.
+        The reason, with the name of each setting in braces.
     names : tuple of str
         The settings.
     where : str, optional
-        Where they stand.
+        The source of the settings.
     """
 
     def __init__(self, text, names, where=None):
@@ -116,23 +114,23 @@ class ClashError(SettingsError):
         super().__init__(f"{where}: {self.reason(str)}" if where else self.reason(str))
 
     def reason(self, shown):
-        """Return what is wrong, with the settings' names as a function shows them."""
+        """Return the reason, with the settings' names as a function shows them."""
         return self.text.format(**{name: shown(name) for name in self.names})
 
 
 class OtherModelError(SettingsError):
-    """A setting that other models have.
+    """A setting of other models.
 
     Parameters
     ----------
     where : str
-        Where it stands.
+        The source of the setting.
     name : str
         The setting.
     models : list of str
         The models that have it.
     model : str
-        The model that it was given to.
+        The model that does not have it.
     """
 
     def __init__(self, where, name, models, model):
@@ -140,5 +138,5 @@ class OtherModelError(SettingsError):
         super().__init__(f"{where}: {self.reason(name)}")
 
     def reason(self, name):
-        """Return what is wrong, with the setting's name as the user wrote it."""
+        """Return the reason, with the setting's name as the user wrote it."""
         return f"{name} is a setting of {' and '.join(self.models)}, not of {self.model}"

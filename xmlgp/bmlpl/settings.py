@@ -9,10 +9,10 @@ from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
 __all__ = ["BMLPLSettings"]
 
-#: Iterations where none are asked for, by inference.
+#: Default number of iterations, by inference method.
 USUAL_ITERATIONS = {"em-cg": 100, "em": 100, "online-em": 20, "gibbs": 200}
 
-#: Conjugate gradients end in far fewer.
+#: Conjugate gradients converge in far fewer.
 CG_STEPS_LIMIT = 1000
 
 
@@ -23,7 +23,7 @@ class BMLPLSettings(Settings):
     Raises
     ------
     SettingsError
-        For a value outside its limits, with the name and what is allowed; `ClashError` for values that do not fit each
+        For a value that is not allowed, with the name and the limits; `ClashError` for values that do not fit each
         other.
     """
 
@@ -38,41 +38,42 @@ class BMLPLSettings(Settings):
     weighting: str = shared.weighting()
     inference: str = setting(
         "em-cg",
-        "Inference by em-cg (EM by conjugate gradients), em (with exact M-steps, for at most 16000 features; hundreds "
-        "of times slower), online-em (in minibatches) or gibbs (sampling; minutes to hours).",
+        "Inference method: em-cg (EM with conjugate gradient M-steps), em (EM with exact M-steps, for at most 16000 "
+        "features; hundreds of times slower), online-em (EM with minibatches) or gibbs (Gibbs sampling; minutes to "
+        "hours).",
         choices=("em-cg", "em", "online-em", "gibbs"),
     )
     topics: int | None = setting(
         None,
-        "Topics: distributions over labels; when not given 200. There are at most as many as labels.",
+        "Topics, which are distributions over labels; at most K.",
         symbol="T",
         minimum=1,
-        optional=True,
+        if_unset="200",
     )
     iterations: int | None = shared.iterations(USUAL_ITERATIONS, "passes over the data")
-    cg_steps: int = setting(2, "Conjugate gradient steps of an M-step with em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
+    cg_steps: int = setting(2, "Conjugate gradient steps in an M-step of em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
     concentration: float = setting(0.01, "Concentration η of the Dirichlet prior of topics.", above=0)
     precision: float = setting(
         0.3,
-        "Precision τ of the Gaussian prior of the weights of features; where it is learned, to start from.",
+        "Precision τ of the Gaussian prior of the feature weights; the initial one if precisions are learned.",
         above=0,
     )
     learn_precision: bool = setting(
         False,
-        "Learn a precision τ of each feature by type-II maximum likelihood; with rare labels it can grow too large.",
+        "Learn a precision τ for each feature by type-II maximum likelihood; with rare labels it can become too large.",
     )
     burn_in: int | None = setting(
         None,
-        "Iterations of gibbs before samples are kept; half of all when not given.",
+        "Iterations of gibbs before samples are kept.",
         minimum=0,
         maximum=EPOCHS_LIMIT,
-        optional=True,
+        if_unset="half of all",
     )
-    thinning: int = setting(5, "Iterations of gibbs from one sample that is kept to the next.", minimum=1)
+    thinning: int = setting(5, "Iterations of gibbs between kept samples.", minimum=1)
     revealed: float = setting(
         1.0,
-        "Share of the positive labels that training sees, a random one: the others are taken for unknown, to measure "
-        "what missing labels cost.",
+        "Random share of the positive labels that training sees; the others are treated as unknown, to measure the "
+        "cost of missing labels.",
         above=0,
         maximum=1.0,
     )
@@ -83,19 +84,19 @@ class BMLPLSettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         if self.inference == "gibbs" and self.burned >= self.passes:
-            usual = "" if self.iterations else " when not given"
-            told = f"{{burn_in}} is {self.burned}, but must be less than {{iterations}}, {self.passes}{usual}"
-            raise ClashError(told, ("burn_in", "iterations"))
+            default = "" if self.iterations else " by default"
+            reason = f"{{burn_in}} is {self.burned}, but must be less than {{iterations}}, {self.passes}{default}"
+            raise ClashError(reason, ("burn_in", "iterations"))
         if self.inference == "online-em" and self.learn_precision:
-            told = "{inference} online-em learns no precisions, which {learn_precision} asks for"
-            raise ClashError(told, ("inference", "learn_precision"))
+            reason = "{inference} online-em does not support {learn_precision}"
+            raise ClashError(reason, ("inference", "learn_precision"))
 
     @property
     def passes(self):
-        """Passes over the data."""
+        """Number of passes over the data."""
         return self.iterations or USUAL_ITERATIONS[self.inference]
 
     @property
     def burned(self):
-        """Sweeps of gibbs before samples are kept."""
+        """Number of sweeps of gibbs before samples are kept."""
         return self.passes // 2 if self.burn_in is None else self.burn_in

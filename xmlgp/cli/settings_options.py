@@ -148,10 +148,9 @@ def _option(of):
 
 
 def _text(spec, flag):
-    text = spec.metadata["help"]
-    if spec.default is None:
-        return text
-    default = spec.default
+    text, default = spec.metadata["help"], spec.default
+    if default is None:
+        default = spec.metadata["if_unset"]
     if kind(spec) is bool:
         default = flag.removeprefix("--") if default else f"no-{flag.removeprefix('--')}"
     return f"{text}  [default: {default}]"

@@ -1,4 +1,4 @@
-"""What settings of all models have in common: how a field is declared, checked and described."""
+"""The base class of settings: how a field is declared, checked and described."""
 
 import dataclasses
 import sys
@@ -9,15 +9,15 @@ from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "kind", "setting"]
 
-#: A list of epochs fits into memory.
+#: More epochs do not fit into the history.
 EPOCHS_LIMIT = 10**6
 
-#: Any other integer counts something; a greater one is a slip and overflows somewhere.
+#: Largest value of any other integer; a larger one is a typing error and would overflow.
 COUNT_LIMIT = 10**9
 
 
-def setting(default, help_text, *, symbol=None, preprocess=False, optional=False, **limits):
-    """Return a dataclass field, whose metadata holds its help text and limits.
+def setting(default, help_text, *, symbol=None, preprocess=False, if_unset=None, **limits):
+    """Return a dataclass field with its help text and limits as metadata.
 
     Parameters
     ----------
@@ -27,30 +27,30 @@ def setting(default, help_text, *, symbol=None, preprocess=False, optional=False
         The letter of a short option.
     preprocess : bool
         Whether preprocessing depends on it.
-    optional : bool
-        Whether it may be None: left to xmlgp.
+    if_unset : str, optional
+        What None means, in words; without it, None is not allowed.
     **limits
-        `choices`, `minimum`, `maximum` (of an integer `COUNT_LIMIT` where there is none) or `above`.
+        `choices`, `minimum`, `maximum` (`COUNT_LIMIT` for an integer without one) or `above`.
     """
     limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
-    about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "optional": optional}
+    about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "if_unset": if_unset}
     return dataclasses.field(default=default, metadata=about | limits)
 
 
 class Settings:
-    """Settings of a model: the base class of one frozen dataclass for each model, with fields made by `setting`.
+    """Settings of a model: the base class of a frozen dataclass for each model, with fields made by `setting`.
 
     Attributes
     ----------
     model : str
-        The model's name, the same of all objects of a class.
+        The model's name.
     only_of : dict of str to tuple of str
-        Settings that only some kinds of inference look at, and which those are.
+        Settings that only some inference methods use, with these methods.
 
     Raises
     ------
     SettingsError
-        For a value outside its limits, with the name and what is allowed.
+        For a value that is not allowed, with the name and the limits.
     """
 
     model: ClassVar[str]
@@ -65,7 +65,7 @@ class Settings:
         return dict(vars(self))
 
     def with_model(self):
-        """Return the same with the model's name, as `model`, before them."""
+        """Return the same mapping with the model's name, as `model`, before them."""
         return {"model": self.model} | self.mapping()
 
     def unused(self):
@@ -95,21 +95,21 @@ def describe(spec):
 
 def kind(spec):
     """Return the type of a field's values: str, int, float or bool."""
-    return spec.type.__args__[0] if spec.metadata["optional"] else spec.type
+    return spec.type.__args__[0] if spec.metadata["if_unset"] else spec.type
 
 
 def check(spec, value, model):
-    """Raise SettingsError for a value outside the limits of a field: `ChoiceError` where it is not one of its choices.
+    """Raise SettingsError for a value that a field does not allow; `ChoiceError` for one that is not among its choices.
 
     Parameters
     ----------
     spec : dataclasses.Field
     value : object
     model : str
-        Whose field it is.
+        The model of the field.
     """
     meta, type_ = spec.metadata, kind(spec)
-    if value is None and meta["optional"]:
+    if value is None and meta["if_unset"]:
         return
     # Python counts True as an integer and JSON writes 1.0 as 1.
     fits = isinstance(value, type_) or (type_ is float and isinstance(value, int))

@@ -1,13 +1,13 @@
-"""Settings that several models have, each a function that makes its field: the same text and limits everywhere."""
+"""Settings that several models share: functions that make the field, with the same text and limits everywhere."""
 
 from xmlgp.settings.fields import EPOCHS_LIMIT, setting
 
 __all__ = ["batch_size", "dtype", "inducing_count", "iterations", "learning_rate", "nodes", "seed", "weighting"]
 
-#: NumPy's Gauss–Hermite nodes are tested up to this degree; from some hundreds on they overflow.
+#: NumPy tests its Gauss–Hermite nodes up to this degree; with several hundred they overflow.
 NODES_LIMIT = 100
 
-#: Seeds of scikit-learn, which k-means and the randomised SVD come from, have 32 bits.
+#: Seeds have 32 bits, as those of scikit-learn.
 SEED_LIMIT = 2**32 - 1
 
 
@@ -15,8 +15,9 @@ def weighting():
     """Return the field of the feature weighting."""
     return setting(
         "root-idf",
-        "Feature weighting: root-idf (log(1 + x) in place of x, times the root of the inverse document frequency), idf "
-        "(times the inverse document frequency), both with rows then scaled to unit length, unit (that alone) or none.",
+        "Feature weighting: root-idf (log(1 + x) times the square root of the inverse document frequency, rows scaled "
+        "to unit length), idf (x times the inverse document frequency, rows scaled to unit length), unit (rows scaled "
+        "to unit length) or none.",
         choices=("root-idf", "idf", "unit", "none"),
         preprocess=True,
     )
@@ -24,7 +25,7 @@ def weighting():
 
 def batch_size():
     """Return the field of the size of minibatches."""
-    return setting(500, "Points a minibatch (of bmlpl with online-em, of gpc with svi-adadelta).", minimum=1)
+    return setting(500, "Points in a minibatch (bmlpl: with online-em; gpc: with svi-adadelta).", minimum=1)
 
 
 def inducing_count():
@@ -38,25 +39,24 @@ def iterations(usual, what):
     Parameters
     ----------
     usual : mapping of str to int
-        How many there are where none are asked for, by inference.
+        The default number, by inference method.
     what : str
-        What an iteration is, in words.
+        A remark on the number.
     """
     alike = {}
     for inference, count in usual.items():
         alike.setdefault(count, []).append(inference)
-    told = ", ".join(f"{count} with {_listed(inferences)}" for count, inferences in alike.items())
-    text = f"Iterations, {what}; when not given {told}."
-    return setting(None, text, minimum=1, maximum=EPOCHS_LIMIT, optional=True)
+    defaults = ", ".join(f"{count} with {_listed(inferences)}" for count, inferences in alike.items())
+    return setting(None, f"Iterations, {what}.", minimum=1, maximum=EPOCHS_LIMIT, if_unset=defaults)
 
 
 def learning_rate():
     """Return the field of the learning rate."""
     return setting(
         None,
-        "Learning rate (of gpc with svi-adadelta); when not given 0.02 with adam, 1 with adadelta and svi-adadelta.",
+        "Learning rate (gpc: with svi-adadelta).",
         above=0,
-        optional=True,
+        if_unset="0.02 with adam, 1 with adadelta and svi-adadelta",
     )
 
 
@@ -64,7 +64,7 @@ def nodes():
     """Return the field of the number of quadrature nodes."""
     return setting(
         10,
-        "Gauss–Hermite quadrature nodes; training uses fewer where variances are small.",
+        "Gauss–Hermite quadrature nodes; training uses fewer for small variances.",
         minimum=1,
         maximum=NODES_LIMIT,
     )
@@ -72,12 +72,12 @@ def nodes():
 
 def dtype():
     """Return the field of the precision."""
-    return setting("float32", "Precision of training.", choices=("float32", "float64"))
+    return setting("float32", "Floating-point precision of training.", choices=("float32", "float64"))
 
 
 def seed():
     """Return the field of the seed."""
-    return setting(0, "Seed of everything random.", minimum=0, maximum=SEED_LIMIT, preprocess=True)
+    return setting(0, "Seed of all random numbers.", minimum=0, maximum=SEED_LIMIT, preprocess=True)
 
 
 def _listed(words):
