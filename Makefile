@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
+WORKERS ?= 2
 DATASETS ?=
 EPOCHS_SCALE ?= 1
 
@@ -14,12 +15,12 @@ BENCHMARKS = read recipes precision probabilities step time-to-precision predict
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz lint audit format tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all fuzz wheel-test lint audit format tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# One environment a purpose, made anew when the list of packages changes.
+# One environment, extended by the packages of each purpose; updated when the list of packages changes.
 $(VENV)/installed: setup.cfg setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
@@ -30,6 +31,11 @@ $(VENV)/installed-%: $(VENV)/installed
 	touch $@
 
 demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set
+	@$(MAKE) --no-print-directory quickstart
+
+# Needs no file of this folder: wheel-test runs it elsewhere.
+.PHONY: quickstart
+quickstart:
 	$(XMLGP) fetch toy
 	$(XMLGP) preprocess data/toy models/toy
 	$(XMLGP) train data/toy models/toy
@@ -37,21 +43,38 @@ demo: $(VENV)/installed ## install, then run every subcommand on the embedded da
 	$(XMLGP) show models/toy
 	$(XMLGP) evaluate toy.scores data/toy/test.txt --train data/toy/train.txt
 
-test: $(VENV)/installed-test ## install, then run all tests
-	$(VENV)/bin/python -m pytest
+# `worksteal` keeps the tests of a module together, whose fixtures are shared, and moves some when a worker has none left.
+PYTEST = $(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
+test: $(VENV)/installed-test ## install, then run the tests, on two cores (WORKERS=2)
+	$(PYTEST)
+
+test-all: $(VENV)/installed-test ## the same with every case of the large grids
+	$(PYTEST) -m ""
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of all kinds that are read, other ones each time; for a scheduled run
 	$(VENV)/bin/python -m tests.fuzzing
 
-lint: $(VENV)/installed-lint ## check style
+wheel-test: ## build the wheel, install it into an empty environment and run the demo from there
+	rm -rf build
+	$(PYTHON) -m venv build/environment
+	build/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/dist .
+	build/environment/bin/python -m pip install --quiet --disable-pip-version-check build/dist/xmlgp-*.whl
+	mkdir build/elsewhere
+	env -u PYTHONPATH $(MAKE) -C build/elsewhere -f $(CURDIR)/Makefile quickstart XMLGP=$(CURDIR)/build/environment/bin/xmlgp
+
+lint: $(VENV)/installed-lint ## check style, and that nothing unpickles, evaluates or starts programs
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 
-# bandit takes a NumPy generator called `random` for the module (B311), and every call of yaml.load for an unsafe one
-# (B506); tests/test_no_code.py sees to the latter, and checks the loader.
-audit: $(VENV)/installed-audit ## look for dangerous code, and for packages known to be vulnerable where a database can be reached
-	$(VENV)/bin/bandit --quiet --recursive --skip B311,B506 xmlgp
-	$(VENV)/bin/python .ci/audit.py
+# pip-audit ends with the same status when it finds something and when it cannot ask, and counts what a mirror of the
+# package index does not know as safe. Only what it finds fails.
+audit: $(VENV)/installed-audit ## look for packages known to be vulnerable, where a database of them can be reached
+	@$(VENV)/bin/python -m pip list --format freeze --exclude-editable --exclude pip --exclude setuptools > $(VENV)/packages
+	@$(VENV)/bin/pip-audit --no-deps --disable-pip --progress-spinner off -r $(VENV)/packages > $(VENV)/audit 2>&1; \
+	if grep "^Found" $(VENV)/audit; then cat $(VENV)/audit; exit 1; fi; \
+	if grep -q "^No known" $(VENV)/audit && ! grep -q "not found on PyPI" $(VENV)/audit; then echo "No known vulnerabilities"; \
+	else echo "NOT CHECKED: no database of vulnerabilities can be reached, or it lacks some packages; see $(VENV)/audit"; fi
 
 format: $(VENV)/installed-lint ## put the code into the house's style
 	$(VENV)/bin/ruff check --fix .
@@ -111,4 +134,4 @@ benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
 
 clean: ## remove the virtual environment and what the demo made
-	rm -rf $(VENV) data/toy models/toy toy.scores fuzz-failures
+	rm -rf $(VENV) build data/toy models/toy toy.scores fuzz-failures

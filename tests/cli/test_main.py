@@ -74,6 +74,11 @@ def test_wrong_usage():
     assert said(run("--brew"), status=2).startswith("No such option")
 
 
+@pytest.mark.parametrize("name", ["os", "options", "__init__", "../data/fetch", "fetch.os", "FETCH", ""])
+def test_no_module_but_a_subcommand_is_imported(name):
+    assert said(run(name), 2).startswith(f"No such command '{name}'.")
+
+
 @pytest.mark.parametrize(
     ("error", "told"),
     [

@@ -48,7 +48,7 @@ def parse_yaml(path):
             content = stream.read(LARGEST + 1)
         if len(content) > LARGEST:
             raise CatalogueError(f"{path}: a catalogue has no more than {LARGEST >> 20} MB")
-        return yaml.load(content, _Loader)
+        return yaml.load(content, _Loader)  # noqa: S506 -- a SafeLoader
     except CatalogueError:
         raise
     except RecursionError as error:
