@@ -19,7 +19,7 @@ from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.data.dataset import Dataset
-from xmlgp.metrics.auc import areas_under_roc
+from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -71,7 +71,7 @@ def measure(settings, train, held, propensity):
     seconds = time.perf_counter() - begun
     scores = harness.stack_scores(predictor.top(held.features, None))
     found = evaluate_ranking(scores, held.labels, (1, 3, 5), propensity)
-    found |= {name: 100 * area for name, area in areas_under_roc(scores, held.labels).items()}
+    found |= {name: 100 * area for name, area in multilabel_roc_auc(scores, held.labels).items()}
     return [found[name] for name in MEASURES] + [seconds]
 
 

@@ -65,7 +65,7 @@ def test_table():
     assert result.stdout == (
         "            @1      @3      @5\nP        50.00   50.00   30.00\nnDCG     50.00   77.53   77.53\n"
     )
-    assert result.stderr.splitlines()[-1] == "Without --train the propensity-scored measures are left out"
+    assert result.stderr.splitlines()[-1] == "Without --train there are no propensity-scored measures"
 
 
 def test_table_with_training_data():
@@ -77,7 +77,7 @@ def test_table_with_training_data():
         ["PSP", f"{psp_at_1(0.55, 1.5):.2f}"],
         ["PSnDCG", f"{psp_at_1(0.55, 1.5):.2f}"],
     ]
-    assert result.stderr == "Propensities have A=0.55 and B=1.5, the default\n"
+    assert result.stderr == "Propensity model: A=0.55, B=1.5 (the default)\n"
 
 
 def test_json():
@@ -89,33 +89,33 @@ def test_json():
     assert measures["PSP@1"] == pytest.approx(psp_at_1(0.55, 1.5))
 
 
-def test_quiet_says_nothing_beside_the_result():
+def test_quiet_prints_the_result_only():
     assert run("a.scores", "test.txt", "-q").stderr == ""
     assert run("a.scores", "test.txt", "--train", "train.txt", "--quiet").stderr == ""
 
 
-def test_ks_are_sorted_and_taken_once():
+def test_ks_are_sorted_and_distinct():
     assert list(json.loads(run("a.scores", "test.txt", "--json", "-k", "4,1,4").stdout)) == [
         "P@1", "P@4", "nDCG@1", "nDCG@4",
     ]  # fmt: skip
 
 
-def test_propensities_come_from_the_catalogue_where_the_shape_fits(tmp_path):
+def test_the_catalogue_has_the_propensity_model_of_a_data_set_of_this_shape(tmp_path):
     (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
     result = run("a.scores", "test.txt", "--train", "train.txt", "--json")
     assert json.loads(result.stdout)["PSP@1"] == pytest.approx(psp_at_1(0.6, 2.6))
-    assert result.stderr.splitlines()[-1] == "Propensities have A=0.6 and B=2.6, those of small in the catalogue"
+    assert result.stderr.splitlines()[-1] == "Propensity model: A=0.6, B=2.6 (from small in the catalogue)"
 
 
 @pytest.mark.parametrize(
     ("options", "a", "b", "origin"),
     [
-        (["--propensity-a", "0.5", "--propensity-b", "0.4"], 0.5, 0.4, "as asked for"),
-        (["--propensity-a", "0.5"], 0.5, 2.6, "in part those of small in the catalogue"),
-        (["--propensity-b", "0.4"], 0.6, 0.4, "in part those of small in the catalogue"),
+        (["--propensity-a", "0.5", "--propensity-b", "0.4"], 0.5, 0.4, "(as given)"),
+        (["--propensity-a", "0.5"], 0.5, 2.6, "(one given, the other from small in the catalogue)"),
+        (["--propensity-b", "0.4"], 0.6, 0.4, "(one given, the other from small in the catalogue)"),
     ],
 )
-def test_propensities_asked_for_win(tmp_path, options, a, b, origin):
+def test_a_given_propensity_model_takes_precedence(tmp_path, options, a, b, origin):
     (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
     result = run("a.scores", "test.txt", "--train", "train.txt", "--json", *options)
     assert json.loads(result.stdout)["PSP@1"] == pytest.approx(psp_at_1(a, b))
@@ -170,16 +170,16 @@ def test_wrong_usage(arguments):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.scores", "2 4\n0:1\n0:1\n", "scores are of 2 points and 4 labels, the true labels of 3 points"),
-        ("a.scores", "3 5\n\n\n\n", "scores are of 3 points and 5 labels, the true labels of 3 points and 4"),
+        ("a.scores", "2 4\n0:1\n0:1\n", "scores have 2 points and 4 labels, the true labels 3 points"),
+        ("a.scores", "3 5\n\n\n\n", "scores have 3 points and 5 labels, the true labels 3 points and 4"),
         ("a.scores", "3 4\n0:1\n0:nan\n\n", "a.scores:3: label 0 has 'nan' in place of a finite decimal number"),
-        ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", "no point has a true label, so there is nothing to measure"),
-        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "the propensities are of 3 labels, the scores of 4"),
-        ("train.txt", "1 2 4\n0 0:1\n", "A=0.55 and B=1.5 give no propensities between 0 and 1 for 1 training points"),
+        ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", "no point has a true label, so there is nothing to evaluate"),
+        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "there are propensities of 3 labels, but scores of 4"),
+        ("train.txt", "1 2 4\n0 0:1\n", "A=0.55 and B=1.5 give propensities outside (0, 1] for 1 training points"),
         ("catalogue.yaml", "[]", "catalogue.yaml"),
     ],
 )
-def test_failures_are_one_sentence(tmp_path, name, content, sentence):
+def test_errors_are_one_line(tmp_path, name, content, sentence):
     (tmp_path / name).write_text(content)
     result = run("a.scores", "test.txt", "--train", "train.txt", "-q")
     assert result.exit_code == 1
@@ -213,15 +213,15 @@ def test_file_of_random_scores_agrees_with_the_arrays():
     assert found == pytest.approx(evaluate_ranking(csr_array(scores), csr_array(truth)))
 
 
-def test_ranks_beyond_the_scores_are_told():
+def test_a_note_says_when_k_exceeds_the_listed_labels():
     result = run("a.scores", "test.txt", "-k", "1,7")
-    assert "a.scores has at most 3 labels a point" in result.stderr
+    assert "a.scores lists at most 3 labels per point" in result.stderr
     assert "at most" not in run("a.scores", "test.txt", "-k", "1,3").stderr
 
 
-def test_calibration_of_the_labels_listed():
+def test_calibration_of_listed_labels():
     result = run("a.scores", "test.txt", "-k", "1", "--calibration")
-    # 0.9 and 0.7 come true at point 0 and 0.4 at point 1; 0.8, 0.5 and the 1 of the point without labels do not.
+    # True are 0.9 and 0.7 of point 0 and 0.4 of point 1; not 0.8, 0.5 and the 1 of the point without labels.
     truth, probabilities = [1, 0, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.5, 0.4, 1]
     loss = sklearn.metrics.log_loss(truth, probabilities)
     # Each of them is in a bin of its own.
@@ -234,8 +234,8 @@ def test_calibration_of_the_labels_listed():
         f"ECE       {error:.5f}",
     ]
     assert result.stderr.splitlines()[-1] == (
-        "Log loss and ECE are over the 6 labels listed alone, at most 3 a point of 4; "
-        "`xmlgp predict -k all` lists them all"
+        "Log loss and ECE are over the 6 listed labels only, at most 3 of 4 per point; "
+        "`xmlgp predict -k all` lists all labels"
     )
     measures = json.loads(run("a.scores", "test.txt", "-k", "1", "--calibration", "--json").stdout)
     assert list(measures) == ["P@1", "nDCG@1", "log_loss", "ECE"]
@@ -256,9 +256,9 @@ def test_calibration_of_all_labels_agrees_with_scikit_learn():
     assert measures["log_loss"] == pytest.approx(sklearn.metrics.log_loss(truth.ravel(), scores.ravel()), rel=1e-6)
 
 
-def test_auc_of_the_labels_listed():
+def test_auc_of_listed_labels():
     result = run("a.scores", "test.txt", "-k", "1", "--auc")
-    # What is not listed as 0; label 2 is true of no point and the last point has no label.
+    # Unlisted scores as 0; label 2 is true for no point and the last point has no label.
     scores = np.array([[0.9, 0.8, 0, 0.7], [0, 0.4, 0.5, 0], [1, 0, 0, 0]])
     truth = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]])
     micro = sklearn.metrics.roc_auc_score(truth, scores, average="micro")
@@ -274,8 +274,8 @@ def test_auc_of_the_labels_listed():
         f"AUC_instance  {instance:.5f}",
     ]
     assert result.stderr.splitlines()[-1] == (
-        "AUC counts the labels not listed as equal, last: 6 are listed, at most 3 a point of 4; "
-        "`xmlgp predict -k all` lists them all"
+        "AUC treats unlisted labels as tied in the last place; it is over the 6 listed labels only, at most 3 of 4 per "
+        "point; `xmlgp predict -k all` lists all labels"
     )
     result = run("a.scores", "test.txt", "-k", "1", "--auc", "--json", "-q")
     assert result.stderr == ""
@@ -284,10 +284,10 @@ def test_auc_of_the_labels_listed():
     assert list(measures.values())[2:] == pytest.approx([micro, macro, instance])
 
 
-def test_auc_of_all_labels_needs_no_probabilities_and_no_word(tmp_path):
+def test_auc_of_all_labels_accepts_utilities_without_a_note(tmp_path):
     (tmp_path / "all.scores").write_text("3 4\n0:9 1:8 3:7 2:0\n2:0.5 1:0.4 0:0 3:-1\n0:1 1:0 2:0 3:-2\n")
     result = run("all.scores", "test.txt", "--auc", "--json")
-    assert result.stderr.splitlines()[-1] == "Without --train the propensity-scored measures are left out"
+    assert result.stderr.splitlines()[-1] == "Without --train there are no propensity-scored measures"
     measures = json.loads(result.stdout)
     # Point 0 has the first and the third of four labels true, point 1 the second.
     assert measures["AUC_instance"] == pytest.approx((3 / 4 + 2 / 3) / 2)
@@ -296,12 +296,12 @@ def test_auc_of_all_labels_needs_no_probabilities_and_no_word(tmp_path):
 @pytest.mark.parametrize(
     ("content", "option", "sentence"),
     [
-        ("3 4\n0:1.5\n\n\n", "--calibration", "a.scores has scores that are no probabilities from 0 to 1;"),
-        ("3 4\n0:-0.5\n\n\n", "--calibration", "a.scores has scores that are no probabilities from 0 to 1;"),
-        ("3 4\n\n\n\n", "--calibration", "a.scores has no scores, so there is no probability to measure"),
+        ("3 4\n0:1.5\n\n\n", "--calibration", "a.scores contains scores outside [0, 1];"),
+        ("3 4\n0:-0.5\n\n\n", "--calibration", "a.scores contains scores outside [0, 1];"),
+        ("3 4\n\n\n\n", "--calibration", "a.scores contains no scores, so there are no probabilities to evaluate"),
     ],
 )
-def test_what_cannot_be_measured_is_told_in_one_sentence(tmp_path, content, option, sentence):
+def test_unmeasurable_scores_are_a_one_line_error(tmp_path, content, option, sentence):
     (tmp_path / "a.scores").write_text(content)
     result = run("a.scores", "test.txt", option, "-q")
     assert result.exit_code == 1
@@ -310,15 +310,15 @@ def test_what_cannot_be_measured_is_told_in_one_sentence(tmp_path, content, opti
     assert result.stderr.count("\n") == 1
 
 
-def test_where_every_point_has_the_same_labels_there_is_no_auc(tmp_path):
+def test_auc_needs_points_with_different_labels(tmp_path):
     (tmp_path / "test.txt").write_text("3 2 4\n0,3 0:1\n0,3 1:0.5\n0,3 0:1\n")
     result = run("a.scores", "test.txt", "--auc", "-q")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "Error: every label is true of all points or of none, so there is no AUC of labels\n"
+    assert result.stderr == "Error: every label is true for all points or for none, so AUC_macro is undefined\n"
 
 
-#: What is said of probabilities; data of one label in both formats, and probabilities and utilities of it.
-PROBABLE = "p.scores has scores from 0 to 1 alone, so they are taken for probabilities"
+#: The note on probabilities; binary data in both formats, and probabilities and utilities for them.
+PROBABLE = "All scores in p.scores are in [0, 1], so they are taken as probabilities"
 ONE_LABEL = {"one.svm": "+1 1:1\n-1\n-1 2:1\n+1 1:2\n-1 1:3\n", "one.txt": "5 2 1\n0 0:1\n \n 1:1\n0 0:2\n 0:3\n"}
 TRUTH = np.array([1, 0, 0, 1, 0])
 PROBABILITIES, UTILITIES = np.array([0.9, 0.6, 0.25, 0.625, 0]), np.array([2, -0.5, 1, -1, 0])
@@ -334,7 +334,7 @@ def one_label(tmp_path):
 
 @pytest.mark.usefixtures("one_label")
 @pytest.mark.parametrize("data", ONE_LABEL)
-def test_probabilities_of_one_label(data):
+def test_probabilities_of_binary_data(data):
     result = run("p.scores", data, "--json")
     assert (result.exit_code, result.stderr) == (0, f"{PROBABLE}\n")
     measures = json.loads(result.stdout)
@@ -343,7 +343,7 @@ def test_probabilities_of_one_label(data):
     assert measures["log_loss"] == pytest.approx(sklearn.metrics.log_loss(TRUTH, PROBABILITIES))
     assert measures["AUC"] == pytest.approx(sklearn.metrics.roc_auc_score(TRUTH, PROBABILITIES))
     result = run("p.scores", data, "--calibration")
-    # 0.6 and 0.625 share a bin, of which one half comes true; the others have bins of their own.
+    # 0.6 and 0.625 share a bin, half of it true; the others have bins of their own.
     error = (0.1 + 2 * 0.1125 + 0.25 + 0) / 5
     assert (result.exit_code, result.stderr) == (0, f"{PROBABLE}\n")
     assert result.stdout.splitlines() == [
@@ -355,10 +355,10 @@ def test_probabilities_of_one_label(data):
 
 
 @pytest.mark.usefixtures("one_label")
-def test_utilities_of_one_label():
+def test_utilities_of_binary_data():
     result = run("u.scores", "one.svm", "--json")
     assert result.stderr == (
-        "u.scores has scores that are no probabilities, so they are utilities, which have no log loss\n"
+        "Some scores in u.scores are outside [0, 1], so they are taken as utilities, without log loss\n"
     )
     measures = json.loads(result.stdout)
     assert list(measures) == ["accuracy", "AUC"]
@@ -368,12 +368,12 @@ def test_utilities_of_one_label():
     assert run("u.scores", "one.svm", "-q").stderr == ""
     result = run("u.scores", "one.svm", "--calibration")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "u.scores has scores that are no probabilities from 0 to 1" in result.stderr
+    assert "u.scores contains scores outside [0, 1]" in result.stderr
 
 
 @pytest.mark.usefixtures("one_label")
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "noted"),
     [
         (["-k", "1,3"], ["-k"]),
         (["--train", "nowhere"], ["--train"]),
@@ -381,20 +381,20 @@ def test_utilities_of_one_label():
         (["--auc"], []),
     ],
 )
-def test_options_about_rankings_have_no_effect_on_one_label(options, told):
+def test_ranking_options_have_no_effect_on_binary_data(options, noted):
     expected = run("p.scores", "one.svm", "--json").stdout
     result = run("p.scores", "one.svm", "--json", *options)
     assert result.stdout == expected != ""
-    in_vain = [f"{option} has no effect on data of one label" for option in told]
-    assert result.stderr.splitlines() == [*in_vain, PROBABLE]
+    notes = [f"{option} has no effect on binary data" for option in noted]
+    assert result.stderr.splitlines() == [*notes, PROBABLE]
     assert run("p.scores", "one.svm", "--json", "-q", *options).stderr == ""
 
 
 @pytest.mark.usefixtures("one_label")
-def test_where_all_points_have_the_same_label_there_is_accuracy_but_no_auc(tmp_path):
+def test_data_of_one_class_have_accuracy_but_no_auc(tmp_path):
     (tmp_path / "one.svm").write_text("+1\n" * 5)
     result = run("p.scores", "one.svm", "--json")
-    assert result.stderr.splitlines() == [PROBABLE, "All points have the label or none has it, so there is no AUC"]
+    assert result.stderr.splitlines() == [PROBABLE, "AUC is undefined, as all points have the label or none has it"]
     measures = json.loads(result.stdout)
     assert list(measures) == ["accuracy", "log_loss"]
     assert measures["accuracy"] == 60
@@ -404,16 +404,16 @@ def test_where_all_points_have_the_same_label_there_is_accuracy_but_no_auc(tmp_p
 @pytest.mark.parametrize(
     ("scores", "data", "sentence"),
     [
-        ("5 1\n0:1\n0:1\n\n0:0\n\n", "one.svm", "a.scores:4: the point has no score, but accuracy needs one of"),
+        ("5 1\n0:1\n0:1\n\n0:0\n\n", "one.svm", "a.scores:4: the point has no score, but accuracy needs one per point"),
         ("2 1\n0:1\n0:1\n", "one.svm", "Error: there are scores of 2 points, but true labels of 5"),
         ("2 1\n0:1\n\n", "one.txt", "Error: there are scores of 2 points, but true labels of 5"),
-        ("5 2\n" + "1:1\n" * 5, "one.svm", "Error: the scores are of 5 points and 2 labels, the true labels of 5"),
-        ("0 1\n", "none.txt", "Error: there are no points, so there is nothing to measure"),
-        ("3 1\n0:1\n0:1\n0:1\n", "test.txt", "Error: the scores are of 3 points and 1 labels, the true labels of 3"),
+        ("5 2\n" + "1:1\n" * 5, "one.svm", "Error: the scores have 5 points and 2 labels, the true labels 5"),
+        ("0 1\n", "none.txt", "Error: there are no points to evaluate"),
+        ("3 1\n0:1\n0:1\n0:1\n", "test.txt", "Error: the scores have 3 points and 1 labels, the true labels 3"),
         ("1 1\n0:1\n", "bad.svm", "bad.svm:2: feature 1 occurs twice"),
     ],
 )
-def test_failures_with_one_label_are_one_sentence(tmp_path, scores, data, sentence):
+def test_errors_with_binary_data_are_one_line(tmp_path, scores, data, sentence):
     (tmp_path / "a.scores").write_text(scores)
     (tmp_path / "none.txt").write_text("0 2 1\n")
     (tmp_path / "bad.svm").write_text("+1 1:1\n-1 1:1 1:2\n")

@@ -1,4 +1,4 @@
-"""`xmlgp plot`: which models and files it takes, what it says of them, and how it fails."""
+"""`xmlgp plot`: the models and files it accepts, its notes and its errors."""
 
 import gzip
 
@@ -10,7 +10,7 @@ from tests.cli.command import run, said, spawn
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 
-# The point without a label counts as the others do.
+# The point without a label counts as well.
 DATA = "3 2 3\n0,2 0:1\n1 1:0.5\n 0:1\n"
 ALL = "3 3\n0:0.9 1:0.8 2:0.7\n1:0.5 2:0.4 0:0.1\n0:0.6 1:0.3 2:0.2\n"
 TOP = "3 3\n0:0.9\n1:0.5 2:0.4\n\n"
@@ -85,7 +85,7 @@ def test_bounds_and_log_posteriors(tmp_path, labels, axes, models, expected):
     assert sorted(labels) == sorted(models)
 
 
-def test_models_without_a_history(tmp_path):
+def test_untrained_models_are_refused(tmp_path):
     write_dataset(tmp_path / "train.txt", small_dataset())
     for options in ([], ["--model", "bmlpl"]):
         assert run("preprocess", "train.txt", "model", "-q", "--no-cache", *options).exit_code == 0
@@ -95,43 +95,43 @@ def test_models_without_a_history(tmp_path):
     assert not (tmp_path / "bound.png").exists()
 
 
-def test_one_file_becomes_one_curve_with_its_measures(tmp_path, labels):
+def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, labels):
     result = run("plot", "reliability", "all.scores", "test.txt")
     assert (result.exit_code, result.stdout) == (0, "reliability.png\n")
     assert result.stderr.splitlines() == ["The curve of all.scores is over all 3 labels of each point"]
     assert (tmp_path / "reliability.png").read_bytes().startswith(b"\x89PNG")
     loss = sklearn.metrics.log_loss(TRUTH, PROBABILITIES)
-    # Each is in a bin of its own, so each gap counts.
+    # Each probability is in a bin of its own.
     error = sum(abs(y - p) for y, p in zip(TRUTH, PROBABILITIES, strict=True)) / 9
     assert [label for label in labels if label] == ["calibrated", f"all.scores: log loss {loss:.4f}, ECE {error:.4f}"]
 
 
-def test_some_files_become_some_curves(labels):
+def test_several_scores_files_are_several_curves(labels):
     result = run("plot", "reliability", "all.scores", "top.scores", ".", "-o", "a.pdf")
     assert (result.exit_code, result.stdout) == (0, "a.pdf\n")
-    assert "The curve of top.scores is over the 3 labels listed alone, at most 2 a point of 3" in result.stderr
+    assert "The curve of top.scores is over the 3 listed labels only, at most 2 of 3 per point" in result.stderr
     assert [label.partition(":")[0] for label in labels if label] == ["calibrated", "all.scores", "top.scores"]
     assert run("plot", "reliability", "top.scores", "test.txt", "-q").stderr == ""
 
 
-def test_streams_and_gzip(tmp_path):
+def test_standard_streams_and_gzip(tmp_path):
     (tmp_path / "all.scores.gz").write_bytes(gzip.compress(ALL.encode()))
     piped = spawn("plot", "reliability", "all.scores.gz", "-", "test.txt", "-o", "-", input=TOP.encode())
     assert piped.returncode == 0
     assert piped.stdout.startswith(b"\x89PNG")
-    assert b"The curve of - is over the 3 labels" in piped.stderr
+    assert b"The curve of - is over the 3 listed labels" in piped.stderr
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("3 3\n0:-1.5\n\n\n", "b.scores has scores that are no probabilities from 0 to 1"),
-        ("3 3\n\n\n\n", "b.scores has no scores, so there is no probability to measure"),
+        ("3 3\n0:-1.5\n\n\n", "b.scores contains scores outside [0, 1]"),
+        ("3 3\n\n\n\n", "b.scores contains no scores, so there are no probabilities to evaluate"),
         ("2 3\n0:0.5\n\n", "b.scores: the probabilities are 2×3, the true labels 3×3"),
         ("3 3\n0:x\n\n\n", "b.scores:2: label 0 has 'x' in place of a finite decimal number"),
     ],
 )
-def test_what_is_no_curve_is_told_in_one_sentence(tmp_path, content, sentence):
+def test_unplottable_scores_are_a_one_line_error(tmp_path, content, sentence):
     (tmp_path / "b.scores").write_text(content)
     told = said(run("plot", "reliability", "-q", "all.scores", "b.scores", "test.txt"))
     assert told.startswith(sentence)
@@ -147,7 +147,7 @@ def test_wrong_use():
 
 
 @pytest.mark.parametrize("data", ["one.svm", "one.txt"])
-def test_reliability_of_one_label_in_either_format(tmp_path, labels, data):
+def test_reliability_of_binary_data_in_both_formats(tmp_path, labels, data):
     (tmp_path / "one.svm").write_text("".join(f"{label} 1:1\n" for label in TRUTH))
     (tmp_path / "one.txt").write_text("9 1 1\n" + "".join("0 0:1\n" if label else " 0:1\n" for label in TRUTH))
     (tmp_path / "one.scores").write_text("9 1\n" + "".join(f"0:{score}\n" for score in PROBABILITIES))

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.auc import area_under_roc, areas_under_roc
+from xmlgp.metrics.auc import multilabel_roc_auc, roc_auc
 
 
 def sparse(rows, n_labels, dtype=float):
@@ -21,16 +21,16 @@ def sparse(rows, n_labels, dtype=float):
 
 
 def listed(scores, which):
-    """A csr_array of the scores at `which`, those of 0 among them."""
+    """A csr_array of the scores at `which`, including zeros."""
     columns = np.tile(np.arange(scores.shape[1]), (len(scores), 1))
     indptr = np.concatenate([[0], np.cumsum(which.sum(axis=1))])
     return csr_array((scores[which], columns[which], indptr), shape=scores.shape)
 
 
 def reference(scores, truth):
-    """The areas by scikit-learn, of an array in which every entry has a score."""
+    """The areas according to scikit-learn, for an array in which every entry has a score."""
     mixed_labels, mixed_points = (truth.any(axis) & ~truth.all(axis) for axis in (0, 1))
-    # What is constant has no area; scikit-learn would warn of it and give NaN.
+    # A constant label or point has no area; scikit-learn would warn and return NaN.
     of_labels = [roc_auc_score(truth[:, k], scores[:, k]) for k in np.flatnonzero(mixed_labels)]
     of_points = [roc_auc_score(truth[i], scores[i]) for i in np.flatnonzero(mixed_points)]
     return {
@@ -41,18 +41,18 @@ def reference(scores, truth):
 
 
 def test_hand_worked_example():
-    # Three labels; point 0 has {0, 2} true and lists 0.5, 0.5, 0.2, point 1 has {1} and lists 0.9 for label 0 alone.
-    found = areas_under_roc(sparse([{1: 0.5, 0: 0.5, 2: 0.2}, {0: 0.9}], 3), sparse([[2, 0], [1]], 3, bool))
-    # Label 0: 0.5 of the true point against 0.9. Label 1: nothing against 0.5. Label 2: 0.2 against nothing.
+    # Three labels. Labels 0 and 2 of point 0 are true, and label 1 of point 1, which lists only 0.9 for label 0.
+    found = multilabel_roc_auc(sparse([{1: 0.5, 0: 0.5, 2: 0.2}, {0: 0.9}], 3), sparse([[2, 0], [1]], 3, bool))
+    # Label 0: 0.5 loses against 0.9. Label 1: unlisted loses against 0.5. Label 2: 0.2 beats unlisted.
     assert found["AUC_macro"] == pytest.approx((0 + 0 + 1) / 3)
-    # Point 0: 0.5 ties with 0.5, 0.2 loses. Point 1: nothing loses against 0.9 and ties with nothing.
+    # Point 0: 0.5 ties with 0.5, 0.2 loses. Point 1: unlisted loses against 0.9 and ties with unlisted.
     assert found["AUC_instance"] == pytest.approx((0.5 / 2 + 0.5 / 2) / 2)
-    # Negatives are 0.5, 0.9 and nothing: 0.5 beats one and a half, 0.2 beats one, nothing beats a half.
+    # Negatives are 0.5, 0.9 and unlisted: 0.5 beats one and a half, 0.2 beats one, unlisted beats a half.
     assert found["AUC_micro"] == pytest.approx((1.5 + 1 + 0.5) / 9)
 
 
-def test_measures_come_in_the_order_of_the_table():
-    found = areas_under_roc(sparse([{0: 1.0}, {}], 2), sparse([[0], []], 2, bool))
+def test_measures_are_floats_in_the_order_of_the_table():
+    found = multilabel_roc_auc(sparse([{0: 1.0}, {}], 2), sparse([[0], []], 2, bool))
     assert list(found) == ["AUC_micro", "AUC_macro", "AUC_instance"]
     assert all(type(value) is float for value in found.values())
 
@@ -65,26 +65,26 @@ def test_all_listed_agrees_with_the_averages_of_scikit_learn(decimals, dtype):
     truth = rng.random(scores.shape) < 0.3
     truth = truth[truth.any(axis=1)]
     scores = scores[: len(truth)]
-    found = areas_under_roc(listed(scores, np.ones_like(truth)), csr_array(truth))
+    found = multilabel_roc_auc(listed(scores, np.ones_like(truth)), csr_array(truth))
     for name, average in ("micro", "micro"), ("macro", "macro"), ("instance", "samples"):
         assert found[f"AUC_{name}"] == pytest.approx(roc_auc_score(truth, scores, average=average), rel=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 0.95])
-def test_what_is_not_listed_comes_last(share):
+def test_unlisted_entries_come_last(share):
     rng = np.random.default_rng(1)
     scores, truth = rng.normal(size=(60, 9)).round(1), rng.random((60, 9)) < 0.2
     which = rng.random(scores.shape) < share
     assert (scores[which] < 0).any()
     expected = reference(np.where(which, scores, -100), truth)
-    assert areas_under_roc(listed(scores, which), csr_array(truth)) == pytest.approx(expected, rel=1e-12)
+    assert multilabel_roc_auc(listed(scores, which), csr_array(truth)) == pytest.approx(expected, rel=1e-12)
 
 
 @st.composite
 def problems(draw):
     n_points, n_labels = draw(st.integers(1, 6)), draw(st.integers(1, 7))
     label = st.integers(0, n_labels - 1)
-    # Few distinct values, so that ties are common, and the least there is, above which is nothing that is not listed.
+    # Few distinct values, so that ties are common; −∞ is still above unlisted entries.
     score = st.sampled_from([-math.inf, -1.5, -0.0, 0.0, 0.5, math.inf])
     scores = draw(st.lists(st.dictionaries(label, score), min_size=n_points, max_size=n_points))
     truth = draw(st.lists(st.sets(label), min_size=n_points, max_size=n_points))
@@ -93,17 +93,17 @@ def problems(draw):
 
 @settings(max_examples=200, deadline=None)
 @given(problems())
-def test_agrees_with_scikit_learn_wherever_there_is_an_area(problem):
+def test_agrees_with_scikit_learn_where_the_area_is_defined(problem):
     scores, truth, n_labels = problem
     rank_of = {-math.inf: 1, -1.5: 2, 0.0: 3, 0.5: 4, math.inf: 5}
     filled = np.array([[rank_of[row[k]] if k in row else 0 for k in range(n_labels)] for row in scores])
     dense = np.array([[k in row for k in range(n_labels)] for row in truth])
     arguments = sparse(scores, n_labels), sparse(truth, n_labels, bool)
     if any((dense.all(axis) | ~dense.any(axis)).all() for axis in (0, 1)):
-        with pytest.raises(SettingsError, match="so there is no AUC"):
-            areas_under_roc(*arguments)
+        with pytest.raises(SettingsError, match="is undefined"):
+            multilabel_roc_auc(*arguments)
     else:
-        assert areas_under_roc(*arguments) == pytest.approx(reference(filled, dense), rel=1e-12)
+        assert multilabel_roc_auc(*arguments) == pytest.approx(reference(filled, dense), rel=1e-12)
 
 
 def test_perfect_and_reversed_order_are_exact():
@@ -112,15 +112,15 @@ def test_perfect_and_reversed_order_are_exact():
     margin = np.where(truth, 1, -1)
     noise = rng.random(truth.shape) / 2
     everything = np.ones_like(truth)
-    assert set(areas_under_roc(listed(margin + noise, everything), csr_array(truth)).values()) == {1.0}
-    assert set(areas_under_roc(listed(noise - margin, everything), csr_array(truth)).values()) == {0.0}
-    assert set(areas_under_roc(listed(0 * noise, everything), csr_array(truth)).values()) == {0.5}
-    assert set(areas_under_roc(listed(noise, ~everything), csr_array(truth)).values()) == {0.5}
+    assert set(multilabel_roc_auc(listed(margin + noise, everything), csr_array(truth)).values()) == {1.0}
+    assert set(multilabel_roc_auc(listed(noise - margin, everything), csr_array(truth)).values()) == {0.0}
+    assert set(multilabel_roc_auc(listed(0 * noise, everything), csr_array(truth)).values()) == {0.5}
+    assert set(multilabel_roc_auc(listed(noise, ~everything), csr_array(truth)).values()) == {0.5}
 
 
-def test_leaves_its_arguments_alone():
+def test_arguments_are_not_modified():
     scores, truth = sparse([{2: 0.1, 0: 0.9}, {}], 3), sparse([[2, 0], []], 3, bool)
-    areas_under_roc(scores, truth)
+    multilabel_roc_auc(scores, truth)
     assert scores.indices.tolist() == truth.indices.tolist() == [2, 0]
 
 
@@ -129,59 +129,59 @@ def test_stored_false_is_not_true():
     truth = np.array([[True, False], [False, True]])
     stored = csr_array((truth.ravel(), np.array([0, 1, 0, 1]), np.array([0, 2, 4])), shape=(2, 2))
     assert stored.nnz == 4
-    assert areas_under_roc(scores, stored) == areas_under_roc(scores, csr_array(truth))
+    assert multilabel_roc_auc(scores, stored) == multilabel_roc_auc(scores, csr_array(truth))
 
 
-def test_huge_label_space_costs_nothing():
+def test_a_huge_label_space_allocates_nothing():
     last = 2**31 - 2
     scores = sparse([{last: 1.0, 3: 0.5}, {3: 0.75}], last + 1)
-    found = areas_under_roc(scores, sparse([[last, 3], []], last + 1, bool))
-    # Label 3 is wrong and the last one right; of the 2K − 2 negatives of all one is better than one of two positives.
+    found = multilabel_roc_auc(scores, sparse([[last, 3], []], last + 1, bool))
+    # Label 3 is wrong and the last one right; one of the 2K − 2 negatives beats one of the two positives.
     assert found["AUC_macro"] == 0.5
     assert found["AUC_instance"] == 1
     assert found["AUC_micro"] == pytest.approx(1 - 0.5 / (2 * (last + 1) - 2), rel=1e-15)
 
 
-def test_labels_and_points_without_both_kinds_are_left_out():
+def test_labels_and_points_without_positives_or_negatives_are_left_out():
     scores, truth = np.random.default_rng(3).random((6, 5)), np.zeros((6, 5), dtype=bool)
     truth[:, 1] = truth[2] = True
     truth[4, 0] = True
-    found = areas_under_roc(listed(scores, np.ones_like(truth)), csr_array(truth))
+    found = multilabel_roc_auc(listed(scores, np.ones_like(truth)), csr_array(truth))
     assert found == pytest.approx(reference(scores, truth))
 
 
 def test_disagreeing_shapes_are_refused():
-    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels of 1 points and 3 labels"):
-        areas_under_roc(sparse([{}, {}], 3), sparse([[0]], 3, bool))
+    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels 1 points and 3 labels"):
+        multilabel_roc_auc(sparse([{}, {}], 3), sparse([[0]], 3, bool))
 
 
-def test_what_is_no_number_is_refused():
-    with pytest.raises(SettingsError, match="a score that is no number cannot be put in order"):
-        areas_under_roc(sparse([{0: math.nan}, {}], 2), sparse([[0], [1]], 2, bool))
+def test_nan_is_refused():
+    with pytest.raises(SettingsError, match="a score is NaN, so the scores cannot be ranked"):
+        multilabel_roc_auc(sparse([{0: math.nan}, {}], 2), sparse([[0], [1]], 2, bool))
 
 
 @pytest.mark.parametrize(
     ("truth", "sentence"),
     [
-        ([[], []], "every label is true of all points or of none, so there is no AUC of labels"),
-        ([[0, 1], [0, 1]], "every label is true of all points or of none, so there is no AUC of labels"),
-        ([[0], [0]], "every label is true of all points or of none, so there is no AUC of labels"),
-        ([[0]], "every label is true of all points or of none, so there is no AUC of labels"),
-        ([[0, 1], []], "every point has all labels or none, so there is no AUC of points"),
+        ([[], []], "every label is true for all points or for none, so AUC_macro is undefined"),
+        ([[0, 1], [0, 1]], "every label is true for all points or for none, so AUC_macro is undefined"),
+        ([[0], [0]], "every label is true for all points or for none, so AUC_macro is undefined"),
+        ([[0]], "every label is true for all points or for none, so AUC_macro is undefined"),
+        ([[0, 1], []], "every point has all labels or none, so AUC_instance is undefined"),
     ],
 )
-def test_nothing_to_compare_is_refused(truth, sentence):
+def test_undefined_areas_are_refused(truth, sentence):
     with pytest.raises(SettingsError, match=f"^{sentence}$"):
-        areas_under_roc(sparse([{0: 1.0}] * len(truth), 2), sparse(truth, 2, bool))
+        multilabel_roc_auc(sparse([{0: 1.0}] * len(truth), 2), sparse(truth, 2, bool))
 
 
 @given(st.lists(st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), st.booleans()), max_size=20))
-def test_the_area_of_one_list_of_entries(entries):
+def test_the_area_of_a_single_list_agrees_with_scikit_learn(entries):
     scores, true = (np.array(values) for values in zip(*entries, strict=True)) if entries else (np.empty(0),) * 2
-    area = area_under_roc(scores, true.astype(bool))
+    area = roc_auc(scores, true.astype(bool))
     if len(set(true.tolist())) < 2:
         assert area is None
     else:
-        # Ranks, for scikit-learn takes no infinities.
+        # Ranks, as scikit-learn refuses infinities.
         ranks = np.unique(scores, return_inverse=True)[1]
         assert area == pytest.approx(roc_auc_score(true, ranks))

@@ -1,4 +1,4 @@
-"""Measures of one label, against scikit-learn."""
+"""Measures of binary classification, against scikit-learn."""
 
 import warnings
 
@@ -14,7 +14,7 @@ from xmlgp.metrics.binary import are_probabilities, evaluate_binary
 
 
 def column(values):
-    """A csr_array N×1 that stores every value, zeros as well."""
+    """A csr_array N×1 that stores every value, including zeros."""
     values = np.asarray(values, dtype=np.float64)
     return csr_array((values, np.zeros(len(values), np.int32), np.arange(len(values) + 1)), shape=(len(values), 1))
 
@@ -28,7 +28,7 @@ def cases(scores):
 
 
 @given(cases(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 1.0])))
-def test_probabilities(case):
+def test_probabilities_agree_with_scikit_learn(case):
     scores, truth = zip(*case, strict=True)
     found = evaluate_binary(column(scores), truth_of(truth))
     assert found["accuracy"] == pytest.approx(100 * sklearn.metrics.accuracy_score(truth, np.array(scores) > 0.5))
@@ -39,7 +39,7 @@ def test_probabilities(case):
 
 
 @given(cases(st.floats(-1e9, 1e9) | st.sampled_from([-1.0, 0.0, 0.25, 1.0])))
-def test_utilities(case):
+def test_utilities_agree_with_scikit_learn(case):
     scores, truth = zip(*case, strict=True)
     assume(min(scores) < 0 or max(scores) > 1)
     found = evaluate_binary(column(scores), truth_of(truth))
@@ -49,8 +49,8 @@ def test_utilities(case):
     assert list(found) == ["accuracy", "AUC"][: 1 + (len(set(truth)) == 2)]
 
 
-def test_by_hand():
-    # The last is a tie with the threshold, and so no; of the four pairs the positives win three and a half.
+def test_hand_worked_example():
+    # The last score equals the threshold, so it predicts no; positives win three and a half of the four pairs.
     found = evaluate_binary(column([0.9, 0.5, 0.1, 0.5]), truth_of([1, 0, 0, 1]))
     assert found["accuracy"] == 75
     assert found["AUC"] == 3.5 / 4
@@ -61,7 +61,7 @@ def test_by_hand():
     ("scores", "expected"),
     [([0, 1], True), ([0.5], True), ([], True), ([0, 1 + 1e-15], False), ([-1e-300], False), ([np.nan], False)],
 )
-def test_what_can_be_probabilities(scores, expected):
+def test_scores_in_the_unit_interval_are_probabilities(scores, expected):
     assert are_probabilities(column(scores)) is expected
 
 
@@ -69,12 +69,12 @@ def test_what_can_be_probabilities(scores, expected):
     ("scores", "truth", "sentence"),
     [
         (column([1, 0]), truth_of([1]), "there are scores of 2 points, but true labels of 1"),
-        (column([]), truth_of([]), "there are no points, so there is nothing to measure"),
+        (column([]), truth_of([]), "there are no points to evaluate"),
         (csr_array(np.array([[1.0], [0.0], [2.0]])), truth_of([1, 0, 1]), "point 1, counted from 0, has no score"),
-        (column([1, np.nan]), truth_of([1, 0]), "a score that is no number says nothing of a label"),
+        (column([1, np.nan]), truth_of([1, 0]), "a score is NaN"),
     ],
 )
-def test_what_cannot_be_measured(scores, truth, sentence):
+def test_errors_say_what_is_wrong(scores, truth, sentence):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(SettingsError) as caught:

@@ -33,32 +33,29 @@ def test_log_loss_agrees_with_scikit_learn(problem, form):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_log_loss_of_sure_and_wrong_is_finite_as_in_scikit_learn(dtype):
+def test_log_loss_of_certain_and_wrong_is_finite_as_in_scikit_learn(dtype):
     probabilities, truth = np.array([[0, 1, 1, 0]], dtype=dtype), np.array([[True, False, True, False]])
     expected = sklearn.metrics.log_loss(truth.ravel(), probabilities.ravel())
     assert log_loss(probabilities, csr_array(truth)) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.usefixtures("_blocks")
-def test_log_loss_of_unlisted_entries(problem):
+def test_log_loss_leaves_unlisted_entries_out(problem):
     probabilities, truth = problem
     listed = np.random.default_rng(2).random(truth.shape) < 0.4
     top = csr_array(np.where(listed, probabilities, 0))
-    of_listed = sklearn.metrics.log_loss(truth[listed], probabilities[listed])
-    assert log_loss(top, csr_array(truth)) == pytest.approx(of_listed)
-    filled = np.where(listed, probabilities, 0.01)
-    of_all = sklearn.metrics.log_loss(truth.ravel(), filled.ravel())
-    assert log_loss(top, csr_array(truth), unlisted=0.01) == pytest.approx(of_all)
+    expected = sklearn.metrics.log_loss(truth[listed], probabilities[listed])
+    assert log_loss(top, csr_array(truth)) == pytest.approx(expected)
 
 
-def test_listed_probability_of_zero_counts():
+def test_a_stored_probability_of_zero_counts():
     probabilities = csr_array((np.array([0.0, 0.5]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     truth = csr_array(np.array([[True, False, False]]))
     assert log_loss(probabilities, truth) == pytest.approx(math.log(2) / 2)
 
 
 def test_hand_worked_calibration():
-    # Two bins. Below 0.5: 0.1 (false), 0.3 (true): mean 0.2, half of them true. From 0.5: 0.5, 0.7 and 1, all true.
+    # Two bins. Below 0.5: 0.1 (false) and 0.3 (true), mean 0.2, half true. From 0.5 on: 0.5, 0.7, 1 and 1, all true.
     probabilities = np.array([[0.1, 0.3, 0.5], [0.7, 1.0, 1.0]])
     truth = csr_array(np.array([[False, True, True], [True, True, True]]))
     curve = reliability_curve(probabilities, truth, bins=2)
@@ -68,7 +65,7 @@ def test_hand_worked_calibration():
     assert expected_calibration_error(probabilities, truth, bins=2) == pytest.approx(2 / 6 * 0.3 + 4 / 6 * 0.2)
 
 
-def test_empty_bins_weigh_nothing():
+def test_empty_bins_do_not_count():
     curve = reliability_curve(np.array([[0.95]]), csr_array([[True]]), bins=4)
     assert curve.count.tolist() == [0, 0, 0, 1]
     assert np.isnan(curve.confidence[:3]).all()
@@ -86,7 +83,7 @@ def test_reliability_curve_agrees_with_scikit_learn(problem, form):
     assert curve.frequency == pytest.approx(frequency)
 
 
-def test_calibrated_probabilities_have_little_error_and_shifted_ones_their_shift():
+def test_the_error_of_calibrated_probabilities_is_near_zero_and_of_shifted_ones_the_shift():
     rng = np.random.default_rng(3)
     probabilities = rng.uniform(0, 0.6, size=(400, 250))
     truth = csr_array(rng.random(probabilities.shape) < probabilities)
@@ -96,8 +93,8 @@ def test_calibrated_probabilities_have_little_error_and_shifted_ones_their_shift
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
 @pytest.mark.parametrize("measure", [log_loss, expected_calibration_error])
-def test_what_is_no_probability_is_refused(wrong, measure):
-    with pytest.raises(SettingsError, match="a probability is a number from 0 to 1"):
+def test_probabilities_outside_the_unit_interval_are_refused(wrong, measure):
+    with pytest.raises(SettingsError, match=r"a probability is not in \[0, 1\]"):
         measure(np.array([[0.5, wrong]]), csr_array([[True, False]]))
 
 
@@ -106,6 +103,6 @@ def test_disagreeing_shapes_are_refused():
         log_loss(np.array([[0.5, 0.5]]), csr_array([[True, False, False]]))
 
 
-def test_nothing_listed_is_refused():
-    with pytest.raises(SettingsError, match="no probability to measure"):
+def test_empty_predictions_are_refused():
+    with pytest.raises(SettingsError, match="no probabilities to evaluate"):
         log_loss(csr_array((2, 3)), csr_array((2, 3), dtype=bool))

@@ -20,12 +20,12 @@ def test_hand_worked_example():
     assert found == pytest.approx([1 / (1 + c / 0.5), 1 / (1 + c / 1.5), 1 / (1 + c / 4.5)])
 
 
-def test_defaults_are_the_repositorys():
+def test_defaults_are_those_of_the_repository():
     labels = labels_with_counts(50, [1, 7])
     assert propensities(labels) == pytest.approx(propensities(labels, a=0.55, b=1.5))
 
 
-def test_frequent_labels_are_likelier_to_be_noticed():
+def test_propensities_rise_with_frequency():
     found = propensities(labels_with_counts(100, [0, 1, 10, 100]))
     assert np.all(np.diff(found) > 0)
     assert np.all((found > 0) & (found < 1))
@@ -38,14 +38,14 @@ def test_too_few_training_points_are_refused(n_points):
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e6, 1.5), (0.55, -1.5), (math.nan, 1.5), (0.55, math.nan)])
-def test_senseless_parameters_are_refused(a, b):
-    with pytest.raises(SettingsError, match="no propensities between 0 and 1"):
+def test_extreme_parameters_are_refused(a, b):
+    with pytest.raises(SettingsError, match="give propensities outside"):
         propensities(labels_with_counts(10, [0, 1]), a, b)
 
 
-def test_the_least_propensities_can_be_divided_by():
+def test_the_least_propensities_do_not_overflow():
     labels = labels_with_counts(1000, [0, 1000])
-    with pytest.raises(SettingsError, match=r"A=200 and B=0.1 give no propensities"):
+    with pytest.raises(SettingsError, match=r"A=200 and B=0.1 give propensities outside"):
         propensities(labels, 200, 0.1)
     found = propensities(labels, 190, 0.1)
     assert 1e-200 < found[0] < 1e-190

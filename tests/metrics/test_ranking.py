@@ -21,7 +21,7 @@ def sparse(rows, n_labels, dtype=float):
 
 
 def reference(scores, truth, ks, propensities):
-    """SPEC.md read literally, one point and one rank at a time."""
+    """The definitions in SPEC.md, one point and one rank at a time."""
     pairs = [(row, set(true)) for row, true in zip(scores, truth, strict=True) if true]
     rankings = [sorted(row, key=lambda label: (-row[label], label)) for row, _ in pairs]
     weights = [1 / p for p in propensities]
@@ -72,7 +72,7 @@ def test_hand_worked_example():
     )
 
 
-def test_measures_come_in_the_order_of_the_table():
+def test_measures_are_floats_in_the_order_of_the_table():
     found = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(1, 2), propensities=[0.5, 0.5])
     assert list(found) == ["P@1", "P@2", "nDCG@1", "nDCG@2", "PSP@1", "PSP@2", "PSnDCG@1", "PSnDCG@2"]
     assert all(type(value) is float for value in found.values())
@@ -98,7 +98,7 @@ def problems(draw):
 
 @settings(max_examples=300)
 @given(problems())
-def test_agrees_with_the_definitions_read_literally(problem):
+def test_agrees_with_a_literal_implementation(problem):
     scores, truth, ks, propensities = problem
     n_labels = len(propensities)
     found = evaluate_ranking(sparse(scores, n_labels), sparse(truth, n_labels, bool), ks, propensities)
@@ -128,20 +128,20 @@ def test_ndcg_agrees_with_scikit_learn():
         assert found[f"nDCG@{k}"] == pytest.approx(100 * ndcg_score(truth[labelled], scores[labelled], k=k))
 
 
-def test_equal_scores_rank_by_label_in_whatever_order_they_stand():
+def test_equal_scores_rank_by_label_in_any_storage_order():
     truth = sparse([[1]], 4, bool)
     for order in ([3, 1, 2], [1, 2, 3], [2, 3, 1]):
         assert evaluate_ranking(sparse([dict.fromkeys(order, 0.5)], 4), truth, ks=(1,))["P@1"] == 100
     assert evaluate_ranking(sparse([dict.fromkeys([1, 0], 0.5)], 4), truth, ks=(1,))["P@1"] == 0
 
 
-def test_leaves_its_arguments_alone():
+def test_arguments_are_not_modified():
     scores, truth = sparse([{2: 0.1, 0: 0.9}], 3), sparse([[2, 0]], 3, bool)
     evaluate_ranking(scores, truth, propensities=[0.5] * 3)
     assert scores.indices.tolist() == truth.indices.tolist() == [2, 0]
 
 
-def test_huge_k_and_huge_label_space_cost_nothing():
+def test_a_huge_k_or_label_space_allocates_nothing():
     last = 2**31 - 2
     found = evaluate_ranking(sparse([{last: 1.0, 3: 0.5}], last + 1), sparse([[last, 3]], last + 1, bool), ks=(2,))
     assert found["P@2"] == 100
@@ -150,28 +150,28 @@ def test_huge_k_and_huge_label_space_cost_nothing():
 
 
 def test_disagreeing_shapes_are_refused():
-    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels of 1 points and 3 labels"):
+    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels 1 points and 3 labels"):
         evaluate_ranking(sparse([{}, {}], 3), sparse([[0]], 3, bool))
 
 
 def test_propensities_of_other_labels_are_refused():
-    with pytest.raises(SettingsError, match="propensities are of 2 labels, the scores of 3"):
+    with pytest.raises(SettingsError, match="propensities of 2 labels, but scores of 3"):
         evaluate_ranking(sparse([{}], 3), sparse([[0]], 3, bool), propensities=[0.5, 0.5])
 
 
-def test_nothing_true_is_refused():
+def test_data_without_true_labels_are_refused():
     with pytest.raises(SettingsError, match="no point has a true label"):
         evaluate_ranking(sparse([{0: 1.0}], 3), sparse([[]], 3, bool))
 
 
-def test_true_entries_are_positions_in_the_order_given():
+def test_true_entries_are_positions_in_storage_order():
     predicted = sparse([{4: 0.0, 1: 0.5, 3: 0.1}, {0: 1.0}, {2: 0.2}], 5)
     truth = sparse([[3, 4], [1], [2]], 5, bool)
     assert sorted(true_entries(predicted, truth)) == [0, 2, 4]
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1e30, 1e300])
-def test_the_size_of_scores_does_not_matter(scale):
+def test_the_scale_of_scores_does_not_matter(scale):
     random = np.random.default_rng(0)
     scores, labels = csr_array(random.normal(size=(9, 6))), csr_array(random.random((9, 6)) < 0.4)
     propensities = random.uniform(0.01, 1, 6)

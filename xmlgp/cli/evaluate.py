@@ -6,23 +6,21 @@ import click
 import numpy as np
 
 from xmlgp.cli.options import cache_option, note, quiet_option
-from xmlgp.cli.probabilities import check_probabilities, what_is_listed
+from xmlgp.cli.probabilities import check_probabilities, describe_coverage
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError
-from xmlgp.metrics.auc import areas_under_roc
-from xmlgp.metrics.binary import are_probabilities, evaluate_binary
-from xmlgp.metrics.calibration import expected_calibration_error, log_loss
-from xmlgp.metrics.propensity import DEFAULT_A, DEFAULT_B, propensities
-from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.metrics.binary import are_probabilities
+from xmlgp.metrics.evaluation import evaluate_scores, is_binary
+from xmlgp.metrics.propensity import choose_propensity_model, propensities
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["evaluate"]
 
-#: Parameters of the command that are about rankings of labels, and the options they come from.
-OF_RANKINGS = {
+#: Parameters of the command that have no effect on binary data, and their options.
+MULTILABEL_ONLY = {
     "train": "--train",
     "ks": "-k",
     "propensity_a": "--propensity-a",
@@ -36,7 +34,7 @@ class _Ranks(click.ParamType):
     name = "k,k,..."
 
     def convert(self, value, param, context):
-        """Return the numbers in ascending order, each once."""
+        """Return the distinct numbers in ascending order."""
         if not isinstance(value, str):
             return value
         try:
@@ -52,13 +50,11 @@ class _Ranks(click.ParamType):
 @click.argument("scores", type=click.Path(allow_dash=True))
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.option("--train", type=click.Path(allow_dash=True), help="Training data, for the propensity-scored measures.")
-@click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="The numbers of labels to look at.")
+@click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="Values of k for the measures @k.")
 @click.option("--propensity-a", type=click.FloatRange(min=0, min_open=True), help="A of the propensity model.")
 @click.option("--propensity-b", type=click.FloatRange(min=0, min_open=True), help="B of the propensity model.")
-@click.option("--auc", is_flag=True, help="Also the area under the ROC curve: micro, macro and by instance.")
-@click.option(
-    "--calibration", is_flag=True, help="Also measure the probabilities that SCORES has: log loss, calibration error."
-)
+@click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
+@click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
@@ -66,28 +62,28 @@ class _Ranks(click.ParamType):
 def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, as_json, cache, quiet):
     """Compare SCORES with the true labels in DATA.
 
-    Prints P@k and nDCG@k in percent, with --train also their propensity-scored forms PSP@k and PSnDCG@k, as the Extreme
-    Classification Repository computes them. Points without labels are left out; equal scores rank by label, the lower
-    first. DATA may be a folder with test.txt or test.svm, TRAIN one with train.txt. Every file may be gzipped (.gz),
-    and one be - for standard input.
+    Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
+    the Extreme Classification Repository. Points without labels are left out; equal scores rank by label, the lower
+    first. DATA may be a folder with test.txt or test.svm, TRAIN a folder with train.txt. Every file may be gzipped
+    (.gz), and one may be - for standard input.
 
-    A and B of the propensity model default to those of the catalogue's data set of the shape of the training data, else
-    to 0.55 and 1.5.
+    A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
+    data, otherwise to 0.55 and 1.5.
 
-    --auc adds the area under the ROC curve, the chance that a true label has a higher score than one that is not true,
-    equal scores counting half: from 0 to 1, 0.5 by guessing. AUC_micro compares any two labels of any two points;
-    AUC_macro is the mean over labels, each of which compares the points; AUC_instance is the mean over points, each of
-    which compares its labels. Labels and points where all is true or nothing are left out of the means. Labels that
-    SCORES does not list count as equal and below all that it lists; predict -k all lists every label.
+    --auc adds the area under the ROC curve: the probability that a true label has a higher score than a label that is
+    not true, where ties count one half. It is 1 for a perfect ranking and 0.5 for random scores. AUC_micro is over all
+    pairs of point and label; AUC_macro is the mean over labels; AUC_instance is the mean over points. Labels and points
+    for which everything or nothing is true are left out of the means. Labels that SCORES does not list are tied below
+    all listed labels; predict -k all lists every label.
 
-    --calibration is for probabilities. It adds their log loss, in nats a label, and ECE, the expected calibration error
-    in 15 bins, over all labels listed in SCORES, those of points without true labels too; predict -k all lists every
-    label.
+    --calibration needs probabilities. It adds log_loss, in nats per label, and ECE, the expected calibration error with
+    15 bins. Both are over the labels listed in SCORES, including those of points without true labels; predict -k all
+    lists every label.
 
-    Of data with one label, such as all in libsvm's format, the measures are others: accuracy, in percent, log_loss, in
-    nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that are all from 0 to 1 are taken for
-    probabilities, and those above 0.5 say that a point has the label; others are utilities, those above 0 say so, and
-    have no log loss. Every point must have a score.
+    Data with a single label, such as all in libsvm format, have other measures: accuracy, in percent, log_loss, in
+    nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that all lie in [0, 1] are taken as probabilities,
+    and a point is predicted to have the label above 0.5; other scores are utilities, with a threshold of 0 and no
+    log_loss. Every point must have a score.
 
     \b
     Examples:
@@ -106,82 +102,68 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
     if calibration:
         check_probabilities(read, scores)
     labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
-    if read.K == labels.shape[1] == 1:
-        for option in _of_no_use(context):
-            note(f"{option} has no effect on data of one label", quiet)
-        measures = _of_one_label(read, scores, labels, calibration, quiet)
-        click.echo(json.dumps(measures) if as_json else _table_of_one_label(measures))
-        return
-    predicted = read.matrix
-    longest = int(np.diff(predicted.indptr).max(initial=0))
-    if ks[-1] > longest:
-        note(f"{scores} has at most {longest} labels a point: for larger k the missing ones count as wrong", quiet)
-    if train:
-        training_data, _ = read_dataset(locate(train, "train"), cache, progress)
-        a, b, origin = _propensity_model(training_data, propensity_a, propensity_b)
-        note(f"Propensities have A={a:g} and B={b:g}, {origin}", quiet)
-        measures = evaluate_ranking(predicted, labels, ks, propensities(training_data.labels, a, b))
+    if is_binary(read.matrix, labels):
+        for option in _given(context, MULTILABEL_ONLY):
+            note(f"{option} has no effect on binary data", quiet)
+        _check_complete(read, scores, labels)
+        measures = evaluate_scores(read.matrix, labels, calibration=calibration)
+        if are_probabilities(read.matrix):
+            note(f"All scores in {scores} are in [0, 1], so they are taken as probabilities", quiet)
+        else:
+            note(f"Some scores in {scores} are outside [0, 1], so they are taken as utilities, without log loss", quiet)
+        if "AUC" not in measures:
+            note("AUC is undefined, as all points have the label or none has it", quiet)
+        table = _binary_table
     else:
-        note("Without --train the propensity-scored measures are left out", quiet)
-        measures = evaluate_ranking(predicted, labels, ks)
-    if auc:
-        if predicted.nnz < predicted.shape[0] * predicted.shape[1]:
-            note(
-                f"AUC counts the labels not listed as equal, last: {predicted.nnz} are listed, at most {longest} "
-                f"a point of {predicted.shape[1]}; `xmlgp predict -k all` lists them all",
-                quiet,
-            )
-        measures |= areas_under_roc(predicted, labels)
-    if calibration:
-        note(f"Log loss and ECE are over {what_is_listed(read)}", quiet)
-        measures["log_loss"] = log_loss(predicted, labels)
-        measures["ECE"] = expected_calibration_error(predicted, labels)
-    click.echo(json.dumps(measures) if as_json else _table(measures, ks))
+        longest = int(np.diff(read.indptr).max(initial=0))
+        if ks[-1] > longest:
+            note(f"{scores} lists at most {longest} labels per point; for larger k the missing ones are wrong", quiet)
+        weights = None
+        if train:
+            weights = _propensities(train, propensity_a, propensity_b, cache, progress, quiet)
+        else:
+            note("Without --train there are no propensity-scored measures", quiet)
+        if auc and len(read.labels) < read.N * read.K:
+            note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(read)}", quiet)
+        if calibration:
+            note(f"Log loss and ECE are over {describe_coverage(read)}", quiet)
+        measures = evaluate_scores(read.matrix, labels, ks, weights, auc, calibration)
+        table = _table
+    click.echo(json.dumps(measures) if as_json else table(measures, ks))
 
 
-def _of_no_use(context):
-    """Return the options given that are about rankings of labels."""
+def _given(context, options):
+    """Return the options that were given on the command line."""
     given = click.core.ParameterSource.COMMANDLINE
-    return [option for name, option in OF_RANKINGS.items() if context.get_parameter_source(name) == given]
+    return [option for name, option in options.items() if context.get_parameter_source(name) == given]
 
 
-def _of_one_label(read, path, labels, calibration, quiet):
-    """Return the measures of scores of one label, read from a file of that name."""
-    missing = np.flatnonzero(np.diff(read.indptr) == 0)
-    if len(missing) and labels.shape[0] == read.N:
-        # Points begin in the second line.
-        reason = "the point has no score, but accuracy needs one of every point"
-        raise ScoresFormatError(path, int(missing[0]) + 2, reason)
-    measures = evaluate_binary(read.matrix, labels)
-    if are_probabilities(read.matrix):
-        note(f"{path} has scores from 0 to 1 alone, so they are taken for probabilities", quiet)
-    else:
-        note(f"{path} has scores that are no probabilities, so they are utilities, which have no log loss", quiet)
-    if "AUC" not in measures:
-        note("All points have the label or none has it, so there is no AUC", quiet)
-    return measures | ({"ECE": expected_calibration_error(read.matrix, labels)} if calibration else {})
+def _check_complete(scores, path, labels):
+    """Raise the error that names the line of the first point without a score."""
+    missing = np.flatnonzero(np.diff(scores.indptr) == 0)
+    if len(missing) and labels.shape[0] == scores.N:
+        # The first point is in the second line.
+        raise ScoresFormatError(path, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
 
 
-def _propensity_model(training_data, a, b):
-    """Return A, B and where they come from: what was asked for, else the catalogue, else the default."""
-    if a and b:
-        return a, b, "as asked for"
-    entry = load_catalogue().find_by_shape(training_data.N, training_data.D, training_data.K)
-    known = entry and entry.propensity
-    default = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
-    origin = f"those of {entry.name} in the catalogue" if known else "the default"
-    return a or default[0], b or default[1], f"in part {origin}" if a or b else origin
+def _propensities(train, A, B, cache, progress, quiet):
+    """Return the propensities of the labels, estimated from training data."""
+    data, _ = read_dataset(locate(train, "train"), cache, progress)
+    entry = None if A and B else load_catalogue().find_by_shape(data.N, data.D, data.K)
+    model = choose_propensity_model(entry, A, B)
+    note(f"Propensity model: A={model.A:g}, B={model.B:g} ({model.origin})", quiet)
+    return propensities(data.labels, model.A, model.B)
 
 
-def _table_of_one_label(measures):
-    """Lay out the measures, one a row, accuracy in percent."""
+def _binary_table(measures, ks):
+    """Format the measures, one per row, accuracy in percent."""
     cells = {name: f"{value:.2f}" if name == "accuracy" else f"{value:.5f}" for name, value in measures.items()}
     first, width = (max(map(len, words)) for words in (cells, cells.values()))
     return "\n".join(f"{name:<{first}}  {cell:>{width}}" for name, cell in cells.items())
 
 
 def _table(measures, ks):
-    """Lay out the measures, one a row: those of each k in percent, then the others as they are."""
+    """Format the measures, one per row: those with a column for each k in percent, then the others as they are."""
     rows = [["", *(f"@{k}" for k in ks)]]
     for name in dict.fromkeys(name.partition("@")[0] for name in measures):
         single = measures.get(name)

@@ -3,7 +3,7 @@
 import click
 
 from xmlgp.cli.options import cache_option, note, quiet_option
-from xmlgp.cli.probabilities import check_probabilities, what_is_listed
+from xmlgp.cli.probabilities import check_probabilities, describe_coverage
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
@@ -97,7 +97,7 @@ def reliability(scores, data, out, cache, quiet):
             curve, loss = reliability_curve(read.matrix, dataset.labels), log_loss(read.matrix, dataset.labels)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
-        note(f"The curve of {path} is over {what_is_listed(read)}", quiet)
+        note(f"The curve of {path} is over {describe_coverage(read)}", quiet)
         curves[f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}"] = curve
     _write(plot_reliability, curves, out)
 

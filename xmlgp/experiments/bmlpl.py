@@ -10,7 +10,7 @@ from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.experiments.cells import Cell
 from xmlgp.experiments.scores import KS, stack_scores
-from xmlgp.metrics.auc import areas_under_roc
+from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.training.stopping import hold_out
 
@@ -69,7 +69,7 @@ class BMLPLCell(Cell):
 
         def measure(parameters, features, labels):
             scores = stack_scores(BMLPLPredictor(settings, preprocessed, parameters).top(features, None))
-            return evaluate_ranking(scores, labels, KS, propensities) | areas_under_roc(scores, labels)
+            return evaluate_ranking(scores, labels, KS, propensities) | multilabel_roc_auc(scores, labels)
 
         choice = {}
         counts = [max(1, round(share * train.K)) for share in self.topic_shares]

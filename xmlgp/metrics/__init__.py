@@ -1,1 +1,1 @@
-"""Measures of rankings, of probabilities and of binary classification."""
+"""Measures of rankings, of probabilities and of binary classification; `evaluation.evaluate_scores` computes all."""

@@ -1,16 +1,16 @@
-"""Measures of scores of one label: accuracy, log loss and the area under the ROC curve."""
+"""Measures of binary classification: accuracy, log loss and the area under the ROC curve."""
 
 import numpy as np
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.auc import area_under_roc
+from xmlgp.metrics.auc import roc_auc
 from xmlgp.metrics.calibration import log_loss
 
 __all__ = ["are_probabilities", "evaluate_binary"]
 
 
 def are_probabilities(scores):
-    """Return whether scores can be probabilities: all are from 0 to 1.
+    """Return whether all scores are in [0, 1].
 
     Parameters
     ----------
@@ -20,46 +20,46 @@ def are_probabilities(scores):
 
 
 def evaluate_binary(scores, labels):
-    """Measure how well scores of one label tell the points that have it from the others.
+    """Evaluate scores for data with a single label.
 
     With scores s_i and labels y_i of 0 or 1,
 
-    - accuracy = 1/N Σ_i [y_i = [s_i > t]], where t is 1/2 if all scores are from 0 to 1, as probabilities are, and
-      otherwise 0, as for utilities,
-    - log_loss = −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] of probabilities, see `calibration.log_loss`,
-    - AUC, the chance that a point with the label has a higher score than one without it, see `auc.areas_under_roc`.
+    - accuracy = 1/N Σ_i [y_i = [s_i > t]], where t is 1/2 if all scores are in [0, 1], which are taken as
+      probabilities, and 0 otherwise, for utilities,
+    - log_loss = −1/N Σ_i [y_i log s_i + (1 − y_i) log(1 − s_i)] for probabilities, see `calibration.log_loss`,
+    - AUC, the probability that a point with the label scores higher than a point without, see `auc.roc_auc`.
 
     Parameters
     ----------
     scores : csr_array of float, N×1
-        A score for every point; one of 0 is stored.
+        A score for every point; a score of 0 is stored.
     labels : csr_array of bool, N×1
         The true labels.
 
     Returns
     -------
     dict of str to float
-        `accuracy` in percent; `log_loss` in nats, left out for utilities; `AUC` from 0 to 1, left out where all points
-        have the label or none.
+        `accuracy` in percent; `log_loss` in nats, for probabilities only; `AUC` from 0 to 1, unless all points have the
+        label or none has.
 
     Raises
     ------
     SettingsError
-        Where there are no points, the shapes disagree, a point has no score or one that is no number.
+        If there are no points, the shapes disagree, a point has no score or a score is NaN.
     """
     if scores.shape != labels.shape:
         raise SettingsError(f"there are scores of {scores.shape[0]} points, but true labels of {labels.shape[0]}")
     if not scores.shape[0]:
-        raise SettingsError("there are no points, so there is nothing to measure")
+        raise SettingsError("there are no points to evaluate")
     if np.any(np.diff(scores.indptr) != 1):
         raise SettingsError(f"point {np.argmax(np.diff(scores.indptr) != 1)}, counted from 0, has no score")
     if np.isnan(scores.data).any():
-        raise SettingsError("a score that is no number says nothing of a label")
-    probable = are_probabilities(scores)
+        raise SettingsError("a score is NaN")
+    probabilities = are_probabilities(scores)
     true = np.diff(labels.indptr) > 0
-    right = (scores.data > (0.5 if probable else 0)) == true
-    measures = {"accuracy": 100 * float(right.mean())}
-    if probable:
+    correct = (scores.data > (0.5 if probabilities else 0)) == true
+    measures = {"accuracy": 100 * float(correct.mean())}
+    if probabilities:
         measures["log_loss"] = log_loss(scores, labels)
-    area = area_under_roc(scores.data, true)
-    return measures if area is None else measures | {"AUC": area}
+    auc = roc_auc(scores.data, true)
+    return measures if auc is None else measures | {"AUC": auc}

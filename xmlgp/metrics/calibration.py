@@ -1,7 +1,7 @@
 """Measures of probabilities: log loss, the reliability curve and the expected calibration error.
 
-Probabilities come as an N×K array or as a csr_array that lists some of the labels of each point. They are worked
-through in blocks of points, so no copy of the whole is made.
+Probabilities are an N×K array or a csr_array that lists some of the labels of each point. They are processed in blocks
+of points, so the whole is never copied.
 """
 
 from typing import NamedTuple
@@ -14,24 +14,24 @@ from xmlgp.metrics.ranking import true_entries
 
 __all__ = ["ReliabilityCurve", "expected_calibration_error", "log_loss", "reliability_curve"]
 
-#: The usual number of bins (Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017).
+#: Number of bins of Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017.
 _BINS = 15
 
-#: Entries worked on at once: 8 MB of float64.
+#: Entries in a block: 8 MB of float64.
 _BLOCK_ENTRIES = 1 << 20
 
 
 class ReliabilityCurve(NamedTuple):
-    """Probabilities and what came true, by bins of equal width over [0, 1].
+    """Probabilities and observed frequencies in bins of equal width over [0, 1].
 
     Parameters
     ----------
-    count : array of int, bins
-        Entries whose probability falls into the bin; a bin holds its lower edge, the last also 1.
-    confidence : array of float, bins
-        Their mean probability, NaN where there are none.
-    frequency : array of float, bins
-        The share of them that is true, NaN where there are none.
+    count : ndarray of int, bins
+        Entries in each bin; a bin contains its lower edge, the last also 1.
+    confidence : ndarray of float, bins
+        Their mean probability; NaN in an empty bin.
+    frequency : ndarray of float, bins
+        The share of them that is true; NaN in an empty bin.
     """
 
     count: np.ndarray
@@ -45,19 +45,16 @@ class ReliabilityCurve(NamedTuple):
         return float(np.nansum(self.count * gaps) / self.count.sum())
 
 
-def log_loss(probabilities, labels, unlisted=None):
-    """Return the mean of −log p(y) over the entries.
+def log_loss(probabilities, labels):
+    """Compute the mean of −log p(y) over the listed entries.
 
     Parameters
     ----------
-    probabilities : array or csr_array of float, N×K
-        p(y = 1) of each entry; moved away from 0 and 1 by the machine epsilon of its type, as scikit-learn does.
+    probabilities : ndarray or csr_array of float, N×K
+        p(y = 1) of each entry, clipped to [ε, 1 − ε] with the machine epsilon of its type, as in scikit-learn. Entries
+        that a csr_array does not list are left out: after a top-k prediction the loss is that of the top labels only.
     labels : csr_array of bool, N×K
         The true labels.
-    unlisted : float, optional
-        The probability of the entries a csr_array does not list. Without it they are left out, and the loss is the
-        mean over the listed ones: of all N×K where each label is listed, of the top labels alone after a top-k
-        prediction.
 
     Returns
     -------
@@ -67,41 +64,37 @@ def log_loss(probabilities, labels, unlisted=None):
     Raises
     ------
     SettingsError
-        Where the shapes disagree, a number is no probability or there is no entry.
+        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
     """
-    n_listed = n_true = 0
-    total = 0.0
+    count, total = 0, 0.0
     for p, y in _listed_entries(probabilities, labels):
-        n_listed, n_true = n_listed + y.size, n_true + np.count_nonzero(y)
-        total += _losses(p, y).sum(dtype=np.float64)
-    if unlisted is None:
-        return float(total / n_listed)
-    loss_of_true, loss_of_false = _losses(np.full(2, unlisted, dtype=np.float64), np.array([True, False]))
-    n_entries, n_missed = labels.shape[0] * labels.shape[1], labels.count_nonzero() - n_true
-    return float((total + n_missed * loss_of_true + (n_entries - n_listed - n_missed) * loss_of_false) / n_entries)
+        epsilon = np.finfo(p.dtype).eps
+        p = np.clip(p, epsilon, 1 - epsilon)
+        count += y.size
+        total += -np.log(np.where(y, p, 1 - p)).sum(dtype=np.float64)
+    return float(total / count)
 
 
 def reliability_curve(probabilities, labels, bins=_BINS):
-    """Compare probabilities with frequencies, bin by bin.
+    """Compare probabilities with observed frequencies, bin by bin.
 
     Parameters
     ----------
-    probabilities : array or csr_array of float, N×K
-        p(y = 1) of each entry; the entries a csr_array does not list are left out.
+    probabilities : ndarray or csr_array of float, N×K
+        p(y = 1) of each entry; entries that a csr_array does not list are left out.
     labels : csr_array of bool, N×K
         The true labels.
     bins : int
-        The number of bins.
+        Number of bins.
 
     Returns
     -------
     ReliabilityCurve
-        What falls into each bin.
 
     Raises
     ------
     SettingsError
-        Where the shapes disagree, a number is no probability or there is no entry.
+        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
     """
     count, confidence, frequency = np.zeros((3, bins))
     for p, y in _listed_entries(probabilities, labels):
@@ -114,10 +107,10 @@ def reliability_curve(probabilities, labels, bins=_BINS):
 
 
 def expected_calibration_error(probabilities, labels, bins=_BINS):
-    """Return how far probabilities stand from frequencies on average, Σ_b n_b/n |frequency_b − confidence_b|.
+    """Compute the expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|.
 
-    Each entry is an event of its own, predicted with its probability of being true (not with that of the likelier
-    outcome, as for a classifier of exclusive classes).
+    Each entry is a binary event with the probability that it is true, not with the probability of the more likely
+    outcome as for a classifier of exclusive classes.
 
     Parameters
     ----------
@@ -132,20 +125,13 @@ def expected_calibration_error(probabilities, labels, bins=_BINS):
     Raises
     ------
     SettingsError
-        Where the shapes disagree, a number is no probability or there is no entry.
+        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
     """
     return reliability_curve(probabilities, labels, bins).error
 
 
-def _losses(p, y):
-    """Return −log of the probability of what came true."""
-    margin = np.finfo(p.dtype).eps
-    p = np.clip(p, margin, 1 - margin)
-    return -np.log(np.where(y, p, 1 - p))
-
-
 def _listed_entries(probabilities, labels):
-    """Yield the probabilities listed and whether each is true, flat, in blocks of points."""
+    """Yield the listed probabilities and whether each is true, as flat arrays, in blocks of points."""
     if probabilities.shape != labels.shape:
         raise SettingsError(
             f"the probabilities are {probabilities.shape[0]}×{probabilities.shape[1]}, "
@@ -153,7 +139,7 @@ def _listed_entries(probabilities, labels):
         )
     n_entries = probabilities.nnz if issparse(probabilities) else probabilities.size
     if not n_entries:
-        raise SettingsError("there is no probability to measure")
+        raise SettingsError("there are no probabilities to evaluate")
     n_points = labels.shape[0]
     step = max(1, _BLOCK_ENTRIES * n_points // n_entries)
     for start in range(0, n_points, step):
@@ -167,5 +153,5 @@ def _listed_entries(probabilities, labels):
         if p.dtype.kind != "f":
             p = p.astype(np.float64)
         if not (np.all(p >= 0) and np.all(p <= 1)):
-            raise SettingsError("a probability is a number from 0 to 1, these are not all")
+            raise SettingsError("a probability is not in [0, 1]")
         yield p, y

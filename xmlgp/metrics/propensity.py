@@ -1,24 +1,63 @@
-"""Propensities: the chance of a label to be noticed where it is true, by how often it was noticed in training."""
+"""Propensities: the probability that a true label is observed, estimated from its frequency in training."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["DEFAULT_A", "DEFAULT_B", "propensities"]
+__all__ = ["DEFAULT_A", "DEFAULT_B", "PropensityModel", "choose_propensity_model", "propensities"]
 
-#: A and B of most sets. The repository takes 0.5 and 0.4 for Wikipedia's, 0.6 and 2.6 for Amazon's.
+#: A and B of most data sets. The repository uses 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon.
 DEFAULT_A, DEFAULT_B = 0.55, 1.5
 
-#: Sums of what is divided by propensities as small as this do not overflow.
+#: Sums of terms divided by propensities do not overflow down to this value.
 LEAST = 1e-200
+
+
+class PropensityModel(NamedTuple):
+    """Parameters of the propensity model and where they come from.
+
+    Attributes
+    ----------
+    A, B : float
+    origin : str
+        For a message.
+    """
+
+    A: float
+    B: float
+    origin: str
+
+
+def choose_propensity_model(entry, A=None, B=None):
+    """Return the parameters of the propensity model for a data set: the given ones, the catalogue's or the defaults.
+
+    Parameters
+    ----------
+    entry : Entry or None
+        The data set's entry in the catalogue.
+    A, B : float, optional
+        Take precedence over those of the catalogue.
+
+    Returns
+    -------
+    PropensityModel
+    """
+    if A and B:
+        return PropensityModel(A, B, "as given")
+    known = entry and entry.propensity
+    default_A, default_B = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
+    origin = f"from {entry.name} in the catalogue" if known else "the default"
+    return PropensityModel(A or default_A, B or default_B, f"one given, the other {origin}" if A or B else origin)
 
 
 def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
     """Estimate the propensity of each label from the training labels.
 
-    p_l = 1 / (1 + C (N_l + B)^(−A)) with C = (log N − 1)(B + 1)^A and N_l the training points that have label l
-    (Jain, Prabhu, Varma: Extreme multi-label loss functions for recommendation, tagging, ranking & other missing
-    label applications, KDD 2016).
+    p_l = 1 / (1 + C (N_l + B)^(−A)) with C = (log N − 1)(B + 1)^A and N_l the number of training points that have
+    label l. Source: Jain, Prabhu, Varma: Extreme multi-label loss functions for recommendation, tagging, ranking &
+    other missing label applications, KDD 2016.
 
     Parameters
     ----------
@@ -29,19 +68,19 @@ def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
 
     Returns
     -------
-    array of float, K
-        Propensities, from `LEAST` to 1.
+    ndarray of float, K
+        From `LEAST` to 1.
 
     Raises
     ------
     SettingsError
-        Where these are no propensities: the model needs three training points, and A and B in reason.
+        If an estimate is outside [`LEAST`, 1]: with fewer than three training points, or with extreme A or B.
     """
     n_points = labels.shape[0]
-    # The powers of the formula are taken as one, so that only their quotient can overflow.
+    # Both powers are computed as one, so that only their quotient can overflow.
     with np.errstate(all="ignore"):
         odds_against = (np.log(n_points) - 1) * ((b + 1) / (labels.sum(axis=0) + b)) ** a
         estimate = 1 / (1 + odds_against)
     if not (a > 0 and b > 0 and np.all((estimate >= LEAST) & (estimate <= 1))):
-        raise SettingsError(f"A={a:g} and B={b:g} give no propensities between 0 and 1 for {n_points} training points")
+        raise SettingsError(f"A={a:g} and B={b:g} give propensities outside (0, 1] for {n_points} training points")
     return estimate

@@ -1,7 +1,7 @@
-"""Measures of a ranking: P@k, nDCG@k and their propensity-scored forms, as the Extreme Classification Repository does.
+"""Measures of rankings as in the Extreme Classification Repository: P@k, nDCG@k and their propensity-scored forms.
 
-Every measure is a sum over hits, the true labels among a point's first k, so the work and the memory are those of
-the pairs predicted and the positives, never of an N×K array.
+Each measure is a sum over hits, the true labels among the first k of a point, so time and memory grow with the listed
+scores and the positives, not with N·K.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ __all__ = ["evaluate_ranking", "true_entries"]
 
 
 class _Hits(NamedTuple):
-    """True labels among the first predicted: their points, labels and ranks, counted from 0."""
+    """True labels among the first k of each point: their points, labels and ranks, counted from 0."""
 
     points: np.ndarray
     labels: np.ndarray
@@ -23,10 +23,10 @@ class _Hits(NamedTuple):
 
 
 def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
-    """Measure how well scores rank the true labels.
+    """Evaluate how well scores rank the true labels.
 
-    With the labels of a point in descending order of score, hit_l = 1 where the l-th is true, n true labels a point
-    and propensities p, the mean over the points that have a label of
+    The labels of a point are ranked by descending score; hit_l = 1 if the l-th is true, n is the number of true labels
+    of the point and p are propensities. The mean over the points that have a label of
 
     - P@k = 1/k Σ_{l≤k} hit_l,
     - nDCG@k = Σ_{l≤k} hit_l / log2(l + 1) divided by Σ_{l≤min(k,n)} 1 / log2(l + 1),
@@ -36,47 +36,46 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     - PSP@k of Σ_{l≤k} hit_l / p_l,
     - PSnDCG@k of Σ_{l≤k} hit_l / (p_l log2(l + 1)).
 
-    A point with fewer than k scores simply misses. Equal scores rank by label, the lower first, in whatever order they
-    are given.
+    A point with fewer than k scores has misses in their place. Equal scores rank by label, the lower first.
 
     Parameters
     ----------
     scores : csr_array of float, N×K
-        The scores of the labels predicted; a label not stored is not predicted, a score of 0 that is stored is.
+        Scores of the predicted labels; a stored score of 0 is predicted, a label that is not stored is not.
     labels : csr_array of bool, N×K
         The true labels.
     ks : sequence of int
-        The numbers of labels to look at.
-    propensities : array of float, K, optional
-        The chance of each label to be noticed where it is true, see `xmlgp.metrics.propensity`. Without them the
+        Values of k.
+    propensities : ndarray of float, K, optional
+        The probability that each label is observed when it is true (`xmlgp.metrics.propensity`). Without them the
         propensity-scored measures are left out.
 
     Returns
     -------
     dict of str to float
-        `P@1`, `P@3`, … in percent, measure by measure.
+        `P@1`, `P@3`, …, `nDCG@1`, … in percent.
 
     Raises
     ------
     SettingsError
-        Where the shapes disagree or no point has a label.
+        If the shapes disagree or no point has a label.
 
     Notes
     -----
-    The conventions are those of the repository's own scripts (`precision_k`, `nDCG_k`, `precision_wt_k`, `nDCG_wt_k`;
-    http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
-    number of labels before they sum, and then differ at points with fewer than k labels.
+    The conventions are those of the repository's scripts `precision_k`, `nDCG_k`, `precision_wt_k` and `nDCG_wt_k`
+    (http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
+    number of labels before summing, and then differ for points with fewer than k labels.
     """
     if scores.shape != labels.shape:
-        raise SettingsError(f"the scores are of {_shape(scores)}, the true labels of {_shape(labels)}")
+        raise SettingsError(f"the scores have {_shape(scores)}, the true labels {_shape(labels)}")
     if propensities is not None and len(propensities) != labels.shape[1]:
-        raise SettingsError(f"the propensities are of {len(propensities)} labels, the scores of {labels.shape[1]}")
+        raise SettingsError(f"there are propensities of {len(propensities)} labels, but scores of {labels.shape[1]}")
     labels_of_point = labels.sum(axis=1)
     n_labelled = np.count_nonzero(labels_of_point)
     if not n_labelled:
-        raise SettingsError("no point has a true label, so there is nothing to measure")
+        raise SettingsError("no point has a true label, so there is nothing to evaluate")
 
-    # There is nothing beyond the longest ranking, so a huge k costs nothing.
+    # No ranking is longer than this, so a huge k costs no memory.
     longest = max(np.diff(scores.indptr).max(), labels_of_point.max())
     depth_of = {k: min(k, int(longest)) for k in ks}
     deepest = max(depth_of.values())
@@ -100,21 +99,21 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
 
 
 def true_entries(predicted, labels):
-    """Tell which of the stored entries of a sparse array are true labels.
+    """Return which stored entries of a sparse array are true labels.
 
     Parameters
     ----------
     predicted : csr_array, N×K
-        At most one entry for each point and label, in any order.
+        At most one entry per point and label, in any order.
     labels : csr_array of bool, N×K
         The true labels.
 
     Returns
     -------
-    array of int
+    ndarray of int
         Positions in `predicted.data`, ordered by point.
     """
-    # An elementwise product keeps exactly the common entries. Positions count from 1, as a zero would be dropped.
+    # An elementwise product keeps exactly the common entries. Positions start at 1, as a zero would be dropped.
     positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
     return (_canonical(positions) * _canonical(labels).astype(positions.dtype)).data - 1
 
@@ -122,7 +121,7 @@ def true_entries(predicted, labels):
 def _find_hits(scores, labels, k):
     """Rank the scores of each point and keep the true labels among the first `k`."""
     scores = _canonical(scores)
-    # Labels ascend within a point from here on, so a stable sort leaves the lower label first among equal scores.
+    # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.
     lengths = np.diff(scores.indptr)
     points = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((-1.0 * scores.data, points))
@@ -136,7 +135,7 @@ def _find_hits(scores, labels, k):
 
 
 def _canonical(matrix):
-    """Order the labels of each point; SciPy's products of anything else need memory for K labels."""
+    """Return the matrix with the labels of each point sorted; SciPy's products of unsorted ones allocate K entries."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
