@@ -218,7 +218,7 @@ def test_points_without_features_and_no_points(tmp_path):
     ("arguments", "reason"),
     [
         (["model"], "Missing argument 'DATA'."),
-        (["model", "data", "-k", "0"], "Invalid value for '-k': '0' is neither a positive whole number nor all."),
+        (["model", "data", "-k", "0"], "Invalid value for '-k': '0' is neither a positive integer nor all."),
         (["model", "data", "-k", "-1"], "Invalid value for '-k'"),
         (["model", "data", "-k", "1.5"], "Invalid value for '-k'"),
         (["model", "data", "-k", "every"], "Invalid value for '-k'"),

@@ -1,4 +1,4 @@
-"""The command line: one module a subcommand; each parses, calls one library function and prints."""
+"""The command line: one module for each subcommand, which parses, calls one library function and prints."""
 
 import contextlib
 import errno
@@ -16,23 +16,23 @@ from xmlgp.runtime.threads import prefer_avx512
 
 __all__ = ["main"]
 
-#: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. Imported when used, so that
-#: `xmlgp --help` does not wait for SciPy.
+#: Subcommands in the order of a first session, each `xmlgp.cli.NAME:NAME`. They are imported when used, so that
+#: `xmlgp --help` need not import SciPy.
 COMMANDS = {
     "fetch": "Download a data set of the catalogue.",
     "preprocess": "Prepare a data set for training.",
     "train": "Train a model.",
     "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
-    "show": "Tell what a model folder holds.",
+    "show": "Describe a model folder.",
     "topics": "List the labels of each topic.",
-    "plot": "Draw trainings and calibration.",
-    "reproduce": "Make a table or figure of the papers.",
+    "plot": "Plot training and calibration.",
+    "reproduce": "Reproduce a table or figure of the papers.",
 }
 
 
 class _Commands(click.Group):
-    """Imports a subcommand when it is called and turns every user's error into one sentence."""
+    """Imports a subcommand when it is called, and prints every error of a user as one sentence."""
 
     def list_commands(self, context):
         return list(COMMANDS)
@@ -42,7 +42,7 @@ class _Commands(click.Group):
             return None
         # Before the first import of NumPy.
         prefer_avx512()
-        # What comes up within an import may be swallowed there: Python raises it where nothing can be caught.
+        # A signal within an import could be lost: Python raises it where no code can catch it.
         with defer_signals():
             module = __import__(f"xmlgp.cli.{name}", fromlist=[name])
         return getattr(module, name)
@@ -52,32 +52,32 @@ class _Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, *arguments, **options):
-        if sys.stderr is None:  # closed: nobody is to be told anything
+        if sys.stderr is None:  # closed by the user
             sys.stderr = io.StringIO()
         for stream in (sys.stdout, sys.stderr):
-            # A locale that lacks ℓ or Σ shows a question mark in their place.
+            # A locale without ℓ or Σ prints a question mark.
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         return super().main(*arguments, **options)
 
     def make_context(self, *arguments, **options):
-        # Which prints the help.
-        with _told():
+        # This prints the help.
+        with _errors_shown():
             return super().make_context(*arguments, **options)
 
     def invoke(self, context):
-        # Twice, for a second signal may come before the first is taken note of.
-        with handle_signals(), _told(), _told():
+        # Twice, because a second signal may arrive while the first is handled.
+        with handle_signals(), _errors_shown(), _errors_shown():
             result = super().invoke(context)
-            # Here and not at exit, where Python would print a full disk as an exception that it ignores.
+            # At exit Python would print a full disk as an ignored exception.
             if sys.stdout is not None:  # closed
                 sys.stdout.flush()
             return result
 
 
 @contextlib.contextmanager
-def _told():
-    """Turn errors of users and of their machines into those that click tells in a sentence."""
+def _errors_shown():
+    """Turn errors of users and of their machines into click's errors, which are printed as one sentence."""
     try:
         yield
     except DataFormatError as error:
@@ -85,7 +85,6 @@ def _told():
     except XmlgpError as error:
         raise click.ClickException(str(error)) from error
     except (Interrupted, KeyboardInterrupt) as error:
-        # It ends, and says so once.
         ignore_signals()
         if not isinstance(error, Interrupted):
             error = Interrupted(signal.SIGINT)
@@ -94,7 +93,7 @@ def _told():
             click.echo("interrupted" + (f"; {error.advice}" if error.advice else ""), err=True)
         raise click.exceptions.Exit(error.status) from error
     except BrokenPipeError as error:
-        # The reader of a pipe (`| head`) has seen enough.
+        # The reader of a pipe (`| head`) closed it.
         _abandon_stdout()
         raise click.exceptions.Exit(128 + 13) from error
     except MemoryError as error:
@@ -108,14 +107,14 @@ def _told():
 
 
 class _AtLine(click.ClickException):
-    """A mistake in a file, told as FILE:LINE: REASON with nothing before it, as editors and other tools read it."""
+    """An error in a file, printed as FILE:LINE: REASON without a prefix, as editors expect it."""
 
     def show(self, file=None):
         click.echo(self.message, err=True)
 
 
 def _abandon_stdout():
-    """Send what is left of standard output nowhere: Python would complain again when it flushes it at exit."""
+    """Discard the rest of standard output, which Python would otherwise flush at exit and fail again."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

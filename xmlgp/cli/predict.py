@@ -15,7 +15,7 @@ __all__ = ["predict"]
 
 
 class _LabelCount(click.ParamType):
-    """A positive whole number, or "all"."""
+    """A positive integer, or "all"."""
 
     name = "k|all"
 
@@ -29,20 +29,20 @@ class _LabelCount(click.ParamType):
         except ValueError:
             k = 0
         if k < 1:
-            self.fail(f"{value!r} is neither a positive whole number nor all.", param, context)
+            self.fail(f"{value!r} is neither a positive integer nor all.", param, context)
         return k
 
 
 @click.command(short_help="Score points with a trained model.")
 @click.argument("model", type=click.Path())
 @click.argument("data", type=click.Path(allow_dash=True))
-@click.option("-k", "k", type=_LabelCount(), default="5", show_default=True, help="Labels a point, or all.")
+@click.option("-k", "k", type=_LabelCount(), default="5", show_default=True, help="Labels for each point, or all.")
 @click.option("-o", "--out", type=click.Path(allow_dash=True), default="-", show_default=True, help="The scores file.")
 @click.option(
     "--output",
     type=click.Choice(OUTPUTS),
-    help="Scores: the mean utility (of bmlpl −log(1 − p)), or the probability p, which integrates over the posterior "
-    "(of bmlpl over the activations of topics).  [default: utility; of gpc probability]",
+    help="Scores: the mean utility (bmlpl: −log(1 − p)), or the probability p, integrated over the posterior "
+    "(bmlpl: over the activations of topics).  [default: utility; gpc: probability]",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
@@ -50,16 +50,16 @@ class _LabelCount(click.ParamType):
     type=click.IntRange(1),
     default=MEMORY,
     show_default=True,
-    help="Megabytes that scoring may take, beside the model.",
+    help="Memory limit of scoring, in megabytes, besides the model.",
 )
 @quiet_option
 def predict(model, data, k, out, output, with_std, memory, quiet):
-    """Write the labels of highest score of each point in DATA, by the model in the folder MODEL.
+    """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
-    DATA is a file in the repository's text format or in libsvm's (also .gz, or - for standard input) or a folder with
-    test.txt or test.svm; its labels are not looked at. Points in libsvm's format may have fewer features than the
-    model; those that no training point had are left out. The scores file has the header `N K` and a line a point,
-    `label:score ...`, best first.
+    DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
+    standard input), or a folder with test.txt or test.svm; its labels are ignored. Points in libsvm format may have
+    fewer features than the model; features that no training point had are ignored. The scores file has the header `N K`
+    and a line for each point, `label:score ...`, best first.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""`xmlgp topics`: print the labels that the topics of a model are about."""
+"""`xmlgp topics`: print the labels of each topic of a model."""
 
 import json
 
@@ -13,21 +13,20 @@ __all__ = ["topics"]
 
 @click.command(short_help="List the labels of each topic.")
 @click.argument("model", type=click.Path())
-@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels a topic.")
+@click.option("--top", type=click.IntRange(1), default=5, show_default=True, help="Labels for each topic.")
 @click.option(
     "--label-names",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="Names of the labels: UTF-8 text, a name a line, the first of label 0.",
+    help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, in full precision.")
 def topics(model, top, label_names, as_json):
-    """Print the labels of highest weight in each topic of MODEL, the folder of a bmlpl model.
+    """Print the labels of highest weight in each topic of a bmlpl model in the folder MODEL.
 
-    A topic is a distribution over labels. The one used most comes first: its share is its part in the labels of
-    the training points. Below it stand its labels, each with its weight, which is its probability in the topic, its
-    number, and its name where names are given. The FILE of --label-names may be gzipped
-    (.gz), or - for standard input.
+    A topic is a distribution over labels. The topics are sorted by their share of the labels of the training points.
+    Each label is printed with its probability in the topic, its number, and its name if names are given. FILE may be
+    gzipped (.gz), or - for standard input.
 
     \b
     Examples:
@@ -49,7 +48,7 @@ def topics(model, top, label_names, as_json):
 
 
 def _facts(topic, names):
-    """Return what is printed of a topic, for programs."""
+    """Return a topic for JSON."""
     labels = [
         {"label": label} | ({"name": names[label]} if names else {}) | {"weight": weight}
         for label, weight in zip(topic.labels, topic.weights, strict=True)
