@@ -64,7 +64,7 @@ def measure(settings, train, held, propensity):
     coordinates = preprocessed.coordinates(train.features, settings.dtype)
     if settings.model == "bmlpl":
         parameters, _ = train_topics(coordinates, train.labels, settings)
-        predictor = BMLPLPredictor(settings, preprocessed, parameters)
+        predictor = BMLPLPredictor(settings, preprocessed, parameters, train.D)
     else:
         parameters = fit(coordinates, train.labels, preprocessed.inducing, settings).parameters
         predictor = MLGPFPredictor(settings, preprocessed, parameters, train.D)

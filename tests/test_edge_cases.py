@@ -244,7 +244,7 @@ def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, cas
     parameters, history = train_topics(coordinates, data.labels, settings)
     assert all(np.isfinite(value).all() for value in parameters.values())
     assert all(np.isfinite(epoch["log_posterior"]) for epoch in history)
-    predictor = BMLPLPredictor(settings, preprocessed, parameters)
+    predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
     check_predictions(predictor, data.features, data.K)
     check_predictions(predictor, new_points(data.D, settings.weighting != "none"), data.K)
 
@@ -255,7 +255,7 @@ def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
     settings = BMLPLSettings(inference=inference, iterations=200)
     preprocessed = preprocess(data.features, settings)
     parameters, _ = train_topics(preprocessed.coordinates(data.features, "float32"), data.labels, settings)
-    predictor = BMLPLPredictor(settings, preprocessed, parameters)
+    predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
     probabilities, _ = predictor.score(data.features, "probability")
     assert probabilities[:, K].min() > 0.7
     assert probabilities[:, K + 1].max() < 0.1

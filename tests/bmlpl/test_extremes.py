@@ -126,7 +126,7 @@ def test_extremes_end_in_numbers_or_one_sentence(inference, choice):
         assert len(history) == PASSES
         numbers = [epoch["log_posterior"] for epoch in history]
         assert all(np.isfinite(value).all() for value in (*parameters.values(), numbers)), (name, dtype)
-        predictor = BMLPLPredictor(settings, UNWEIGHTED, parameters)
+        predictor = BMLPLPredictor(settings, UNWEIGHTED, parameters, features.shape[1])
         for output in ("utility", "probability"):
             scores, std = predictor.score(sp.csr_array(features.astype(np.float32)), output, with_std=True)
             assert (scores >= 0).all(), (name, dtype)
@@ -151,7 +151,7 @@ def test_nothing_is_as_large_as_all_labels_of_all_points(inference):
         parameters, _ = train_topics(coordinates, positives, settings)
         trained_in = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
-        for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters).top(features[:2000], 5, memory=16):
+        for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(features[:2000], 5, memory=16):
             assert len(scores.labels) == 5 * (len(scores.indptr) - 1)
         predicted_in = tracemalloc.get_traced_memory()[1]
     finally:

@@ -144,7 +144,8 @@ def test_scores_are_those_of_pooled_utilities(tmp_path, own, regressed, posterio
     folder = model(tmp_path, own, regressed, posterior=posterior, kernel=kernel)
     predictor = Predictor.open(folder)
     mean, variance = utilities(folder, regressed)
-    for found, expected in zip(predictor.utilities(NEW), (mean, variance), strict=True):
+    utility, std = predictor.score(NEW, "utility", with_std=True)
+    for found, expected in (utility, mean), (std**2, variance):
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3 if regressed else 1e-5)
     probability, deviation = moments_of_probabilities(mean, variance)
     scores, std = predictor.score(NEW, "probability", with_std=True)
@@ -214,16 +215,13 @@ def test_moments_of_the_model_are_those_of_the_predictor(tmp_path, own, regresse
     assert predictive.has_regression == regressed
     points = Points(*preprocessed.coordinates(NEW, np.float64).rows(slice(None)))
     features = preprocessed.weigh(NEW)
-    mean, variance = predictive(points, features)
-    np.testing.assert_allclose(predictive.mean(points, features), mean, rtol=1e-6, atol=1e-6)
     predictor = Predictor.open(folder)
-    for found, expected in zip((mean, variance), predictor.utilities(NEW), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
-    # Which takes labels in blocks, and pairs for deviations.
+    mean, std = predictor.score(NEW, with_std=True)
+    np.testing.assert_allclose(predictive.mean(points, features), mean, rtol=1e-6, atol=1e-6)
     (top,) = predictor.top(NEW, None, with_std=True)
     pairs = np.repeat(np.arange(len(mean)), K), top.labels
     np.testing.assert_allclose(mean[pairs], top.scores, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(np.sqrt(variance[pairs]), top.std, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(std[pairs], top.std, rtol=1e-5, atol=1e-6)
 
 
 def test_no_points_at_all(tmp_path):
@@ -292,7 +290,7 @@ def test_arrays_of_the_other_byte_order_predict_the_same(tmp_path, names):
     for name, array in changes.items():
         assert folder.description["arrays"][f"parameters.{name}"]["dtype"] == array.dtype.str != arrays[name].dtype.str
     after = Predictor.open(folder)
-    for found, expected in zip(after.utilities(NEW), before.utilities(NEW), strict=True):
+    for found, expected in zip(*(predictor.score(NEW, with_std=True) for predictor in (after, before)), strict=True):
         np.testing.assert_array_equal(found, expected)
     (found,), (expected,) = (predictor.top(NEW, 3, "probability", with_std=True) for predictor in (after, before))
     for name in ("labels", "scores", "std"):

@@ -117,7 +117,7 @@ def test_the_best_parameters_are_kept_where_nothing_is_trained_anew(chosen):
     same(found.parameters, seen)
     # What the epoch is the best by is the nDCG of the points that were not trained on.
     predictor = MLGPFPredictor(settings, preprocess(DATASET.features, settings), found.parameters, DATASET.D)
-    mean, _ = predictor.utilities(DATASET.features[held])
+    mean, _ = predictor.score(DATASET.features[held])
     truth = labels[held].toarray()
     some = truth.any(axis=1)
     assert found.validation[best - 1]["ndcg@5"] == pytest.approx(
@@ -249,7 +249,7 @@ def test_the_regression_is_kept_only_where_it_ranks_held_out_points_better(datas
     truth = labels[held].toarray()
     some = truth.any(axis=1)
     without, pooled = (
-        ndcg_score(truth[some], predictor.utilities(dataset.features[held])[0][some], k=5)
+        ndcg_score(truth[some], predictor.score(dataset.features[held])[0][some], k=5)
         for predictor in (
             MLGPFPredictor(settings, preprocess(dataset.features, settings), parameters, dataset.D)
             for parameters in (factors, factors | regression)

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
-from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
+from xmlgp.prediction.logistic import logistic_scores, logistic_std
 
 MEAN = np.array([[-30.0, -3, -0.5], [0, 1, 4]])
 VARIANCE = np.array([[0.1, 2, 0], [1, 5, 0.3]])
@@ -25,15 +25,15 @@ def integral(function):
 
 def test_utilities():
     np.testing.assert_array_equal(logistic_scores(MEAN, None, "utility", 10), MEAN)
-    np.testing.assert_allclose(logistic_deviations(MEAN, VARIANCE, "utility", 10), np.sqrt(VARIANCE))
+    np.testing.assert_allclose(logistic_std(MEAN, VARIANCE, "utility", 10), np.sqrt(VARIANCE))
     # Rounding can leave a variance slightly below nothing.
-    assert logistic_deviations(MEAN, VARIANCE - 1e-12, "utility", 10)[0, 2] == 0
+    assert logistic_std(MEAN, VARIANCE - 1e-12, "utility", 10)[0, 2] == 0
 
 
 @pytest.mark.parametrize(("nodes", "tolerance"), [(60, 1e-4), (10, 5e-3)])
 def test_probabilities(nodes, tolerance):
     probability, deviation = (
-        function(MEAN, VARIANCE, "probability", nodes) for function in (logistic_scores, logistic_deviations)
+        function(MEAN, VARIANCE, "probability", nodes) for function in (logistic_scores, logistic_std)
     )
     np.testing.assert_allclose(probability, integral(expit), rtol=tolerance)
     variance = integral(lambda f: expit(f) ** 2) - integral(expit) ** 2

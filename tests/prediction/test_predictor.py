@@ -1,7 +1,6 @@
-"""What all predictors share, with a model of closed form whose scores are known exactly."""
+"""The base class of predictors, with a model whose scores are known exactly."""
 
 import inspect
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,16 +22,16 @@ NEW = sp.csr_array(RANDOM.integers(0, 3, (N, D)), dtype=np.float32)
 
 
 class Linear(Predictor):
-    """Utilities x W of whole numbers, many of them equal; probabilities 2^(x W), and deviations |x| |W|, of both."""
+    """Utilities x W of integers, many of them equal; probabilities 2^(x W); standard deviations |x| |W| of both."""
 
-    def __init__(self, weights=WEIGHTS, size=8):
-        super().__init__(*weights.shape, "float32")
-        self.weights, self.size = weights.astype(np.float32), size
+    def __init__(self, settings=None, preprocessed=None, parameters=WEIGHTS, feature_count=D, size=8):
+        super().__init__(feature_count, parameters.shape[1], "float32")
+        self.weights, self.size = parameters.astype(np.float32), size
         self.seen, self.blocks = [], []
 
     @classmethod
-    def from_folder(cls, folder):
-        return folder.make()
+    def parameters_fit(cls, settings, parameters, D, K):
+        return settings() if settings else True
 
     def prepare(self, features, output, with_std):
         self.seen.append(features.shape[0])
@@ -43,17 +42,11 @@ class Linear(Predictor):
         utilities = points @ self.weights[:, labels]
         return utilities if output == "utility" else np.exp2(utilities)
 
-    def deviations(self, points, labels, output):
+    def std(self, points, labels, output):
         spread = np.abs(self.weights).T[labels]
         return np.einsum("ikd,id->ik", spread, np.abs(points))
 
-    def all_scores(self, features, output, with_std):
-        points = self.prepare(features, output, with_std)
-        every = np.tile(np.arange(self.label_count), (len(points), 1))
-        scores = self.scores(points, slice(0, self.label_count), output)
-        return scores, self.deviations(points, every, output) if with_std else None
-
-    def bytes_a_point(self, output, with_std):
+    def bytes_per_point(self, output, with_std):
         return self.size
 
 
@@ -78,7 +71,9 @@ def test_top_labels_are_those_of_a_stable_sort(monkeypatch, k, few, width, outpu
 
 
 @pytest.mark.parametrize("with_std", [True, False])
-def test_all_scores_are_those_of_the_top(with_std):
+@pytest.mark.parametrize("width", [1024, 7])
+def test_score_agrees_with_top(monkeypatch, width, with_std):
+    monkeypatch.setattr(module, "LABELS", width)
     values, std = Linear().score(NEW, "probability", with_std)
     (found,) = Linear().top(NEW, None, "probability", with_std)
     np.testing.assert_array_equal(found.matrix.toarray(), values)
@@ -89,17 +84,14 @@ def test_all_scores_are_those_of_the_top(with_std):
 
 
 @pytest.mark.parametrize("rows", [1, 50, 256])
-def test_points_are_prepared_once_and_labels_taken_in_blocks(monkeypatch, rows):
+@pytest.mark.parametrize("k", [3, 65])
+def test_points_are_prepared_once_and_labels_scored_in_blocks(monkeypatch, rows, k):
     monkeypatch.setattr(module, "ROWS", rows)
     monkeypatch.setattr(module, "LABELS", 40)
     predictor = Linear()
-    assert sum(piece.N for piece in predictor.top(NEW, 3)) == sum(predictor.seen) == N
+    assert sum(piece.N for piece in predictor.top(NEW, k)) == sum(predictor.seen) == N
     assert max(predictor.seen) <= rows
-    assert sorted(predictor.blocks) == sorted([(0, 40), (40, 80), (80, 120)] * len(predictor.seen))
-    # A sort needs all at once.
-    predictor = Linear()
-    list(predictor.top(NEW, 65))
-    assert set(predictor.blocks) == {(0, K)}
+    assert sorted(predictor.blocks) == sorted([(0, 40), (40, 80), (80, K)] * len(predictor.seen))
 
 
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])
@@ -117,7 +109,7 @@ def test_no_points_at_all():
 
 
 @pytest.mark.parametrize("wrong", [0, D - 1, D + 1])
-def test_points_with_another_number_of_features_are_refused(wrong):
+def test_points_with_another_number_of_features_raise(wrong):
     expected = f"^the points have {wrong} features, but the model was trained on {D}$"
     with pytest.raises(SettingsError, match=expected):
         Linear().check(wrong)
@@ -125,24 +117,24 @@ def test_points_with_another_number_of_features_are_refused(wrong):
         list(Linear().top(sp.csr_array((1, wrong), dtype=np.float32), 3))
 
 
-def test_scores_and_deviations_that_are_not_finite_are_refused():
+def test_scores_that_are_not_finite_raise():
     weights = np.ones((1, 2))
     points = sp.csr_array(np.array([[0], [200]]), dtype=np.float32)
     # No warning beside it: here warnings are errors.
     with pytest.raises(NumericalError, match=r"^the score of label 0 for point 1 is not finite$"):
-        Linear(weights).score(points, "probability")
-    assert np.isfinite(Linear(weights).score(points)[0]).all()
+        Linear(parameters=weights, feature_count=1).score(points, "probability")
+    assert np.isfinite(Linear(parameters=weights, feature_count=1).score(points)[0]).all()
 
     class Uncertain(Linear):
-        def deviations(self, points, labels, output):
-            return np.where(labels == 1, np.nan, super().deviations(points, labels, output))
+        def std(self, points, labels, output):
+            return np.where(labels == 1, np.nan, super().std(points, labels, output))
 
-    assert np.isfinite(Uncertain(weights).score(points)[0]).all()
+    assert np.isfinite(Uncertain(parameters=weights, feature_count=1).score(points)[0]).all()
     with pytest.raises(NumericalError, match=r"^the score of label 1 for point 0 is not finite$"):
-        Uncertain(weights).score(points, with_std=True)
+        Uncertain(parameters=weights, feature_count=1).score(points, with_std=True)
 
 
-def test_every_kind_of_model_says_all_that_is_its_own():
+def test_every_model_has_a_concrete_predictor():
     assert predictors()["mlgpf"] is MLGPFPredictor
     for kind in predictors().values():
         assert issubclass(kind, Predictor)
@@ -152,50 +144,38 @@ def test_every_kind_of_model_says_all_that_is_its_own():
 SMALL = {"inducing_count": 3, "basis_size": 4, "factors": 2, "epochs": 1}
 
 
-def test_a_folder_is_opened_by_the_class_for_its_model(tmp_path):
+def test_open_returns_the_predictor_of_the_model(tmp_path):
     folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL))
     assert type(Predictor.open(folder)) is MLGPFPredictor
 
 
-def test_a_model_not_trained_yet_is_refused(tmp_path):
+def test_open_raises_if_the_model_is_not_trained(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path / "mine", MLGPFSettings(**SMALL))
     with pytest.raises(ModelFolderError, match="mine: the model is preprocessed, but not trained yet$"):
         Predictor.open(folder)
 
 
-def stored(make, labels=K):
-    """A stand-in for the folder of a linear model, of which `make` makes a predictor."""
-    return SimpleNamespace(
-        path="mine", stage="trained", description={"model": "linear", "data": {"D": D, "K": labels}}, make=make
-    )
-
-
-def failing(error):
-    def make():
+def raising(error):
+    def settings():
         raise error
 
-    return make
+    return settings
 
 
 @pytest.mark.parametrize(
-    "folder",
+    ("settings", "parameters", "labels"),
     [
-        stored(lambda: None),
-        *(stored(failing(error)) for error in (KeyError("bias"), IndexError(), TypeError(), ValueError("shapes"))),
-        stored(Linear, K + 1),
-        stored(lambda: Linear(WEIGHTS[:-1])),
-        stored(lambda: Linear(WEIGHTS[:, :, None])),
+        (lambda: False, WEIGHTS, K),
+        *(
+            (raising(error), WEIGHTS, K)
+            for error in (KeyError("bias"), IndexError(), TypeError(), ValueError("shapes"))
+        ),
+        (None, WEIGHTS, K + 1),
+        (None, WEIGHTS[:-1], K),
+        (None, WEIGHTS[:, :, None], K),
     ],
-    ids=["None", "KeyError", "IndexError", "TypeError", "ValueError", "K", "D", "shape"],
+    ids=["False", "KeyError", "IndexError", "TypeError", "ValueError", "K", "D", "shape"],
 )
-def test_arrays_that_do_not_fit_are_told_of_in_one_way(monkeypatch, folder):
-    monkeypatch.setattr(module, "predictors", lambda: {"linear": Linear})
-    assert type(Predictor.open(stored(Linear))) is Linear
-    with pytest.raises(ModelFolderError, match="^mine: the model is damaged, its arrays do not fit each other$"):
-        Predictor.open(folder)
-
-
-def test_what_a_kind_of_model_says_of_damage_is_passed_on(monkeypatch):
-    monkeypatch.setattr(module, "predictors", lambda: {"linear": Linear})
-    with pytest.raises(ModelFolderError, match="^mine: the weights are missing$"):
-        Predictor.open(stored(failing(ModelFolderError("mine: the weights are missing"))))
+def test_from_arrays_returns_none_if_parameters_do_not_fit(settings, parameters, labels):
+    assert type(Linear.from_arrays(None, None, WEIGHTS, D, K)) is Linear
+    assert Linear.from_arrays(settings, None, parameters, D, labels) is None

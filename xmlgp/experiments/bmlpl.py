@@ -68,7 +68,7 @@ class BMLPLCell(Cell):
         settings, curve = self.settings, []
 
         def measure(parameters, features, labels):
-            scores = stack_scores(BMLPLPredictor(settings, preprocessed, parameters).top(features, None))
+            scores = stack_scores(BMLPLPredictor(settings, preprocessed, parameters, train.D).top(features, None))
             return evaluate_ranking(scores, labels, KS, propensities) | multilabel_roc_auc(scores, labels)
 
         choice = {}

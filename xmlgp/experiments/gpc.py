@@ -108,7 +108,7 @@ class GPCCell(Cell):
             bound = quadrature_bound(parameters, coordinates, positive, settings.nodes)
             if not np.isfinite(bound):
                 raise NumericalError("the bound is not finite")
-            blocks = GPCPredictor(settings, preprocessed, parameters).top(test.features, None, "probability")
+            blocks = GPCPredictor(settings, preprocessed, parameters, train.D).top(test.features, None, "probability")
             return evaluate_binary(stack_scores(blocks), test.labels) | {"bound": bound}
 
         def train_with(settings, stopwatch):

@@ -6,7 +6,7 @@ import numpy as np
 
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import GPC
-from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
+from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 
 __all__ = ["GPCPredictor"]
@@ -25,31 +25,30 @@ class GPCPredictor(Predictor):
         Its start of the inducing inputs is not needed.
     parameters : mapping of str to ndarray
         As training returns them.
+    feature_count : int
+        D.
     """
 
     usual_output = "probability"
 
-    def __init__(self, settings, preprocessed, parameters, feature_count=None):
-        super().__init__(parameters["inducing"].shape[1], 1, settings.dtype)
+    def __init__(self, settings, preprocessed, parameters, feature_count):
+        super().__init__(feature_count, 1, settings.dtype)
         self._preprocessed = preprocessed
         self._inducing_count = len(parameters["inducing"])
         self._predictive = GPC().predictive(parameters)
         self._nodes = settings.nodes
 
     @classmethod
-    def from_folder(cls, folder):
-        """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
-        from xmlgp.runs.stored import stored_preprocessing
-
-        preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
-        if not fits(parameters, folder.description["data"]["D"]):
-            return None
-        return cls(folder.settings, preprocessed, parameters)
-
-    def all_scores(self, features, output, with_std):
-        """Return scores of the label, N×1, and their standard deviations or None, finite or not; see `score`."""
-        points = self.prepare(features, output, with_std)
-        return self._scores(points, output), self._deviations(points, output) if with_std else None
+    def parameters_fit(cls, settings, parameters, D, K):
+        """Return whether arrays can be the parameters of such a model; see `Predictor`."""
+        M = len(parameters["inducing"])
+        shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
+        return (
+            M > 0
+            and parameters.keys() == set(GPC().parameter_names())
+            and all(value.shape == shapes.get(name, ()) for name, value in parameters.items())
+            and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
+        )
 
     def prepare(self, features, output, with_std):
         """Return the moments of q(f); see `Predictor`."""
@@ -59,24 +58,18 @@ class GPCPredictor(Predictor):
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
-        return self._scores(points, output)[:, labels]
+        return logistic_scores(*points, output, self._nodes)[:, labels]
 
-    def deviations(self, points, labels, output):
+    def std(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        return np.take_along_axis(self._deviations(points, output), labels, axis=1)
+        return np.take_along_axis(logistic_std(*points, output, self._nodes), labels, axis=1)
 
-    def bytes_a_point(self, output, with_std):
-        """Return what a point needs while it is scored; see `Predictor`."""
+    def bytes_per_point(self, output, with_std):
+        """Return the memory that scoring takes per point; see `Predictor`."""
         # Covariances, their exponents, and their products with K_Z⁻¹ and L; coordinates that are dense, twice, for they
         # are centred.
         dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
         return (4 * self._inducing_count + dense) * self.dtype.itemsize
-
-    def _scores(self, points, output):
-        return logistic_scores(*points, output, self._nodes)
-
-    def _deviations(self, points, output):
-        return logistic_deviations(*points, output, self._nodes)
 
 
 class _Moments(NamedTuple):
@@ -89,22 +82,3 @@ class _Moments(NamedTuple):
 
     mean: np.ndarray
     variance: np.ndarray
-
-
-def fits(parameters, D):
-    """Return whether there are the parameters of a model of this kind, and no others.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        A stranger's.
-    D : int
-    """
-    M = len(parameters["inducing"])
-    shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
-    return (
-        M > 0
-        and parameters.keys() == set(GPC().parameter_names())
-        and all(value.shape == shapes.get(name, ()) for name, value in parameters.items())
-        and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
-    )

@@ -8,7 +8,7 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import expectations_named
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights, WeightedPoints
-from xmlgp.gp.likelihood import pair_moments, utility_moments
+from xmlgp.gp.likelihood import pair_moments
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
 from xmlgp.linear_algebra import dense
 
@@ -164,27 +164,18 @@ class Predictive:
             exact_gp.pool(predicted, mean, variance)
 
     def mean(self, points, features=None):
-        """Return the mean of utilities alone, B×K; see `__call__`."""
-        mean = self.latent_mean(points) @ self._parameters["loadings"].T
-        mean += self._parameters["bias"]
-        self._add_all(features, mean)
-        return mean
-
-    def __call__(self, points, features=None):
-        """Return mean and variance of utilities, both B×K ([S] A.3, and `gp.regression.pool` where that applies).
+        """Return the mean of utilities, B×K ([S] A.3), pooled with the regression if there is one.
 
         Parameters
         ----------
         points : Points
         features : csr_array, B×D, optional
-            X, weighted, of the same points; needed where labels have weights of their own, or with a regression.
+            X, weighted, of the same points; required if labels have their own weights, or with a regression.
         """
-        mean, variance = utility_moments(self.latent(points), self._parameters["loadings"], self._parameters["bias"])
-        self._add_all(features, mean, variance)
-        return mean, variance
-
-    def _add_all(self, features, mean, variance=None):
+        mean = self.latent_mean(points) @ self._parameters["loadings"].T
+        mean += self._parameters["bias"]
         own = self.weighted_points(features)
         if own is not None:
-            own.add(0, mean, variance)
-        self.pool(self.regressed(features), slice(None), mean, variance)
+            own.add(0, mean, None)
+        self.pool(self.regressed(features), slice(None), mean)
+        return mean

@@ -12,10 +12,9 @@ from xmlgp.gp.likelihood import pair_moments, utility_moments
 from xmlgp.gp.posteriors import Moments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.mlgpf.model import MLGPF
-from xmlgp.prediction.logistic import logistic_deviations, logistic_scores
-from xmlgp.prediction.predictor import Predictor, overflow_is_told_later
+from xmlgp.prediction.logistic import logistic_scores, logistic_std
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["MLGPFPredictor"]
 
@@ -45,38 +44,16 @@ class MLGPFPredictor(Predictor):
         self._nodes = settings.nodes
 
     @classmethod
-    def from_folder(cls, folder):
-        """Return the predictor of a trained model's folder, or None where its arrays do not fit; see `Predictor`."""
-        from xmlgp.runs.stored import stored_preprocessing
-
-        preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
-        D, K = (folder.description["data"][name] for name in "DK")
-        fits = (
-            _as_settings_say(folder.settings, parameters)
+    def parameters_fit(cls, settings, parameters, D, K):
+        """Return whether arrays can be the parameters of such a model; see `Predictor`."""
+        return (
+            _are_named_by(settings, parameters)
             and all(np.isfinite(value).all() for value in parameters.values())
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and parameters["inducing"].size
             and label_weights.fits(parameters, D, K)
             and exact_gp.fits(parameters, D, K)
         )
-        return cls(folder.settings, preprocessed, parameters, D) if fits else None
-
-    def utilities(self, features):
-        """Return mean and variance of q(f_ik) for all labels, both N×K, without regard to memory.
-
-        Parameters
-        ----------
-        features : csr_array, N×D
-            As read, without weighting.
-        """
-        weighted = self._preprocessed.weigh(features)
-        with one_blas_thread(), overflow_is_told_later():
-            return self._predictive(self._points(weighted), weighted)
-
-    def all_scores(self, features, output, with_std):
-        """Return scores of all labels, N×K, and their standard deviations or None; see `Predictor`."""
-        mean, variance = self.utilities(features)
-        return self._scores(mean, variance, output), self._deviations(mean, variance, output) if with_std else None
 
     def prepare(self, features, output, with_std):
         """Return the moments of the latent functions and what else utilities are made of; see `Predictor`."""
@@ -98,9 +75,9 @@ class MLGPFPredictor(Predictor):
         if points.own is not None:
             points.own.add(labels.start, mean, variance)
         self._predictive.pool(points.regressed, labels, mean, variance)
-        return self._scores(mean, variance, output)
+        return logistic_scores(mean, variance, output, self._nodes)
 
-    def deviations(self, points, labels, output):
+    def std(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         columns = labels.ravel()
@@ -110,10 +87,10 @@ class MLGPFPredictor(Predictor):
         if points.own is not None:
             points.own.add_pairs(PairsByLabel.of(indptr, *np.unique(columns, return_inverse=True)), mean, variance)
         self._predictive.pool_pairs(points.regressed, indptr, columns, mean, variance)
-        return self._deviations(mean, variance, output).reshape(labels.shape)
+        return logistic_std(mean, variance, output, self._nodes).reshape(labels.shape)
 
-    def bytes_a_point(self, output, with_std):
-        """Return what a point needs while it is scored, beside the numbers of labels; see `Predictor`."""
+    def bytes_per_point(self, output, with_std):
+        """Return the memory that scoring takes per point; see `Predictor`."""
         M, Q = self._parameters["inducing"].shape
         P = self._parameters["loadings"].shape[1]
         numbers = 4 * P
@@ -142,12 +119,6 @@ class MLGPFPredictor(Predictor):
             return self._predictive.latent_mean(self._points(weighted))
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
 
-    def _scores(self, mean, variance, output):
-        return logistic_scores(mean, variance, output, self._nodes)
-
-    def _deviations(self, mean, variance, output):
-        return logistic_deviations(mean, variance, output, self._nodes)
-
 
 class _Prepared(NamedTuple):
     """What the utilities of B points are made of.
@@ -167,8 +138,8 @@ class _Prepared(NamedTuple):
     regressed: np.ndarray | None
 
 
-def _as_settings_say(settings, parameters):
-    """Return whether there are the parameters that a model of these settings has, and no others: each counts."""
+def _are_named_by(settings, parameters):
+    """Return whether parameters have exactly the names that settings imply."""
     own, regressed = (
         any(name.startswith(f"{part}.") for name in parameters) for part in ("label_weights", "regression")
     )

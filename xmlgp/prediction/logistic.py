@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.gp.expectations import Quadrature, logistic
 
-__all__ = ["logistic_deviations", "logistic_scores"]
+__all__ = ["logistic_scores", "logistic_std"]
 
 
 def logistic_scores(mean, variance, output, nodes):
@@ -22,7 +22,7 @@ def logistic_scores(mean, variance, output, nodes):
     return mean if output == "utility" else logistic(mean, variance, nodes)
 
 
-def logistic_deviations(mean, variance, output, nodes):
+def logistic_std(mean, variance, output, nodes):
     """Return the standard deviations of f, or of σ(f) ([S] A.3), elementwise.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Scoring points with a trained model of any kind: scores of the top labels, in bounded memory."""
+"""The base class of predictors: scores of all labels, or of the top labels in bounded memory."""
 
 from abc import ABC, abstractmethod
 
@@ -8,24 +8,25 @@ import scipy.sparse as sp
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.top_k import update_top_k
+from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.threads import one_blas_thread, parallel_for
 
-__all__ = ["MEMORY", "OUTPUTS", "Predictor", "overflow_is_told_later", "predictors"]
+__all__ = ["MEMORY", "OUTPUTS", "Predictor", "ignore_overflow", "predictors"]
 
 OUTPUTS = ("utility", "probability")
 
-#: Megabytes that scoring may take, unless told otherwise.
+#: Default limit on the memory of `top`, in megabytes.
 MEMORY = 256
 
-#: Points and labels scored at a time: their scores stay in a core's own cache until the best are picked.
+#: Points and labels scored at a time, so that their scores stay in a core's own cache until the best are selected.
 ROWS, LABELS = 256, 1024
 
-#: Of more labels than this the best are found by sorting all.
+#: The largest k whose top labels are selected while scores arrive; for a larger k all labels are sorted.
 FEW = 64
 
 
 def predictors():
-    """Return the class that scores with models of each kind, by the name that model.json has for it."""
+    """Return the predictor class of each model, by the model's name."""
     # They are subclasses of the one here.
     from xmlgp.bmlpl.predictor import BMLPLPredictor
     from xmlgp.gpc.predictor import GPCPredictor
@@ -35,11 +36,11 @@ def predictors():
 
 
 class Predictor(ABC):
-    """A trained model, ready to score: what is the same for all kinds of models.
+    """A trained model that scores points.
 
-    Each kind says what is its own: `from_folder`, `all_scores`, and for `top` `prepare`, `scores`, `deviations` and
-    `bytes_a_point`. Whatever computes scores is called with BLAS on one thread and without NumPy's warnings of what is
-    not finite; for `top` by several threads at once, each with points of its own.
+    A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
+    `prepare`, `scores`, `std` and `bytes_per_point`. These methods are called with BLAS on one thread and NumPy's
+    warnings of overflow disabled; `prepare`, `scores` and `std` by several threads at once, each with its own points.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Predictor(ABC):
     feature_count, label_count, dtype
         The same.
     usual_output : str
-        The one of `OUTPUTS` that users of such models want, unless they say otherwise.
+        The one of `OUTPUTS` that users of the model want by default.
     """
 
     usual_output = "utility"
@@ -65,7 +66,7 @@ class Predictor(ABC):
 
     @staticmethod
     def open(folder):
-        """Return the predictor of a model folder, of the class for its kind of model.
+        """Return the predictor of a model folder.
 
         Parameters
         ----------
@@ -75,50 +76,72 @@ class Predictor(ABC):
         Raises
         ------
         ModelFolderError
-            Where the model was preprocessed but not trained yet, or is damaged.
+            If the model is preprocessed but not trained, or damaged.
         """
         if folder.stage != "trained":
             raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
         kind = predictors()[folder.description["model"]]
         D, K = (folder.description["data"][name] for name in "DK")
         try:
-            with overflow_is_told_later():
-                predictor = kind.from_folder(folder)
-            # No points at all are scored by arrays of the right shapes only.
-            nothing = sp.csr_array((0, D), dtype=np.float32)
-            fits = predictor is not None and predictor.score(nothing)[0].shape == (0, K)
-        except (LookupError, TypeError, ValueError):
-            fits = False
-        if not fits:
+            preprocessed = Preprocessed.from_arrays(folder.arrays("preprocess."), folder.settings, D)
+        except ValueError:
+            raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings") from None
+        predictor = kind.from_arrays(folder.settings, preprocessed, folder.arrays("parameters."), D, K)
+        if predictor is None:
             raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
         return predictor
 
     @classmethod
-    @abstractmethod
-    def from_folder(cls, folder):
-        """Return the predictor of a trained model's folder, or None where its arrays are not those of such a model.
-
-        A LookupError, TypeError or ValueError says the same as None.
+    def from_arrays(cls, settings, preprocessed, parameters, D, K):
+        """Return a predictor with untrusted parameters, or None if they are not those of such a model.
 
         Parameters
         ----------
-        folder : ModelFolder
-            Its arrays are a stranger's: which there are, their types, shapes and values are to be checked here, as far
-            as `all_scores` of no points does not.
+        settings : Settings
+        preprocessed : Preprocessed
+        parameters : mapping of str to ndarray
+            Untrusted: names, types, shapes and values are checked.
+        D, K : int
+            The numbers of features and labels that the model should have.
+        """
+        try:
+            with ignore_overflow():
+                if not cls.parameters_fit(settings, parameters, D, K):
+                    return None
+                predictor = cls(settings, preprocessed, parameters, D)
+                fits = predictor.label_count == K and predictor._scores_no_points()
+        except (LookupError, TypeError, ValueError):
+            return None
+        return predictor if fits else None
 
-        Raises
-        ------
-        ModelFolderError
-            Where more can be said of what is damaged.
+    def _scores_no_points(self):
+        """Return whether scoring no points succeeds, which it does only if the shapes of all arrays agree."""
+        with one_blas_thread():
+            points = self.prepare(sp.csr_array((0, self.feature_count), dtype=np.float32), "probability", True)
+            return all(
+                self.scores(points, labels, "probability").shape == (0, labels.stop - labels.start)
+                for labels in _blocks(self.label_count)
+            )
+
+    @classmethod
+    @abstractmethod
+    def parameters_fit(cls, settings, parameters, D, K):
+        """Return whether arrays can be the parameters of a trained model with these settings.
+
+        The check need not cover what scoring no points covers (`from_arrays`). A LookupError, TypeError or ValueError
+        counts as False.
+
+        Parameters
+        ----------
+        settings : Settings
+        parameters : mapping of str to ndarray
+            Untrusted.
+        D, K : int
         """
 
     @abstractmethod
-    def all_scores(self, features, output, with_std):
-        """Return scores of all labels, N×K, and their standard deviations or None, finite or not; see `score`."""
-
-    @abstractmethod
     def prepare(self, features, output, with_std):
-        """Return what `scores` and, if `with_std`, `deviations` need of a few hundred points.
+        """Return what `scores` and, if `with_std`, `std` need to know of a few hundred points.
 
         Parameters
         ----------
@@ -136,21 +159,21 @@ class Predictor(ABC):
         Parameters
         ----------
         points
-            As `prepare` returns them.
+            As returned by `prepare`.
         labels : slice
-            Which those L are, from the first to before the stop, which may be beyond K.
+            The L labels, within range(K).
         output : str
             One of `OUTPUTS`.
         """
 
     @abstractmethod
-    def deviations(self, points, labels, output):
+    def std(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k.
 
         Parameters
         ----------
         points
-            As `prepare` returns them.
+            As returned by `prepare`.
         labels : ndarray of int32, B×k
             C-contiguous.
         output : str
@@ -158,20 +181,20 @@ class Predictor(ABC):
         """
 
     @abstractmethod
-    def bytes_a_point(self, output, with_std):
-        """Return what a point needs while it is scored, beside the scores and deviations of its labels."""
+    def bytes_per_point(self, output, with_std):
+        """Return the memory that scoring takes per point, without the scores and standard deviations of its labels."""
 
     def check(self, feature_count):
-        """Raise SettingsError for points with another number of features than the model."""
+        """Raise SettingsError if points do not have the model's number of features."""
         if feature_count != self.feature_count:
             raise SettingsError(
                 f"the points have {feature_count} features, but the model was trained on {self.feature_count}"
             )
 
     def score(self, features, output="utility", with_std=False):
-        """Return scores of all labels, N×K, and their standard deviations or None, without regard to memory.
+        """Return the scores of all labels, N×K, and their standard deviations or None.
 
-        What utilities and probabilities are is said by the class for the kind of model.
+        The model's class describes its utilities and probabilities. Beside the result, memory is bounded.
 
         Parameters
         ----------
@@ -184,10 +207,20 @@ class Predictor(ABC):
         Raises
         ------
         NumericalError
-            Where a score is not finite: features that are not weighted can be too large.
+            If a score is not finite: features that are not weighted can be too large.
         """
-        with one_blas_thread(), overflow_is_told_later():
-            scores, std = self.all_scores(features, output, with_std)
+        shape = features.shape[0], self.label_count
+        scores = np.empty(shape, self.dtype)
+        std = np.empty(shape, self.dtype) if with_std else None
+
+        def part(rows, points):
+            for labels in _blocks(self.label_count):
+                scores[rows, labels] = block = self.scores(points, labels, output)
+                if with_std:
+                    columns = np.arange(labels.start, labels.stop, dtype=np.int32)
+                    std[rows, labels] = self.std(points, np.tile(columns, (len(block), 1)), output)
+
+        self._for_points(part, features, output, with_std)
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
         if not finite.all():
             point, label = np.argwhere(~finite)[0]
@@ -202,7 +235,7 @@ class Predictor(ABC):
         features : csr_array, N×D
             As read, without weighting.
         k : int or None
-            Labels a point; None for all.
+            Labels per point; None for all.
         output : str
             One of `OUTPUTS`.
         with_std : bool
@@ -212,53 +245,67 @@ class Predictor(ABC):
         Raises
         ------
         SettingsError
-            Where the points have another number of features than the model.
+            If the points do not have the model's number of features.
         """
         self.check(features.shape[1])
         k = min(k or self.label_count, self.label_count)
-        needed = self._bytes_for_labels(k) + self.bytes_a_point(output, with_std)
+        needed = self._bytes_for_labels(k) + self.bytes_per_point(output, with_std)
         chunk = max(1, (memory << 20) // needed)
         for start in range(0, features.shape[0], chunk):
-            with one_blas_thread(), overflow_is_told_later():
-                scores = self._top(features[start : start + chunk], k, output, with_std)
-            yield scores
+            yield self._top(features[start : start + chunk], k, output, with_std)
 
     def _bytes_for_labels(self, k):
-        """Return what the scores and deviations of a point take until they are written."""
+        """Return the memory of a point's scores and standard deviations until they are written."""
         numbers = 4 * k + 2 * min(LABELS, self.label_count)
         if k > FEW:
             numbers += 4 * self.label_count
         return numbers * 8
 
     def _top(self, features, k, output, with_std):
-        count = features.shape[0]
-        labels, scores = np.empty((count, k), np.int32), np.empty((count, k), self.dtype)
-        std = np.empty((count, k), self.dtype) if with_std else None
+        shape = features.shape[0], k
+        labels, scores = np.empty(shape, np.int32), np.empty(shape, self.dtype)
+        std = np.empty(shape, self.dtype) if with_std else None
+
+        def part(rows, points):
+            self._select(points, output, labels[rows], scores[rows])
+            if with_std:
+                std[rows] = self.std(points, labels[rows], output)
+
+        self._for_points(part, features, output, with_std)
+        return Scores.from_top(labels, scores, self.label_count, std)
+
+    def _for_points(self, function, features, output, with_std):
+        """Call `function(rows, points)` for a few hundred prepared points at a time, on all cores."""
 
         def part(first, last):
             for start in range(first, last, ROWS):
                 rows = slice(start, min(start + ROWS, last))
-                points = self.prepare(features[rows], output, with_std)
-                self._pick(points, output, labels[rows], scores[rows])
-                if with_std:
-                    std[rows] = self.deviations(points, labels[rows], output)
+                function(rows, self.prepare(features[rows], output, with_std))
 
-        parallel_for(part, count, 1)
-        return Scores.from_top(labels, scores, self.label_count, std)
+        with one_blas_thread(), ignore_overflow():
+            parallel_for(part, features.shape[0], 1)
 
-    def _pick(self, points, output, labels, scores):
-        """Fill in the labels of highest score and their scores, best first, equal ones by label."""
+    def _select(self, points, output, labels, scores):
+        """Write the labels of highest score and their scores: best first, equal scores by label."""
         k = labels.shape[1]
-        width = self.label_count if k > FEW else LABELS
-        for start in range(0, self.label_count, width):
-            values = self.scores(points, slice(start, start + width), output)
+        every = np.empty((len(labels), self.label_count), self.dtype) if k > FEW else None
+        for block in _blocks(self.label_count):
+            values = self.scores(points, block, output)
             if k > FEW:
-                order = np.argsort(-values, axis=1, kind="stable")[:, :k]
-                labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
+                every[:, block] = values
             else:
-                update_top_k(values, start, labels, scores)
+                update_top_k(values, block.start, labels, scores)
+        if k > FEW:
+            order = np.argsort(-every, axis=1, kind="stable")[:, :k]
+            labels[:], scores[:] = order, np.take_along_axis(every, order, axis=1)
 
 
-def overflow_is_told_later():
-    """Have NumPy not warn of what is not finite: scores are looked at, here or where they are written."""
+def _blocks(label_count):
+    """Yield slices of `LABELS` labels which together make up range(K)."""
+    for start in range(0, label_count, LABELS):
+        yield slice(start, min(start + LABELS, label_count))
+
+
+def ignore_overflow():
+    """Disable NumPy's warnings of results that are not finite, for code whose result is checked later."""
     return np.errstate(divide="ignore", over="ignore", invalid="ignore")
