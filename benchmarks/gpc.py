@@ -32,7 +32,7 @@ from xmlgp.runtime.threads import one_blas_thread
 
 #: What of an iteration has products, and where it is called.
 CALLS = {
-    "covariances": (collapsed.Covariances, "__init__"),
+    "covariances": (collapsed.BlockCovariances, "__init__"),
     "optima": (collapsed.Optimum, "__init__"),
     "moments": (collapsed.Optimum, "moments"),
     "gradients": (collapsed.Optimum, "gradients"),

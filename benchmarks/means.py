@@ -65,8 +65,8 @@ class Quadratic:
         utilities, variance = utility_moments(moments, self.loadings, parameters["bias"])
         if "label_weights.mean" in parameters:
             WeightedPoints(LabelWeights(parameters), batch.features).add(0, utilities, variance)
-        self.cross, self.latent = covariances.cross, moments.mean
-        self.prior = jittered(covariances.inducing)
+        self.cross, self.latent = covariances.K_BZ, moments.mean
+        self.prior = jittered(covariances.K_Z)
         #: 2λ(ξ), N×K, and the gradient by the utilities, N×K.
         self.weights = 2 * JaakkolaJordan().gradients(utilities, variance)[1]
         self.residuals = batch.labels.toarray() - utilities.dtype.type(0.5) - self.weights * utilities

@@ -150,8 +150,8 @@ def measure(case, posterior, steps):
     posterior_module = type(model.posterior).__module__
     places = [
         (minibatches, "make_batch", "gather"),
-        (inner_products, "between_inducing", "kernel"),
-        (inner_products, "with_points", "kernel"),
+        (inner_products, "forward_inducing", "kernel"),
+        (inner_products, "forward_points", "kernel"),
         (inner_products, "backward", "kernel gradients"),
         (type(model.kernel), "forward", "kernel"),
         (type(model.kernel), "backward", "kernel gradients"),

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from xmlgp.gp import inner_products
-from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.inner_products import Covariances, Points
 
 B, M, R = 5, 4, 6
 
@@ -29,9 +29,9 @@ def log_relevance(request):
 
 
 def forward(points, inducing, log_relevance):
-    between, ready = inner_products.between_inducing(inducing, log_relevance)
-    cross, norms, tape = inner_products.with_points(points, ready)
-    return Products(cross, between, norms), tape
+    between, ready = inner_products.forward_inducing(inducing, log_relevance)
+    cross, norms, tape = inner_products.forward_points(points, ready)
+    return Covariances(cross, between, norms), tape
 
 
 def test_forward_agrees_with_loops(points, inducing, log_relevance):
@@ -39,18 +39,18 @@ def test_forward_agrees_with_loops(points, inducing, log_relevance):
     rows = points.coordinates.toarray() if sp.issparse(points.coordinates) else points.coordinates
     values, _ = forward(points, inducing, log_relevance)
     for i, m in np.ndindex(B, M):
-        assert values.cross[i, m] == pytest.approx(sum(weight * rows[i] * inducing[m]))
+        assert values.K_BZ[i, m] == pytest.approx(sum(weight * rows[i] * inducing[m]))
     for m, n in np.ndindex(M, M):
-        assert values.inducing[m, n] == pytest.approx(sum(weight * inducing[m] * inducing[n]))
+        assert values.K_Z[m, n] == pytest.approx(sum(weight * inducing[m] * inducing[n]))
     for i in range(B):
-        assert values.points[i] == pytest.approx(sum(weight * rows[i] ** 2) + points.residual[i])
+        assert values.K_diag[i] == pytest.approx(sum(weight * rows[i] ** 2) + points.residual[i])
 
 
 def test_backward_is_the_derivative(points, inducing, log_relevance):
     # The products are quadratic in A and linear in the relevances: a central difference of any step is exact.
     random = np.random.default_rng(3)
     values, tape = forward(points, inducing, log_relevance)
-    d = Products(*(random.normal(size=value.shape) for value in values))
+    d = Covariances(*(random.normal(size=value.shape) for value in values))
     d_inducing, d_log_relevance = inner_products.backward(tape, d)
 
     def contracted(moved, relevance):

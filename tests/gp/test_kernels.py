@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import WhiteKernel
 
 from tests.gp.reference import KERNELS, scikit_covariances, scikit_kernel
-from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.log_parameters import LIMIT
 
@@ -30,9 +30,9 @@ def rows(random, count, dimension):
 
 def assert_equal_covariances(covariances, expected):
     cross, inducing, points = expected
-    np.testing.assert_allclose(covariances.cross, cross, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(covariances.inducing, inducing, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(covariances.points, np.diagonal(points), rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.K_BZ, cross, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.K_Z, inducing, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.K_diag, np.diagonal(points), rtol=1e-10, atol=1e-13)
 
 
 @EVERY_KERNEL
@@ -83,7 +83,7 @@ def test_gradients_of_hyperparameters_agree_with_scikit_learn(terms, ard, seed):
     parameters["inducing"] = random.normal(size=(M, R))
     covariances, tape = kernel.forward(parameters, Points(np.ones((1, R)), np.zeros(1)))
     d_inducing = random.normal(size=(M, M))
-    gradients = kernel.backward(tape, Products(np.zeros_like(covariances.cross), d_inducing.copy(), np.zeros(1)))
+    gradients = kernel.backward(tape, Covariances(np.zeros_like(covariances.K_BZ), d_inducing.copy(), np.zeros(1)))
     for term in terms:
         if term == "noise":
             _, jacobian = WhiteKernel(np.exp(parameters["kernel.noise.log_variance"]))(np.ones((M, 1)), None, True)
@@ -110,10 +110,10 @@ def test_coincident_points_have_the_variance_and_no_more(dtype):
     kernel = Kernel(("se",), ard=False)
     parameters = {"inducing": inducing, **kernel.initial(30, 0.5, dtype)}
     covariances, _ = kernel.forward(parameters, Points(inducing, np.zeros(40, dtype)))
-    assert covariances.cross.max() <= 1
-    assert covariances.inducing.max() <= 1
-    np.testing.assert_array_equal(np.diagonal(covariances.inducing), 1)
-    np.testing.assert_array_equal(covariances.points, 1)
+    assert covariances.K_BZ.max() <= 1
+    assert covariances.K_Z.max() <= 1
+    np.testing.assert_array_equal(np.diagonal(covariances.K_Z), 1)
+    np.testing.assert_array_equal(covariances.K_diag, 1)
 
 
 @EVERY_KERNEL
@@ -127,10 +127,10 @@ def test_start_has_unit_variance_and_the_lengthscale_asked_for(terms, ard, dtype
     unit = np.eye(R, dtype=dtype)
     covariances, _ = kernel.forward(start | {"inducing": unit[:1]}, Points(unit, np.zeros(R, dtype)))
     noise = NOISE_START if "noise" in terms else 0
-    np.testing.assert_allclose(covariances.points, 1 + noise, rtol=1e-6)
+    np.testing.assert_allclose(covariances.K_diag, 1 + noise, rtol=1e-6)
     # Unit vectors stand √2 apart.
     apart = np.exp(-(0.25**-2)) / len(set(terms) - {"noise"}) if "se" in terms else 0
-    np.testing.assert_allclose(covariances.cross[1:, 0], apart, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(covariances.K_BZ[1:, 0], apart, rtol=1e-5, atol=1e-12)
 
 
 def with_random_gradients(terms, ard, seed, storage=np.asarray):
@@ -139,7 +139,7 @@ def with_random_gradients(terms, ard, seed, storage=np.asarray):
     kernel, parameters = hyperparameters(random, terms, ard, D)
     parameters["inducing"] = random.normal(size=(M, D))
     points = Points(storage(rows(random, B, D)), random.random(B))
-    return kernel, parameters, points, Products(*(random.normal(size=shape) for shape in ((B, M), (M, M), B)))
+    return kernel, parameters, points, Covariances(*(random.normal(size=shape) for shape in ((B, M), (M, M), B)))
 
 
 @EVERY_KERNEL
@@ -177,7 +177,7 @@ def test_gradients_of_parts_of_the_covariances_make_up_those_of_all(terms, seed)
     whole = kernel.backward(tape, d)
     parts = [
         kernel.backward(tape, part, inducing_needed=False)
-        for part in (Products(d.cross, None, d.points), Products(None, d.inducing, None))
+        for part in (Covariances(d.K_BZ, None, d.K_diag), Covariances(None, d.K_Z, None))
     ]
     for name in kernel.parameter_names():
         assert any(part[name] for part in parts)
@@ -196,9 +196,9 @@ def test_noise_is_of_each_point_alone_even_where_points_are_the_same(dtype):
         for terms in (("se", "noise"), ("se",))
     )
     assert [covariances.dtype for covariances in with_noise] == [dtype] * 3
-    np.testing.assert_array_equal(with_noise.cross, without.cross)
-    np.testing.assert_allclose(with_noise.inducing - without.inducing, np.exp(-1) * np.eye(M), atol=1e-6)
-    np.testing.assert_allclose(with_noise.points - without.points, np.exp(-1), atol=1e-6)
+    np.testing.assert_array_equal(with_noise.K_BZ, without.K_BZ)
+    np.testing.assert_allclose(with_noise.K_Z - without.K_Z, np.exp(-1) * np.eye(M), atol=1e-6)
+    np.testing.assert_allclose(with_noise.K_diag - without.K_diag, np.exp(-1), atol=1e-6)
 
 
 @pytest.mark.parametrize("log_variance", [-LIMIT - 1, LIMIT + 1])
@@ -207,5 +207,5 @@ def test_noise_beyond_the_limit_has_no_gradient(log_variance):
     parameters["kernel.noise.log_variance"] = np.array(log_variance)
     covariances, tape = kernel.forward(parameters, points)
     limit = np.exp(np.clip(log_variance, -LIMIT, LIMIT))
-    np.testing.assert_allclose(covariances.points - np.exp(parameters["kernel.se.log_variance"]), limit, atol=1e-15)
+    np.testing.assert_allclose(covariances.K_diag - np.exp(parameters["kernel.se.log_variance"]), limit, atol=1e-15)
     assert kernel.backward(tape, d_covariances)["kernel.noise.log_variance"] == 0

@@ -12,7 +12,7 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
-from xmlgp.gp.log_parameters import LIMIT, exponential, log_within_limit, slope, within
+from xmlgp.gp.log_parameters import LIMIT, bounded_exp, bounded_exp_derivative, checked_log, is_inside
 from xmlgp.gp.posteriors import POSTERIORS
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -22,12 +22,12 @@ FAR = (LIMIT + 1, 100.0, 1e30, 3e38)
 @PRECISIONS
 def test_within_the_limit_they_are_those_of_numpy(dtype):
     x = np.linspace(-LIMIT, LIMIT, 1001).astype(dtype)
-    np.testing.assert_array_equal(exponential(x), np.exp(x))
-    np.testing.assert_array_equal(exponential(x, 0.5), np.exp(0.5 * x))
+    np.testing.assert_array_equal(bounded_exp(x), np.exp(x))
+    np.testing.assert_array_equal(bounded_exp(x, 0.5), np.exp(0.5 * x))
     out = np.empty_like(x)
-    assert exponential(x, out=out) is out
+    assert bounded_exp(x, out=out) is out
     np.testing.assert_array_equal(out, np.exp(x))
-    scalar = exponential(np.array(1.25, dtype))
+    scalar = bounded_exp(np.array(1.25, dtype))
     assert scalar == np.exp(dtype(1.25))
     assert scalar.dtype == dtype
 
@@ -36,22 +36,22 @@ def test_within_the_limit_they_are_those_of_numpy(dtype):
 def test_beyond_it_they_stay(dtype):
     x = np.array([LIMIT, *FAR, np.inf], dtype)
     with np.errstate(all="raise"):
-        np.testing.assert_array_equal(exponential(x), np.exp(dtype(LIMIT)))
-        np.testing.assert_array_equal(exponential(-x), np.exp(dtype(-LIMIT)))
+        np.testing.assert_array_equal(bounded_exp(x), np.exp(dtype(LIMIT)))
+        np.testing.assert_array_equal(bounded_exp(-x), np.exp(dtype(-LIMIT)))
         # The product of two, and a square.
-        assert np.isfinite(exponential(x) * exponential(x)).all()
+        assert np.isfinite(bounded_exp(x) * bounded_exp(x)).all()
     # What is no number stays none: a training that diverges has to be noticed.
-    assert np.isnan(exponential(np.array([np.nan], dtype))).all()
+    assert np.isnan(bounded_exp(np.array([np.nan], dtype))).all()
 
 
 @PRECISIONS
 def test_the_slope_agrees_with_central_differences(dtype):
     x = np.array([-1e30, -100, -LIMIT - 1e-3, 1e-3 - LIMIT, -5, 0, 5, LIMIT - 1e-3, LIMIT + 1e-3, 100, 1e30])
     step = 1e-5
-    numeric = (exponential(x + step) - exponential(x - step)) / (2 * step)
-    np.testing.assert_allclose(slope(exponential(x.astype(dtype))), numeric, rtol=1e-4)
-    np.testing.assert_array_equal(within(exponential(x.astype(dtype))), np.abs(x) < LIMIT)
-    np.testing.assert_array_equal(within(exponential(x.astype(dtype), 0.5), 0.5), np.abs(x) < LIMIT)
+    numeric = (bounded_exp(x + step) - bounded_exp(x - step)) / (2 * step)
+    np.testing.assert_allclose(bounded_exp_derivative(bounded_exp(x.astype(dtype))), numeric, rtol=1e-4)
+    np.testing.assert_array_equal(is_inside(bounded_exp(x.astype(dtype))), np.abs(x) < LIMIT)
+    np.testing.assert_array_equal(is_inside(bounded_exp(x.astype(dtype), 0.5), 0.5), np.abs(x) < LIMIT)
 
 
 def extreme_problem(terms, ard, posterior, coordinates, negatives, own, dtype):
@@ -122,9 +122,9 @@ def test_beyond_the_limit_gradients_agree_with_central_differences(terms, ard, p
 
 
 def test_a_start_beyond_the_limit_is_refused():
-    assert log_within_limit(np.exp(LIMIT), "it") == pytest.approx(LIMIT)
+    assert checked_log(np.exp(LIMIT), "it") == pytest.approx(LIMIT)
     with pytest.raises(NumericalError, match=r"^it is 1e\+18, but must be from 4e-18 to 2e\+17$"):
-        log_within_limit(1e18, "it")
+        checked_log(1e18, "it")
     for lengthscale in (5e-324, 1e-30, 1e30, 1.7e308):
         with pytest.raises(NumericalError, match="^the lengthscale is .*, but must be from 2e-09 to 5e"):
             Kernel(["se"], False).initial(3, lengthscale, np.float32)

@@ -16,7 +16,7 @@ from tests.gp.reference import (
     random_parameters,
 )
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.posteriors import POSTERIORS, Moments
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", POSTERIORS)
@@ -40,7 +40,7 @@ def problem(name, batch, inducing, factors, seed):
 
 
 def forward(name, parameters, prior, cross, points):
-    covariances = Products(cross, prior, np.diagonal(points).copy())
+    covariances = Covariances(cross, prior, np.diagonal(points).copy())
     moments, kl, _ = POSTERIORS[name].forward(parameters, covariances)
     return moments, kl
 
@@ -122,7 +122,7 @@ def test_full_posterior_can_equal_the_diagonal_ones(source):
     def check(batch, inducing, factors, seed):
         parameters, prior, cross, points = problem(source, batch, inducing, factors, seed)
         expected, expected_kl = forward(source, parameters, prior, cross, points)
-        full = POSTERIORS["cholesky"].equal_to_diagonal(parameters, prior)
+        full = POSTERIORS["cholesky"].parameters_of_diagonal(parameters, prior)
         moments, kl = forward("cholesky", full, prior, cross, points)
         np.testing.assert_allclose(moments.mean, expected.mean, rtol=1e-5, atol=1e-5)
         variance = np.broadcast_to(expected.variance, (batch, factors))
@@ -144,7 +144,7 @@ def test_whole_bound_is_that_of_the_equal_full_posterior(source, terms):
     minibatch = Batch(points, random_labels(random, batch, labels), None, scale=2.5)
     expected, expected_gradients = Bound(kernel, POSTERIORS[source]).value_and_gradients(parameters, minibatch)
     covariances, _ = kernel.forward(parameters, points)
-    full = parameters | POSTERIORS["cholesky"].equal_to_diagonal(parameters, covariances.inducing)
+    full = parameters | POSTERIORS["cholesky"].parameters_of_diagonal(parameters, covariances.K_Z)
     value, gradients = Bound(kernel, POSTERIORS["cholesky"]).value_and_gradients(full, minibatch)
     assert value == pytest.approx(expected, rel=1e-6)
     # Of the likelihood alone; the other gradients hold different things fixed.
@@ -157,7 +157,7 @@ def test_whole_bound_is_that_of_the_equal_full_posterior(source, terms):
 def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, factors, seed):
     shared, prior, cross, points = problem("shared-diagonal", batch, inducing, factors, seed)
     rows = shared | {"posterior.log_diagonal": np.tile(shared["posterior.log_diagonal"], (factors, 1))}
-    covariances = Products(cross, prior, np.diagonal(points).copy())
+    covariances = Covariances(cross, prior, np.diagonal(points).copy())
     random = np.random.default_rng(seed)
     d_moments = Moments(random.normal(size=(batch, factors)), -random.random((batch, factors)))
     moments, kl, tape = POSTERIORS["diagonal"].forward(rows, covariances)
@@ -199,11 +199,13 @@ def test_where_nothing_covaries_the_moments_are_those_of_the_prior(name, dtype):
     # Inducing inputs without features, and a linear kernel.
     parameters, prior, cross, points = problem(name, 5, 4, 3, 0)
     parameters = {key: value.astype(dtype) for key, value in parameters.items()}
-    covariances = Products(*(0 * values.astype(dtype) for values in (cross, prior)), np.diagonal(points).astype(dtype))
+    covariances = Covariances(
+        *(0 * values.astype(dtype) for values in (cross, prior)), np.diagonal(points).astype(dtype)
+    )
     with np.errstate(all="raise", under="ignore"):
         moments, kl, tape = POSTERIORS[name].forward(parameters, covariances)
         d_covariances, gradients = POSTERIORS[name].backward(tape, Moments(*(-np.ones_like(m) for m in moments)), -1)
     np.testing.assert_array_equal(moments.mean, 0)
-    np.testing.assert_allclose(moments.variance, np.broadcast_to(covariances.points[:, None], moments.variance.shape))
+    np.testing.assert_allclose(moments.variance, np.broadcast_to(covariances.K_diag[:, None], moments.variance.shape))
     assert np.isfinite(kl)
     assert all(np.isfinite(values).all() for values in (*d_covariances, *gradients.values()))

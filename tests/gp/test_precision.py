@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.likelihood import Rows
 from xmlgp.gp.posteriors import POSTERIORS, Moments, cholesky
 
@@ -81,7 +81,7 @@ def test_single_precision_is_never_widened(terms, ard, posterior, sampled):
     covariances, kernel_tape = kernel.forward(parameters, batch.points)
     moments, kl, posterior_tape = chosen.forward(parameters, covariances)
     d_covariances, d_posterior = chosen.backward(posterior_tape, Moments(*moments), d_kl=-1)
-    d_kernel = kernel.backward(kernel_tape, Products(*d_covariances))
+    d_kernel = kernel.backward(kernel_tape, Covariances(*d_covariances))
     _, gradients = Bound(kernel, chosen).value_and_gradients(parameters, batch)
     everything = {
         "covariances": covariances, "kernel_tape": kernel_tape, "moments": moments, "kl": kl,

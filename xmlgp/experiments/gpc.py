@@ -13,7 +13,7 @@ from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.experiments.scores import stack_scores
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.train import INFERENCES
@@ -174,8 +174,8 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
         expected[rows] = mean * positive[rows] - expectations.softplus(mean, variance)
 
     run_parallel(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))
-    prior, _ = model.kernel.between_inducing(parameters)
-    _, kl, _ = model.posterior.forward(parameters, Products(np.empty((0, len(prior))), prior, np.empty(0)))
+    prior, _ = model.kernel.forward_inducing(parameters)
+    _, kl, _ = model.posterior.forward(parameters, Covariances(np.empty((0, len(prior))), prior, np.empty(0)))
     return float(expected.sum() - kl)
 
 

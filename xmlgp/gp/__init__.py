@@ -1,8 +1,10 @@
-"""The mathematics of MLGPF: pure functions of arrays, each with its manual gradient beside it.
+"""The mathematics that Gaussian process models share: pure functions of arrays, each with its gradient beside it.
 
-Every differentiable piece has the same two verbs. `forward` returns values and a tape, `backward` takes the
-tape and the gradients of the values and returns the gradients of what went in. The bound (`bound.py`) is a
-list of forward calls read downwards and a list of backward calls read upwards:
+Every differentiable component has two verbs. `forward` returns values and a tape, which holds what the gradient needs.
+`backward` takes the tape and the gradients by the values, and returns the gradients by the inputs, those of parameters
+by name. `bound.py` composes the components:
 
-    inner products -> kernel -> posterior -> factors -> expectations
+    inner products -> kernel -> posterior -> likelihood with expectations, less the KL divergences
+
+Parameters are one flat mapping of names to arrays in an unconstrained space.
 """

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from xmlgp.errors import NumericalError
 from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
-from xmlgp.gp.inner_products import Points, Products
+from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
 from xmlgp.gp.likelihood import Pairs, Rows
 from xmlgp.linear_algebra.dense import all_finite
@@ -90,13 +90,13 @@ class Bound:
         NumericalError
             Where a covariance matrix cannot be factorised, or a gradient is not finite.
         """
-        prior, between = self.kernel.between_inducing(parameters)
+        prior, between = self.kernel.forward_inducing(parameters)
         # One C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
         prepared = None
-        if not self.posterior.shares_out:
+        if not self.posterior.prepare_is_parallel:
             prepared = start_task(lambda: self.posterior.prepare(parameters, prior))
-        cross, variances, kernel_tape = self.kernel.with_points(batch.points, between)
-        covariances = Products(cross, prior, variances)
+        cross, variances, kernel_tape = self.kernel.forward_points(batch.points, between)
+        covariances = Covariances(cross, prior, variances)
         moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared and prepared())
         loadings, bias = parameters["loadings"], parameters["bias"]
         own = None

@@ -1,11 +1,11 @@
-"""Inner products of points and inducing inputs: the only place where the input dimension is met.
+"""Inner products of points and inducing inputs: the only module that depends on the input dimension.
 
-Every kernel here is a function of inner products. Points come as coordinates: in the subspace C = X X̃ᵀ, for
-free inducing inputs C = X itself, dense or sparse. What the subspace leaves out of a point is orthogonal to
-all inducing inputs, so it enters through its squared norm alone.
+Every kernel is a function of inner products. Points are given by coordinates: in the subspace C = X X̃ᵀ, for free
+inducing inputs C = X itself, dense or sparse. The part of a point outside the subspace is orthogonal to all inducing
+inputs, so it contributes only to the squared norm of the point.
 
-Inducing inputs are met as their transpose, a row for each coordinate: that is what a sparse point selects from.
-Where A lies in memory in Fortran's order, as in training, the transpose is free.
+Inducing inputs are used transposed, one row per coordinate, because a sparse point selects rows. If A is in Fortran
+order, as in training, the transpose needs no copy.
 """
 
 from typing import NamedTuple
@@ -13,177 +13,218 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp.log_parameters import exponential, within
+from xmlgp.gp.log_parameters import bounded_exp, is_inside
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Inducing", "Points", "Products", "backward", "between_inducing", "linear_map", "with_points"]
+__all__ = [
+    "Covariances",
+    "Points",
+    "ScaledInducing",
+    "backward",
+    "forward_inducing",
+    "forward_points",
+    "primal_weights",
+]
 
-#: Elements that are worth a thread.
+#: Least number of elements per thread.
 GRAIN = 1 << 17
 
-#: Parts for each core, of the products of points and inducing inputs.
+#: Tasks per core in the product of points and inducing inputs.
 ROUNDS = 3
 
 
 class Points(NamedTuple):
-    """A minibatch of points as the kernels see them.
+    """The points of a minibatch.
 
     Attributes
     ----------
     coordinates : ndarray or csr_array, B×R (subspace) or B×D (free)
-        C, in which inducing inputs are written too.
+        C, the coordinates in which inducing inputs are written too.
     residual : ndarray, B
-        ‖x‖² − ‖c‖², the squared norm that the coordinates leave out; zero for free inducing inputs.
+        ‖x‖² − ‖c‖², the part of the squared norm outside the subspace; 0 for free inducing inputs.
     """
 
     coordinates: np.ndarray | sp.csr_array
     residual: np.ndarray
 
 
-class Products(NamedTuple):
-    """Inner products, or covariances, or the gradients of either.
+class Covariances(NamedTuple):
+    """Covariances of a minibatch and the inducing inputs, or their inner products, or the gradients by either.
 
     Attributes
     ----------
-    cross : ndarray, B×M
+    K_BZ : ndarray, B×M
         Between points and inducing inputs.
-    inducing : ndarray, M×M
+    K_Z : ndarray, M×M
         Between inducing inputs.
-    points : ndarray, B
-        Of each point with itself.
+    K_diag : ndarray, B
+        diag K_B, of each point with itself.
     """
 
-    cross: np.ndarray
-    inducing: np.ndarray
-    points: np.ndarray
+    K_BZ: np.ndarray
+    K_Z: np.ndarray
+    K_diag: np.ndarray
 
 
-class Inducing(NamedTuple):
-    """Inducing inputs ready for products with points.
+class ScaledInducing(NamedTuple):
+    """Inducing inputs, prepared for products with points.
 
     Attributes
     ----------
-    rooted : ndarray, R×M or D×M
-        W^½ Aᵀ, with W = diag(exp(log_relevance)), or Aᵀ without ARD.
-    root : ndarray, R or D, or None
-        The diagonal of W^½.
+    transposed : ndarray, R×M or D×M
+        W^½ Aᵀ with W = diag(exp(log_relevance)), or Aᵀ without ARD.
+    scale : ndarray, R or D, or None
+        The diagonal of W^½; None without ARD.
     """
 
-    rooted: np.ndarray
-    root: np.ndarray | None
+    transposed: np.ndarray
+    scale: np.ndarray | None
 
 
-def between_inducing(inducing, log_relevance=None):
-    """Return the (ARD-weighted) inner products A W Aᵀ, M×M, and the `Inducing` for the products with points.
+def forward_inducing(inducing, log_relevance=None):
+    """Return the inner products of the inducing inputs, A W Aᵀ with W = diag(exp(log_relevance)).
 
     Parameters
     ----------
     inducing : ndarray, M×R or M×D
-        A, or Z when free.
+        A, or Z if free.
     log_relevance : ndarray, R or D, optional
-        Logarithm of the ARD weight of each coordinate.
+        Logarithm of the ARD weight of each coordinate; W = I without.
+
+    Returns
+    -------
+    products : ndarray, M×M
+    scaled : ScaledInducing
+        For `forward_points`.
+
+    Raises
+    ------
+    ValueError
+        If the number of relevances is not that of coordinates.
     """
     transposed = np.ascontiguousarray(inducing.T)
     if log_relevance is None:
-        return dense.gram(transposed), Inducing(transposed, None)
+        return dense.gram(transposed), ScaledInducing(transposed, None)
     if log_relevance.shape != (len(transposed),):
         raise ValueError(f"relevances of shape {log_relevance.shape} for {len(transposed)} coordinates")
-    root = exponential(log_relevance, 0.5)
-    rooted = np.empty_like(transposed)
+    scale = bounded_exp(log_relevance, 0.5)
+    scaled = np.empty_like(transposed)
 
-    def part(start, stop):
-        np.multiply(transposed[start:stop], root[start:stop, None], out=rooted[start:stop])
+    def multiply(start, stop):
+        np.multiply(transposed[start:stop], scale[start:stop, None], out=scaled[start:stop])
 
-    parallel_for(part, len(rooted), GRAIN // max(1, len(inducing)))
-    return dense.gram(rooted), Inducing(rooted, root)
+    parallel_for(multiply, len(scaled), GRAIN // max(1, len(inducing)))
+    return dense.gram(scaled), ScaledInducing(scaled, scale)
 
 
-def with_points(points, inducing):
-    """Return the inner products C W Aᵀ, B×M, and diag(C W Cᵀ) + residual, B, and the tape for `backward`.
+def forward_points(points, inducing):
+    """Return the inner products C W Aᵀ and the squared norms diag(C W Cᵀ) + residual of points.
+
+    The residual is not weighted.
 
     Parameters
     ----------
     points : Points
-        C and residual of a minibatch; the residual keeps the weight one.
-    inducing : Inducing
+        C and the residuals of a minibatch.
+    inducing : ScaledInducing
+
+    Returns
+    -------
+    products : ndarray, B×M
+    norms : ndarray, B
+    tape : tuple
     """
     coordinates, residual = points
-    rooted, root = inducing
+    transposed, scale = inducing
     if sp.issparse(coordinates):
-        data = coordinates.data.astype(rooted.dtype, copy=False)
-        data = data if root is None else data * root[coordinates.indices]
+        data = coordinates.data.astype(transposed.dtype, copy=False)
+        data = data if scale is None else data * scale[coordinates.indices]
         coordinates = sp.csr_array((data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
         squares = sp.csr_array((data * data, coordinates.indices, coordinates.indptr), shape=coordinates.shape)
         norms = squares.sum(axis=1)
-        cross = sparse.product(coordinates, rooted)
+        products = sparse.product(coordinates, transposed)
     else:
-        coordinates = coordinates if root is None else coordinates * root
+        coordinates = coordinates if scale is None else coordinates * scale
         norms = np.einsum("br,br->b", coordinates, coordinates)
-        # The other cores may be busy with K_Z at first.
-        cross = dense.product(coordinates, rooted, rounds=ROUNDS)
-    return cross, norms + residual, (coordinates, inducing)
+        # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
+        products = dense.product(coordinates, transposed, rounds=ROUNDS)
+    return products, norms + residual, (coordinates, inducing)
 
 
-def linear_map(inducing, log_relevance, weights):
-    """Return W Aᵀ weights, R×P or D×P, for `weights` M×P: applied to C it gives the products with points times them."""
-    mapped = dense.product(inducing.T, weights)
+def primal_weights(inducing, log_relevance, dual_weights):
+    """Return the primal weights W Aᵀ α of dual weights α: C W Aᵀ α is the product of C with them.
+
+    Parameters
+    ----------
+    inducing : ndarray, M×R or M×D
+        A.
+    log_relevance : ndarray, R or D, or None
+    dual_weights : ndarray, M×P
+        α.
+
+    Returns
+    -------
+    ndarray, R×P or D×P
+    """
+    weights = dense.product(inducing.T, dual_weights)
     if log_relevance is not None:
-        mapped *= exponential(log_relevance)[:, None]
-    return mapped
+        weights *= bounded_exp(log_relevance)[:, None]
+    return weights
 
 
 def backward(tape, d_products, inducing_needed=True):
-    """Return the gradients of the inducing inputs and of the logarithmic relevances.
+    """Return the gradients by the inducing inputs and by the logarithms of relevances.
 
     Parameters
     ----------
     tape : tuple
-        From `with_points`.
-    d_products : Products
-        Gradients of the three kinds of inner products; that of `inducing` need not be symmetric.
+        From `forward_points`.
+    d_products : Covariances
+        Gradients by the inner products and squared norms; `K_Z` need not be symmetric.
     inducing_needed : bool
-        False where the inducing inputs are fixed: without ARD this saves the two largest products of a step.
+        Whether the gradient by the inducing inputs is needed. Without it and without ARD, a step saves its two largest
+        products.
 
     Returns
     -------
     d_inducing : ndarray, M×R or M×D, or None
-        In Fortran's order.
+        In Fortran order.
     d_log_relevance : ndarray, R or D, or None
         None without ARD.
     """
-    coordinates, (rooted, root) = tape
-    if not inducing_needed and root is None:
+    coordinates, (transposed, scale) = tape
+    if not inducing_needed and scale is None:
         return None, None
-    from_inducing = dense.product(rooted, d_products.inducing + d_products.inducing.T)
+    from_K_Z = dense.product(transposed, d_products.K_Z + d_products.K_Z.T)
     if sp.issparse(coordinates):
-        transposed = coordinates.T.tocsr()
-        from_cross = sparse.product(transposed, d_products.cross)
-        d_relevance = None if root is None else transposed.power(2) @ d_products.points
+        coordinates_transposed = coordinates.T.tocsr()
+        from_K_BZ = sparse.product(coordinates_transposed, d_products.K_BZ)
+        d_relevance = None if scale is None else coordinates_transposed.power(2) @ d_products.K_diag
     else:
-        from_cross = dense.product(coordinates.T, d_products.cross)
-        d_relevance = None if root is None else np.square(coordinates).T @ d_products.points
-    if root is None:
-        from_inducing += from_cross
-        return from_inducing.T, None
+        from_K_BZ = dense.product(coordinates.T, d_products.K_BZ)
+        d_relevance = None if scale is None else np.square(coordinates).T @ d_products.K_diag
+    if scale is None:
+        from_K_Z += from_K_BZ
+        return from_K_Z.T, None
 
-    def part(start, stop):
-        _combine(rooted, from_cross, from_inducing, root, d_relevance, start, stop)
+    def combine(start, stop):
+        _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop)
 
-    parallel_for(part, len(rooted), GRAIN // max(1, rooted.shape[1]))
-    d_relevance *= within(root, 0.5)
-    return from_inducing.T if inducing_needed else None, d_relevance
+    parallel_for(combine, len(transposed), GRAIN // max(1, transposed.shape[1]))
+    d_relevance *= is_inside(scale, 0.5)
+    return from_K_Z.T if inducing_needed else None, d_relevance
 
 
 @compiled
-def _combine(rooted, from_cross, from_inducing, root, d_relevance, start, stop):
-    """Add to the gradient of the relevances, and turn `from_inducing` into that of Aᵀ."""
-    half = rooted.dtype.type(0.5)
+def _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop):
+    """Add the part of the inducing inputs to `d_relevance`, and replace `from_K_Z` by the gradient by Aᵀ."""
+    half = transposed.dtype.type(0.5)
     for r in range(start, stop):
-        total, scale = d_relevance[r], root[r]
-        for m in range(rooted.shape[1]):
-            cross, inducing = from_cross[r, m], from_inducing[r, m]
-            total += rooted[r, m] * (cross + half * inducing)
-            from_inducing[r, m] = scale * (cross + inducing)
+        total, factor = d_relevance[r], scale[r]
+        for m in range(transposed.shape[1]):
+            by_points, by_inducing = from_K_BZ[r, m], from_K_Z[r, m]
+            total += transposed[r, m] * (by_points + half * by_inducing)
+            from_K_Z[r, m] = factor * (by_points + by_inducing)
         d_relevance[r] = total

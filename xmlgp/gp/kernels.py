@@ -1,181 +1,219 @@
-"""Covariance functions: linear, squared exponential and their weighted sum, each with or without ARD, and noise."""
+"""Covariance functions: linear, squared exponential, white noise, and their weighted sum, with or without ARD.
+
+Each term is a function of the inner products of `xmlgp.gp.inner_products`. The forward pass has two stages: the
+covariances of the inducing inputs alone, from which the posterior is prepared, then those with a minibatch.
+"""
 
 import numpy as np
 
 from xmlgp.gp import inner_products
-from xmlgp.gp.inner_products import Products
-from xmlgp.gp.log_parameters import LIMIT, exponential, log_within_limit, within
+from xmlgp.gp.inner_products import Covariances
+from xmlgp.gp.log_parameters import LIMIT, bounded_exp, checked_log, is_inside
 from xmlgp.linear_algebra import elementary
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "Noise", "SquaredExponential"]
+__all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "SquaredExponential", "WhiteNoise"]
 
-#: Exponentials that are worth a thread.
-EXPONENTIALS = 1 << 16
+#: Least number of exponentials per thread.
+GRAIN = 1 << 16
 
-#: Variance that noise starts from, beside a unit variance of the other terms.
+#: Initial variance of the noise, beside a unit variance of the other terms.
 NOISE_START = 0.01
 
 
 class Linear:
     """The linear kernel k(x, x′) = σ² xᵀx′.
 
-    Parameters: `log_variance`, log σ², a scalar.
+    Its hyperparameter is `log_variance`, log σ², a scalar.
     """
 
     name = "linear"
     hyperparameters = ("log_variance",)
 
-    def between_inducing(self, inner, log_variance):
-        """Return K_Z of the inner products, M×M, and the tape."""
-        covariance = exponential(log_variance) * inner
-        return covariance, covariance
+    def forward_inducing(self, inner, log_variance):
+        """Return K_Z and a tape.
 
-    def with_points(self, inner, squares, norms, log_variance):
-        """Return K_BZ and diag K_B of the inner products, B×M, and squared norms of points, B, and the tape.
-
-        `norms` are the squared norms of the inducing inputs, M.
+        Parameters
+        ----------
+        inner : ndarray, M×M
+            Inner products of the inducing inputs.
+        log_variance : ndarray, scalar
         """
-        variance = exponential(log_variance)
-        cross, points = variance * inner, variance * squares
-        return cross, points, (variance, cross, points)
+        K_Z = bounded_exp(log_variance) * inner
+        return K_Z, K_Z
 
-    def backward(self, tape, d, inner_needed=True):
-        """Return the gradients of the inner products (`Products`, None if not needed) and of the hyperparameters."""
-        inducing, (variance, cross, points) = tape
-        covariances = Products(cross, inducing, points)
-        d_log_variance = sum(np.vdot(*pair) for pair in zip(d, covariances, strict=True) if pair[0] is not None)
-        gradients = {"log_variance": d_log_variance * within(variance)}
-        return Products(*(variance * gradient for gradient in d)) if inner_needed else None, gradients
+    def forward_points(self, inner, norms, inducing_norms, log_variance):
+        """Return K_BZ, diag K_B and a tape.
+
+        Parameters
+        ----------
+        inner : ndarray, B×M
+            Inner products of points and inducing inputs.
+        norms : ndarray, B
+            Squared norms of the points.
+        inducing_norms : ndarray, M
+            Squared norms of the inducing inputs.
+        log_variance : ndarray, scalar
+        """
+        variance = bounded_exp(log_variance)
+        K_BZ, K_diag = variance * inner, variance * norms
+        return K_BZ, K_diag, (variance, K_BZ, K_diag)
+
+    def backward(self, tape, d_covariances, inner_needed=True):
+        """Return the gradients by the inner products and by the hyperparameters.
+
+        Parameters
+        ----------
+        tape : tuple
+            The tapes of `forward_inducing` and `forward_points`.
+        d_covariances : Covariances
+            Without `inner_needed`, gradients that are zero may be None.
+        inner_needed : bool
+
+        Returns
+        -------
+        d_inner : Covariances or None
+            None without `inner_needed`.
+        gradients : dict of str to float
+        """
+        K_Z, (variance, K_BZ, K_diag) = tape
+        pairs = zip(d_covariances, Covariances(K_BZ, K_Z, K_diag), strict=True)
+        d_log_variance = sum(np.vdot(gradient, values) for gradient, values in pairs if gradient is not None)
+        gradients = {"log_variance": d_log_variance * is_inside(variance)}
+        d_inner = Covariances(*(variance * gradient for gradient in d_covariances)) if inner_needed else None
+        return d_inner, gradients
 
 
 class SquaredExponential:
     """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²).
 
-    Parameters: `log_variance`, log σ², and `log_lengthscale`, log ℓ, scalars.
+    Its hyperparameters are `log_variance`, log σ², and `log_lengthscale`, log ℓ, scalars.
     """
 
     name = "se"
     hyperparameters = ("log_variance", "log_lengthscale")
 
-    def between_inducing(self, inner, log_variance, log_lengthscale):
-        """Return K_Z of the inner products, M×M, and the tape."""
+    def forward_inducing(self, inner, log_variance, log_lengthscale):
+        """Return K_Z and a tape, as `Linear.forward_inducing` does."""
         norms = np.diagonal(inner)
-        precision = _precision(log_lengthscale)
-        tape = _squared_exponential(inner, norms, norms, exponential(log_variance), precision)
+        precision = _inverse_squared_lengthscale(log_lengthscale)
+        tape = _squared_exponential(inner, norms, norms, bounded_exp(log_variance), precision)
         return tape[0], tape
 
-    def with_points(self, inner, squares, norms, log_variance, log_lengthscale):
-        """Return K_BZ and diag K_B, and the tape, as `Linear.with_points` does."""
-        variance, precision = exponential(log_variance), _precision(log_lengthscale)
-        cross, exponent = _squared_exponential(inner, squares, norms, variance, precision)
-        points = np.full_like(squares, variance)
-        return cross, points, (variance, precision, cross, exponent, points)
+    def forward_points(self, inner, norms, inducing_norms, log_variance, log_lengthscale):
+        """Return K_BZ, diag K_B and a tape, as `Linear.forward_points` does."""
+        variance, precision = bounded_exp(log_variance), _inverse_squared_lengthscale(log_lengthscale)
+        K_BZ, exponent = _squared_exponential(inner, norms, inducing_norms, variance, precision)
+        K_diag = np.full_like(norms, variance)
+        return K_BZ, K_diag, (variance, precision, K_BZ, exponent, K_diag)
 
-    def backward(self, tape, d, inner_needed=True):
-        """Return the gradients of the inner products and of the hyperparameters, as `Linear.backward` does."""
-        (inducing, exponent_inducing), (variance, precision, cross, exponent_cross, points) = tape
+    def backward(self, tape, d_covariances, inner_needed=True):
+        """Return the gradients by the inner products and by the hyperparameters, as `Linear.backward` does.
+
+        With the exponent e = −‖x − x′‖² / 2ℓ², ∂k/∂log σ² = k and ∂k/∂log ℓ = −2 k e.
+        """
+        (K_Z, exponent_Z), (variance, precision, K_BZ, exponent_BZ, K_diag) = tape
         if not inner_needed:
             sums = np.zeros(2)
-            if d.cross is not None:
-                sums += _sums(d.cross, cross, exponent_cross) + [np.vdot(d.points, points), 0]
-            if d.inducing is not None:
-                sums += _sums(d.inducing, inducing, exponent_inducing)
-            # The exponent is −‖x−x′‖²/2ℓ²: its derivative by log ℓ is −2 times itself.
+            if d_covariances.K_BZ is not None:
+                sums += _gradient_sums(d_covariances.K_BZ, K_BZ, exponent_BZ)
+                sums += [np.vdot(d_covariances.K_diag, K_diag), 0]
+            if d_covariances.K_Z is not None:
+                sums += _gradient_sums(d_covariances.K_Z, K_Z, exponent_Z)
             return None, {
-                "log_variance": sums[0] * within(variance),
-                "log_lengthscale": -2 * sums[1] * within(precision),
+                "log_variance": sums[0] * is_inside(variance),
+                "log_lengthscale": -2 * sums[1] * is_inside(precision),
             }
-        d_cross = d.cross * cross
-        d_inducing = d.inducing * inducing
+        d_exponent_BZ = d_covariances.K_BZ * K_BZ
+        d_exponent_Z = d_covariances.K_Z * K_Z
+        d_log_variance = d_exponent_BZ.sum() + d_exponent_Z.sum() + np.vdot(d_covariances.K_diag, K_diag)
+        d_exponents = np.vdot(d_exponent_BZ, exponent_BZ) + np.vdot(d_exponent_Z, exponent_Z)
         gradients = {
-            "log_variance": (d_cross.sum() + d_inducing.sum() + np.vdot(d.points, points)) * within(variance),
-            # The exponent is −‖x−x′‖²/2ℓ²: its derivative by log ℓ is −2 times itself.
-            "log_lengthscale": (-2 * within(precision).astype(d_cross.dtype))
-            * (np.vdot(d_cross, exponent_cross) + np.vdot(d_inducing, exponent_inducing)),
+            "log_variance": d_log_variance * is_inside(variance),
+            "log_lengthscale": (-2 * is_inside(precision).astype(d_exponent_BZ.dtype)) * d_exponents,
         }
-        # The squared norms of the inducing inputs stand on the diagonal of their inner products.
-        d_norms = -0.5 * (d_cross.sum(axis=0) + d_inducing.sum(axis=0) + d_inducing.sum(axis=1))
-        d_points = -0.5 * precision * d_cross.sum(axis=1)
-        d_inducing[np.diag_indices_from(d_inducing)] += d_norms
-        d_cross *= precision
-        d_inducing *= precision
-        return Products(d_cross, d_inducing, d_points), gradients
+        # The squared norms of the inducing inputs are the diagonal of their inner products.
+        d_inducing_norms = -0.5 * (d_exponent_BZ.sum(axis=0) + d_exponent_Z.sum(axis=0) + d_exponent_Z.sum(axis=1))
+        d_norms = -0.5 * precision * d_exponent_BZ.sum(axis=1)
+        d_exponent_Z[np.diag_indices_from(d_exponent_Z)] += d_inducing_norms
+        d_exponent_BZ *= precision
+        d_exponent_Z *= precision
+        return Covariances(d_exponent_BZ, d_exponent_Z, d_norms), gradients
 
 
-class Noise:
-    """Gaussian noise, k(x, x′) = ν² where x and x′ are the same point, and 0 elsewhere.
+class WhiteNoise:
+    """The kernel of white noise, k(x, x′) = ν² if x and x′ are the same point, otherwise 0.
 
-    Inducing variables have it as points do: they are values of the process with its noise.
-
-    Parameters: `log_variance`, log ν², a scalar.
+    Inducing variables include the noise: they are values of the noisy process. The hyperparameter is `log_variance`,
+    log ν², a scalar.
     """
 
     name = "noise"
     hyperparameters = ("log_variance",)
 
-    def between_inducing(self, count, log_variance):
-        """Return what is added to K_Z, M×M."""
-        return np.diag(np.full(count, exponential(log_variance)))
+    def forward_inducing(self, count, log_variance):
+        """Return the noise in K_Z, count×count."""
+        return np.diag(np.full(count, bounded_exp(log_variance)))
 
-    def with_points(self, count, log_variance):
-        """Return what is added to diag K_B, B; nothing is added to K_BZ."""
-        return np.full(count, exponential(log_variance))
+    def forward_points(self, count, log_variance):
+        """Return the noise in diag K_B, count; K_BZ has none."""
+        return np.full(count, bounded_exp(log_variance))
 
-    def backward(self, log_variance, d):
-        """Return the gradients of the hyperparameters (mapping)."""
-        variance = exponential(log_variance)
-        total = 0 if d.points is None else d.points.sum()
-        total += 0 if d.inducing is None else np.trace(d.inducing)
-        return {"log_variance": total * variance * within(variance)}
+    def backward(self, log_variance, d_covariances):
+        """Return the gradients by the hyperparameters (dict); gradients of the covariances may be None."""
+        variance = bounded_exp(log_variance)
+        total = 0 if d_covariances.K_diag is None else d_covariances.K_diag.sum()
+        total += 0 if d_covariances.K_Z is None else np.trace(d_covariances.K_Z)
+        return {"log_variance": total * variance * is_inside(variance)}
 
 
-def _precision(log_lengthscale):
-    """Return 1/ℓ², within the limit."""
-    return exponential(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
+def _inverse_squared_lengthscale(log_lengthscale):
+    """Return 1/ℓ², inside the limits of `log_parameters`."""
+    return bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
 
 
 def _squared_exponential(inner, left_norms, right_norms, variance, precision):
     """Return the covariances and their exponents."""
     covariance, exponent = np.empty_like(inner), np.empty_like(inner)
     scalars = (inner.dtype.type(variance), inner.dtype.type(precision))
-    halves = 0.5 * left_norms, 0.5 * right_norms
+    half_norms = 0.5 * left_norms, 0.5 * right_norms
 
-    def part(start, stop):
+    def fill(start, stop):
         rows = slice(start, stop)
-        _exponentials(inner[rows], halves[0][rows], halves[1], *scalars, covariance[rows], exponent[rows])
+        _fill_exponentials(inner[rows], half_norms[0][rows], half_norms[1], *scalars, covariance[rows], exponent[rows])
 
-    parallel_for(part, len(inner), EXPONENTIALS // max(1, inner.shape[1]))
+    parallel_for(fill, len(inner), GRAIN // max(1, inner.shape[1]))
     return covariance, exponent
 
 
 @compiled
-def _exponentials(inner, left_halves, right_halves, variance, precision, covariance, exponent):
+def _fill_exponentials(inner, left_half_norms, right_half_norms, variance, precision, covariance, exponent):
     zero = inner.dtype.type(0)
     for i in range(inner.shape[0]):
         for j in range(inner.shape[1]):
-            x = (inner[i, j] - left_halves[i] - right_halves[j]) * precision
-            # A squared distance below zero is rounding. What is no number stays so.
+            x = (inner[i, j] - left_half_norms[i] - right_half_norms[j]) * precision
+            # A squared distance below zero is a rounding error. NaN stays NaN.
             x = zero if x > zero else x
             exponent[i, j] = x
             covariance[i, j] = variance * elementary.exponential(x) if x == x else x
 
 
-def _sums(gradient, covariance, exponent):
-    """Return Σ dK and Σ dK log K, of the gradient by a covariance and its exponent, in one walk over both."""
-    found = []
+def _gradient_sums(gradient, covariance, exponent):
+    """Return Σ dK K and Σ dK K e, for the gradient dK by covariances K with exponents e, in one pass."""
+    sums = []
 
-    def part(start, stop):
-        found.append((start, *_sums_of(gradient[start:stop], covariance[start:stop], exponent[start:stop])))
+    def add(start, stop):
+        rows = slice(start, stop)
+        sums.append((start, *_sum_products(gradient[rows], covariance[rows], exponent[rows])))
 
-    parallel_for(part, len(covariance), EXPONENTIALS // max(1, covariance.shape[1]))
-    # In an order that does not depend on which thread was faster.
-    return np.sum(sorted(found), axis=0)[1:]
+    parallel_for(add, len(covariance), GRAIN // max(1, covariance.shape[1]))
+    # Sorted, so that the result does not depend on which thread was faster.
+    return np.sum(sorted(sums), axis=0)[1:]
 
 
 @compiled
-def _sums_of(gradient, covariance, exponent):
+def _sum_products(gradient, covariance, exponent):
     first, second = 0.0, 0.0
     for i in range(covariance.shape[0]):
         row_first, row_second = covariance.dtype.type(0), covariance.dtype.type(0)
@@ -188,31 +226,32 @@ def _sums_of(gradient, covariance, exponent):
     return first, second
 
 
+#: The kernels that a sum may consist of, by name.
 TERMS = {term.name: term for term in (Linear(), SquaredExponential())}
 
-NOISE = Noise()
+NOISE = WhiteNoise()
 
-#: The name of its parameter.
+#: Name of the noise variance in the flat mapping of parameters.
 NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
 class Kernel:
-    """The weighted sum of one or two kernels over inner products, each with ARD of its own or without, and noise.
+    """The weighted sum of one or two kernels, each with its own ARD or without, plus white noise if wanted.
 
-    The weights are the variances σ² of the terms. With ARD every term weighs the coordinates by
-    exp(log_relevance): in the subspace one weight a basis dimension, for free Z one a feature ([L] section 5).
-    Variances, 1/ℓ² and relevances are within the limit of `xmlgp.gp.log_parameters`.
+    The weights are the variances σ² of the terms. With ARD each term weights the coordinates by exp(log_relevance): one
+    weight per basis dimension in the subspace, one per feature for free Z ([L] section 5). Variances, 1/ℓ² and
+    relevances are limited by `xmlgp.gp.log_parameters`.
 
     Parameters
     ----------
     terms : sequence of str
-        Of "linear" and "se"; "noise" may follow them.
+        "linear", "se" or both; "noise" may follow.
     ard : bool
         Automatic relevance determination.
 
     Notes
     -----
-    Parameters are named `kernel.TERM.NAME` in the flat mapping, and the inducing inputs `inducing`.
+    The flat mapping of parameters has the hyperparameters as `kernel.TERM.NAME` and the inducing inputs as `inducing`.
     """
 
     def __init__(self, terms, ard):
@@ -221,13 +260,13 @@ class Kernel:
         self.ard = ard
 
     def parameter_names(self):
-        """Names of the hyperparameters in the flat mapping."""
+        """Return the names of the hyperparameters in the flat mapping."""
         extra = ("log_relevance",) if self.ard else ()
         names = [f"kernel.{term.name}.{name}" for term in self.terms for name in term.hyperparameters + extra]
         return names + [f"kernel.{NOISE.name}.{name}" for name in NOISE.hyperparameters if self.noise]
 
     def initial(self, dimension, lengthscale, dtype):
-        """Return hyperparameters to start from.
+        """Return initial hyperparameters; the variances of the terms sum to one.
 
         Parameters
         ----------
@@ -241,11 +280,10 @@ class Kernel:
         Raises
         ------
         NumericalError
-            For a lengthscale that is too small or too large for these.
+            If the lengthscale is outside the limits.
         """
-        log_lengthscale = log_within_limit(lengthscale, "the lengthscale", share=0.5)
+        log_lengthscale = checked_log(lengthscale, "the lengthscale", share=0.5)
         start = {"log_variance": 0.0, "log_lengthscale": log_lengthscale, "log_relevance": np.zeros(dimension)}
-        # The terms of a sum share the unit variance.
         start["log_variance"] = -np.log(len(self.terms))
         parameters = {name: np.array(start[name.rpartition(".")[2]], dtype) for name in self.parameter_names()}
         if self.noise:
@@ -253,61 +291,102 @@ class Kernel:
         return parameters
 
     def forward(self, parameters, points):
-        """Return the covariances K_BZ, K_Z and diag K_B (`Products`) and the tape."""
-        prior, between = self.between_inducing(parameters)
-        cross, variances, tape = self.with_points(points, between)
-        return Products(cross, prior, variances), tape
+        """Return the covariances of a minibatch and the tape.
 
-    def between_inducing(self, parameters):
-        """Return K_Z, and what `with_points` needs of the parameters."""
-        # Without ARD all terms see the same inner products.
-        shared = None if self.ard else inner_products.between_inducing(parameters["inducing"])
-        between, prior = [], None
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        points : Points
+
+        Returns
+        -------
+        covariances : Covariances
+        tape : tuple
+        """
+        K_Z, inducing_tape = self.forward_inducing(parameters)
+        K_BZ, K_diag, tape = self.forward_points(points, inducing_tape)
+        return Covariances(K_BZ, K_Z, K_diag), tape
+
+    def forward_inducing(self, parameters):
+        """Return K_Z, M×M, and the tape that `forward_points` needs.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        """
+        # Without ARD all terms have the same inner products.
+        shared = None if self.ard else inner_products.forward_inducing(parameters["inducing"])
+        term_tapes, K_Z = [], None
         for term in self.terms:
             hyperparameters = [parameters[f"kernel.{term.name}.{name}"] for name in term.hyperparameters]
             if self.ard:
                 relevance = parameters[f"kernel.{term.name}.log_relevance"]
-                shared = inner_products.between_inducing(parameters["inducing"], relevance)
-            inner, inducing = shared
-            covariance, term_tape = term.between_inducing(inner, *hyperparameters)
-            prior = covariance if prior is None else prior + covariance
-            between.append((term, hyperparameters, inner, inducing, term_tape))
-        noise = None
+                shared = inner_products.forward_inducing(parameters["inducing"], relevance)
+            inner, scaled = shared
+            covariance, term_tape = term.forward_inducing(inner, *hyperparameters)
+            K_Z = covariance if K_Z is None else K_Z + covariance
+            term_tapes.append((term, hyperparameters, inner, scaled, term_tape))
+        log_noise = None
         if self.noise:
-            noise = parameters[NOISE_VARIANCE]
-            prior = prior + NOISE.between_inducing(len(prior), noise)
-        return prior, (between, noise)
+            log_noise = parameters[NOISE_VARIANCE]
+            K_Z = K_Z + NOISE.forward_inducing(len(K_Z), log_noise)
+        return K_Z, (term_tapes, log_noise)
 
-    def with_points(self, points, between):
-        """Return K_BZ and diag K_B and the tape, given what `between_inducing` returned beside K_Z."""
-        tape, total, inner_points = [], None, None
-        between, noise = between
-        for term, hyperparameters, inner, inducing, inducing_tape in between:
-            if inner_points is None or self.ard:
-                *inner_points, inner_tape = inner_products.with_points(points, inducing)
-            *covariances, points_tape = term.with_points(*inner_points, np.diagonal(inner), *hyperparameters)
+    def forward_points(self, points, inducing_tape):
+        """Return K_BZ, B×M, diag K_B, B, and the tape of both stages.
+
+        Parameters
+        ----------
+        points : Points
+        inducing_tape : tuple
+            From `forward_inducing`.
+        """
+        term_tapes, log_noise = inducing_tape
+        tape, total, inner = [], None, None
+        for term, hyperparameters, inner_Z, scaled, term_tape in term_tapes:
+            if inner is None or self.ard:
+                *inner, inner_tape = inner_products.forward_points(points, scaled)
+            *covariances, points_tape = term.forward_points(*inner, np.diagonal(inner_Z), *hyperparameters)
             total = covariances if total is None else list(map(np.add, total, covariances))
-            tape.append((term, inner_tape, (inducing_tape, points_tape)))
-        cross, variances = total
-        if noise is not None:
-            variances = variances + NOISE.with_points(len(variances), noise)
-        return cross, variances, (tape, noise)
+            tape.append((term, inner_tape, (term_tape, points_tape)))
+        K_BZ, K_diag = total
+        if log_noise is not None:
+            K_diag = K_diag + NOISE.forward_points(len(K_diag), log_noise)
+        return K_BZ, K_diag, (tape, log_noise)
 
-    def linear_map(self, parameters, weights):
-        """Return T, R×P or D×P, with K_BZ times `weights`, M×P, equal to C T; None where the kernel is not linear."""
+    def primal_weights(self, parameters, dual_weights):
+        """Return the weights W for which K_BZ α = C W, or None if the kernel is not linear.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        dual_weights : ndarray, M×P
+            α.
+
+        Returns
+        -------
+        ndarray, R×P or D×P, or None
+        """
         if [term.name for term in self.terms] != [Linear.name]:
             return None
         relevance = parameters["kernel.linear.log_relevance"] if self.ard else None
-        variance = exponential(parameters["kernel.linear.log_variance"])
-        return inner_products.linear_map(parameters["inducing"], relevance, variance * weights)
+        variance = bounded_exp(parameters["kernel.linear.log_variance"])
+        return inner_products.primal_weights(parameters["inducing"], relevance, variance * dual_weights)
 
     def backward(self, tape, d_covariances, inducing_needed=True):
-        """Return the gradients by parameter name, those of the inducing inputs only if needed.
+        """Return the gradients by parameter name.
 
-        If not, and without ARD, those of the covariances that are zero may be None, of points with that of K_BZ.
+        Parameters
+        ----------
+        tape : tuple
+        d_covariances : Covariances
+            Without `inducing_needed` and without ARD, gradients that are zero may be None: `K_Z`, or `K_BZ` with
+            `K_diag`.
+        inducing_needed : bool
+            Whether to include the gradient by the inducing inputs.
         """
         gradients, d_inner = {}, None
-        tape, noise = tape
+        tape, log_noise = tape
         inner_needed = inducing_needed or self.ard
         for term, inner_tape, term_tape in tape:
             d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)
@@ -319,11 +398,10 @@ class Kernel:
                     earlier = gradients.get("inducing")
                     gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
             elif inner_needed:
-                d_inner = d_term if d_inner is None else Products(*map(np.add, d_inner, d_term))
-        if noise is not None:
-            gradients |= {
-                f"kernel.{NOISE.name}.{name}": value for name, value in NOISE.backward(noise, d_covariances).items()
-            }
+                d_inner = d_term if d_inner is None else Covariances(*map(np.add, d_inner, d_term))
+        if log_noise is not None:
+            d_noise = NOISE.backward(log_noise, d_covariances)
+            gradients |= {f"kernel.{NOISE.name}.{name}": value for name, value in d_noise.items()}
         if not self.ard and inducing_needed:
             gradients["inducing"], _ = inner_products.backward(inner_tape, d_inner)
         return gradients

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from xmlgp.gp.log_parameters import LIMIT, ROUNDING, exponential, within
+from xmlgp.gp.log_parameters import LIMIT, ROUNDING, bounded_exp, is_inside
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
@@ -217,11 +217,11 @@ class LabelWeights:
         # Few at a time: they are in the cache still when their exponentials are taken.
         for first in range(start, stop, CACHED):
             part = slice(first, min(first + CACHED, stop))
-            exponential(self._log_variance[part], out=self.variance[part])
+            bounded_exp(self._log_variance[part], out=self.variance[part])
 
     def kl(self):
         """Return KL[q(W) ‖ p(W)] = ½ Σ_kd ((m_kd² + v_kd)/τ_d − 1 − log v_kd + log τ_d)."""
-        inverse, log_prior = exponential(-self._log_prior), np.clip(self._log_prior, -LIMIT, LIMIT)
+        inverse, log_prior = bounded_exp(-self._log_prior), np.clip(self._log_prior, -LIMIT, LIMIT)
         total = 0.0
         for start in range(0, len(self.mean), GRAIN):
             part = slice(start, start + GRAIN)
@@ -245,7 +245,7 @@ class LabelWeights:
         dict of str to ndarray
             By the names of parameters.
         """
-        inverse = exponential(-self._log_prior)
+        inverse = bounded_exp(-self._log_prior)
         arrays = self.features, self.mean, self.variance, inverse, by_mean, by_variance
         bounds = [len(self.mean) * core // core_count() for core in range(core_count() + 1)]
         by_prior = np.zeros((core_count(), len(inverse)))
@@ -256,7 +256,7 @@ class LabelWeights:
         return {
             "label_weights.mean": by_mean,
             "label_weights.log_variance": by_variance,
-            "label_weights.log_prior": (by_prior.sum(axis=0) * within(inverse)).astype(self.mean.dtype),
+            "label_weights.log_prior": (by_prior.sum(axis=0) * is_inside(inverse)).astype(self.mean.dtype),
         }
 
 

@@ -1,24 +1,24 @@
-"""Exponentials of parameters that are logarithms: variances, lengthscales, relevances.
+"""Exponentials of log-transformed parameters: variances, lengthscales, relevances.
 
-They are held within e^±`LIMIT`, so that none overflows in single precision wherever a training may lead, nor the
-product of two, such as a variance and a relevance. At the limit a parameter has no gradient.
+Logarithms are clipped to ±`LIMIT`. Neither an exponential nor the product of two, such as a variance and a relevance,
+can then overflow in single precision, whatever values training reaches. A clipped parameter has a gradient of zero.
 """
 
 import numpy as np
 
 from xmlgp.errors import NumericalError
 
-__all__ = ["LIMIT", "exponential", "log_within_limit", "slope", "within"]
+__all__ = ["LIMIT", "bounded_exp", "bounded_exp_derivative", "checked_log", "is_inside"]
 
-#: Logarithms count as no more than this, on either side of zero: e^40 is 2e17.
+#: Logarithms are clipped to ± this: e^40 is 2e17.
 LIMIT = 40.0
 
-#: What rounding may take from the exponential of a limit, relatively.
+#: Relative rounding error of the exponential of a limit.
 ROUNDING = 1e-5
 
 
-def exponential(logarithm, power=1.0, out=None):
-    """Return e^(x·power) with x held within ±`LIMIT`, elementwise.
+def bounded_exp(logarithm, power=1.0, out=None):
+    """Return e^(x·power), with x clipped to ±`LIMIT`, elementwise.
 
     Parameters
     ----------
@@ -26,52 +26,52 @@ def exponential(logarithm, power=1.0, out=None):
         x.
     power : float
     out : ndarray, optional
-        Where the result goes.
+        Output array.
     """
-    held = np.clip(logarithm, -LIMIT, LIMIT, out=out)
-    return np.exp(held if power == 1 else power * held, out=out)
+    clipped = np.clip(logarithm, -LIMIT, LIMIT, out=out)
+    return np.exp(clipped if power == 1 else power * clipped, out=out)
 
 
-def within(values, power=1.0):
-    """Return whether exponentials are within the limit, elementwise: where not, they do not change with x.
+def is_inside(values, power=1.0):
+    """Return whether results of `bounded_exp` are inside the limits, where they vary with x, elementwise.
 
     Parameters
     ----------
     values : ndarray
-        As `exponential` returned them.
+        Results of `bounded_exp`.
     power : float
-        As it was there, above 0.
+        The `power` of that call, above 0.
     """
     least, most = np.exp(-LIMIT * power), np.exp(LIMIT * power)
     return (values > least * (1 + ROUNDING)) & (values < most * (1 - ROUNDING))
 
 
-def slope(values):
-    """Return the derivatives of exponentials by x: themselves, or zero at the limit.
+def bounded_exp_derivative(values):
+    """Return the derivative of `bounded_exp` by x: e^x inside the limits, 0 at them.
 
     Parameters
     ----------
     values : ndarray
-        As `exponential` returned them.
+        Results of `bounded_exp`.
     """
-    return np.where(within(values), values, 0)
+    return np.where(is_inside(values), values, 0)
 
 
-def log_within_limit(value, name, share=1.0):
-    """Return the logarithm of a positive number that a parameter starts from.
+def checked_log(value, name, share=1.0):
+    """Return the logarithm of the positive number that a parameter starts from.
 
     Parameters
     ----------
     value : float
     name : str
-        What it is, for the message.
+        Name of the quantity in the error message.
     share : float
-        Part of `LIMIT` that is this parameter's.
+        Part of `LIMIT` that this parameter may use.
 
     Raises
     ------
     NumericalError
-        Where it is beyond the limit.
+        If the logarithm is outside ±`share`·`LIMIT`.
     """
     logarithm = np.log(value)
     if not abs(logarithm) <= LIMIT * share:

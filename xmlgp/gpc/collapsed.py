@@ -15,9 +15,9 @@ import numpy as np
 from scipy.linalg import get_lapack_funcs
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.divergence import divergence_from_prior
-from xmlgp.gp.inner_products import Points, Products
-from xmlgp.gp.posteriors.cholesky import jitter_backward, jittered
+from xmlgp.gp.divergences import gauss_kl
+from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gp.posteriors.cholesky import add_jitter, jitter_backward
 from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.linear_algebra.dense import product
 from xmlgp.runtime.threads import core_count, run_parallel
@@ -149,12 +149,12 @@ class Collapsed:
         theta = [float(parameters[name]) for name in self.model.kernel.parameter_names()]
         if theta != self._theta:
             self._theta, self._covariances = None, None
-            self._covariances = Covariances(self.model.kernel, parameters, self._coordinates)
+            self._covariances = BlockCovariances(self.model.kernel, parameters, self._coordinates)
             self._theta = theta
         return Optimum(self._covariances, sites)
 
 
-class Covariances:
+class BlockCovariances:
     """Covariances of the training points and the inducing inputs, in blocks of points, and the factorised K_Z.
 
     Parameters
@@ -171,8 +171,8 @@ class Covariances:
 
     def __init__(self, kernel, parameters, coordinates):
         self.kernel, self._coordinates = kernel, coordinates
-        prior, self._between = kernel.between_inducing(parameters)
-        self.lower = factorise(jittered(prior), "K_Z").factor
+        prior, self._between = kernel.forward_inducing(parameters)
+        self.lower = factorise(add_jitter(prior), "K_Z").factor
         self.inverse_lower = get_lapack_funcs("trtri", (self.lower,))(self.lower, lower=1)[0]
         count, M = len(coordinates), len(prior)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
@@ -184,7 +184,7 @@ class Covariances:
         if self._kept is not None and self._kept[number] is not None:
             return self._kept[number]
         points = Points(*self._coordinates.rows(self.blocks[number]))
-        found = self.kernel.with_points(points, self._between)
+        found = self.kernel.forward_points(points, self._between)
         if self._kept is not None:
             self._kept[number] = found
         return found
@@ -212,7 +212,7 @@ class Optimum:
 
     Parameters
     ----------
-    covariances : Covariances
+    covariances : BlockCovariances
     sites : Sites
 
     Attributes
@@ -280,7 +280,7 @@ class Optimum:
             linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
             d_cross *= 2 * curvature[:, None]
             d_cross += linear[:, None] * self._weights
-            d_covariances = Products(d_cross, None, -0.5 * curvature)
+            d_covariances = Covariances(d_cross, None, -0.5 * curvature)
             of_blocks[number] = kernel.backward(tape, d_covariances, inducing_needed=False)
 
         self._covariances.for_blocks(fill)
@@ -290,7 +290,7 @@ class Optimum:
         d_prior = self._covariances.unwhiten(0.5 * inner)
         jitter_backward(d_prior)
         _, _, tape = self._covariances.of_block(0)
-        total = kernel.backward(tape, Products(None, d_prior, None), inducing_needed=False)
+        total = kernel.backward(tape, Covariances(None, d_prior, None), inducing_needed=False)
         return {name: total[name] + sum(part[name] for part in of_blocks) for name in total}, found
 
     def bound(self, moments, positive, expectations):
@@ -311,7 +311,7 @@ class Optimum:
         expected = moments.mean[positive].sum() - expectations.softplus(moments.mean, variance).sum()
         # Of L⁻¹ u, whose prior is N(0, I).
         trace, log_determinant = np.trace(self._precision.inverse), self._precision.log_determinant
-        return float(expected - divergence_from_prior(self._mean @ self._mean, trace, log_determinant, len(self._mean)))
+        return float(expected - gauss_kl(self._mean @ self._mean, trace, log_determinant, len(self._mean)))
 
     def posterior(self):
         """Return the parameters of q(u) as `Cholesky` has them."""

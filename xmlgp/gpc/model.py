@@ -5,7 +5,7 @@ import numpy as np
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.log_parameters import exponential
+from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.posteriors import Cholesky
 
 __all__ = ["GPC", "Predictive"]
@@ -29,7 +29,7 @@ class GPC:
 
     def parameter_names(self):
         """Return the names of the parameters."""
-        return ["inducing", *self.kernel.parameter_names(), *self.posterior.names]
+        return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names]
 
     def initial(self, inducing):
         """Return inducing inputs and hyperparameters to start from, in double precision.
@@ -49,7 +49,7 @@ class GPC:
 
     def prior_variance(self, parameters):
         """Return the variance of the prior of f at any point, σ² + ν²."""
-        return sum(exponential(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
+        return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
 
     def uncollapsed(self, inducing, nodes):
         """Return the bound of section 1 with q(u) left free, [I] (11), and all its parameters to start from.
@@ -69,8 +69,8 @@ class GPC:
         parameters : dict of str to ndarray
         """
         parameters = self.initial(inducing)
-        prior, _ = self.kernel.between_inducing(parameters)
-        parameters |= self.posterior.equal_to_prior(prior, 1)
+        prior, _ = self.kernel.forward_inducing(parameters)
+        parameters |= self.posterior.parameters_of_prior(prior, 1)
         parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
         return Bound(self.kernel, self.posterior, ("inducing", "loadings", "bias"), Quadrature(nodes)), parameters
 
@@ -91,7 +91,7 @@ class Predictive:
 
     def __init__(self, model, parameters):
         self._model = model
-        prior, self._between = model.kernel.between_inducing(parameters)
+        prior, self._between = model.kernel.forward_inducing(parameters)
         self._prepared = model.posterior.prepare(parameters, prior)
 
     def __call__(self, points):
@@ -101,7 +101,7 @@ class Predictive:
         ----------
         points : Points
         """
-        cross, variances, _ = self._model.kernel.with_points(points, self._between)
+        cross, variances, _ = self._model.kernel.forward_points(points, self._between)
         moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
         # Rounding can take the variance of what is known for certain below zero.
         return moments.mean[:, 0], np.maximum(moments.variance[:, 0], 0)

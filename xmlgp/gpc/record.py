@@ -4,7 +4,7 @@ import math
 
 from xmlgp.data.formats import LIBSVM
 from xmlgp.errors import SettingsError
-from xmlgp.gp.log_parameters import exponential
+from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import train_gpc
@@ -53,7 +53,7 @@ def _review(settings, description):
 def _hyperparameters(parameters):
     """Return the learned hyperparameters, in the units of the (standardised) features."""
     names = {"σ²": "kernel.se.log_variance", "ℓ": "kernel.se.log_lengthscale", "ν²": "kernel.noise.log_variance"}
-    return {symbol: exponential(parameters[name]) for symbol, name in names.items()}
+    return {symbol: bounded_exp(parameters[name]) for symbol, name in names.items()}
 
 
 GPC = Model(

@@ -37,7 +37,7 @@ class MLGPF:
 
     def parameter_names(self):
         """Return the names of the parameters that `initial` returns."""
-        return ["inducing", *self.kernel.parameter_names(), *self.posterior.names, "loadings", "bias"]
+        return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names, "loadings", "bias"]
 
     def initial(self, inducing, labels, random):
         """Return parameters to start from.
@@ -65,7 +65,7 @@ class MLGPF:
         if isinstance(self.posterior, Cholesky):
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
             start = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
-            parameters |= self.posterior.equal_to_diagonal(start, self.kernel.between_inducing(parameters)[0])
+            parameters |= self.posterior.parameters_of_diagonal(start, self.kernel.forward_inducing(parameters)[0])
         # Half a count on either side keeps labels that never or always occur finite.
         counts = np.bincount(labels.indices, minlength=label_count) + 0.5
         parameters["loadings"] = loadings = np.empty((label_count, settings.factors), dtype)
@@ -101,9 +101,9 @@ class Predictive:
     def __init__(self, model, parameters, feature_count=None):
         self._model = model
         self._parameters = parameters
-        prior, self._between = model.kernel.between_inducing(parameters)
+        prior, self._between = model.kernel.forward_inducing(parameters)
         self._prepared = model.posterior.prepare(parameters, prior)
-        self._weights = model.posterior.weights(self._prepared)
+        self._weights = model.posterior.alpha(self._prepared)
         #: Weights of the labels' own (`LabelWeights`), or None.
         self.label_weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
         #: Whether there is regression on all training points, with which utilities are pooled.
@@ -117,18 +117,18 @@ class Predictive:
 
     def latent(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
-        cross, variances, _ = self._model.kernel.with_points(points, self._between)
+        cross, variances, _ = self._model.kernel.forward_points(points, self._between)
         moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
         return moments
 
     def latent_mean(self, points):
         """Return the means alone, B×P: K_BZ times weights."""
-        cross, _, _ = self._model.kernel.with_points(points, self._between)
+        cross, _, _ = self._model.kernel.forward_points(points, self._between)
         return dense.product(cross, self._weights)
 
     def mean_map(self):
         """Return T, R×P or D×P, with which means are C T for points of coordinates C; None without a linear kernel."""
-        return self._model.kernel.linear_map(self._parameters, self._weights)
+        return self._model.kernel.primal_weights(self._parameters, self._weights)
 
     def weighted_points(self, features):
         """Return the `WeightedPoints` of weighted features, B×D; None where labels have no weights of their own."""

@@ -41,16 +41,16 @@ def start(model, coordinates, labels, inducing, random):
         rows = np.arange(count)
         if count > NEWTON_POINTS:
             rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
-        prior, between = model.kernel.between_inducing(parameters)
+        prior, between = model.kernel.forward_inducing(parameters)
         cross = np.empty((len(rows), len(inducing)), coordinates.dtype)
         for first in range(0, len(rows), CHUNK):
             chunk = slice(first, first + CHUNK)
             points = Points(*coordinates.rows(rows[chunk]))
-            cross[chunk], _, _ = model.kernel.with_points(points, between)
+            cross[chunk], _, _ = model.kernel.forward_points(points, between)
         weights, loadings = newton_start(
             cross, prior, labels[rows], parameters["bias"], model.settings.factors, count / len(rows)
         )
         found = loadings.shape[1]
-        parameters["posterior.mean"][:, :found] = model.posterior.mean_of(weights, prior)
+        parameters["posterior.mean"][:, :found] = model.posterior.mean_from_alpha(weights, prior)
         parameters["loadings"][:, :found] = loadings
     return parameters

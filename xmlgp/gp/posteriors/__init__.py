@@ -1,8 +1,16 @@
-"""Variational posteriors q(u_p) over the inducing variables of the P latent functions.
+"""Variational posteriors q(u_p) of the inducing variables of the P latent functions.
 
-Each posterior has `initial`, its parameters to start from; `forward`, the moments of q(h_p(x_i)) for a
-minibatch and the sum of the KL divergences; and `backward`, their gradients. Variances come as B×P, or B×1
-where all latent functions share them.
+Each posterior is a class without state; parameters come from the flat mapping. It has
+
+- `initial`: initial parameters,
+- `prepare`: the factorisations of K_Z, for any number of points,
+- `moments`: mean and variance of q(h_p(x_i)), the conditional at points,
+- `forward`: these moments for a minibatch, the sum of the KL divergences, and a tape,
+- `backward`: the gradients by the covariances and by the parameters,
+- `precondition`: ascent directions in place of some gradients,
+- `alpha`: the dual weights α with which the mean is K_BZ α, and `mean_from_alpha`, its inverse.
+
+Variances are B×P, or B×1 if all latent functions share them.
 """
 
 from xmlgp.gp.posteriors.cholesky import Cholesky
@@ -12,4 +20,5 @@ from xmlgp.gp.posteriors.shared_diagonal import SharedDiagonal
 
 __all__ = ["POSTERIORS", "Cholesky", "Diagonal", "Moments", "SharedDiagonal"]
 
+#: The posteriors, by the name that settings use.
 POSTERIORS = {posterior.name: posterior for posterior in (SharedDiagonal(), Diagonal(), Cholesky())}

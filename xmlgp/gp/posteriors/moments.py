@@ -1,4 +1,4 @@
-"""What every posterior returns: the marginal moments of the latent functions at the points of a minibatch."""
+"""The marginal moments of the latent functions at points, which every posterior returns."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Moments(NamedTuple):
     mean : ndarray, B×P
         m_ip.
     variance : ndarray, B×P or B×1
-        s_ip; one column where all latent functions share it.
+        s_ip; one column if all latent functions share it.
     """
 
     mean: np.ndarray

@@ -1,0 +1,100 @@
+"""Kullback–Leibler divergences KL[q(u) ‖ p(u)] from the prior, one function for each form of q(u).
+
+The functions take the matrix products that the gradients use as well, so nothing is computed twice.
+"""
+
+import numpy as np
+
+__all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "shared_diagonal_kl"]
+
+
+def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
+    """Return KL[N(m, S) ‖ N(0, K)] = ½ [mᵀ K⁻¹ m + tr(K⁻¹ S) + log|K| − log|S| − M] from its terms.
+
+    Each term may be a sum over several divergences.
+
+    Parameters
+    ----------
+    mahalanobis : float
+        mᵀ K⁻¹ m.
+    trace : float
+        tr(K⁻¹ S).
+    logdet_ratio : float
+        log|K| − log|S|.
+    dimension : int
+        M.
+    """
+    return 0.5 * (mahalanobis + trace + logdet_ratio - dimension)
+
+
+def cholesky_kl(mean, factors, solved_mean, solved_factors, logdet_K):
+    """Return Σ_p KL[N(m_p, L_p L_pᵀ) ‖ N(0, K)] ([L] (13)).
+
+    Parameters
+    ----------
+    mean : ndarray, M×P
+        m.
+    factors : sequence of ndarray, P of M×M
+        L_p, lower triangular with a positive diagonal.
+    solved_mean : ndarray, M×P
+        K⁻¹ m.
+    solved_factors : sequence of ndarray, P of M×M
+        K⁻¹ L_p.
+    logdet_K : float
+        log|K|.
+    """
+    M, P = mean.shape
+    mahalanobis = np.vdot(mean, solved_mean)
+    trace, logdet_S = 0.0, 0.0
+    for factor, solved in zip(factors, solved_factors, strict=True):
+        trace += np.vdot(factor, solved)
+        logdet_S += 2 * np.log(np.diagonal(factor)).sum()
+    return gauss_kl(mahalanobis, trace, P * logdet_K - logdet_S, P * M)
+
+
+def diagonal_kl(mean, K_mean, diagonals, factorised):
+    """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p ([S] (18)).
+
+    With C_p = K + Σ_p it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|].
+
+    Parameters
+    ----------
+    mean : ndarray, M×P
+        μ.
+    K_mean : ndarray, M×P
+        K μ.
+    diagonals : ndarray, P×M
+        The diagonal of each Σ_p.
+    factorised : sequence of Factorised, P
+        Each C_p.
+    """
+    mahalanobis = np.vdot(mean, K_mean)
+    kl = 0.5 * mahalanobis
+    for diagonal, C in zip(diagonals, factorised, strict=True):
+        kl += 0.5 * _trace_and_logdets(diagonal, C)
+    return kl
+
+
+def shared_diagonal_kl(mean, K_mean, diagonal, factorised):
+    """Return the divergence of `diagonal_kl` for a Σ that all P factors share.
+
+    Parameters
+    ----------
+    mean : ndarray, M×P
+        μ.
+    K_mean : ndarray, M×P
+        K μ.
+    diagonal : ndarray, M
+        The diagonal of Σ.
+    factorised : Factorised
+        C = K + Σ.
+    """
+    mahalanobis = np.vdot(mean, K_mean)
+    return 0.5 * mahalanobis + 0.5 * mean.shape[1] * _trace_and_logdets(diagonal, factorised)
+
+
+def _trace_and_logdets(diagonal, factorised):
+    """Return tr(C⁻¹ Σ) − M + log|C| − log|Σ|."""
+    trace = np.vdot(diagonal, np.diagonal(factorised.inverse))
+    logdet_sigma = np.log(diagonal).sum()
+    return trace - len(diagonal) + factorised.log_determinant - logdet_sigma
