@@ -24,7 +24,8 @@ import peers
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.predictor import OUTPUTS
+from xmlgp.runs.stored import open_predictor
 
 #: The model that is made up: features, and nonzero ones a point; points, inducing inputs and factors.
 D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100
@@ -75,7 +76,7 @@ def throughput(model, file, repeats):
     """Return points a second of a model folder in this process, for each output, with peak memory and GEMM rate."""
     memory = harness.PeakMemory()
     features = read_dataset(file, cache=False).features
-    predictor = Predictor.open(ModelFolder(model))
+    predictor = open_predictor(ModelFolder(model))
 
     def predict(output):
         for _ in predictor.top(features, peers.TOP, output):

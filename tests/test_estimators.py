@@ -18,7 +18,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.prediction.predictor import Predictor
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 SMALL = {
@@ -68,7 +68,7 @@ def test_with_nothing_but_defaults_it_is_the_model_of_the_library(tmp_path):
         np.testing.assert_array_equal(model.parameters_[name], value)
     for found, stored in ((model.history_, "history"), (model.validation_history_, "validation")):
         assert [epoch["bound"] for epoch in found] == [epoch["bound"] for epoch in folder.description[stored]]
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0])
     np.testing.assert_array_equal(model.predict_proba(new), predictor.score(new, "probability")[0])
     none_held_out = MLGPFClassifier(validation=0, epochs=2).fit(dataset.features, dataset.labels)
@@ -89,7 +89,7 @@ def test_topics_are_those_of_the_library(tmp_path, inference):
     assert [epoch["log_posterior"] for epoch in model.history_] == [
         epoch["log_posterior"] for epoch in folder.description["history"]
     ]
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0])
     np.testing.assert_array_equal(model.predict_proba(new), predictor.score(new, "probability")[0])
     np.testing.assert_allclose(model.predict_proba(new), -np.expm1(-model.decision_function(new)), rtol=1e-6)
@@ -192,7 +192,7 @@ def test_two_classes_are_those_of_the_library(tmp_path, chosen):
     for name, value in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(model.parameters_[name], value)
     assert [epoch["bound"] for epoch in model.history_] == [epoch["bound"] for epoch in folder.description["history"]]
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0][:, 0])
     np.testing.assert_array_equal(model.predict_proba(new)[:, 1], predictor.score(new, "probability")[0][:, 0])
     assert model.n_features_in_ == dataset.D

@@ -17,9 +17,9 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 D, K, T = 25, 7, 4
@@ -69,7 +69,7 @@ def test_the_formula(tmp_path):
     folder = model(tmp_path)
     parameters = folder.arrays("parameters.")
     z = scales(NEW, parameters)[:, None] * parameters["topics"]
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     for with_std in (False, True):
         probability, std = predictor.score(NEW, "probability", with_std)
         np.testing.assert_allclose(probability, 1 - ((1 + z) ** -parameters["shapes"]).prod(axis=2), rtol=1e-6)
@@ -92,7 +92,7 @@ def test_against_monte_carlo(tmp_path):
     z = scales(NEW, parameters)
     activations = gamma.rvs(parameters["shapes"], scale=z, size=(DRAWS, *z.shape), random_state=random)
     probabilities = -np.expm1(-activations @ parameters["topics"].T)
-    found, std = Predictor.open(folder).score(NEW, "probability", with_std=True)
+    found, std = open_predictor(folder).score(NEW, "probability", with_std=True)
     error = probabilities.std(axis=0) / np.sqrt(DRAWS)
     assert (abs(found - probabilities.mean(axis=0)) <= 5 * error).all()
     np.testing.assert_allclose(std, probabilities.std(axis=0), rtol=0.05, atol=1e-3)
@@ -101,7 +101,7 @@ def test_against_monte_carlo(tmp_path):
 @pytest.mark.parametrize("output", module.OUTPUTS)
 @pytest.mark.parametrize("k", [1, 3, K, None, 1000])
 def test_top_labels_are_those_of_a_full_sort(tmp_path, output, k):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     values, std = predictor.score(NEW, output, with_std=True)
     (scores,) = predictor.top(NEW, k, output, with_std=True)
     kept = min(k or K, K)
@@ -116,7 +116,7 @@ def test_top_labels_are_those_of_a_full_sort(tmp_path, output, k):
 
 
 def test_utilities_rank_where_probabilities_are_all_one(tmp_path):
-    predictor = Predictor.open(model(tmp_path, {"shapes": np.full(T, 1e4)}))
+    predictor = open_predictor(model(tmp_path, {"shapes": np.full(T, 1e4)}))
     probability, _ = predictor.score(NEW, "probability")
     utility, _ = predictor.score(NEW, "utility")
     assert (probability[:, :-1] == 1).all()
@@ -125,7 +125,7 @@ def test_utilities_rank_where_probabilities_are_all_one(tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
 def test_features_of_any_type(tmp_path, dtype):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     counts = sp.csr_array((NEW.data.round(), NEW.indices, NEW.indptr), shape=NEW.shape) != 0
     for output in module.OUTPUTS:
         expected, _ = predictor.score(counts.astype(np.float32), output)
@@ -134,8 +134,8 @@ def test_features_of_any_type(tmp_path, dtype):
 
 
 def test_single_precision_agrees_with_double(tmp_path):
-    double = Predictor.open(model(tmp_path / "double"))
-    single = Predictor.open(model(tmp_path / "single", dtype="float32"))
+    double = open_predictor(model(tmp_path / "double"))
+    single = open_predictor(model(tmp_path / "single", dtype="float32"))
     for output in module.OUTPUTS:
         for found, expected in zip(single.score(NEW, output, True), double.score(NEW, output, True), strict=True):
             assert found.dtype == np.float32
@@ -145,13 +145,13 @@ def test_single_precision_agrees_with_double(tmp_path):
 def test_points_without_features_are_scored_by_the_intercepts(tmp_path):
     folder = model(tmp_path)
     parameters = folder.arrays("parameters.")
-    utility, _ = Predictor.open(folder).score(sp.csr_array((2, D), dtype=np.float32))
+    utility, _ = open_predictor(folder).score(sp.csr_array((2, D), dtype=np.float32))
     z = np.exp(parameters["intercepts"]) * parameters["topics"]
     np.testing.assert_allclose(utility, np.tile(np.log1p(z) @ parameters["shapes"], (2, 1)), rtol=1e-6)
 
 
 def test_no_points_at_all(tmp_path):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
 
 
@@ -160,7 +160,7 @@ def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
     weights = np.zeros((D, T))
     weights[0] = 100
     changes = {"weights": weights, "shapes": np.full(T, 3e37), "intercepts": np.full(T, -40.0)}
-    predictor = Predictor.open(model(tmp_path, changes, weighting="none", dtype="float32"))
+    predictor = open_predictor(model(tmp_path, changes, weighting="none", dtype="float32"))
     points = sp.csr_array(np.eye(3, D, 1, dtype=np.float32))
     assert np.isfinite(predictor.score(points, output, with_std=True)).all()
     points = sp.csr_array(np.roll(points.toarray(), -2, axis=1))
@@ -181,7 +181,7 @@ def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
 def test_features_as_large_as_can_be(tmp_path, output, weighting):
     # Of both signs: where products are rounded before they are added up, log odds are no number.
     weights = np.where(np.arange(D)[:, None] % 2, 1e30, -1e30) * np.ones(T)
-    predictor = Predictor.open(model(tmp_path, {"weights": weights}, weighting=weighting, dtype="float32"))
+    predictor = open_predictor(model(tmp_path, {"weights": weights}, weighting=weighting, dtype="float32"))
     large = sp.csr_array(np.full((1, D), 3e38, np.float32))
     with contextlib.suppress(NumericalError) if weighting == "none" else contextlib.nullcontext():
         scores, std = predictor.score(large, output, with_std=True)
@@ -192,7 +192,7 @@ def test_features_as_large_as_can_be(tmp_path, output, weighting):
 @pytest.mark.parametrize("output", module.OUTPUTS)
 @pytest.mark.parametrize("weight", [-1e30, -100.0, 100.0, 1e30])
 def test_log_odds_of_any_size_are_scored(tmp_path, output, weight):
-    predictor = Predictor.open(model(tmp_path, {"weights": np.full((D, T), weight)}, dtype="float32"))
+    predictor = open_predictor(model(tmp_path, {"weights": np.full((D, T), weight)}, dtype="float32"))
     scores, std = predictor.score(NEW, output, with_std=True)
     assert np.isfinite(scores).all()
     assert np.isfinite(std).all()
@@ -203,7 +203,7 @@ def test_log_odds_of_any_size_are_scored(tmp_path, output, weight):
 @pytest.mark.parametrize("labels", [1, 2, 100])
 @pytest.mark.parametrize("memory", [0, 1])
 def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memory):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     (whole,) = predictor.top(NEW, 3, with_std=True)
     monkeypatch.setattr(module, "ROWS", rows)
     monkeypatch.setattr(module, "LABELS", labels)
@@ -218,7 +218,7 @@ def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memor
 def test_memory_is_bounded(tmp_path, k):
     # So many that copies of all topics would show.
     sizes = {"label_count": 20_000, "topic_count": 50, "stated": None}
-    predictor = Predictor.open(model(tmp_path, dtype="float32", **sizes))
+    predictor = open_predictor(model(tmp_path, dtype="float32", **sizes))
     many = small_features(500, D, seed=4)
     list(predictor.top(many[:1], 3))
     tracemalloc.start()
@@ -252,7 +252,7 @@ CASES = [(name, value) for name, values in STRANGE.items() for value in [None, *
 def refused(path, changes, **options):
     folder = model(path, changes, **options)
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 @pytest.mark.parametrize(
@@ -267,12 +267,12 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path, name, value):
 
 
 def test_whole_parameters_are_not_refused(tmp_path):
-    Predictor.open(model(tmp_path))
-    Predictor.open(model(tmp_path, stated=None))
+    open_predictor(model(tmp_path))
+    open_predictor(model(tmp_path, stated=None))
     # Rounded, of either type, and of the other byte order.
     for dtype in ("<f4", ">f4", ">f8"):
         changes = {name: value.astype(dtype) for name, value in random_parameters("float64").items()}
-        Predictor.open(model(tmp_path, changes))
+        open_predictor(model(tmp_path, changes))
 
 
 @pytest.mark.parametrize("name", ["extra", "loadings", "inducing", "topics.extra"])
@@ -298,7 +298,7 @@ def test_sizes_that_the_description_claims_are_checked(tmp_path, size, value):
     description["data"][size] = value
     (tmp_path / "model.json").write_text(json.dumps(description))
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        Predictor.open(ModelFolder(tmp_path))
+        open_predictor(ModelFolder(tmp_path))
 
 
 def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
@@ -306,14 +306,14 @@ def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
     arrays = folder.arrays("") | {"preprocess.idf": np.ones(D - 1)}
     facts = {"settings": folder.settings, "stage": "trained", "data": folder.description["data"], "arrays": arrays}
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        Predictor.open(ModelFolder.write(tmp_path, **facts, history=folder.description["history"]))
+        open_predictor(ModelFolder.write(tmp_path, **facts, history=folder.description["history"]))
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
 def test_a_trained_model_knows_its_training_points(tmp_path, inference):
     dataset = small_dataset(N=300, D=D, K=K)
     settings = BMLPLSettings(inference=inference, iterations=60, dtype="float64")
-    probability, _ = Predictor.open(train_model(dataset, tmp_path, settings)).score(dataset.features, "probability")
+    probability, _ = open_predictor(train_model(dataset, tmp_path, settings)).score(dataset.features, "probability")
     labels = dataset.labels.toarray()
     surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
     frequency = labels.mean(axis=0)
@@ -322,6 +322,6 @@ def test_a_trained_model_knows_its_training_points(tmp_path, inference):
 
 def test_one_label_and_one_feature(tmp_path):
     dataset = small_dataset(D=1, K=1)
-    predictor = Predictor.open(train_model(dataset, tmp_path, BMLPLSettings(iterations=5)))
+    predictor = open_predictor(train_model(dataset, tmp_path, BMLPLSettings(iterations=5)))
     scores, std = predictor.score(dataset.features, "probability", with_std=True)
     assert scores.shape == std.shape == (40, 1)

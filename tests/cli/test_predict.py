@@ -24,6 +24,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 
@@ -48,7 +49,7 @@ def test_scores_are_those_of_the_library():
     assert (result.exit_code, result.stderr) == (0, "")
     header, *points = lines(result.stdout)
     assert header == ["9", "7"]
-    values, _ = Predictor.open(ModelFolder("model")).score(read_dataset("data/test.txt").features)
+    values, _ = open_predictor(ModelFolder("model")).score(read_dataset("data/test.txt").features)
     assert [len(point) for point in points] == [5] * 9
     for point, expected in zip(points, values, strict=True):
         order = np.argsort(-expected)[:5]
@@ -64,7 +65,7 @@ def test_options(k, count, output):
     result = run("predict", "model", "data", "-k", k, "--output", output, "--with-std", "-o", "scores")
     assert (result.exit_code, result.output) == (0, "")
     scores = read_scores("scores")
-    predictor = Predictor.open(ModelFolder("model"))
+    predictor = open_predictor(ModelFolder("model"))
     values, std = predictor.score(read_dataset("data/test.txt").features, output, with_std=True)
     assert (np.diff(scores.indptr) == count).all()
     rows = np.repeat(np.arange(9), count)
@@ -139,7 +140,7 @@ def topics(request):
     """A trained model of topics, in the folder of this name."""
     options = ["--model", "bmlpl", "--inference", request.param, "--iterations", "40", "-q"]
     assert run("train", "data", "topics", *options).output == ""
-    return Predictor.open(ModelFolder("topics"))
+    return open_predictor(ModelFolder("topics"))
 
 
 @pytest.mark.parametrize(("k", "count"), [("2", 2), ("all", 7)])
@@ -319,7 +320,7 @@ def in_libsvm(place):
 
 
 def test_points_in_libsvm_format(place, in_libsvm):
-    predictor = Predictor.open(ModelFolder("model"))
+    predictor = open_predictor(ModelFolder("model"))
     in_libsvm(25)
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.exit_code == 0

@@ -17,9 +17,9 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
-from xmlgp.prediction.predictor import Predictor
 from xmlgp.runs import train as train_module
 from xmlgp.runs.plan import plan_run
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.settings.fields import kind
@@ -74,7 +74,7 @@ def test_expectations_are_those_asked_for(name):
     bounds = [folder.description["history"][-1]["bound"] for folder in (usual, closed)]
     assert bounds[0] != bounds[1] == pytest.approx(bounds[0], rel=0.1)
     utilities = [
-        Predictor.open(ModelFolder(path)).score(small_dataset().features, "utility")[0] for path in ("usual", "closed")
+        open_predictor(ModelFolder(path)).score(small_dataset().features, "utility")[0] for path in ("usual", "closed")
     ]
     assert 0.9 < np.corrcoef(*map(np.ravel, utilities))[0, 1] < 1 - 1e-6
 

@@ -18,9 +18,9 @@ from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 D, M = 25, 6
@@ -101,7 +101,7 @@ def test_against_monte_carlo(tmp_path, density, standardise):
         assert folder.array("preprocess.center").any() == (density == 0.25)
     features = points(density)
     draws = draws_of_f(folder, density, features)
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     for output, drawn in (("utility", draws), ("probability", expit(draws))):
         scores, std = predictor.score(features, output, with_std=True)
         assert scores.shape == std.shape == (8, 1)
@@ -113,7 +113,7 @@ def test_against_monte_carlo(tmp_path, density, standardise):
 @DENSITIES
 @pytest.mark.parametrize("output", module.OUTPUTS)
 def test_a_list_of_the_label_is_what_all_scores_are(tmp_path, density, output):
-    predictor = Predictor.open(model(tmp_path, density))
+    predictor = open_predictor(model(tmp_path, density))
     features = points(density)
     scores, std = predictor.score(features, output, with_std=True)
     for k in (1, 5, None):
@@ -127,7 +127,7 @@ def test_a_list_of_the_label_is_what_all_scores_are(tmp_path, density, output):
 
 def test_other_points_do_not_matter(tmp_path):
     # Neither whether they are sparse: what is centred is decided by the training points.
-    predictor = Predictor.open(model(tmp_path, 0.25))
+    predictor = open_predictor(model(tmp_path, 0.25))
     few, many = points(0.05), points(0.9)
     both, _ = predictor.score(sp.vstack([few, many], "csr"))
     np.testing.assert_allclose(both[:8], predictor.score(few)[0], rtol=1e-9)
@@ -137,7 +137,7 @@ def test_other_points_do_not_matter(tmp_path):
 @pytest.mark.parametrize("rows", [1, 3, 100])
 @pytest.mark.parametrize("memory", [0, 1])
 def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, memory):
-    predictor, features = Predictor.open(model(tmp_path)), points(0.25)
+    predictor, features = open_predictor(model(tmp_path)), points(0.25)
     (whole,) = predictor.top(features, 1, "probability", with_std=True)
     monkeypatch.setattr(module, "ROWS", rows)
     pieces = list(predictor.top(features, 1, "probability", with_std=True, memory=memory))
@@ -149,7 +149,7 @@ def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, memory):
 
 @DENSITIES
 def test_memory_is_bounded(tmp_path, density):
-    predictor, many = Predictor.open(model(tmp_path, density)), small_features(40_000, D, density, seed=4)
+    predictor, many = open_predictor(model(tmp_path, density)), small_features(40_000, D, density, seed=4)
     list(predictor.top(many[:9], 1, "probability", with_std=True))
     tracemalloc.start()
     pieces = 0
@@ -163,7 +163,7 @@ def test_memory_is_bounded(tmp_path, density):
 
 def test_a_trained_model_knows_its_training_points(tmp_path):
     dataset = small_dataset(N=100, D=D, K=1)
-    predictor = Predictor.open(train_model(dataset, tmp_path, GPCSettings(inducing_count=30, iterations=20)))
+    predictor = open_predictor(train_model(dataset, tmp_path, GPCSettings(inducing_count=30, iterations=20)))
     assert type(predictor) is GPCPredictor
     assert predictor.usual_output == "probability"
     probability = predictor.score(dataset.features, "probability")[0]
@@ -173,7 +173,7 @@ def test_a_trained_model_knows_its_training_points(tmp_path):
 
 def test_points_with_other_features_are_refused(tmp_path):
     with pytest.raises(SettingsError, match="the points have 3 features, but the model was trained on 25"):
-        next(Predictor.open(model(tmp_path)).top(points(0.25)[:, :3], 1))
+        next(open_predictor(model(tmp_path)).top(points(0.25)[:, :3], 1))
 
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
@@ -181,7 +181,7 @@ def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
     folder = model(tmp_path)
     scale, inducing = (folder.array(name).copy() for name in ("preprocess.scale", "parameters.inducing"))
     scale[0], inducing[:, 0] = 1e308, 1
-    predictor = Predictor.open(write(folder, {"preprocess.scale": scale, "parameters.inducing": inducing}))
+    predictor = open_predictor(write(folder, {"preprocess.scale": scale, "parameters.inducing": inducing}))
     large = sp.csr_array(np.full((2, D), 3, np.float32))
     # No warning beside it: here warnings are errors.
     with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
@@ -206,7 +206,7 @@ DAMAGE = {
 def test_parameters_that_do_not_fit_are_refused(tmp_path, name, shape):
     folder = write(model(tmp_path), {f"parameters.{name}": None if shape is None else np.ones(shape)})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 PARAMETERS = [name for name in DAMAGE if name not in ("extra", "kernel.linear.log_variance")]
@@ -222,14 +222,14 @@ def test_parameters_of_another_kind_are_refused(tmp_path, name, damage):
     else:
         array = array.astype(damage)
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        Predictor.open(write(folder, {f"parameters.{name}": array}))
+        open_predictor(write(folder, {f"parameters.{name}": array}))
 
 
 def test_no_inducing_inputs_are_refused(tmp_path):
     empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, 1)), "posterior.factor": np.ones((1, 0, 0))}
     folder = write(model(tmp_path), {f"parameters.{name}": array for name, array in empty.items()})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 NAN = np.where(np.arange(D) == 7, np.nan, 1)
@@ -245,14 +245,14 @@ PREPROCESSED = {
 def test_preprocessing_that_does_not_fit_is_refused(tmp_path, name, array):
     folder = write(model(tmp_path), {f"preprocess.{name}": array})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 @pytest.mark.parametrize("name", ["scale", "center"])
 def test_what_standardises_has_no_place_where_features_are_as_they_are(tmp_path, name):
     folder = write(model(tmp_path, standardise=False), {f"preprocess.{name}": np.ones(D)})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 def test_the_numbers_that_the_description_claims_are_checked(tmp_path):
@@ -262,8 +262,8 @@ def test_the_numbers_that_the_description_claims_are_checked(tmp_path):
         description["data"] = folder.description["data"] | {name: value}
         (tmp_path / "model.json").write_text(json.dumps(description))
         with pytest.raises(ModelFolderError, match="do not fit"):
-            Predictor.open(ModelFolder(tmp_path))
+            open_predictor(ModelFolder(tmp_path))
 
 
 def test_no_points_at_all(tmp_path):
-    assert list(Predictor.open(model(tmp_path)).top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
+    assert list(open_predictor(model(tmp_path)).top(sp.csr_array((0, D), dtype=np.float32), 3)) == []

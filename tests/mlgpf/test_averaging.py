@@ -23,9 +23,8 @@ from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.predictor import Predictor
 from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.stored import stored_preprocessing
+from xmlgp.runs.stored import open_predictor, stored_preprocessing
 
 D, K, M, P, NODES = 25, 7, 5, 3, 100
 DATASET = small_dataset(D=D, K=K)
@@ -142,7 +141,7 @@ def moments_of_probabilities(mean, variance):
 @pytest.mark.parametrize("kernel", ["linear", "se"])
 def test_scores_are_those_of_pooled_utilities(tmp_path, own, regressed, posterior, kernel):
     folder = model(tmp_path, own, regressed, posterior=posterior, kernel=kernel)
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     mean, variance = utilities(folder, regressed)
     utility, std = predictor.score(NEW, "utility", with_std=True)
     for found, expected in (utility, mean), (std**2, variance):
@@ -158,7 +157,7 @@ def test_scores_are_those_of_pooled_utilities(tmp_path, own, regressed, posterio
 def test_labels_are_ranked_by_pooled_utilities(tmp_path, own, regressed, dtype):
     folder = model(tmp_path, own, regressed, dtype=dtype)
     mean, variance = utilities(folder, regressed)
-    scores, std = Predictor.open(folder).score(NEW, "utility", with_std=True)
+    scores, std = open_predictor(folder).score(NEW, "utility", with_std=True)
     assert scores.dtype == std.dtype == dtype
     np.testing.assert_allclose(scores, mean, atol=1e-3)
     np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-3, atol=1e-4)
@@ -174,7 +173,7 @@ def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
     folder = model(tmp_path, dtype=dtype)
     expected = (own_utilities(folder)[0] + sign * logit((1 + DOUBT) / (1 + 2 * DOUBT))) / 2
     folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
-    np.testing.assert_allclose(Predictor.open(folder).score(NEW)[0], expected, atol=1e-3)
+    np.testing.assert_allclose(open_predictor(folder).score(NEW)[0], expected, atol=1e-3)
 
 
 @PARTS
@@ -183,7 +182,7 @@ def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("memory", [0, 256])
 def test_top_labels_are_those_of_all_scores(tmp_path, monkeypatch, own, regressed, k, output, with_std, memory):
-    predictor = Predictor.open(model(tmp_path, own, regressed))
+    predictor = open_predictor(model(tmp_path, own, regressed))
     values, deviations = predictor.score(NEW, output, with_std=True)
     kept = k or K
     order = np.argsort(-values, axis=1)[:, :kept]
@@ -215,7 +214,7 @@ def test_moments_of_the_model_are_those_of_the_predictor(tmp_path, own, regresse
     assert predictive.has_regression == regressed
     points = Points(*preprocessed.coordinates(NEW, np.float64).rows(slice(None)))
     features = preprocessed.weigh(NEW)
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     mean, std = predictor.score(NEW, with_std=True)
     np.testing.assert_allclose(predictive.mean(points, features), mean, rtol=1e-6, atol=1e-6)
     (top,) = predictor.top(NEW, None, with_std=True)
@@ -225,7 +224,7 @@ def test_moments_of_the_model_are_those_of_the_predictor(tmp_path, own, regresse
 
 
 def test_no_points_at_all(tmp_path):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     assert predictor.score(NEW[:0], "probability")[0].shape == (0, K)
     assert list(predictor.top(NEW[:0], 3)) == []
 
@@ -270,7 +269,7 @@ DAMAGE = {
 
 def refused(folder):
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
-        Predictor.open(folder)
+        open_predictor(folder)
     assert "\n" not in str(caught.value)
 
 
@@ -283,13 +282,13 @@ def test_damaged_arrays_are_refused(tmp_path, name, damage):
 @pytest.mark.parametrize("names", [*([name] for name in DAMAGE), None], ids=lambda names: names[0] if names else "all")
 def test_arrays_of_the_other_byte_order_predict_the_same(tmp_path, names):
     folder = model(tmp_path)
-    before = Predictor.open(folder)
+    before = open_predictor(folder)
     arrays = folder.arrays("parameters.")
     changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in names or arrays}
     folder = write(folder, changes)
     for name, array in changes.items():
         assert folder.description["arrays"][f"parameters.{name}"]["dtype"] == array.dtype.str != arrays[name].dtype.str
-    after = Predictor.open(folder)
+    after = open_predictor(folder)
     for found, expected in zip(*(predictor.score(NEW, with_std=True) for predictor in (after, before)), strict=True):
         np.testing.assert_array_equal(found, expected)
     (found,), (expected,) = (predictor.top(NEW, 3, "probability", with_std=True) for predictor in (after, before))

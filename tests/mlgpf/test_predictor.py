@@ -20,9 +20,9 @@ from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.predictor import Predictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 D, K, M, R, P = 25, 7, 5, 6, 3
@@ -137,7 +137,7 @@ COMBINATIONS = list(itertools.product(POSTERIORS, ["free", "subspace"], KERNELS,
 def test_against_monte_carlo(tmp_path, posterior, inducing, kernel, own):
     folder = model(tmp_path, own, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
     draws = utilities_by_monte_carlo(folder, NEW)
-    predictor = Predictor.open(folder)
+    predictor = open_predictor(folder)
     utility, std = predictor.score(NEW, "utility", with_std=True)
     agree(utility, draws)
     agree(std**2, (draws - utility) ** 2)
@@ -149,7 +149,7 @@ def test_against_monte_carlo(tmp_path, posterior, inducing, kernel, own):
 
 @pytest.mark.parametrize("output", ["utility", "probability"])
 def test_deviations_are_optional(tmp_path, output):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     scores, nothing = predictor.score(NEW, output)
     assert nothing is None
     np.testing.assert_allclose(scores, predictor.score(NEW, output, with_std=True)[0], rtol=1e-9)
@@ -160,11 +160,11 @@ def test_deviations_are_optional(tmp_path, output):
 def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
     folder = model(tmp_path, posterior=posterior)
     nothing = sp.csr_array((2, D), dtype=np.float32)
-    mean, std = Predictor.open(folder).score(nothing, "utility", with_std=True)
+    mean, std = open_predictor(folder).score(nothing, "utility", with_std=True)
     np.testing.assert_allclose(mean, np.tile(folder.array("parameters.bias"), (2, 1)))
     # A linear kernel knows the value at the origin exactly.
     np.testing.assert_allclose(std, 0, atol=1e-6)
-    probability, std = Predictor.open(folder).score(nothing, "probability", with_std=True)
+    probability, std = open_predictor(folder).score(nothing, "probability", with_std=True)
     np.testing.assert_allclose(probability, expit(mean), rtol=1e-9)
     assert np.abs(std).max() < 1e-6
 
@@ -172,7 +172,7 @@ def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize("output", module.OUTPUTS)
 def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, posterior, output):
-    predictor = Predictor.open(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
+    predictor = open_predictor(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
     large = NEW[:3].copy()
     large.data[large.indptr[1] : large.indptr[2]] = 3e38
     # No warning beside it: here warnings are errors.
@@ -181,18 +181,18 @@ def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, posterior, out
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         write_scores(io.BytesIO(), 3, K, predictor.top(large, None, output, with_std=True))
     # Of rows of unit length nothing is large.
-    weighted = Predictor.open(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32"))
+    weighted = open_predictor(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32"))
     assert np.isfinite(weighted.score(large, output, with_std=True)).all()
 
 
 def test_no_points_at_all(tmp_path):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
 
 
 def test_single_precision_agrees_with_double(tmp_path):
-    double = Predictor.open(model(tmp_path / "double"))
-    single = Predictor.open(model(tmp_path / "single", dtype="float32"))
+    double = open_predictor(model(tmp_path / "double"))
+    single = open_predictor(model(tmp_path / "single", dtype="float32"))
     for output in ("utility", "probability"):
         for found, expected in zip(single.score(NEW, output, True), double.score(NEW, output, True), strict=True):
             assert found.dtype == np.float32
@@ -202,7 +202,7 @@ def test_single_precision_agrees_with_double(tmp_path):
 def test_a_trained_model_knows_its_training_points(tmp_path):
     dataset = small_dataset(D=D, K=K)
     folder = train_model(dataset, tmp_path, MLGPFSettings(**SMALL | {"epochs": 60, "learning_rate": 0.05}))
-    probability = Predictor.open(folder).score(dataset.features, "probability")[0]
+    probability = open_predictor(folder).score(dataset.features, "probability")[0]
     labels = dataset.labels.toarray()
     surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
     frequency = labels.mean(axis=0)
@@ -212,7 +212,7 @@ def test_a_trained_model_knows_its_training_points(tmp_path):
 @pytest.mark.parametrize("k", [1, 3, K, None, 1000])
 @pytest.mark.parametrize("output", ["utility", "probability"])
 def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
-    predictor = Predictor.open(model(tmp_path))
+    predictor = open_predictor(model(tmp_path))
     (scores,) = predictor.top(NEW, k, output, with_std=True)
     values, std = predictor.score(NEW, output, with_std=True)
     kept = min(k or K, K)
@@ -232,7 +232,7 @@ def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
     "settings", [{}, {"own": False}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
 )
 def test_means_alone_are_the_means_with_variances(tmp_path, settings):
-    predictor = Predictor.open(model(tmp_path, **settings))
+    predictor = open_predictor(model(tmp_path, **settings))
     (alone,) = predictor.top(NEW, None)
     values, _ = predictor.score(NEW)
     np.testing.assert_allclose(alone.matrix.toarray(), values, rtol=1e-10)
@@ -242,7 +242,7 @@ def test_means_alone_are_the_means_with_variances(tmp_path, settings):
 @pytest.mark.parametrize("labels", [1, 2, 100])
 @pytest.mark.parametrize("memory", [0, 1])
 def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memory):
-    predictor = Predictor.open(model(tmp_path, posterior="cholesky", inducing="subspace"))
+    predictor = open_predictor(model(tmp_path, posterior="cholesky", inducing="subspace"))
     (whole,) = predictor.top(NEW, 3, with_std=True)
     monkeypatch.setattr(module, "ROWS", rows)
     monkeypatch.setattr(module, "LABELS", labels)
@@ -257,7 +257,7 @@ def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memor
 @pytest.mark.parametrize("k", [5, 100])
 @pytest.mark.parametrize("posterior", POSTERIORS)
 def test_memory_is_bounded(tmp_path, k, posterior):
-    predictor = Predictor.open(model(tmp_path, posterior=posterior))
+    predictor = open_predictor(model(tmp_path, posterior=posterior))
     many = small_features(20_000, D, seed=4)
     predictor.top(NEW, 3)
     tracemalloc.start()
@@ -292,7 +292,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape
     folder = model(tmp_path, posterior=posterior)
     folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 @pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])
@@ -303,14 +303,14 @@ def test_settings_that_want_other_parameters_are_refused(tmp_path, changes):
     history = folder.description["history"]
     facts = {"settings": settings, "stage": "trained", "data": data, "arrays": arrays, "history": history}
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        Predictor.open(ModelFolder.write(tmp_path, **facts))
+        open_predictor(ModelFolder.write(tmp_path, **facts))
 
 
 @pytest.mark.parametrize("name", ["extra", "kernel.se.log_variance", "label_weights.extra", "regression.extra"])
 def test_parameters_that_no_model_has_are_refused(tmp_path, name):
     folder = write(model(tmp_path), {f"parameters.{name}": np.ones(2)})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 def test_no_inducing_inputs_are_refused(tmp_path):
@@ -318,7 +318,7 @@ def test_no_inducing_inputs_are_refused(tmp_path):
     empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, P)), "posterior.factor": np.ones((P, 0, 0))}
     folder = write(folder, {f"parameters.{name}": array for name, array in empty.items()})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 @pytest.mark.filterwarnings("error")
@@ -326,20 +326,20 @@ def test_inducing_inputs_whose_products_overflow_are_refused_without_a_warning(t
     folder = model(tmp_path)
     folder = write(folder, {"parameters.inducing": np.full((M, D), 3e38, np.float32)})
     with pytest.raises(NumericalError, match="not finite"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 @pytest.mark.parametrize("changes", [{"kernel": "se"}, {"posterior": "cholesky"}, {"posterior": "diagonal"}], ids=str)
 def test_settings_of_another_model_are_refused(tmp_path, changes):
     folder = model(tmp_path)
     with pytest.raises(ModelFolderError, match="do not fit"):
-        Predictor.open(write(folder, {}, MLGPFSettings(**vars(folder.settings) | changes)))
+        open_predictor(write(folder, {}, MLGPFSettings(**vars(folder.settings) | changes)))
 
 
 def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
     folder = write(model(tmp_path), {"preprocess.idf": np.ones(D - 1)})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 def test_the_number_of_labels_that_the_description_claims_is_checked(tmp_path):
@@ -348,4 +348,4 @@ def test_the_number_of_labels_that_the_description_claims_is_checked(tmp_path):
     description["data"]["K"] = K + 1
     (tmp_path / "model.json").write_text(json.dumps(description))
     with pytest.raises(ModelFolderError, match="do not fit each other"):
-        Predictor.open(ModelFolder(tmp_path))
+        open_predictor(ModelFolder(tmp_path))

@@ -12,8 +12,9 @@ from tests.cli.command import run, said
 from tests.model_folder.golden.make import data
 from xmlgp.data.formats import read_dataset
 from xmlgp.model_folder.folder import FORMAT_VERSION, ModelFolder
-from xmlgp.prediction.predictor import OUTPUTS, Predictor
+from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -89,7 +90,7 @@ def test_it_predicts_what_it_did(path, output):
     before = contents(path)
     features = points(path, "test").features
     K = described(path)["data"]["K"]
-    predictor = Predictor.open(ModelFolder(path))
+    predictor = open_predictor(ModelFolder(path))
     expected = read_scores(path / f"{output}.txt")
     (found,) = predictor.top(features, None, output, with_std=True)
     for scores in (expected, found):

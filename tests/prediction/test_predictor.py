@@ -10,9 +10,11 @@ from tests.problems import small_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models import MODELS
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.predictor import OUTPUTS, Predictor, predictors
+from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
 N, D, K = 600, 4, 90
@@ -135,10 +137,9 @@ def test_scores_that_are_not_finite_raise():
 
 
 def test_every_model_has_a_concrete_predictor():
-    assert predictors()["mlgpf"] is MLGPFPredictor
-    for kind in predictors().values():
-        assert issubclass(kind, Predictor)
-        assert not inspect.isabstract(kind)
+    for model in MODELS.values():
+        assert issubclass(model.predictor, Predictor)
+        assert not inspect.isabstract(model.predictor)
 
 
 SMALL = {"inducing_count": 3, "basis_size": 4, "factors": 2, "epochs": 1}
@@ -146,13 +147,13 @@ SMALL = {"inducing_count": 3, "basis_size": 4, "factors": 2, "epochs": 1}
 
 def test_open_returns_the_predictor_of_the_model(tmp_path):
     folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL))
-    assert type(Predictor.open(folder)) is MLGPFPredictor
+    assert type(open_predictor(folder)) is MLGPFPredictor
 
 
 def test_open_raises_if_the_model_is_not_trained(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path / "mine", MLGPFSettings(**SMALL))
     with pytest.raises(ModelFolderError, match="mine: the model is preprocessed, but not trained yet$"):
-        Predictor.open(folder)
+        open_predictor(folder)
 
 
 def raising(error):

@@ -7,8 +7,9 @@ from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.predictor import MEMORY, OUTPUTS, Predictor
+from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.scores_file import write_scores
+from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["predict"]
@@ -66,7 +67,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       zcat new.txt.gz | xmlgp predict models/bibtex - --output probability --with-std | head
     """
-    predictor = ModelFolder.read(model, Predictor.open)
+    predictor = ModelFolder.read(model, open_predictor)
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
     predictor.check(header.D)
     if header.K not in (0, predictor.label_count):

@@ -5,13 +5,12 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
+from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.top_k import update_top_k
-from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.threads import one_blas_thread, parallel_for
 
-__all__ = ["MEMORY", "OUTPUTS", "Predictor", "ignore_overflow", "predictors"]
+__all__ = ["MEMORY", "OUTPUTS", "Predictor", "ignore_overflow"]
 
 OUTPUTS = ("utility", "probability")
 
@@ -23,16 +22,6 @@ ROWS, LABELS = 256, 1024
 
 #: The largest k whose top labels are selected while scores arrive; for a larger k all labels are sorted.
 FEW = 64
-
-
-def predictors():
-    """Return the predictor class of each model, by the model's name."""
-    # They are subclasses of the one here.
-    from xmlgp.bmlpl.predictor import BMLPLPredictor
-    from xmlgp.gpc.predictor import GPCPredictor
-    from xmlgp.mlgpf.predictor import MLGPFPredictor
-
-    return {"mlgpf": MLGPFPredictor, "bmlpl": BMLPLPredictor, "gpc": GPCPredictor}
 
 
 class Predictor(ABC):
@@ -63,33 +52,6 @@ class Predictor(ABC):
         self.feature_count = feature_count
         self.label_count = label_count
         self.dtype = np.dtype(dtype)
-
-    @staticmethod
-    def open(folder):
-        """Return the predictor of a model folder.
-
-        Parameters
-        ----------
-        folder : ModelFolder
-            At stage "trained".
-
-        Raises
-        ------
-        ModelFolderError
-            If the model is preprocessed but not trained, or damaged.
-        """
-        if folder.stage != "trained":
-            raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
-        kind = predictors()[folder.description["model"]]
-        D, K = (folder.description["data"][name] for name in "DK")
-        try:
-            preprocessed = Preprocessed.from_arrays(folder.arrays("preprocess."), folder.settings, D)
-        except ValueError:
-            raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit its settings") from None
-        predictor = kind.from_arrays(folder.settings, preprocessed, folder.arrays("parameters."), D, K)
-        if predictor is None:
-            raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
-        return predictor
 
     @classmethod
     def from_arrays(cls, settings, preprocessed, parameters, D, K):

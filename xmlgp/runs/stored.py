@@ -2,10 +2,9 @@
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.models import MODELS
-from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import Preprocessed
 
-__all__ = ["named_arrays", "open_topics", "preprocessed_from", "stored_preprocessing"]
+__all__ = ["named_arrays", "open_predictor", "open_topics", "preprocessed_from", "stored_preprocessing"]
 
 
 def stored_preprocessing(folder):
@@ -38,6 +37,29 @@ def named_arrays(preprocessed):
     return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}
 
 
+def open_predictor(folder):
+    """Return the predictor of the model in a folder.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        With `ModelFolder.read(path, open_predictor)` all arrays are of one model, even while another replaces it.
+
+    Raises
+    ------
+    ModelFolderError
+        If the model is preprocessed but not trained, or damaged.
+    """
+    if folder.stage != "trained":
+        raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
+    predictor = MODELS[folder.settings.model].predictor
+    D, K = (folder.description["data"][name] for name in "DK")
+    found = predictor.from_arrays(folder.settings, stored_preprocessing(folder), folder.arrays("parameters."), D, K)
+    if found is None:
+        raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
+    return found
+
+
 def open_topics(folder, top=5):
     """Return the topics of the model in a folder (list of `Topic`), highest share first.
 
@@ -58,5 +80,5 @@ def open_topics(folder, top=5):
         with_topics = " or ".join(other for other, model in MODELS.items() if model.topics)
         raise ModelFolderError(f"{folder.path}: {name} has no topics; train with --model {with_topics}")
     # Opening the predictor checks the untrusted arrays.
-    Predictor.open(folder)
+    open_predictor(folder)
     return MODELS[name].topics(folder.arrays("parameters."), top)
