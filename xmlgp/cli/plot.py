@@ -10,11 +10,11 @@ from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.calibration import log_loss, reliability_curve
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS
 from xmlgp.plots.objective import Panel, plot_objective
 from xmlgp.plots.reliability import plot_reliability
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.training.history import OBJECTIVES
 
 __all__ = ["plot"]
 
@@ -59,7 +59,7 @@ def bound(models, out):
         if folder.stage != "trained":
             raise ModelFolderError(f"{model}: the model is {folder.stage}, but not trained yet")
         kind = folder.settings.model
-        panel = panels.setdefault(kind, Panel(OBJECTIVES[kind], {}))
+        panel = panels.setdefault(kind, Panel(MODELS[kind].objective, {}))
         panel.histories[model] = folder.description["history"]
     _write(plot_objective, panels, out)
 

@@ -7,11 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.record import BMLPL
 from xmlgp.bmlpl.train import train_topics
 from xmlgp.experiments.cells import Cell
 from xmlgp.experiments.scores import KS, stack_scores
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.model import Model
 from xmlgp.training.stopping import hold_out
 
 __all__ = ["CHOOSE_BY", "BMLPLCell"]
@@ -33,7 +35,7 @@ class BMLPLCell(Cell):
 
     topic_shares: tuple = ()
 
-    model: ClassVar[str] = "bmlpl"
+    model: ClassVar[Model] = BMLPL
     keys: ClassVar[dict] = {"topic_shares": list}
 
     @classmethod

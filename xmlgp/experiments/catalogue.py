@@ -108,11 +108,11 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         for method, recipe in kind.cell.methods(spec):
             for variant in spec["variants"] or [{}]:
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
-                if settings.model != kind.cell.model:
+                if settings.model != kind.cell.model.name:
                     raise _malformed(
                         catalogue,
                         name,
-                        f"{recipe} is a recipe of {settings.model}; kind {spec['kind']} is of {kind.cell.model}",
+                        f"{recipe} is a recipe of {settings.model}; kind {spec['kind']} is of {kind.cell.model.name}",
                     )
                 settings = kind.cell.scale(settings, entry.shape.N, epochs_scale)
                 options = kind.cell.options(spec, dataset, method, epochs_scale)

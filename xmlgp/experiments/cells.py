@@ -22,12 +22,12 @@ from xmlgp.data.formats import LIBSVM, read_dataset
 from xmlgp.data.libsvm_format import with_features
 from xmlgp.data.locate import locate
 from xmlgp.metrics.propensity import propensities
+from xmlgp.model import Model
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.preprocess.pipeline import Preprocessed, preprocess
+from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
-from xmlgp.training.history import OBJECTIVES
 from xmlgp.training.stopping import hold_out
 
 __all__ = ["Cell", "Problem", "read_result", "run_cell", "run_cells"]
@@ -103,8 +103,8 @@ class Cell(ABC):
     held_out: float = 0.0
     timed: bool = dataclasses.field(default=False, compare=False)
 
-    #: Name of the model.
-    model: ClassVar[str]
+    #: The record of the model.
+    model: ClassVar[Model]
 
     #: Fields that the digest includes when one of them is not empty.
     in_digest: ClassVar[tuple] = ("held_out",)
@@ -189,11 +189,6 @@ class Cell(ABC):
         dict
             The result: at least `measures` on the test points and `history`.
         """
-
-    @property
-    def objective(self):
-        """Name of the model's objective in histories."""
-        return OBJECTIVES[self.settings.model]
 
     @property
     def name(self):
@@ -293,7 +288,7 @@ def run_cell(cell, results):
     train, test = _read_data(cell)
     settings = cell.settings
     start = time.perf_counter()
-    preprocessed = preprocess(train.features, settings)
+    preprocessed = cell.model.preprocess(train.features, settings, silent)
     coordinates = preprocessed.coordinates(train.features, settings.dtype)
     preprocess_seconds = time.perf_counter() - start
     weights = propensities(train.labels, *cell.propensity) if cell.propensity else None

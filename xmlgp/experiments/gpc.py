@@ -14,10 +14,12 @@ from xmlgp.experiments.scores import stack_scores
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
+from xmlgp.gpc import record
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.train import INFERENCES
 from xmlgp.metrics.binary import evaluate_binary
+from xmlgp.model import Model
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 from xmlgp.training.history import is_number
 
@@ -51,7 +53,7 @@ class GPCCell(Cell):
     learning_rates: tuple = ()
     full_batch: bool = False
 
-    model: ClassVar[str] = "gpc"
+    model: ClassVar[Model] = record.GPC
     keys: ClassVar[dict] = {"seconds": dict, "learning_rates": dict, "full_batch": dict}
     in_digest: ClassVar[tuple] = ("held_out", "seconds", "learning_rates", "full_batch")
 

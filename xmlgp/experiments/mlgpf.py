@@ -11,6 +11,8 @@ from xmlgp.experiments.scores import KS, stack_scores
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.record import MLGPF
+from xmlgp.model import Model
 from xmlgp.training.loop import train
 from xmlgp.training.schedules import usual_epochs
 
@@ -21,7 +23,7 @@ __all__ = ["MLGPFCell"]
 class MLGPFCell(Cell):
     """A cell of the factor model, trained for all epochs without early stopping."""
 
-    model: ClassVar[str] = "mlgpf"
+    model: ClassVar[Model] = MLGPF
 
     @classmethod
     def scale(cls, settings, N, epochs_scale):

@@ -64,7 +64,7 @@ def collect(experiment, entries, results):
             for name in done[0]["measures"]
             for values in [[result["measures"][name] for result in done]]
         }
-        objective = cells[0].objective
+        objective = experiment.kind.cell.model.objective
         reported = entries[dataset].results.get(experiment.compare, {})
         rows.append(
             {
