@@ -76,7 +76,7 @@ def test_the_bound_is_one(place):
 @pytest.mark.parametrize("cache", [["--cache"], ["--no-cache"]], ids=str)
 def test_a_data_file_that_announces_a_billion_of_everything(place, cache):
     (place / "huge.txt").write_bytes(HUGE)
-    reason = "huge.txt:4: the file ends after 2 points, its first line announces 1000000000"
+    reason = "huge.txt:4: the file ends after 2 points, but its first line declares 1000000000"
     for command in (["evaluate", "-q", "no.scores", "huge.txt"], ["preprocess", "-q", "huge.txt", "model"]):
         assert complaint(bounded(place, *command, *cache)) == reason
     assert complaint(bounded(place, "evaluate", "-q", "no.scores", "-", stdin=HUGE)) == reason.replace("huge.txt", "-")
@@ -97,7 +97,7 @@ def test_a_libsvm_file_with_an_index_beyond_all_data(place, index):
     ready = ["evaluate", "-q", "one.scores", "one.svm"]
     content = b"+1 1:1\n-1 2:1 %d:1\n" % index
     (place / "huge.svm").write_bytes(content)
-    reason = f"huge.svm:2: feature '{index}' is above 10000000, the highest index that is read"
+    reason = f"huge.svm:2: feature '{index}' is above 10000000, the highest index supported"
     for command in (["evaluate", "-q", "one.scores", "huge.svm"], ["preprocess", "-q", "huge.svm", "model"]):
         assert complaint(bounded(place, *command, ready=ready)) == reason
     (place / "huge.svm").write_bytes(content.replace(b"%d" % index, b"10000000"))
@@ -200,4 +200,4 @@ def test_aliases_that_stand_for_more_than_memory_holds(place):
     lines += [f"  a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 10)]
     (place / "bomb.yaml").write_text("\n".join(lines))
     line = complaint(bounded(place, "fetch", "--list", "--catalogue", "bomb.yaml"))
-    assert re.match(r"Error: bomb.yaml:\d+: this is not the YAML expected: there are more than 1000000 values", line)
+    assert re.match(r"Error: bomb.yaml:\d+: invalid YAML: more than 1000000 values", line)

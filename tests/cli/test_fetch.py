@@ -92,7 +92,7 @@ def test_catalogue_option(run, tmp_path):
     [
         ([], 2, "Give either NAME or --list."),
         (["small", "--list"], 2, "Give either NAME or --list."),
-        (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; near matches: small\n"),
+        (["smal"], 1, "Error: ../catalogue.yaml: there is no data set 'smal'; similar names: small\n"),
         (["small"], 1, "Error: small cannot be downloaded; use --mirror with a folder that contains small/train.txt, "),
         (["small", "--mirror", "no"], 1, "Error: small could not be fetched from no: neither no/small/train.txt nor "),
         (["small", "--mirror", "../mirror", "--into", "../catalogue.yaml"], 2, "Invalid value for '--into'"),

@@ -252,8 +252,11 @@ def test_a_damaged_array(tmp_path):
 FAILURES = {
     "other features": ("1 24 7\n 0:1\n", "the points have 24 features, but the model was trained on 25"),
     "a bad line": ("3 25 7\n 0:1\n 0:1\n 0:x\n", "new.txt:4: "),
-    "too few points": ("3 25 7\n 0:1\n", "new.txt:3: the file ends after 1 points, its first line announces 3"),
-    "too many points": ("1 25 7\n 0:1\n 0:1\n", "new.txt:3: one point more than the 1 that the first line announces"),
+    "too few points": ("3 25 7\n 0:1\n", "new.txt:3: the file ends after 1 points, but its first line declares 3"),
+    "too many points": (
+        "1 25 7\n 0:1\n 0:1\n",
+        "new.txt:3: the file has more points than the 1 that its first line declares",
+    ),
     "features too large": ("1 25 7\n 0:1 1:3e39\n", "new.txt:2: "),
 }
 
@@ -346,7 +349,7 @@ def test_features_in_libsvm_format_that_no_training_point_had_are_left_out(in_li
     result = run("predict", "model", "new.svm")
     assert result.exit_code == 0
     assert result.stderr.splitlines()[0] == (
-        "new.svm has features up to 31, those above 25 are left out: no training point had any of them"
+        "new.svm has features up to 31; those above 25 are ignored because no training point had them"
     )
     assert result.stdout == run("predict", "model", "data/test.txt").stdout
     assert run("predict", "-q", "model", "new.svm").stderr == ""
@@ -354,7 +357,10 @@ def test_features_in_libsvm_format_that_no_training_point_had_are_left_out(in_li
 
 def test_malformed_points_in_libsvm_format_are_refused(place):
     (place / "new.svm").write_text("+1 1:2\n-1 3:1 2:1\n")
-    assert said(run("predict", "model", "new.svm", "-o", "scores")) == "new.svm:2: feature 2 comes after 3"
+    assert (
+        said(run("predict", "model", "new.svm", "-o", "scores"))
+        == "new.svm:2: feature 2 follows 3, but indices must increase"
+    )
     assert not (place / "scores").exists()
 
 

@@ -117,11 +117,11 @@ def test_wrong_usage(arguments, reason):
     [
         ("missing.txt", "missing.txt: No such file or directory"),
         ("", "No such file or directory"),
-        ("empty", "empty: there is no train.txt, train.svm, *.train.svm or other *.svm in this folder"),
+        ("empty", "empty: this folder contains no train.txt, train.svm, *.train.svm or other *.svm"),
         ("void.txt", "void.txt:1: the file is empty"),
         ("headless.txt", "headless.txt:1: the first line must be three nonnegative integers `N D K`"),
         ("bad.txt", "bad.txt:3: "),
-        ("short.txt", "short.txt:3: the file ends after 1 points, its first line announces 2"),
+        ("short.txt", "short.txt:3: the file ends after 1 points, but its first line declares 2"),
         ("damaged.txt.gz", "damaged.txt.gz:4: the gzip data are truncated"),
         ("featureless.txt", "there is nothing to learn from: no training point has a feature"),
         ("unlabelled.txt", "there is nothing to learn: the training data have no labels (K is 0)"),

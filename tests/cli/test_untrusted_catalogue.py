@@ -23,7 +23,7 @@ def test_tags_of_a_catalogue_run_no_code(tmp_path, monkeypatch, tag):
     monkeypatch.chdir(tmp_path)
     Path("untrusted.yaml").write_text(f"datasets:\n  small: {tag}\n")
     sentence = said(run("fetch", "small", "--catalogue", "untrusted.yaml"))
-    assert re.match(r"untrusted\.yaml:2: this is not the YAML expected: could not determine a constructor ", sentence)
+    assert re.match(r"untrusted\.yaml:2: invalid YAML: could not determine a constructor ", sentence)
     assert [path.name for path in tmp_path.iterdir()] == ["untrusted.yaml"]
 
 

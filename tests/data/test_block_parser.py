@@ -1,4 +1,4 @@
-"""The fast parser agrees with the strict one, or defers to it."""
+"""The fast parser agrees with the strict one, or returns None."""
 
 import numpy as np
 import pytest
@@ -12,19 +12,19 @@ from xmlgp.errors import DataFormatError
 D, K = 50, 20
 
 
-def strictly(text, features=D, labels=K):
+def parse_strictly(text, features=D, labels=K):
     try:
         return parse_lines(text, features, labels, "x", 1)
     except DataFormatError:
         return None
 
 
-def assert_same(left, right):
-    for ours, theirs in (left.features, right.features), (left.labels, right.labels):
-        assert ours.shape == theirs.shape
+def assert_same(actual, expected):
+    for found, wanted in (actual.features, expected.features), (actual.labels, expected.labels):
+        assert found.shape == wanted.shape
         for name in "data", "indices", "indptr":
-            assert getattr(ours, name).dtype == getattr(theirs, name).dtype
-            assert getattr(ours, name).tobytes() == getattr(theirs, name).tobytes()
+            assert getattr(found, name).dtype == getattr(wanted, name).dtype
+            assert getattr(found, name).tobytes() == getattr(wanted, name).tobytes()
 
 
 digits = st.text("0123456789", max_size=20)
@@ -47,36 +47,36 @@ line = st.builds(
     st.lists(pair, max_size=4),
     st.sampled_from(["\n", "\n", " \n", "\r\n", "\t \n"]),
 )
-rough = st.text("0123456789,:.-+eE \t\r\n", max_size=40).map(lambda text: text + "\n")
+noise = st.text("0123456789,:.-+eE \t\r\n", max_size=40).map(lambda text: text + "\n")
 
 
 @settings(max_examples=300, deadline=None)
-@given(lines=st.lists(st.one_of(line, line, line, rough), max_size=3))
+@given(lines=st.lists(st.one_of(line, line, line, noise), max_size=3))
 @example(lines=["1\n"])
 @example(lines=[" 1:.\n"])
 @example(lines=[" 1:-.\n"])
 @example(lines=[" 1:1e-5.3\n"])
 @example(lines=[" 1:9007199254740993\n"])
 @example(lines=[" 1:3.40282356779733661637539395458142568448e38\n"])
-def test_both_parsers_agree_or_the_fast_one_defers(lines):
+def test_both_parsers_agree_on_lines(lines):
     text = "".join(lines).encode()
     fast = parse_block(text, D, K)
     if fast is not None:
-        slow = strictly(text)
-        assert slow is not None
-        assert_same(fast, slow)
+        strict = parse_strictly(text)
+        assert strict is not None
+        assert_same(fast, strict)
 
 
 @settings(max_examples=200, deadline=None)
 @given(content=st.lists(st.sampled_from(b"019,:.-+eE \t\r\n\x00x\xb2"), max_size=12).map(bytes))
-def test_both_agree_on_arbitrary_bytes_as_well(content):
+def test_both_parsers_agree_on_arbitrary_bytes(content):
     fast = parse_block(b" 1:2 3:" + content + b"\n", D, K)
     if fast is not None:
-        assert_same(fast, strictly(b" 1:2 3:" + content + b"\n"))
+        assert_same(fast, parse_strictly(b" 1:2 3:" + content + b"\n"))
 
 
-def plain_lines(form, count=300):
-    """Return lines as data files have them."""
+def ordinary_lines(form, count=300):
+    """Return lines of ordinary data."""
     random = np.random.default_rng(3)
     rows = []
     for _ in range(count):
@@ -88,11 +88,11 @@ def plain_lines(form, count=300):
 
 
 @pytest.mark.parametrize("form", ["%d", "%.1f", "%.6f", "%.8f", "%.12f", "%.17f", "%g", "%.9g", "%.17g", "%e", "%+.3f"])
-def test_ordinary_text_is_read_fast_and_right(form):
-    text = plain_lines(form)
+def test_ordinary_lines_are_parsed_by_the_fast_parser(form):
+    text = ordinary_lines(form)
     fast = parse_block(text, D, K)
     assert fast is not None
-    assert_same(fast, strictly(text))
+    assert_same(fast, parse_strictly(text))
 
 
 @pytest.mark.parametrize("length", range(1, 17))
@@ -104,13 +104,12 @@ def test_integers_of_every_length(length):
         f"1 7:{number}.5\n",
         f"1 {number.zfill(16)[-2:].zfill(length)}:1\n",
     ):
-        slow = strictly(text.encode(), 100)
-        assert_same(parse_block(text.encode(), 100, K), slow)
+        assert_same(parse_block(text.encode(), 100, K), parse_strictly(text.encode(), 100))
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b" \n", b"\r\n", b"\n\n3\n"])
-def test_no_points_and_points_of_nothing(text):
-    assert_same(parse_block(text, D, K), strictly(text))
+def test_empty_lines(text):
+    assert_same(parse_block(text, D, K), parse_strictly(text))
     assert text.count(b"\n") == parse_block(text, D, K).N
 
 
@@ -127,6 +126,6 @@ def test_no_points_and_points_of_nothing(text):
         b"1\x002\n",
     ],
 )
-def test_what_is_wrong_is_deferred(text):
+def test_malformed_lines_are_not_parsed(text):
     assert parse_block(text, D, K) is None
-    assert strictly(text) is None
+    assert parse_strictly(text) is None

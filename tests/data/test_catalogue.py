@@ -61,7 +61,7 @@ def load(tmp_path):
     return call
 
 
-def test_reads_everything(load):
+def test_load_reads_all_values(load):
     catalogue = load(SMALL)
     small, pair = catalogue.entries["small"], catalogue.entries["pair"]
     assert (small.shape.N, small.shape.N_test, small.shape.D, small.shape.K) == (3, 2, 5, 4)
@@ -83,28 +83,32 @@ def test_reads_everything(load):
     assert (pair.propensity, pair.sources, small.mirror_folder, pair.mirror_folder) == (None, (), "small", "binary")
 
 
-def test_recipes_pass_through_untouched(load):
+def test_recipes_are_not_changed(load):
     catalogue = load(SMALL)
     assert catalogue.recipes == SMALL["recipes"]
     assert catalogue["small"].recipes == SMALL["datasets"]["small"]["recipes"]
     assert catalogue["pair"].recipes == {}
 
 
-def test_names_and_aliases_in_any_case(load):
+def test_names_and_aliases_are_case_insensitive(load):
     catalogue = load(SMALL)
     assert catalogue["small"] is catalogue["Tiny"] is catalogue["SMALL"]
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("smal", "near matches: small"), ("tinny", "near matches: tiny"), ("xyz", "`xmlgp fetch --list` prints")],
+    [
+        ("smal", "similar names: small"),
+        ("tinny", "similar names: tiny"),
+        ("xyz", "`xmlgp fetch --list` prints all data sets"),
+    ],
 )
-def test_unknown_names(load, name, hint):
+def test_unknown_name_suggests_similar_ones(load, name, hint):
     with pytest.raises(CatalogueError, match=rf"my\.yaml: there is no data set '{name}'; {hint}"):
         load(SMALL)[name]
 
 
-def test_finds_by_the_shape_of_the_training_data(load):
+def test_find_by_shape_of_the_training_data(load):
     catalogue = load(SMALL)
     assert catalogue.find_by_shape(3, 5, 4).name == "small"
     assert catalogue.find_by_shape(3, 5, 1).name == "pair"
@@ -115,43 +119,43 @@ REMOVED = object()
 
 MISTAKES = [
     ("datasets", REMOVED, "datasets is missing"),
-    ("datasets", [], "datasets: this must be a mapping of names to values, not []"),
+    ("datasets", [], "datasets: expected a mapping, not []"),
     ("recipes", "x", "recipes must be a mapping, not 'x'"),
-    ("reciepes", {}, "'reciepes' is not a key known here"),
-    ("datasets/Small", {}, "the name of a data set must be made of small letters"),
-    ("datasets/../up", {}, "datasets: '../up': the name of a data set must be made of small letters"),
-    ("datasets/other", None, "datasets: other: this must be a mapping of names to values, not None"),
+    ("reciepes", {}, "unknown key 'reciepes'"),
+    ("datasets/Small", {}, "the name of a data set must be made of lower-case letters"),
+    ("datasets/../up", {}, "datasets: '../up': the name of a data set must be made of lower-case letters"),
+    ("datasets/other", None, "datasets: other: expected a mapping, not None"),
     ("datasets/small/title", REMOVED, "datasets: small: title is missing"),
-    ("datasets/small/title", 3, "title must be a text in one line, not 3"),
-    ("datasets/small/title", "a\nb", "title must be a text in one line"),
-    ("datasets/small/papers", "S", "papers must be a list of texts, not 'S'"),
-    ("datasets/small/papers", [True], "papers must be a list of texts, not [True]"),
-    ("datasets/small/aliases", ["Big"], "aliases must be a list of names in small letters"),
-    ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is a name of pair already"),
+    ("datasets/small/title", 3, "title must be a string on one line, not 3"),
+    ("datasets/small/title", "a\nb", "title must be a string on one line"),
+    ("datasets/small/papers", "S", "papers must be a list of strings, not 'S'"),
+    ("datasets/small/papers", [True], "papers must be a list of strings, not [True]"),
+    ("datasets/small/aliases", ["Big"], "aliases must be a list of names in lower-case letters"),
+    ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is already a name of pair"),
     ("datasets/small/format", "matlab", "format must be repository or libsvm, not 'matlab'"),
-    ("datasets/small/shape/N", 0, "datasets: small: shape: N must be a whole number from 1 to 1000000000, not 0"),
-    ("datasets/small/shape/N", True, "shape: N must be a whole number from 1 to 1000000000, not True"),
-    ("datasets/small/shape/D", "5", "shape: D must be a whole number"),
-    ("datasets/small/shape/K", 4.0, "shape: K must be a whole number"),
+    ("datasets/small/shape/N", 0, "datasets: small: shape: N must be an integer from 1 to 1000000000, not 0"),
+    ("datasets/small/shape/N", True, "shape: N must be an integer from 1 to 1000000000, not True"),
+    ("datasets/small/shape/D", "5", "shape: D must be an integer"),
+    ("datasets/small/shape/K", 4.0, "shape: K must be an integer"),
     ("datasets/small/shape/N_test", REMOVED, "shape: N_test is missing"),
-    ("datasets/small/shape/M", 1, "shape: 'M' is not a key known here"),
+    ("datasets/small/shape/M", 1, "shape: unknown key 'M'"),
     ("datasets/small/propensity", REMOVED, "datasets: small: propensity is missing"),
-    ("datasets/small/propensity/A", 0, "propensity: A must be a number above 0"),
-    ("datasets/small/propensity/B", float("nan"), "propensity: B must be a number above 0"),
-    ("datasets/small/max_mb", float("inf"), "max_mb must be a number above 0, at most 1000000000, not inf"),
+    ("datasets/small/propensity/A", 0, "propensity: A must be a positive number"),
+    ("datasets/small/propensity/B", float("nan"), "propensity: B must be a positive number"),
+    ("datasets/small/max_mb", float("inf"), "max_mb must be a positive number up to 1000000000, not inf"),
     ("datasets/small/max_mb", REMOVED, "max_mb is missing"),
-    ("datasets/pair/propensity", {"A": 1, "B": 1}, "datasets: pair: 'propensity' is not a key known here"),
+    ("datasets/pair/propensity", {"A": 1, "B": 1}, "datasets: pair: unknown key 'propensity'"),
     ("datasets/small/files/test", REMOVED, "files: test is missing"),
-    ("datasets/pair/files/test", {}, "files: 'test' is not a key known here"),
+    ("datasets/pair/files/test", {}, "files: unknown key 'test'"),
     ("datasets/small/files/test", {"name": "../test.txt"}, "test: name must be a plain file name, not '../test.txt'"),
-    ("datasets/small/files/test", {"name": "train.txt"}, "files: train and test must not have one name"),
+    ("datasets/small/files/test", {"name": "train.txt"}, "files: train and test must have different names"),
     ("datasets/small/files/test", {"checksums": {}}, "files: test: checksums must be a list, not {}"),
     ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: exactly one of git, sha256"),
-    ("datasets/small/files/test", {"checksums": [{"git": "0" * 39}]}, "git must be 40 digits out of 0-9 and a-f"),
+    ("datasets/small/files/test", {"checksums": [{"git": "0" * 39}]}, "git must be 40 digits from 0-9 and a-f"),
     ("datasets/small/files/test", {"checksums": [{"git": "A" * 40}]}, "checksums 1: git must be 40 digits"),
     ("datasets/small/files/test", {"checksums": [{"sha256": 7}]}, "checksums 1: sha256 must be 64 digits"),
     ("datasets/small/sources", [{}], "datasets: small: sources 1: exactly one of https, archive, drive, mirror, emb"),
-    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "must be here, not 2"),
+    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "is required, not 2"),
     ("datasets/small/sources", [{"https": "http://example.org/{file}"}], "'http://example.org/{file}' is not a web"),
     ("datasets/small/sources", [{"https": "https://example.org/"}], "sources 1: https must be an https:// address"),
     ("datasets/small/sources", [{"archive": "https://"}], "'https://' is not a web address"),
@@ -161,11 +165,11 @@ MISTAKES = [
     (
         "datasets/small/sources",
         [{"drive": "ab", "members": {"train": "x", "test": "x"}}],
-        "small: sources 1: members: train and test must not be one member",
+        "small: sources 1: members: train and test must be different members",
     ),
-    ("datasets/small/sources", [{"mirror": "a\0b"}], "mirror must be a text in one line"),
+    ("datasets/small/sources", [{"mirror": "a\0b"}], "mirror must be a string on one line"),
     ("datasets/small/sources", [{"embedded": "other"}], "embedded must be toy, not 'other'"),
-    ("datasets/small/sources", [{"mirror": "x", "hint": "y"}], "sources 1: 'hint' is not a key known here"),
+    ("datasets/small/sources", [{"mirror": "x", "hint": "y"}], "sources 1: unknown key 'hint'"),
     ("datasets/small/recipes", [], "datasets: small: recipes must be a mapping, not []"),
 ]
 
@@ -184,50 +188,50 @@ def changed(content, path, value):
     return content
 
 
-@pytest.mark.parametrize(("path", "value", "complaint"), MISTAKES)
-def test_a_mistake_is_told_with_its_place(load, path, value, complaint):
+@pytest.mark.parametrize(("path", "value", "message"), MISTAKES)
+def test_mistake_is_reported_with_its_place(load, path, value, message):
     with pytest.raises(CatalogueError) as error:
         load(changed(SMALL, path, value))
     assert "my.yaml: " in str(error.value)
-    assert complaint in str(error.value)
+    assert message in str(error.value)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "message"),
     [
-        ("", "this must be a mapping of names to values, not None"),
-        ("datasets: [", "my.yaml:1: this is not the YAML expected: "),
-        ("datasets: {a: {}}\nx: {b: 1, b: 2}", "my.yaml:2: this is not the YAML expected: 'b' stands twice"),
-        ("datasets: {}\n3: x", "this must be a mapping of names to values"),
+        ("", "expected a mapping, not None"),
+        ("datasets: [", "my.yaml:1: invalid YAML: "),
+        ("datasets: {a: {}}\nx: {b: 1, b: 2}", "my.yaml:2: invalid YAML: duplicate key 'b'"),
+        ("datasets: {}\n3: x", "expected a mapping"),
         ("datasets: !!python/object:os.system {}", "could not determine a constructor"),
-        ("datasets: !!timestamp x", "this is not the YAML expected"),
-        ("datasets: !!bool x", "this is not the YAML expected"),
-        ("datasets: {}\n!!map x: {}", "my.yaml:2: this is not the YAML expected: expected a mapping node"),
+        ("datasets: !!timestamp x", "invalid YAML"),
+        ("datasets: !!bool x", "invalid YAML"),
+        ("datasets: {}\n!!map x: {}", "my.yaml:2: invalid YAML: expected a mapping node"),
         ("datasets: !!map [a]", "expected a mapping node"),
-        ("datasets: 2001-99-99", "this is not the YAML expected: month must be in 1..12"),
+        ("datasets: 2001-99-99", "invalid YAML: month must be in 1..12"),
         ("datasets: &a {b: *a}", "datasets: b: shape is missing"),
-        (f"datasets: {{a: {{shape: {{N: 0x{'f' * 5000}}}}}}}", "N must be a whole number from 1 to 1000000000, not "),
-        ("[" * 3000, "this is not the YAML expected"),
+        (f"datasets: {{a: {{shape: {{N: 0x{'f' * 5000}}}}}}}", "N must be an integer from 1 to 1000000000, not "),
+        ("[" * 3000, "invalid YAML"),
         (
             "datasets: {}\nrecipes:\n  a: 1\n  b: 2\n  a: 3",
-            "my.yaml:5: this is not the YAML expected: 'a' stands twice",
+            "my.yaml:5: invalid YAML: duplicate key 'a'",
         ),
-        ("datasets: {}\nrecipes: {1: a, 0x1: b}", "my.yaml:2: this is not the YAML expected: 1 stands twice"),
-        ('recipes: {"<<": 1, "<<": 2}', "my.yaml:1: this is not the YAML expected: '<<' stands twice"),
-        (f"datasets: !{'x' * 1000} {{}}", "my.yaml:1: this is not the YAML expected: could not determine"),
-        (b"\xff\xfe\xfd", "this is not the YAML expected"),
-        (b"datasets: \x00", "this is not the YAML expected"),
+        ("datasets: {}\nrecipes: {1: a, 0x1: b}", "my.yaml:2: invalid YAML: duplicate key 1"),
+        ('recipes: {"<<": 1, "<<": 2}', "my.yaml:1: invalid YAML: duplicate key '<<'"),
+        (f"datasets: !{'x' * 1000} {{}}", "my.yaml:1: invalid YAML: could not determine"),
+        (b"\xff\xfe\xfd", "invalid YAML"),
+        (b"datasets: \x00", "invalid YAML"),
     ],
 )
-def test_text_that_is_no_catalogue(load, text, complaint):
+def test_invalid_yaml_is_reported(load, text, message):
     with pytest.raises(CatalogueError) as error:
         load(text)
-    assert complaint in str(error.value)
+    assert message in str(error.value)
 
 
 def nested_aliases(first, form):
-    """Return lines of YAML: each stands for ten times what the one before it does."""
+    """Return lines of YAML, each with ten aliases of the one before."""
     lines = [f"a0: &a0 {first}"]
     lines += [f"a{level}: &a{level} {form % ', '.join([f'*a{level - 1}'] * 10)}" for level in range(1, 12)]
     return "recipes:\n" + "".join(f"  {line}\n" for line in lines)
@@ -236,35 +240,35 @@ def nested_aliases(first, form):
 @pytest.mark.parametrize(
     "text", [nested_aliases("[x, x]", "[%s]"), nested_aliases("{x: 1}", "{<<: [%s]}")], ids=["lists", "merge keys"]
 )
-def test_aliases_that_no_memory_could_hold(load, text):
+def test_nested_aliases_cannot_exhaust_memory(load, text):
     for complete in (text, text + "datasets: *a11\n"):
         with pytest.raises(
-            CatalogueError, match=r"my\.yaml:\d+: this is not .* there are more than 1000000 values here"
+            CatalogueError, match=r"my\.yaml:\d+: invalid YAML: more than 1000000 values, counting those of each alias"
         ):
             load(complete)
 
 
-def test_aliases_within_bounds_are_shown_in_part(load):
+def test_message_shows_large_values_in_part(load):
     text = nested_aliases("[x, x]", "[%s]").split("  a5")[0]
-    with pytest.raises(CatalogueError, match=r"datasets: this must be a mapping of names to values, not \[\[") as error:
+    with pytest.raises(CatalogueError, match=r"datasets: expected a mapping, not \[\[") as error:
         load(text + "datasets: *a4\n")
     assert len(str(error.value).partition("my.yaml")[2]) < 200
 
 
-def test_a_missing_catalogue(tmp_path):
+def test_missing_catalogue_is_reported(tmp_path):
     with pytest.raises(CatalogueError, match=r"none\.yaml: the catalogue cannot be read \(No such file or directory\)"):
         load_catalogue(tmp_path / "none.yaml")
 
 
-def test_merge_keys_are_no_duplicates(load):
+def test_merged_keys_are_not_duplicates(load):
     merged = "datasets: {}\nrecipes: {a: &a {x: 1, y: 2}, b: {<<: *a, x: 3}}"
     assert load(merged).recipes["b"] == {"x": 3, "y": 2}
-    # What was merged elsewhere before it is read itself stands twice among its keys, but not in the file.
+    # A mapping that is merged into another before it is constructed has a key twice, but the file does not.
     again = "datasets: {}\nrecipes: {a: &a {x: 1}, c: {<<: &b {<<: *a, x: 3}}, d: *b}"
     assert load(again).recipes["d"] == {"x": 3}
 
 
-# Any value that YAML can hold, and names like those in use.
+# Any value of YAML, and keys like those in use.
 KEYS = st.sampled_from(["N", "D", "train", "name", "git", "https", "drive", "members", "x"]) | st.text(max_size=5)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates(),
@@ -279,8 +283,8 @@ def places(node, path=()):
     return [path] * bool(path) + [place for key, child in children for place in places(child, (*path, key))]
 
 
-def complaint_of(load, content):
-    """Return what is wrong with a catalogue, if anything; any other error than a CatalogueError gets through."""
+def message_of(load, content):
+    """Return the message of the CatalogueError of a catalogue, empty if there is none."""
     try:
         load(content)
     except CatalogueError as error:
@@ -290,7 +294,7 @@ def complaint_of(load, content):
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(places(SMALL)), value=VALUES, key=KEYS, add=st.booleans())
-def test_mutated_catalogues_load_or_are_refused(load, place, value, key, add):
+def test_mutated_catalogue_loads_or_raises_catalogue_error(load, place, value, key, add):
     content = copy.deepcopy(SMALL)
     node = content
     for step in place[:-1]:
@@ -299,17 +303,17 @@ def test_mutated_catalogues_load_or_are_refused(load, place, value, key, add):
         node[key] = value
     else:
         node[place[-1]] = value
-    assert "\n" not in complaint_of(load, yaml.safe_dump(content, allow_unicode=True))
+    assert "\n" not in message_of(load, yaml.safe_dump(content, allow_unicode=True))
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, len(yaml.safe_dump(SMALL))), gone=st.integers(0, 20), new=st.binary(max_size=4))
-def test_mangled_text_loads_or_is_refused(load, at, gone, new):
+def test_mutated_text_loads_or_raises_catalogue_error(load, at, gone, new):
     text = yaml.safe_dump(SMALL).encode()
-    assert "\n" not in complaint_of(load, text[:at] + new + text[at + gone :])
+    assert "\n" not in message_of(load, text[:at] + new + text[at + gone :])
 
 
-def test_the_projects_catalogue_covers_the_papers(monkeypatch):
+def test_default_catalogue_covers_the_papers(monkeypatch):
     monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
     catalogue = load_catalogue()
     by_paper = {
@@ -323,12 +327,12 @@ def test_the_projects_catalogue_covers_the_papers(monkeypatch):
     for alias in ("eurlex-4k", "rcv1-2k", "amazoncat-13k", "delicious-large", "wiki10", "Delicious-200K"):
         assert catalogue[alias]
     shapes = [(entry.shape.N, entry.shape.D, entry.shape.K) for entry in catalogue.entries.values()]
-    assert len(set(shapes)) == len(shapes), "two sets of one shape cannot be told apart"
+    assert len(set(shapes)) == len(shapes), "data sets with the same shape cannot be distinguished"
 
 
-def test_the_projects_catalogue_has_the_sizes_of_the_papers():
+def test_default_catalogue_has_the_sizes_of_the_papers():
     if not PAPER_TABLES.exists():
-        pytest.skip(f"{PAPER_TABLES} is not there")
+        pytest.skip(f"{PAPER_TABLES} does not exist")
     catalogue = load_catalogue(PROJECT / "datasets.yaml")
     table = yaml.safe_load(PAPER_TABLES.read_text())["datasets"]
     assert len(table) >= 6
@@ -337,7 +341,7 @@ def test_the_projects_catalogue_has_the_sizes_of_the_papers():
         assert {key: getattr(shape, key) for key in ("N", "N_test", "D", "K")} == {key: row[key] for key in vars(shape)}
 
 
-def test_where_the_catalogue_is(monkeypatch, tmp_path):
+def test_catalogue_path(monkeypatch, tmp_path):
     monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
     assert catalogue_path() == PROJECT / "datasets.yaml"
     monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "mine.yaml"))

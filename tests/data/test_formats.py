@@ -1,4 +1,4 @@
-"""Reading files of whatever format: what is detected, and that each is read as by its own reader."""
+"""The format of a file is detected, and the reader of that format is used."""
 
 import contextlib
 import gzip
@@ -14,8 +14,8 @@ from xmlgp.data import repository_format
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_dataset
 from xmlgp.errors import DataFormatError
 
-IN_LIBSVM = b"# of one label\n+1 1:0.5 3:-2\n\n-1 2:7\n+1\n"
-IN_REPOSITORY = b"3 3 1\n0 0:0.5 2:-2\n 1:7\n0\n"
+LIBSVM_CONTENT = b"# binary\n+1 1:0.5 3:-2\n\n-1 2:7\n+1\n"
+REPOSITORY_CONTENT = b"3 3 1\n0 0:0.5 2:-2\n 1:7\n0\n"
 X = [[0.5, 0, -2], [0, 7, 0], [0, 0, 0]]
 Y = [[True], [False], [True]]
 
@@ -26,18 +26,18 @@ def _folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
 
 
-def assert_right(dataset):
+def assert_expected(dataset):
     np.testing.assert_array_equal(dataset.features.toarray(), X)
     np.testing.assert_array_equal(dataset.labels.toarray(), Y)
 
 
 @contextlib.contextmanager
 def standard_input(pieces):
-    """Put a pipe in place of standard input that delivers some bytes at a time."""
+    """Replace standard input with a pipe that delivers the pieces one by one."""
     source, sink = os.pipe()
 
     def write():
-        # Not all need be read.
+        # The reader may close the pipe early.
         with contextlib.suppress(BrokenPipeError), open(sink, "wb", buffering=0) as stream:
             for piece in pieces:
                 stream.write(piece)
@@ -51,39 +51,39 @@ def standard_input(pieces):
 
 
 @pytest.mark.parametrize("cache", [True, False])
-@pytest.mark.parametrize(("content", "format_"), [(IN_LIBSVM, LIBSVM), (IN_REPOSITORY, REPOSITORY)])
-def test_the_content_tells_the_format_whatever_the_name(tmp_path, content, format_, cache):
+@pytest.mark.parametrize(("content", "format_"), [(LIBSVM_CONTENT, LIBSVM), (REPOSITORY_CONTENT, REPOSITORY)])
+def test_content_determines_the_format(tmp_path, content, format_, cache):
     for name, stored in ("a.txt", content), ("a.svm", content), ("a.txt.gz", gzip.compress(content)):
         (tmp_path / name).write_bytes(stored)
         dataset, found = read_dataset(name, cache)
-        assert_right(dataset)
+        assert_expected(dataset)
         assert found == format_
     with standard_input([content[:1], content[1:4], content[4:]]):
         dataset, found = read_dataset("-", cache)
-    assert_right(dataset)
+    assert_expected(dataset)
     assert found == format_
     with standard_input([gzip.compress(content)]):
-        assert_right(read_dataset("-", cache)[0])
+        assert_expected(read_dataset("-", cache)[0])
 
 
-def test_only_the_repository_format_has_a_copy_in_the_cache(tmp_path, monkeypatch):
-    (tmp_path / "a.svm").write_bytes(IN_LIBSVM)
+def test_only_the_repository_format_is_cached(tmp_path, monkeypatch):
+    (tmp_path / "a.svm").write_bytes(LIBSVM_CONTENT)
     read_dataset("a.svm")
     assert not (tmp_path / "cache").exists()
-    (tmp_path / "a.txt").write_bytes(IN_REPOSITORY)
+    (tmp_path / "a.txt").write_bytes(REPOSITORY_CONTENT)
     read_dataset("a.txt", cache=False)
     assert not (tmp_path / "cache").exists()
     read_dataset("a.txt")
     monkeypatch.setattr(repository_format, "parse_block", None)
-    assert_right(read_dataset("a.txt")[0])
+    assert_expected(read_dataset("a.txt")[0])
 
 
-def test_a_named_pipe_is_opened_once(tmp_path):
-    for content in IN_LIBSVM, IN_REPOSITORY:
+def test_named_pipe_is_opened_once(tmp_path):
+    for content in LIBSVM_CONTENT, REPOSITORY_CONTENT:
         os.mkfifo(tmp_path / "pipe")
         writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
         writer.start()
-        assert_right(read_dataset("pipe")[0])
+        assert_expected(read_dataset("pipe")[0])
         writer.join()
         (tmp_path / "pipe").unlink()
 
@@ -104,7 +104,7 @@ def test_a_named_pipe_is_opened_once(tmp_path):
         (b"1 1:1", 1, "the file ends within this line"),
     ],
 )
-def test_what_is_malformed_is_refused_by_the_reader_of_the_format(tmp_path, content, line, reason, cache):
+def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, content, line, reason, cache):
     (tmp_path / "a").write_bytes(content)
     (tmp_path / "a.gz").write_bytes(gzip.compress(content))
     for path in ("a", "a.gz", "-"):
@@ -114,8 +114,8 @@ def test_what_is_malformed_is_refused_by_the_reader_of_the_format(tmp_path, cont
         assert reason in caught.value.reason
 
 
-@pytest.mark.parametrize("content", [IN_LIBSVM, IN_REPOSITORY])
-def test_damaged_gzip_data_are_refused(tmp_path, content):
+@pytest.mark.parametrize("content", [LIBSVM_CONTENT, REPOSITORY_CONTENT])
+def test_damaged_gzip_file_is_reported(tmp_path, content):
     (tmp_path / "a.gz").write_bytes(gzip.compress(content)[:-9])
     for cache in True, False:
         with pytest.raises(DataFormatError, match="^a.gz:[1-6]: the gzip data are truncated"):
@@ -134,35 +134,40 @@ def test_progress_is_reported(tmp_path):
         reported.append(label)
         yield Bar()
 
-    for content in IN_LIBSVM, IN_REPOSITORY:
+    for content in LIBSVM_CONTENT, REPOSITORY_CONTENT:
         (tmp_path / "a").write_bytes(content)
         read_dataset("a", False, progress)
         assert reported == ["reading a", 3]
         reported.clear()
 
 
-def test_blocks_of_the_repository_format_come_as_they_are(tmp_path):
-    (tmp_path / "a").write_bytes(IN_REPOSITORY)
+def test_blocks_of_the_repository_format_are_unchanged(tmp_path):
+    (tmp_path / "a").write_bytes(REPOSITORY_CONTENT)
     header, blocks = read_blocks("a", 77, pytest.fail)
     assert header == (3, 3, 1)
     ((line, dataset),) = blocks
     assert line == 2
-    assert_right(dataset)
+    assert_expected(dataset)
 
 
 @pytest.mark.parametrize("path", ["a", "-"])
 @pytest.mark.parametrize(
-    ("D", "told"), [(2, ["{} has features up to 3, those above 2 are left out"]), (3, []), (5, [])]
+    ("D", "warnings"),
+    [
+        (2, ["{} has features up to 3; those above 2 are ignored because no training point had them"]),
+        (3, []),
+        (5, []),
+    ],
 )
-def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path, path, D, told):
-    (tmp_path / "a").write_bytes(IN_LIBSVM)
-    heard = []
-    with standard_input([IN_LIBSVM]):
-        header, blocks = read_blocks(path, D, heard.append)
+def test_libsvm_points_get_the_features_of_the_model(tmp_path, path, D, warnings):
+    (tmp_path / "a").write_bytes(LIBSVM_CONTENT)
+    reported = []
+    with standard_input([LIBSVM_CONTENT]):
+        header, blocks = read_blocks(path, D, reported.append)
         ((line, dataset),) = blocks
     assert header == (3, D, 1)
     assert (dataset.D, dataset.K, line) == (D, 1, 1)
     width = min(D, 3)
     np.testing.assert_array_equal(dataset.features.toarray()[:, :width], np.array(X)[:, :width])
     assert not dataset.features[:, width:].nnz
-    assert [text.partition(":")[0] for text in heard] == [text.format(path) for text in told]
+    assert reported == [text.format(path) for text in warnings]

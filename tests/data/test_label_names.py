@@ -1,4 +1,4 @@
-"""Names of labels: read as Python reads lines of text, or refused at the line that is wrong."""
+"""Label names are read as Python reads lines of text, or refused with the line of the error."""
 
 import gzip
 import tracemalloc
@@ -24,7 +24,7 @@ def path(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [TEXT, TEXT.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + TEXT, TEXT.replace(b"graph theory", b"  graph theory ")],
-    ids=["as it is", "carriage returns", "a byte order mark", "blanks around"],
+    ids=["plain", "carriage returns", "byte order mark", "surrounding spaces"],
 )
 def test_names_are_read(path, content):
     path.write_bytes(content)
@@ -45,11 +45,11 @@ def test_many_names_are_read(path):
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        (b"", 1, "the file ends after 0 names of 4 labels"),
-        (b"a\nb\nc\n", 4, "the file ends after 3 names of 4 labels"),
-        (b"a\nb\nc\nd\ne\n", 5, "one name more than the 4 labels there are"),
-        (b"a\nb\nc\nd\n\n", 5, "one name more than the 4 labels there are"),
-        (b"a\nb\nc\nd", 4, "the file ends within this line: it is truncated, or the newline at its end is missing"),
+        (b"", 1, "the file ends after 0 of 4 label names"),
+        (b"a\nb\nc\n", 4, "the file ends after 3 of 4 label names"),
+        (b"a\nb\nc\nd\ne\n", 5, "the file has more names than the 4 labels"),
+        (b"a\nb\nc\nd\n\n", 5, "the file has more names than the 4 labels"),
+        (b"a\nb\nc\nd", 4, "the file ends within this line: it is truncated, or its newline is missing"),
         (b"a\nb\xe9b\nc\nd\n", 2, "byte 0xe9 at byte 2 of the line is not UTF-8"),
         (b"a\nb\n\xed\xa0\x80\nd\n", 3, "byte 0xed at byte 1 of the line is not UTF-8"),
         ("a\nb\nc\nd\n".encode("utf-16"), 1, "byte 0xff at byte 1 of the line is not UTF-8"),
@@ -60,14 +60,14 @@ def test_many_names_are_read(path):
         (b"a\0\nb\nc\nd\n", 1, "U+0000 at column 2 is a control character"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(path, content, line, reason):
+def test_malformed_file_is_reported_with_its_line(path, content, line, reason):
     path.write_bytes(content)
     with pytest.raises(DataFormatError) as caught:
         read_label_names(path, 4)
     assert str(caught.value) == f"{path}:{line}: {reason}"
 
 
-def test_damaged_gzip_files(tmp_path):
+def test_damaged_gzip_file_is_reported(tmp_path):
     path = tmp_path / "names.gz"
     for content in (TEXT, gzip.compress(TEXT)[:-9]):
         path.write_bytes(content)
@@ -75,12 +75,12 @@ def test_damaged_gzip_files(tmp_path):
             read_label_names(path, 4)
 
 
-def test_no_more_is_read_than_there_are_labels(tmp_path):
+def test_additional_names_are_not_read_into_memory(tmp_path):
     path = tmp_path / "names.gz"
     path.write_bytes(gzip.compress(b"a\n" * (64 << 20), compresslevel=1))
     tracemalloc.start()
     try:
-        with pytest.raises(LabelNamesFormatError, match=":5: one name more than the 4 labels"):
+        with pytest.raises(LabelNamesFormatError, match=":5: the file has more names than the 4 labels"):
             read_label_names(path, 4)
         assert tracemalloc.get_traced_memory()[1] < 32 << 20
     finally:
@@ -92,7 +92,7 @@ def test_no_more_is_read_than_there_are_labels(tmp_path):
     st.lists(st.binary(max_size=6) | st.text(max_size=4).map(lambda text: text.encode("utf-8", "replace")), max_size=5)
 )
 @example([b"\x1b", b"\xff"])
-def test_anything_is_read_or_refused_where_the_first_mistake_is(rows):
+def test_any_text_is_read_or_refused_with_the_first_malformed_line(rows):
     content = b"".join(row.replace(b"\n", b"") + b"\n" for row in rows)
     lines = content.removeprefix(b"\xef\xbb\xbf").split(b"\n")[:-1]
     with standard_input(content):
@@ -101,12 +101,12 @@ def test_anything_is_read_or_refused_where_the_first_mistake_is(rows):
         except LabelNamesFormatError as error:
             found, wrong = None, lines[error.line - 1].removesuffix(b"\r")
             lines = lines[: error.line - 1]
-            assert bad(wrong)
-    assert not any(bad(line.removesuffix(b"\r")) for line in lines)
+            assert is_malformed(wrong)
+    assert not any(is_malformed(line.removesuffix(b"\r")) for line in lines)
     assert found is None or found == [line.decode().strip() for line in lines]
 
 
-def bad(line):
+def is_malformed(line):
     try:
         return any(ord(c) < 32 or 127 <= ord(c) < 160 for c in line.decode())
     except UnicodeDecodeError:

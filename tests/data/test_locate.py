@@ -1,4 +1,4 @@
-"""Which file a user means."""
+"""The training or test file of a data set."""
 
 import pytest
 
@@ -8,14 +8,14 @@ from xmlgp.errors import XmlgpError
 
 
 @pytest.mark.parametrize("name", ["-", "points.txt", "no/such/file", "missing"])
-def test_what_is_no_folder_stands_for_itself(tmp_path, monkeypatch, name):
+def test_path_that_is_not_a_folder_is_returned(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "points.txt").write_text("")
     assert locate(name, "train") == name
 
 
 @pytest.mark.parametrize("part", ["train", "test"])
-def test_a_folder_stands_for_its_part(tmp_path, part):
+def test_file_is_found_in_a_folder(tmp_path, part):
     for name in ("train.txt", "test.txt", "other.txt"):
         (tmp_path / name).write_text("")
     assert locate(str(tmp_path), part) == str(tmp_path / f"{part}.txt")
@@ -23,7 +23,7 @@ def test_a_folder_stands_for_its_part(tmp_path, part):
     assert locate(tmp_path, part) == str(tmp_path / f"{part}.txt")
 
 
-def test_a_compressed_part_is_found_where_there_is_no_plain_one(tmp_path):
+def test_gzipped_file_is_found_if_there_is_no_plain_one(tmp_path):
     (tmp_path / "train.txt.gz").write_text("")
     (tmp_path / "train.txt").mkdir()
     assert locate(str(tmp_path), "train") == str(tmp_path / "train.txt.gz")
@@ -32,24 +32,23 @@ def test_a_compressed_part_is_found_where_there_is_no_plain_one(tmp_path):
     assert locate(str(tmp_path), "train") == str(tmp_path / "train.txt")
 
 
-def test_a_folder_without_the_part_is_refused(tmp_path):
+def test_folder_without_the_file_is_reported(tmp_path):
     (tmp_path / "train.txt").write_text("")
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "test")
     assert str(caught.value) == (
-        f"{tmp_path}: there is no test.txt, test.svm or *.test.svm in this folder, nor one of them with .gz behind it"
+        f"{tmp_path}: this folder contains no test.txt, test.svm or *.test.svm, with or without .gz"
     )
     (tmp_path / "train.txt").unlink()
     (tmp_path / "a.test.svm").write_text("")
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "train")
     assert str(caught.value) == (
-        f"{tmp_path}: there is no train.txt, train.svm, *.train.svm or other *.svm in this folder, nor one of them "
-        "with .gz behind it"
+        f"{tmp_path}: this folder contains no train.txt, train.svm, *.train.svm or other *.svm, with or without .gz"
     )
 
 
-#: What there is, and what is found as the training part and the test part.
+#: The files of a folder, and the expected training and test file.
 FOLDERS = [
     ("german.svm", "german.svm", None),
     ("a8a.svm.gz", "a8a.svm.gz", None),
@@ -69,28 +68,28 @@ FOLDERS = [
 
 
 @pytest.mark.parametrize(("names", "train", "test"), FOLDERS, ids=[names for names, *_ in FOLDERS])
-def test_parts_of_binary_sets(tmp_path, names, train, test):
+def test_files_of_binary_data_sets(tmp_path, names, train, test):
     for name in names.split():
         (tmp_path / name).write_text("")
     for part, expected in ("train", train), ("test", test):
         if expected is None:
-            with pytest.raises(XmlgpError, match="there is no "):
+            with pytest.raises(XmlgpError, match="this folder contains no "):
                 locate(str(tmp_path), part)
         else:
             assert locate(str(tmp_path), part) == str(tmp_path / expected)
 
 
 @pytest.mark.parametrize("names", ["b.svm a.svm.gz", "b.train.svm a.train.svm", "a.train.svm.gz b.train.svm c.svm"])
-def test_which_of_several_is_asked(tmp_path, names):
+def test_several_candidates_are_reported(tmp_path, names):
     for name in names.split():
         (tmp_path / name).write_text("")
     with pytest.raises(XmlgpError) as caught:
         locate(str(tmp_path), "train")
     found = " or ".join(sorted(name.removesuffix(".gz") for name in names.split() if name != "c.svm"))
-    assert str(caught.value) == f"{tmp_path}: which is the train part, {found}? Name the file"
+    assert str(caught.value) == f"{tmp_path}: the train file may be {found}; name the file"
 
 
-def test_a_set_of_the_catalogue_is_found_where_fetch_puts_it(tmp_path):
+def test_fetched_data_sets_are_found(tmp_path):
     for entry in load_catalogue().entries.values():
         if entry.format == "libsvm":
             folder = tmp_path / entry.name
@@ -102,7 +101,7 @@ def test_a_set_of_the_catalogue_is_found_where_fetch_puts_it(tmp_path):
                 assert locate(str(folder), "test") == str(folder / entry.files[1].name)
 
 
-def test_a_folder_called_dash_is_named_with_its_place(tmp_path, monkeypatch):
+def test_folder_called_dash_needs_a_path(tmp_path, monkeypatch):
     (tmp_path / "-").mkdir()
     (tmp_path / "-" / "train.txt").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -110,7 +109,7 @@ def test_a_folder_called_dash_is_named_with_its_place(tmp_path, monkeypatch):
     assert locate("./-", "train") == "-/train.txt"
 
 
-def test_no_name_is_not_the_current_folder(tmp_path, monkeypatch):
+def test_empty_name_is_not_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "train.txt").write_text("")
     monkeypatch.chdir(tmp_path)
     assert locate("", "train") == ""

@@ -1,4 +1,4 @@
-"""Reading and writing the repository's text format, against scikit-learn and against a slow reader of its own."""
+"""Files in the repository's format are read as scikit-learn and a slow second reader read them."""
 
 import gzip
 import io
@@ -35,20 +35,20 @@ SMALL = b"""6 9 5
 
 
 def slow_read(content):
-    """Return N, D, K and a list of (labels, features) or raise ValueError: the format once more, on its own."""
+    """Return N, D, K and a list of (labels, features), or raise ValueError; independent of the other readers."""
     text = content.decode("ascii")
     if not text:
         raise ValueError
     rows = text.split("\n")
     if rows.pop():
-        raise ValueError  # the last line has no end
+        raise ValueError  # the last line has no newline
     rows = [row[:-1] if row.endswith("\r") else row for row in rows]
     if any(not (character == "\t" or " " <= character <= "~") for row in rows for character in row):
         raise ValueError
-    head = re.split("[ \t]+", rows[0].strip(" \t"))
-    if len(head) != 3 or not all(re.fullmatch("[0-9]+", number) for number in head):
+    header = re.split("[ \t]+", rows[0].strip(" \t"))
+    if len(header) != 3 or not all(re.fullmatch("[0-9]+", number) for number in header):
         raise ValueError
-    N, D, K = map(int, head)
+    N, D, K = map(int, header)
     if len(rows) != N + 1 or D >= 2**31 or K >= 2**31:
         raise ValueError
     points = []
@@ -85,7 +85,7 @@ def number(token):
 
 
 def points_of(dataset):
-    """Return the rows of a data set in the form of `slow_read`."""
+    """Return the points of a data set as `slow_read` does."""
     X, Y = dataset.features, dataset.labels
     assert X.dtype == np.float32
     assert Y.dtype == bool
@@ -115,7 +115,7 @@ def same(left, right):
 
 @pytest.fixture
 def written(tmp_path):
-    """Return a function that writes bytes into a file and returns its name."""
+    """Return a function that writes a file and returns its path."""
 
     def write(content, name="data.txt"):
         path = tmp_path / name
@@ -131,12 +131,12 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["bibtex/train", "bibtex/test", "delicious/train", "delicious/test"])
-def test_real_data_are_read_as_scikit_learn_reads_them(name, tmp_path):
+def test_real_data_equal_those_of_scikit_learn(name, tmp_path):
     path = DATASETS / f"{name}.txt"
     if not path.exists():
-        pytest.skip(f"the real data sets are not in {DATASETS}")
-    head, body = path.read_bytes().split(b"\n", 1)
-    N, D, K = map(int, head.split())
+        pytest.skip(f"{DATASETS} does not contain the real data sets")
+    header, body = path.read_bytes().split(b"\n", 1)
+    N, D, K = map(int, header.split())
     X, label_lists = load_svmlight_file(
         io.BytesIO(body), n_features=D, dtype=np.float32, multilabel=True, zero_based=True
     )
@@ -175,7 +175,7 @@ def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
     assert same(dataset, read_dataset(path, cache=False))
 
 
-def test_values_are_written_in_their_shortest_form(tmp_path):
+def test_values_are_written_as_shortest_decimals(tmp_path):
     values = np.array([[1, 0.1, -2.5, 1e-5, 1 / 3, 16777216, 3.4028235e38, 1e-45]], np.float32)
     write_dataset(tmp_path / "x", Dataset(csr_array(values), csr_array(np.ones((1, 1), bool))))
     pairs = (tmp_path / "x").read_text().split()[4:]
@@ -183,8 +183,8 @@ def test_values_are_written_in_their_shortest_form(tmp_path):
     assert [pair.split(":")[1] for pair in pairs] == expected
 
 
-def test_a_value_whose_shortest_decimal_is_misread_is_written_longer(tmp_path):
-    # 7.038531e-26 is nearest to this float32, but the double nearest to it rounds to the next.
+def test_longer_decimal_is_written_if_the_shortest_is_misread(tmp_path):
+    # 7.038531e-26 is nearest to this float32, but the double nearest to 7.038531e-26 rounds to another float32.
     value = np.float32(float.fromhex("0x1.5c87fap-84"))
     assert np.float32(float(str(value))) != value
     dataset = Dataset(csr_array(np.array([[value]])), csr_array(np.ones((1, 1), bool)))
@@ -192,7 +192,7 @@ def test_a_value_whose_shortest_decimal_is_misread_is_written_longer(tmp_path):
     assert same(dataset, read_dataset(tmp_path / "x", cache=False))
 
 
-def test_what_is_not_finite_is_not_written(tmp_path):
+def test_nonfinite_value_is_not_written(tmp_path):
     dataset = Dataset(csr_array(np.array([[np.nan]], np.float32)), csr_array(np.ones((1, 1), bool)))
     with pytest.raises(XmlgpError, match="not finite"):
         write_dataset(tmp_path / "x", dataset)
@@ -205,9 +205,9 @@ LEGAL = {
     "labels only": (b"1 9 9\n4,2,7\n", [({2, 4, 7}, {})]),
     "features only": (b"1 9 9\n 4:2\n", [(set(), {4: 2})]),
     "unsorted features": (b"1 9 9\n1 7:1 3:2\n", [({1}, {3: 2, 7: 1})]),
-    "trailing blanks": (b"2 9 9 \n1 7:1  \n1\t\n", [({1}, {7: 1}), ({1}, {})]),
-    "line ends of Windows": (b"2 9 9\r\n1 7:1\r\n1,2\r\n", [({1}, {7: 1}), ({1, 2}, {})]),
-    "forms of one": (
+    "trailing spaces": (b"2 9 9 \n1 7:1  \n1\t\n", [({1}, {7: 1}), ({1}, {})]),
+    "Windows line ends": (b"2 9 9\r\n1 7:1\r\n1,2\r\n", [({1}, {7: 1}), ({1, 2}, {})]),
+    "notations of one": (
         b"1 9 1\n 0:1 1:1. 2:1.0 3:+1 4:01 5:1e0 6:10E-1 7:.1e+1\n",
         [(set(), dict.fromkeys(range(8), 1))],
     ),
@@ -231,7 +231,7 @@ LEGAL = {
 
 @pytest.mark.parametrize("name", LEGAL)
 @pytest.mark.parametrize("cache", [False, True])
-def test_legal_oddities(written, name, cache):
+def test_unusual_files_are_read(written, name, cache):
     content, expected = LEGAL[name]
     expected = [(labels, {i: np.float32(value) for i, value in features.items()}) for labels, features in expected]
     assert points_of(read_dataset(written(content), cache=cache)) == expected
@@ -252,12 +252,12 @@ MALFORMED = {
     "too many labels": (b"1 2 2147483648\n\n", 1, "2147483648 labels"),
     "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 points"),
     "no rows": (b"3 9 9\n", 2, "ends after 0 points"),
-    "more rows": (b"1 9 9\n1 1:1\n1 1:1\n", 3, "more than the 1"),
-    "a blank line too many": (b"1 9 9\n1 1:1\n\n", 3, "more than the 1"),
+    "more rows": (b"1 9 9\n1 1:1\n1 1:1\n", 3, "the file has more points than the 1 that"),
+    "additional empty line": (b"1 9 9\n1 1:1\n\n", 3, "the file has more points than the 1 that"),
     "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9'"),
     "feature out of range": (b"2 9 9\n1 1:1\n2 9:1\n", 3, "feature '9'"),
     "feature far out of range": (b"1 9 9\n 18446744073709551617:1\n", 2, "feature '18446744073709551617'"),
-    "no labels announced": (b"1 9 0\n0\n", 2, "not below 0"),
+    "no labels declared": (b"1 9 0\n0\n", 2, "not below 0"),
     "negative label": (b"1 9 9\n-1 1:1\n", 2, "'-1' is not a label"),
     "negative feature": (b"1 9 9\n1 -1:1\n", 2, "'-1' is not a feature"),
     "label in words": (b"1 9 9\ncat 1:1\n", 2, "'cat'"),
@@ -267,7 +267,7 @@ MALFORMED = {
     "labels end with a comma": (b"1 9 9\n1, 1:1\n", 2, "a label is missing"),
     "labels in two places": (b"1 9 9\n1, 2 1:1\n", 2, "a label is missing"),
     "feature without a value": (b"1 9 9\n1 2\n", 2, "'2' is not a feature:value pair"),
-    "no blank before the features": (b"1 9 9\n2:1\n", 2, "starts with a space"),
+    "no space before the features": (b"1 9 9\n2:1\n", 2, "starts with a space"),
     "feature missing": (b"1 9 9\n1 :1\n", 2, "a feature is missing"),
     "value missing": (b"1 9 9\n1 1: 2:1\n", 2, "feature 1 has no value"),
     "two values": (b"1 9 9\n1 1:1:1\n", 2, "'1:1'"),
@@ -291,19 +291,19 @@ MALFORMED = {
     "feature twice": (b"1 9 9\n1 3:1 1:1 3:2\n", 2, "feature 3 occurs twice"),
     "feature twice, once zero": (b"1 9 9\n1 3:1 3:0\n", 2, "feature 3 occurs twice"),
     "label twice": (b"1 9 9\n1,2,1 1:1\n", 2, "label 1 occurs twice"),
-    "cut at the end": (b"1 9 9\n1 1:1 2:", 2, "feature 2 has no value"),
-    "cut in a feature": (b"1 9 9\n1 1:1 2", 2, "'2' is not a feature:value pair"),
+    "truncated at the end": (b"1 9 9\n1 1:1 2:", 2, "feature 2 has no value"),
+    "truncated in a feature": (b"1 9 9\n1 1:1 2", 2, "'2' is not a feature:value pair"),
     "zero byte": (b"1 9 9\n1 1:1\x00\n", 2, "byte 0x00 at column 6"),
     "UTF-8": ("1 9 9\n1 1:１\n".encode(), 2, "byte 0xef at column 5"),
-    "a return within a line": (b"1 9 9\n1 1:1\r 2:1\n", 2, "byte 0x0d"),
-    "two returns": (b"1 9 9\n1 1:1\r\r\n", 2, "byte 0x0d"),
+    "carriage return within a line": (b"1 9 9\n1 1:1\r 2:1\n", 2, "byte 0x0d"),
+    "two carriage returns": (b"1 9 9\n1 1:1\r\r\n", 2, "byte 0x0d"),
     "a long token": (b"1 9 9\n1 1:" + b"x" * 10**6 + b"\n", 2, "xxx...'"),
 }
 
 
 @pytest.mark.parametrize("name", MALFORMED)
 @pytest.mark.parametrize("cache", [False, True])
-def test_malformed_files_are_refused_with_the_line(written, name, cache, tmp_path):
+def test_malformed_file_is_reported_with_its_line(written, name, cache, tmp_path):
     content, line, reason = MALFORMED[name]
     path = written(content)
     with pytest.raises(DataFormatError) as caught:
@@ -318,7 +318,7 @@ def test_malformed_files_are_refused_with_the_line(written, name, cache, tmp_pat
 
 @pytest.mark.parametrize("rows", [None, 1, 7])
 @pytest.mark.parametrize("bad", [2, 3, 55, 100, 101])
-def test_the_line_is_right_wherever_blocks_end(written, monkeypatch, rows, bad):
+def test_error_line_does_not_depend_on_the_blocks(written, monkeypatch, rows, bad):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
     content = [b"100 9 9"] + [b"1,2 3:4 5:6"] * 100
     content[bad - 1] = b"1,2 3:4 5:6:7"
@@ -328,32 +328,32 @@ def test_the_line_is_right_wherever_blocks_end(written, monkeypatch, rows, bad):
 
 
 def mutations(count):
-    """Yield variations of SMALL: bytes changed, inserted or cut out, lines swapped, the end cut off."""
-    chance = random.Random(20180917)
+    """Yield variations of SMALL: bytes changed, inserted or removed, lines swapped, the end removed."""
+    rng = random.Random(20180917)
     for _ in range(count):
         content = bytearray(SMALL)
-        for _ in range(chance.choice([1, 1, 1, 2, 4])):
-            place = chance.randrange(len(content) + 1)
-            match chance.randrange(6):
+        for _ in range(rng.choice([1, 1, 1, 2, 4])):
+            place = rng.randrange(len(content) + 1)
+            match rng.randrange(6):
                 case 0:
-                    content[place : place + 1] = bytes([chance.randrange(256)])
+                    content[place : place + 1] = bytes([rng.randrange(256)])
                 case 1:
-                    content[place : place + 1] = bytes([chance.choice(b"0123456789,:.-+eE \t\r\n")])
+                    content[place : place + 1] = bytes([rng.choice(b"0123456789,:.-+eE \t\r\n")])
                 case 2:
-                    content[place:place] = bytes([chance.choice(b"0123456789,:.-+eE \t\r\n")])
+                    content[place:place] = bytes([rng.choice(b"0123456789,:.-+eE \t\r\n")])
                 case 3:
-                    del content[place : place + chance.choice([1, 1, 2, 9])]
+                    del content[place : place + rng.choice([1, 1, 2, 9])]
                 case 4:
                     rows = content.split(b"\n")
-                    a, b = chance.randrange(len(rows)), chance.randrange(len(rows))
+                    a, b = rng.randrange(len(rows)), rng.randrange(len(rows))
                     rows[a], rows[b] = rows[b], rows[a]
                     content = bytearray(b"\n".join(rows))
-                case 5 if chance.random() < 0.3:
+                case 5 if rng.random() < 0.3:
                     del content[place:]
         yield bytes(content)
 
 
-def test_mutated_files_are_read_as_the_slow_reader_reads_them_or_refused(written):
+def test_mutated_files_are_read_as_by_the_slow_reader(written):
     outcomes = {True: 0, False: 0}
     for content in mutations(1000):
         path = written(content)
@@ -371,23 +371,23 @@ def test_mutated_files_are_read_as_the_slow_reader_reads_them_or_refused(written
     assert min(outcomes.values()) > 200
 
 
-def test_mutated_gzip_files_are_read_right_or_refused(written):
-    chance = random.Random(1)
+def test_mutated_gzip_files_are_read_correctly_or_refused(written):
+    rng = random.Random(1)
     packed = gzip.compress(SMALL, mtime=0)
     expected = slow_read(SMALL)[3]
     for _ in range(300):
         content = bytearray(packed)
-        if chance.random() < 0.7:
-            content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        if rng.random() < 0.7:
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         else:
-            del content[chance.randrange(len(content)) :]
+            del content[rng.randrange(len(content)) :]
         try:
             assert points_of(read_dataset(written(bytes(content), "data.txt.gz"), cache=False)) == expected
         except DataFormatError:
             continue
 
 
-def test_a_truncated_gzip_file_is_reported_with_the_line_reached(written):
+def test_truncated_gzip_file_is_reported_with_its_line(written):
     content = b"2000 9 9\n" + b"".join(b"%d 1:%d\n" % (i % 9, i) for i in range(2000))
     path = written(gzip.compress(content, mtime=0)[:-100], "data.txt.gz")
     with pytest.raises(DataFormatError, match="truncated") as caught:
@@ -396,7 +396,7 @@ def test_a_truncated_gzip_file_is_reported_with_the_line_reached(written):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 4, 6, 100])
-def test_blocks_have_the_rows_asked_for_and_know_their_line(written, rows):
+def test_blocks_have_the_requested_rows_and_their_line(written, rows):
     header, blocks = read_blocks(written(SMALL), rows)
     assert header == (6, 9, 5)
     points, line = [], 2
@@ -409,12 +409,12 @@ def test_blocks_have_the_rows_asked_for_and_know_their_line(written, rows):
     assert points == slow_read(SMALL)[3]
 
 
-def test_blocks_of_no_rows_make_no_sense(written):
-    with pytest.raises(ValueError, match="blocks of 0 rows"):
+def test_zero_rows_are_refused(written):
+    with pytest.raises(ValueError, match="rows must be at least 1, not 0"):
         read_blocks(written(SMALL), 0)
 
 
-def test_blocks_come_out_of_a_slow_pipe_as_soon_as_they_are_complete(monkeypatch):
+def test_blocks_of_a_slow_pipe_are_returned_when_complete(monkeypatch):
     source, sink = os.pipe()
     with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
@@ -425,14 +425,14 @@ def test_blocks_come_out_of_a_slow_pipe_as_soon_as_they_are_complete(monkeypatch
         assert points_of(next(blocks)[1]) == [({1}, {1: 1}), ({2}, {2: 2})]
         writer.write(b"\n4 4:4\n")
         assert next(blocks)[0] == 4
-        # The last block must not wait for the end of the stream either.
+        # The last block must not wait for the end of the stream.
         writer.write(b"5 5:5\n")
         assert points_of(next(blocks)[1]) == [({5}, {5: 5})]
         writer.close()
         assert list(blocks) == []
 
 
-def test_standard_input_may_be_gzip_and_is_not_cached(monkeypatch, tmp_path):
+def test_gzip_on_standard_input_is_read_and_not_cached(monkeypatch, tmp_path):
     source, sink = os.pipe()
     with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
@@ -451,7 +451,7 @@ def test_standard_input_may_be_gzip_and_is_not_cached(monkeypatch, tmp_path):
     assert not (tmp_path / "cache").exists()
 
 
-def test_errors_on_standard_input_are_named_by_its_dash(monkeypatch):
+def test_errors_of_standard_input_name_a_dash(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1 9 9\n1 1:x\n")))
     with pytest.raises(DataFormatError, match="^-:2: "):
         read_dataset("-")
@@ -467,17 +467,19 @@ def peak_memory(action):
 
 
 @pytest.mark.parametrize("cache", [False, True])
-def test_nothing_is_allocated_by_the_header(written, cache):
+def test_header_cannot_exhaust_memory(written, cache):
     path = written(b"1000000000 1000000000 1000000000\n5 7:1\n")
 
     def read():
-        with pytest.raises(DataFormatError, match=":3: the file ends after 1 points"):
+        with pytest.raises(
+            DataFormatError, match=":3: the file ends after 1 points, but its first line declares 1000000000"
+        ):
             read_dataset(path, cache=cache)
 
     assert peak_memory(read) < 20e6
 
 
-def test_a_file_is_cached_in_bounded_memory(written):
+def test_caching_takes_constant_memory(written):
     point = b"1,2,3 " + b" ".join(b"%d:0.%06d" % (i, i) for i in range(1, 1000)) + b"\n"
     sizes = 1000, 3000
     paths = [written(b"%d 1000 9\n" % N + point * N, f"{N}.txt") for N in sizes]
@@ -486,13 +488,13 @@ def test_a_file_is_cached_in_bounded_memory(written):
     assert large < 3 * len(point) * sizes[1]
 
 
-def test_a_huge_line_is_a_clear_error(written):
-    path = written(b"1 9 9\n1 1:" + b"7" * (lines.LINE_BYTES + 10))
+def test_huge_line_is_reported(written):
+    path = written(b"1 9 9\n1 1:" + b"7" * (lines.MAX_LINE_BYTES + 10))
     with pytest.raises(DataFormatError, match=":2: the line is longer than 64 MiB"):
         read_dataset(path)
 
 
-def test_a_point_of_many_features_is_read(written):
+def test_point_with_many_features_is_read(written):
     values = np.arange(1, 500_001)
     line = b"0 " + b" ".join(b"%d:%d" % (value, value) for value in values) + b"\n"
     assert len(line) > lines.BLOCK_BYTES
@@ -501,14 +503,14 @@ def test_a_point_of_many_features_is_read(written):
     assert np.array_equal(dataset.features.data, values)
 
 
-def test_missing_files_and_folders_are_errors_of_the_system(tmp_path):
+def test_missing_file_raises_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_dataset(tmp_path / "none.txt")
     with pytest.raises(IsADirectoryError):
         read_dataset(tmp_path)
 
 
-def test_progress_is_told_of_every_point(written, tmp_path):
+def test_progress_counts_all_points(written, tmp_path):
     class Bar:
         def __init__(self):
             self.calls, self.count = [], 0
@@ -535,12 +537,12 @@ def test_progress_is_told_of_every_point(written, tmp_path):
 
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(("text", "line"), [("0 5 5", 1), ("1 9 9\n1 7:1", 2), ("2 9 9\n1 7:1\n4 1:0.25\r", 3)])
-def test_a_file_that_ends_within_a_line_is_truncated(tmp_path, text, line, cache):
+def test_file_without_final_newline_is_refused(tmp_path, text, line, cache):
     (tmp_path / "x.txt").write_bytes(text.encode())
     with pytest.raises(DataFormatError, match="ends within this line") as caught:
         read_dataset(tmp_path / "x.txt", cache=cache)
     assert caught.value.line == line
-    # What is wrong before the end is told first.
+    # An error before the end is reported first.
     (tmp_path / "y.txt").write_bytes(b"2 9 9\n1 70:1\n1 7:1")
     with pytest.raises(DataFormatError) as caught:
         read_dataset(tmp_path / "y.txt", cache=cache)

@@ -1,4 +1,4 @@
-"""Files, gzip files and the standard streams, whole or not at all."""
+"""Files, gzip files and the standard streams; output is complete or does not appear."""
 
 import gzip
 import io
@@ -25,30 +25,30 @@ def write(path, content):
 
 @pytest.fixture
 def stdin(monkeypatch):
-    """Return a function that makes bytes the standard input."""
+    """Return a function that sets the content of standard input."""
     return lambda content: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
 @pytest.mark.parametrize("name", ["data.txt", "data.txt.gz"])
-def test_what_is_written_is_read(tmp_path, name):
+def test_round_trip(tmp_path, name):
     write(tmp_path / name, b"abc" * 1000)
     assert read(tmp_path / name) == b"abc" * 1000
     assert (name.endswith(".gz")) == (os.path.getsize(tmp_path / name) < 3000)
 
 
-def test_gzip_files_tell_neither_name_nor_time(tmp_path):
+def test_gzip_files_contain_neither_name_nor_time(tmp_path):
     write(tmp_path / "a.gz", b"abc")
     write(tmp_path / "b.gz", b"abc")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 @pytest.mark.parametrize("content", [b"", b"a", b"abc", gzip.compress(b"abc"), gzip.compress(b"")])
-def test_standard_input_is_decompressed_if_it_is_gzip(stdin, content):
+def test_gzip_on_standard_input_is_decompressed(stdin, content):
     stdin(content)
     assert read("-") == (gzip.decompress(content) if len(content) > 3 else content)
 
 
-def test_gzip_is_recognised_by_a_pipe_that_delivers_one_byte_first(monkeypatch):
+def test_gzip_is_detected_if_a_pipe_delivers_one_byte_first(monkeypatch):
     source, sink = os.pipe()
     with open(source, "rb") as piped, open(sink, "wb", buffering=0) as writer:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(piped))
@@ -73,27 +73,27 @@ def test_standard_output(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["stdin", "stdout"])
-def test_closed_standard_streams_are_an_error(monkeypatch, name):
+def test_closed_standard_stream_is_reported(monkeypatch, name):
     monkeypatch.setattr(f"sys.{name}", None)
     with pytest.raises(XmlgpError, match=f"{name} is closed"):
         read("-") if name == "stdin" else write("-", b"")
 
 
 @pytest.mark.parametrize(
-    ("harm", "reason"),
+    ("damage", "reason"),
     [
-        (lambda packed: packed[:-4], "truncated"),
-        (lambda packed: packed[:30], "truncated"),
-        (lambda packed: packed[:5], "truncated"),
-        (lambda packed: b"text", "damaged"),
-        (lambda packed: packed[:30] + b"\xff\xff" + packed[32:], "damaged"),
-        (lambda packed: packed[:-6] + b"\0\0" + packed[-4:], "damaged"),
-        (lambda packed: packed + b"more", "damaged"),
+        (lambda content: content[:-4], "truncated"),
+        (lambda content: content[:30], "truncated"),
+        (lambda content: content[:5], "truncated"),
+        (lambda content: b"text", "damaged"),
+        (lambda content: content[:30] + b"\xff\xff" + content[32:], "damaged"),
+        (lambda content: content[:-6] + b"\0\0" + content[-4:], "damaged"),
+        (lambda content: content + b"more", "damaged"),
     ],
 )
-def test_broken_gzip_files_are_one_sentence(tmp_path, harm, reason):
+def test_damaged_gzip_file_is_reported(tmp_path, damage, reason):
     path = tmp_path / "data.gz"
-    path.write_bytes(harm(gzip.compress(os.urandom(100), mtime=0)))
+    path.write_bytes(damage(gzip.compress(os.urandom(100), mtime=0)))
     with pytest.raises(XmlgpError, match=f"^{path}: the gzip data are {reason}"):
         read(path)
 
@@ -110,7 +110,7 @@ def test_output_appears_only_when_complete(tmp_path):
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", ["out.txt", "out.gz"])
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, name, failure):
+def test_failure_keeps_the_old_file(tmp_path, name, failure):
     path = tmp_path / name
     path.write_bytes(b"old")
 
@@ -125,20 +125,20 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, name, failure)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_output_has_the_permissions_of_a_plain_file(tmp_path):
+def test_output_has_the_usual_permissions(tmp_path):
     (tmp_path / "plain").write_bytes(b"")
     write(tmp_path / "out", b"")
     assert stat.S_IMODE(os.stat(tmp_path / "out").st_mode) == stat.S_IMODE(os.stat(tmp_path / "plain").st_mode)
 
 
-def test_output_goes_where_a_link_points(tmp_path):
+def test_output_follows_a_symbolic_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "target")
     write(tmp_path / "link", b"abc")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "target").read_bytes() == b"abc"
 
 
-def test_pipes_and_devices_are_written_to_not_replaced(tmp_path):
+def test_pipes_are_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     got = []
@@ -150,7 +150,7 @@ def test_pipes_and_devices_are_written_to_not_replaced(tmp_path):
     assert stat.S_ISFIFO(os.stat(pipe).st_mode)
 
 
-def test_errors_name_the_file_the_user_named(tmp_path):
+def test_errors_name_the_given_path(tmp_path):
     for path in tmp_path / "none" / "out.txt", tmp_path:
         with pytest.raises(OSError, match="No such file|Is a directory") as caught:
             write(path, b"")

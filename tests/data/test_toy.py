@@ -14,8 +14,8 @@ def drawn():
     return toy.toy_dataset()
 
 
-def test_fetched_without_a_network_as_the_catalogue_says(tmp_path, drawn):
-    # The checksums in the catalogue are what makes it the same on every machine.
+def test_fetched_files_match_the_catalogue(tmp_path, drawn):
+    # The checksums in the catalogue ensure that it is the same on every machine.
     entry = load_catalogue()["toy"]
     assert all(file.checksums for file in entry.files)
     fetched = fetch(entry, tmp_path)
@@ -25,22 +25,22 @@ def test_fetched_without_a_network_as_the_catalogue_says(tmp_path, drawn):
         assert (dataset.labels != expected.labels).nnz == 0
 
 
-def test_no_decision_hangs_on_rounding():
-    # Double precision gets utilities of size 100 right to about 1e-13.
-    *_, slack = toy._draw()
-    assert slack > 1e-10
+def test_margins_are_larger_than_rounding_errors():
+    # The error of utilities of size 100 is about 1e-13 in double precision.
+    *_, margin = toy._draw()
+    assert margin > 1e-10
 
 
-def test_bags_of_words_with_power_law_frequencies(drawn):
+def test_word_frequencies_follow_a_power_law(drawn):
     train, test = drawn
     assert (train.N, test.N, train.D, train.K) == (1500, 700, 900, 100)
     np.testing.assert_array_equal(train.features.sum(axis=1), 40)
     words = np.sort(train.features.sum(axis=0))[::-1] / train.N
-    # 40 words a point, of which the r-th most frequent is one with probability 1 / (r + 3) / 5.7.
+    # Each of 40 words is the r-th most frequent one with probability 1 / (r + 3) / 5.7.
     np.testing.assert_allclose(words[[0, 7, 97]], 40 / 5.7 / np.array([4, 11, 101]), rtol=0.25)
 
 
-def test_labels_with_power_law_frequencies(drawn):
+def test_label_frequencies_follow_a_power_law(drawn):
     train, test = drawn
     frequencies = np.sort(train.labels.mean(axis=0))[::-1]
     assert train.labels.sum() / train.N == pytest.approx(3, abs=0.15)
@@ -49,7 +49,7 @@ def test_labels_with_power_law_frequencies(drawn):
     np.testing.assert_allclose(test.labels.mean(axis=0), train.labels.mean(axis=0), atol=0.06)
 
 
-def test_what_can_be_learned_is_far_above_the_most_frequent_labels(drawn):
+def test_labels_can_be_learned(drawn):
     train, test = drawn
     labels = train.labels.toarray()
     truth = test.labels.toarray()[test.labels.sum(axis=1) > 0]

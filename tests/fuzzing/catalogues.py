@@ -113,8 +113,8 @@ class Catalogues:
             expected, line = None, reason.line
         if expected is None:
             assert catalogue is None
-            # Of two things that are wrong the second reader tells the bad YAML first.
-            assert not line or "stands twice" in str(error) or str(error).startswith(f"{path}:{line}: "), error
+            # If a catalogue has two errors, the second reader reports the bad YAML first.
+            assert not line or "duplicate key" in str(error) or str(error).startswith(f"{path}:{line}: "), error
             return False
         assert catalogue is not None, error
         # As text, for what is no number is not equal to itself.

@@ -1,8 +1,9 @@
-"""The repository's text format read by whole-array operations, some megabytes at a time.
+"""Parse the repository's text format with array operations, a block of lines at a time.
 
-Every byte that is no digit ends a (possibly empty) run of digits. The kinds of two neighbouring such bytes, and
-whether there are digits between them, say what the digits are: one table holds the whole grammar. Digits are
-decoded eight at a time: eight characters loaded as one 64-bit word are added up in pairs, then pairs of pairs.
+Every byte that is not a digit ends a run of digits, which may be empty. The kinds of two consecutive such bytes, and
+whether there are digits between them, determine the meaning of the digits: one table contains the whole grammar.
+Digits are decoded eight at a time: eight characters are loaded as one 64-bit word, and added in pairs, then in pairs of
+pairs.
 """
 
 import numpy as np
@@ -12,17 +13,17 @@ from xmlgp.data.line_parser import FLOAT32_OVERFLOW
 
 __all__ = ["parse_block"]
 
-#: Characters that play the same part, under the one that stands for them below; all others are alien.
-ALIKE = {"\n": "\n", " ": " \t\r", ",": ",", ":": ":", ".": ".", "-": "-", "e": "eE+"}
-KIND_OF = {character: kind for kind, character in enumerate(ALIKE)}
+#: Characters with the same meaning, by the character that represents them below; all others are invalid.
+EQUIVALENT = {"\n": "\n", " ": " \t\r", ",": ",", ":": ":", ".": ".", "-": "-", "e": "eE+"}
+KIND_OF = {character: kind for kind, character in enumerate(EQUIVALENT)}
 NEWLINE, COLON, POINT, MINUS = (KIND_OF[character] for character in "\n:.-")
-ALIEN = len(ALIKE)
+INVALID = len(EQUIVALENT)
 
-#: What a run of digits is, told from the characters around it. PART: a piece of a value that goes on.
+#: Meaning of a run of digits, determined by the characters around it. PART: the value continues after it.
 ILLEGAL, NOTHING, LABEL, FEATURE, PART, VALUE = range(6)
 
-#: (character before, characters after, what no digits between them mean, what digits mean). Everything else is
-#: illegal. The grammar is lax about exponents and plus signs, for Python reads the values that have them.
+#: (characters before, characters after, meaning without digits between them, meaning with digits). Everything else is
+#: illegal. The grammar is lax about exponents and plus signs, because Python parses the values that contain them.
 GRAMMAR = [
     ("\n", "\n ", NOTHING, LABEL),
     ("\n,", ",", ILLEGAL, LABEL),
@@ -39,10 +40,10 @@ GRAMMAR = [
 
 
 def _tables():
-    """Return the kind of every byte, and the meaning by kind before, kind after and presence of digits."""
-    kinds = np.full(256, ALIEN, np.uint8)
-    for character, alike in ALIKE.items():
-        kinds[list(alike.encode())] = KIND_OF[character]
+    """Return the kind of each byte, and the meaning by kind before, kind after and presence of digits."""
+    kinds = np.full(256, INVALID, np.uint8)
+    for character, equivalent in EQUIVALENT.items():
+        kinds[list(equivalent.encode())] = KIND_OF[character]
     meanings = np.full((8, 8, 2), ILLEGAL, np.uint8)
     for befores, afters, *by_presence in GRAMMAR:
         for before in befores:
@@ -53,30 +54,30 @@ def _tables():
 
 KIND, MEANING = _tables()
 
-#: Goes before the text, so that the eight characters up to any place can be loaded.
+#: Put before the text, so that the eight characters before any place can be loaded.
 PADDING = b"\n" * 8
-#: A word holds 8 digits; longer runs take a second one.
+#: A word contains 8 digits; longer runs need a second one.
 WORD_DIGITS, DECODED_DIGITS = 8, 16
-#: Integers of 15 digits and powers of ten up to 10**22 are exact as doubles, hence the quotient of two is the double
+#: Integers of 15 digits and powers of ten up to 10**22 are exact as doubles, so the quotient of two is the double
 #: nearest to the decimal (Clinger, How to read floating point numbers accurately, 1990).
 EXACT_DIGITS = 15
 POWERS = 10 ** np.arange(EXACT_DIGITS + 1, dtype=np.uint64)
 
 
 def parse_block(text, D, K):
-    """Read the points of some lines, if they are plain.
+    """Parse some lines of ordinary numbers.
 
     Parameters
     ----------
     text : bytes
-        Whole lines, each ended by a newline.
+        Complete lines, each with a newline at its end.
     D, K : int
-        The number of features and labels that the file's header announces.
+        The number of features and labels according to the header of the file.
 
     Returns
     -------
     Dataset or None
-        What `line_parser.parse_lines` returns; None if anything is wrong, or too unusual to be read here.
+        The result of `line_parser.parse_lines`; None if a line is malformed, or too unusual for this parser.
     """
     if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
         return None
@@ -109,8 +110,8 @@ def parse_block(text, D, K):
 
 
 def _decode(buffer, ends, digits):
-    """Return the runs of digits ending before `ends` as integers; of runs over 16 digits the last 16."""
-    words = np.ndarray(len(buffer) - 7, "<u8", buffer, strides=1)  # at every place, aligned or not
+    """Return the runs of digits before `ends` as integers; only the last 16 digits of longer runs."""
+    words = np.ndarray(len(buffer) - 7, "<u8", buffer, strides=1)  # one at every byte, aligned or not
     numbers = _eight_digits(words.take(ends - WORD_DIGITS), digits)
     long = np.flatnonzero(digits > WORD_DIGITS)
     if len(long):
@@ -120,13 +121,13 @@ def _decode(buffer, ends, digits):
 
 
 def _eight_digits(words, digits):
-    """Return the integers written in the last `digits` characters of 8-character words."""
+    """Return the integers in the last `digits` characters of words of 8 characters."""
     unused = (8 * (WORD_DIGITS - np.minimum(digits, WORD_DIGITS))).astype(np.uint64)
     words = words >> unused
     words <<= unused
     words &= np.uint64(0x0F0F0F0F0F0F0F0F)  # the value of each digit; 0 for the unused characters
     for width, mask in (8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF):
-        # The lower neighbour is the more significant one, by a factor of 10, 100, 10000.
+        # The lower of two neighbours is more significant, by a factor of 10, 100, 10000.
         words *= np.uint64(1 + (10 ** (width // 8) << width))
         words >>= np.uint64(width)
         words &= np.uint64(mask)
@@ -134,7 +135,7 @@ def _eight_digits(words, digits):
 
 
 def _values(text, ends, digits, numbers, before, feature_at, value_at):
-    """Return the values of the features, whose last runs of digits are `value_at`; ValueError if one is none."""
+    """Return the values of the features, whose last runs of digits are `value_at`, or raise ValueError."""
     with_point = before.take(value_at) == POINT
     negative = before.take(value_at - with_point) == MINUS
     decimals = digits.take(value_at) * with_point
@@ -149,7 +150,7 @@ def _values(text, ends, digits, numbers, before, feature_at, value_at):
     if len(odd):
         starts = ends.take(feature_at[odd]) + 1 - len(PADDING)
         stops = ends.take(value_at[odd]) - len(PADDING)
-        # Of tokens made of these characters only, float() takes those that the format allows.
+        # float() accepts tokens of these characters only if the format does.
         values[odd] = [float(text[start:stop]) for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
         if np.abs(values[odd]).max() >= FLOAT32_OVERFLOW:
             raise ValueError("too large for a float32")
@@ -157,7 +158,7 @@ def _values(text, ends, digits, numbers, before, feature_at, value_at):
 
 
 def _by_line(data, numbers, places, lines, columns):
-    """Return the sparse array of the indices at `places`, its rows the lines, sorted."""
+    """Return the sparse array of the indices at `places`, one row a line, with sorted indices."""
     indptr = np.concatenate(([0], np.searchsorted(places, lines, side="right")))
     matrix = as_csr(data, numbers.take(places).astype(np.int32), indptr, columns)
     matrix.sort_indices()

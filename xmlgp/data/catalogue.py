@@ -1,6 +1,6 @@
-"""The catalogue of data sets, `datasets.yaml`: read, validated, looked up by name or by shape.
+"""Read and validate the catalogue of data sets, `datasets.yaml`, and find a data set by name or by shape.
 
-Whatever is wrong in the file is reported as one sentence that names the file, the data set and the key.
+An error in the file is reported in one sentence with the file, the data set and the key.
 """
 
 import difflib
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from xmlgp.data.checked_yaml import Node, parse_yaml
+from xmlgp.data.checked_yaml import Node, load_yaml
 from xmlgp.data.download import check_web_address
 from xmlgp.data.sources import Archive, Embedded, Files, Mirror, google_drive_address
 from xmlgp.errors import CatalogueError, FetchError
@@ -30,14 +30,14 @@ CHECKSUM_DIGITS = {"git": 40, "sha256": 64}
 
 ROLES = ("train", "test")
 
-# Names become folders and files, so they hold nothing that could lead out of one.
+# Names become folders and files, so they must not contain a path.
 _FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _ENTRY_NAME = r"[a-z0-9][a-z0-9._+-]*"
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a data set: N training and N_test test points, D features, K labels."""
+    """Sizes of a data set: N training points, N_test test points, D features, K labels."""
 
     N: int
     N_test: int
@@ -47,7 +47,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Propensity:
-    """A and B of the propensity model, from which the propensity-scored measures weigh labels."""
+    """A and B of the propensity model, which weights the labels of propensity-scored measures."""
 
     A: float
     B: float
@@ -55,7 +55,7 @@ class Propensity:
 
 @dataclass(frozen=True)
 class Checksum:
-    """A digest that a file may have, and a word on which copy of the file has it."""
+    """An accepted checksum of a file: its kind ("git" or "sha256"), its digits, and a note on the copy that has it."""
 
     kind: str
     digest: str
@@ -69,13 +69,13 @@ class DataFile:
     Parameters
     ----------
     role : {"train", "test"}
-        Which points it holds.
+        Training or test points.
     name : str
-        Its name in the data set's folder.
+        Its name in the folder of the data set.
     points : int
-        How many points it holds.
+        The number of points.
     checksums : tuple of Checksum
-        The accepted contents; empty where none is known.
+        The accepted checksums; empty if none is known.
     """
 
     role: str
@@ -90,10 +90,12 @@ class Entry:
 
     Parameters
     ----------
-    name, title : str
-        What it is called on the command line, and what it is.
+    name : str
+        Its name on the command line.
+    title : str
+        A description.
     aliases : tuple of str
-        Other names it is known by.
+        Other names on the command line.
     papers : tuple of str
         The papers that report results on it.
     format : {"repository", "libsvm"}
@@ -101,19 +103,19 @@ class Entry:
     shape : Shape
         Sizes that the files must have.
     propensity : Propensity or None
-        None for binary labels, which need none.
+        None for binary labels.
     files : tuple of DataFile
-        At least the training data.
+        The training data, and the test data if there are any.
     sources : tuple
-        Where to get it, in the order to try; see `xmlgp.data.sources`.
+        The sources to try, in this order; see `xmlgp.data.sources`.
     max_bytes : int
-        No file of it, packed or unpacked, is larger.
+        Maximum size of each file in bytes, compressed or not.
     note : str
-        What a user should know who cannot download it.
+        Information for users if the data set cannot be downloaded.
     recipes : dict
-        Settings of the experiments, as they stand in the file.
+        Settings of the experiments, not validated.
     results : dict
-        Numbers that papers report, as they stand in the file.
+        Results in the papers, not validated.
     """
 
     name: str
@@ -132,7 +134,7 @@ class Entry:
 
     @property
     def mirror_folder(self):
-        """The folder of its files within a copy that holds many data sets."""
+        """The folder of its files within a mirror of many data sets."""
         return "binary" if self.format == "libsvm" else self.name
 
 
@@ -145,9 +147,9 @@ class Catalogue:
     path : Path
         The file.
     entries : dict of str to Entry
-        By name, in the order of the file.
+        The data sets by name, in the order of the file.
     recipes, experiments : dict
-        The file's top-level recipes and experiments, as they stand there.
+        The top-level recipes and experiments, not validated.
     """
 
     path: Path
@@ -156,22 +158,30 @@ class Catalogue:
     experiments: dict = field(default_factory=dict)
 
     def __getitem__(self, name):
-        """Return the entry called `name`, in any case, or known by that alias.
+        """Return the entry with a name or alias, which is case-insensitive.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Entry
 
         Raises
         ------
         CatalogueError
-            If there is none; names those that are near.
+            If there is none; it suggests similar names.
         """
         known = {known: entry for entry in self.entries.values() for known in (entry.name, *entry.aliases)}
         if name.lower() in known:
             return known[name.lower()]
-        near = difflib.get_close_matches(name.lower(), known, n=3)
-        hint = f"near matches: {', '.join(near)}" if near else "`xmlgp fetch --list` prints those there are"
+        similar = difflib.get_close_matches(name.lower(), known, n=3)
+        hint = f"similar names: {', '.join(similar)}" if similar else "`xmlgp fetch --list` prints all data sets"
         raise CatalogueError(f"{self.path}: there is no data set {name!r}; {hint}")
 
     def find_by_shape(self, N, D, K):
-        """Return the entry whose training data have N points, D features and K labels, or None."""
+        """Return the entry whose training data have N points, D features and K labels, or None if there is none."""
         for entry in self.entries.values():
             if (entry.shape.N, entry.shape.D, entry.shape.K) == (N, D, K):
                 return entry
@@ -179,7 +189,7 @@ class Catalogue:
 
 
 def catalogue_path():
-    """Return the catalogue to use: `$XMLGP_CATALOGUE`, else the one installed beside the code, else the project's."""
+    """Return the path of the catalogue: `$XMLGP_CATALOGUE`, or `datasets.yaml` of the package or the project."""
     chosen = os.environ.get("XMLGP_CATALOGUE")
     if chosen:
         return Path(chosen)
@@ -194,7 +204,7 @@ def load_catalogue(path=None):
     Parameters
     ----------
     path : str or Path, optional
-        The file; that of `catalogue_path` if not given.
+        The file, by default `catalogue_path()`.
 
     Returns
     -------
@@ -203,52 +213,54 @@ def load_catalogue(path=None):
     Raises
     ------
     CatalogueError
-        If the file cannot be read or anything in it is wrong.
+        If the file cannot be read or is not valid.
     """
     path = catalogue_path() if path is None else Path(path)
-    root = Node(parse_yaml(path), str(path))
-    datasets = root.node("datasets")
-    recipes, experiments = root.mapping("recipes"), root.mapping("experiments")
-    root.finish()
-    entries = {name: _read_entry(datasets.node(name), name) for name in list(datasets.rest)}
-    _refuse_ambiguous_names(datasets, entries)
+    root = Node(load_yaml(path), str(path))
+    datasets = root.pop_node("datasets")
+    recipes, experiments = root.pop_mapping("recipes"), root.pop_mapping("experiments")
+    root.check_empty()
+    entries = {name: _read_entry(datasets.pop_node(name), name) for name in list(datasets.rest)}
+    _check_unique_names(datasets, entries)
     return Catalogue(path, entries, recipes, experiments)
 
 
 def _read_entry(node, name):
     if not re.fullmatch(_ENTRY_NAME, name):
-        raise node.error("the name of a data set must be made of small letters, digits and any of . _ + -")
-    style = node.text("format", "repository or libsvm", "repository|libsvm", "repository")
-    shape = _read_shape(node.node("shape"))
-    files = _read_files(node.node("files"), shape)
+        raise node.error("the name of a data set must be made of lower-case letters, digits and . _ + -")
+    format_ = node.pop_string("format", "repository or libsvm", "repository|libsvm", "repository")
+    shape = _read_shape(node.pop_node("shape"))
+    files = _read_files(node.pop_node("files"), shape)
     entry = Entry(
         name=name,
-        title=node.text("title"),
-        aliases=node.texts("aliases", "a list of names in small letters", _ENTRY_NAME),
-        papers=node.texts("papers"),
-        format=style,
+        title=node.pop_string("title"),
+        aliases=node.pop_strings("aliases", "a list of names in lower-case letters", _ENTRY_NAME),
+        papers=node.pop_strings("papers"),
+        format=format_,
         shape=shape,
-        propensity=_read_propensity(node.node("propensity")) if style == "repository" else None,
+        propensity=_read_propensity(node.pop_node("propensity")) if format_ == "repository" else None,
         files=files,
-        sources=tuple(_read_source(source, files) for source in node.nodes("sources")),
-        max_bytes=int(node.positive("max_mb") * 1e6),
-        note=node.text("note", default=""),
-        recipes=node.mapping("recipes"),
-        results=node.mapping("results"),
+        sources=tuple(_read_source(source, files) for source in node.pop_nodes("sources")),
+        max_bytes=int(node.pop_positive("max_mb") * 1e6),
+        note=node.pop_string("note", default=""),
+        recipes=node.pop_mapping("recipes"),
+        results=node.pop_mapping("results"),
     )
-    node.finish()
+    node.check_empty()
     return entry
 
 
 def _read_shape(node):
-    shape = Shape(node.count("N", 1), node.count("N_test", 0), node.count("D", 1), node.count("K", 1))
-    node.finish()
+    shape = Shape(
+        node.pop_integer("N", 1), node.pop_integer("N_test", 0), node.pop_integer("D", 1), node.pop_integer("K", 1)
+    )
+    node.check_empty()
     return shape
 
 
 def _read_propensity(node):
-    propensity = Propensity(node.positive("A"), node.positive("B"))
-    node.finish()
+    propensity = Propensity(node.pop_positive("A"), node.pop_positive("B"))
+    node.check_empty()
     return propensity
 
 
@@ -257,61 +269,61 @@ def _read_files(node, shape):
     for role, points in zip(ROLES, (shape.N, shape.N_test), strict=True):
         if not points:
             continue
-        file = node.node(role)
-        name = file.text("name", "a plain file name", _FILE_NAME, f"{role}.txt")
-        files.append(DataFile(role, name, points, tuple(map(_read_checksum, file.nodes("checksums")))))
-        file.finish()
-    node.finish()
+        file = node.pop_node(role)
+        name = file.pop_string("name", "a plain file name", _FILE_NAME, f"{role}.txt")
+        files.append(DataFile(role, name, points, tuple(map(_read_checksum, file.pop_nodes("checksums")))))
+        file.check_empty()
+    node.check_empty()
     if len({file.name for file in files}) < len(files):
-        raise node.error("train and test must not have one name")
+        raise node.error("train and test must have different names")
     return tuple(files)
 
 
 def _read_checksum(node):
-    kind = node.only_one_of(CHECKSUM_DIGITS)
+    kind = node.find_key(CHECKSUM_DIGITS)
     digits = CHECKSUM_DIGITS[kind]
-    digest = node.text(kind, f"{digits} digits out of 0-9 and a-f", f"[0-9a-f]{{{digits}}}")
-    checksum = Checksum(kind, digest, node.text("note", default=""))
-    node.finish()
+    digest = node.pop_string(kind, f"{digits} digits from 0-9 and a-f", f"[0-9a-f]{{{digits}}}")
+    checksum = Checksum(kind, digest, node.pop_string("note", default=""))
+    node.check_empty()
     return checksum
 
 
 def _read_source(node, files):
-    kind = node.only_one_of(["https", "archive", "drive", "mirror", "embedded"])
+    kind = node.find_key(["https", "archive", "drive", "mirror", "embedded"])
     if kind == "https":
-        what = "an https:// address with {file} for the file's name"
-        source = Files(_read_address(node, kind, what, r".*\{file\}.*"))
+        expected = "an https:// address with {file} in place of the file name"
+        source = Files(_read_address(node, kind, expected, r".*\{file\}.*"))
     elif kind == "mirror":
-        source = Mirror(node.text(kind))
+        source = Mirror(node.pop_string(kind))
     elif kind == "embedded":
-        source = Embedded(node.text(kind, "toy", "toy"))
+        source = Embedded(node.pop_string(kind, "toy", "toy"))
     else:
         if kind == "archive":
             address = _read_address(node, kind, "an https:// address", ".*")
         else:
-            address = google_drive_address(node.text(kind, "the id of a file on Google Drive", "[A-Za-z0-9_-]+"))
-        members = node.node("members")
-        source = Archive(address, {file.role: members.text(file.role) for file in files})
-        members.finish()
+            address = google_drive_address(node.pop_string(kind, "the id of a file on Google Drive", "[A-Za-z0-9_-]+"))
+        members = node.pop_node("members")
+        source = Archive(address, {file.role: members.pop_string(file.role) for file in files})
+        members.check_empty()
         if len(set(source.members.values())) < len(files):
-            raise members.error("train and test must not be one member")
-    node.finish()
+            raise members.error("train and test must be different members")
+    node.check_empty()
     return source
 
 
-def _read_address(node, key, what, pattern):
-    address = node.text(key, what, pattern)
+def _read_address(node, key, expected, pattern):
+    address = node.pop_string(key, expected, pattern)
     try:
         check_web_address(address, schemes=("https",))
     except FetchError as error:
-        raise node.error(f"{key} must be {what}: {error}") from error
+        raise node.error(f"{key} must be {expected}: {error}") from error
     return address
 
 
-def _refuse_ambiguous_names(datasets, entries):
+def _check_unique_names(datasets, entries):
     owners = {name: name for name in entries}
     for entry in entries.values():
         for alias in entry.aliases:
             if alias in owners:
-                raise datasets.error(f"{entry.name}: aliases: {alias} is a name of {owners[alias]} already")
+                raise datasets.error(f"{entry.name}: aliases: {alias} is already a name of {owners[alias]}")
             owners[alias] = entry.name

@@ -1,4 +1,7 @@
-"""Reading a YAML file that people edit: every complaint is one sentence that says where in the file it belongs."""
+"""Read a YAML file and check its values; each error message is one sentence with the place in the file.
+
+The file is untrusted: it cannot create objects other than plain ones, and its aliases cannot exhaust memory.
+"""
 
 import re
 from collections.abc import Hashable
@@ -8,67 +11,70 @@ import yaml
 from xmlgp.errors import CatalogueError
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["Node", "parse_yaml"]
+__all__ = ["Node", "load_yaml"]
 
-#: Numbers people write here are sizes; what is larger is a slip.
-GREATEST = 1e9
+#: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
+MAX_NUMBER = 1e9
 
-#: Keys that a complaint can show as they are.
+#: Keys that an error message shows without quotes.
 PLAIN_KEY = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
-#: Values of a file, counting what aliases stand for each time: ten aliases to ten aliases and so on are a few lines of
-#: text that no memory holds once they are merged or walked through.
-MOST_VALUES = 1_000_000
+#: Maximum number of values in a file, counting those of an alias each time: a few lines of nested aliases can stand for
+#: more values than fit into memory.
+MAX_VALUES = 1_000_000
 
-MERGE = "tag:yaml.org,2002:merge"
+#: Maximum size of a file in bytes; the project's catalogue has 30 kB.
+MAX_BYTES = 16 << 20
+
+MERGE_TAG = "tag:yaml.org,2002:merge"
 
 _REQUIRED = object()
 
 
-#: Bytes of a catalogue; ours has some thousands.
-LARGEST = 16 << 20
-
-
-def parse_yaml(path):
-    """Return what a YAML file holds.
+def load_yaml(path):
+    """Return the content of a YAML file.
 
     Parameters
     ----------
     path : Path
         The file.
 
+    Returns
+    -------
+    object
+        Made of dict, list, str, int, float, bool, None and what else SafeLoader creates.
+
     Raises
     ------
     CatalogueError
-        If it cannot be read, is not YAML, holds other objects than plain ones, or a key twice.
+        If the file cannot be read, is not YAML, or contains other objects, a key twice or too many values.
     """
     try:
-        # More than is wanted of a pipe or a device would never end.
         with open(path, "rb") as stream:
-            content = stream.read(LARGEST + 1)
-        if len(content) > LARGEST:
-            raise CatalogueError(f"{path}: a catalogue has no more than {LARGEST >> 20} MB")
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CatalogueError(f"{path}: the catalogue is larger than {MAX_BYTES >> 20} MB")
         return yaml.load(content, _Loader)  # noqa: S506 -- a SafeLoader
     except CatalogueError:
         raise
     except RecursionError as error:
-        raise CatalogueError(f"{path}: this is not the YAML expected: it is nested too deeply") from error
+        raise CatalogueError(f"{path}: invalid YAML: nested too deeply") from error
     except OSError as error:
         raise CatalogueError(f"{path}: the catalogue cannot be read ({error.strerror})") from error
     except yaml.MarkedYAMLError as error:
         line = (error.problem_mark or error.context_mark).line + 1
-        raise CatalogueError(f"{path}:{line}: this is not the YAML expected: {error.problem:.200}") from error
-    except Exception as error:  # PyYAML lets through whatever int(), float(), re or datetime raise
+        raise CatalogueError(f"{path}:{line}: invalid YAML: {error.problem:.200}") from error
+    except Exception as error:  # PyYAML does not catch the exceptions of int(), float(), re and datetime
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise CatalogueError(f"{path}: this is not the YAML expected: {reason:.200}") from error
+        raise CatalogueError(f"{path}: invalid YAML: {reason:.200}") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader that refuses a key given twice, where PyYAML would silently keep the last, and too many values."""
+    """A SafeLoader that refuses duplicate keys, of which PyYAML would silently keep the last, and too many values."""
 
     def __init__(self, stream):
         super().__init__(stream)
-        #: Values within each list and mapping; an alias within what it stands for counts once.
+        #: Number of values within each list and mapping; an alias within its own anchor counts once.
         self._sizes = {}
 
     def compose_sequence_node(self, anchor):
@@ -77,109 +83,130 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def compose_mapping_node(self, anchor):
-        # Here and not where mappings are made of nodes: by then some keys have been merged into others.
+        # When PyYAML constructs a mapping, it has already merged keys from other mappings into it.
         node = super().compose_mapping_node(anchor)
         keys = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE:
+            if isinstance(key, yaml.ScalarNode) and key.tag != MERGE_TAG:
                 name = self.construct_object(key)
                 if not isinstance(name, Hashable):
-                    continue  # refused, with its line, when the mapping is made
+                    continue  # PyYAML refuses it, with its line, when it constructs the mapping
                 if name in keys:
-                    raise yaml.MarkedYAMLError(problem=f"{excerpt(name)} stands twice", problem_mark=key.start_mark)
+                    raise yaml.MarkedYAMLError(problem=f"duplicate key {excerpt(name)}", problem_mark=key.start_mark)
                 keys.add(name)
         self._count(node, [value for _, value in node.value])
         return node
 
     def _count(self, node, values):
         self._sizes[node] = 1 + sum(self._sizes.get(value, 1) for value in values)
-        if self._sizes[node] > MOST_VALUES:
-            problem = f"there are more than {MOST_VALUES} values here, counting what aliases stand for"
+        if self._sizes[node] > MAX_VALUES:
+            problem = f"more than {MAX_VALUES} values, counting those of each alias"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
 class Node:
-    """One mapping of a file: hands out its values, checked, and complains of what nobody took.
+    """One mapping of a file, whose values are removed and checked one by one.
 
     Parameters
     ----------
     value : object
-        What stands in the file.
+        The content of the file at this place.
     where : str
-        The file, and the keys that lead here.
+        The file, and the keys that lead to this place.
+
+    Attributes
+    ----------
+    rest : dict
+        The values not removed so far.
+
+    Raises
+    ------
+    CatalogueError
+        By each method, if the value is not the one expected.
     """
 
     def __init__(self, value, where):
         self.where = where
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise self.error(f"this must be a mapping of names to values, not {excerpt(value)}")
+            raise self.error(f"expected a mapping, not {excerpt(value)}")
         self.rest = dict(value)
 
     def error(self, reason):
         """Return a CatalogueError about this mapping."""
         return CatalogueError(f"{self.where}: {reason}")
 
-    def take(self, key, what, fits, default=_REQUIRED):
-        """Remove and return the value of `key`; complain that it is not `what` unless `fits(value)`."""
+    def pop(self, key, expected, is_valid, default=_REQUIRED):
+        """Remove and return a value of any type.
+
+        Parameters
+        ----------
+        key : str
+        expected : str
+            A description of valid values, for the error message.
+        is_valid : callable
+            Returns whether a value is valid.
+        default : object, optional
+            Returned if there is no such key.
+        """
         if key not in self.rest:
             if default is _REQUIRED:
                 raise self.error(f"{key} is missing")
             return default
         value = self.rest.pop(key)
-        if not fits(value):
-            raise self.error(f"{key} must be {what}, not {excerpt(value)}")
+        if not is_valid(value):
+            raise self.error(f"{key} must be {expected}, not {excerpt(value)}")
         return value
 
-    def text(self, key, what="a text in one line", pattern=r".*", default=_REQUIRED):
-        """Take a text that matches `pattern` as a whole."""
-        return self.take(key, what, lambda value: _is_text(value, pattern), default)
+    def pop_string(self, key, expected="a string on one line", pattern=r".*", default=_REQUIRED):
+        """Remove and return a string that matches all of `pattern`."""
+        return self.pop(key, expected, lambda value: _is_string(value, pattern), default)
 
-    def texts(self, key, what="a list of texts", pattern=r".*"):
-        """Take a list of texts, which may be absent."""
+    def pop_strings(self, key, expected="a list of strings", pattern=r".*"):
+        """Remove and return a list of strings, empty if there is no such key."""
 
-        def fits(values):
-            return isinstance(values, list) and all(_is_text(value, pattern) for value in values)
+        def is_valid(values):
+            return isinstance(values, list) and all(_is_string(value, pattern) for value in values)
 
-        return tuple(self.take(key, what, fits, []))
+        return tuple(self.pop(key, expected, is_valid, []))
 
-    def count(self, key, least):
-        """Take a whole number."""
-        what = f"a whole number from {least} to {GREATEST:.0f}"
-        # type() and not isinstance(): true and false are whole numbers to Python.
-        return self.take(key, what, lambda value: type(value) is int and least <= value <= GREATEST)
+    def pop_integer(self, key, minimum):
+        """Remove and return an integer."""
+        expected = f"an integer from {minimum} to {MAX_NUMBER:.0f}"
+        # bool is a subclass of int.
+        return self.pop(key, expected, lambda value: type(value) is int and minimum <= value <= MAX_NUMBER)
 
-    def positive(self, key):
-        """Take a number above 0."""
-        what = f"a number above 0, at most {GREATEST:.0f}"
-        return float(self.take(key, what, lambda value: type(value) in (int, float) and 0 < value <= GREATEST))
+    def pop_positive(self, key):
+        """Remove and return a positive number."""
+        expected = f"a positive number up to {MAX_NUMBER:.0f}"
+        return float(self.pop(key, expected, lambda value: type(value) in (int, float) and 0 < value <= MAX_NUMBER))
 
-    def mapping(self, key):
-        """Take a mapping as it is, which may be absent."""
-        return self.take(key, "a mapping", lambda value: isinstance(value, dict), {})
+    def pop_mapping(self, key):
+        """Remove and return a mapping without checking its values, empty if there is no such key."""
+        return self.pop(key, "a mapping", lambda value: isinstance(value, dict), {})
 
-    def node(self, key):
-        """Take a mapping whose values are to be checked."""
-        place = key if re.fullmatch(PLAIN_KEY, key) else excerpt(key)
-        return Node(self.take(key, "", lambda value: True), f"{self.where}: {place}")
+    def pop_node(self, key):
+        """Remove and return a mapping as a Node."""
+        name = key if re.fullmatch(PLAIN_KEY, key) else excerpt(key)
+        return Node(self.pop(key, "", lambda value: True), f"{self.where}: {name}")
 
-    def nodes(self, key):
-        """Take a list of mappings whose values are to be checked; it may be absent."""
-        values = self.take(key, "a list", lambda value: isinstance(value, list), [])
+    def pop_nodes(self, key):
+        """Remove and return a list of mappings as Nodes, empty if there is no such key."""
+        values = self.pop(key, "a list", lambda value: isinstance(value, list), [])
         return [Node(value, f"{self.where}: {key} {i}") for i, value in enumerate(values, 1)]
 
-    def only_one_of(self, names):
-        """Return which of `names` is here, without taking it."""
-        here = [name for name in names if name in self.rest]
-        if len(here) != 1:
-            raise self.error(f"exactly one of {', '.join(names)} must be here, not {len(here)}")
-        return here[0]
+    def find_key(self, keys):
+        """Return the only one of `keys` in this mapping."""
+        found = [key for key in keys if key in self.rest]
+        if len(found) != 1:
+            raise self.error(f"exactly one of {', '.join(keys)} is required, not {len(found)}")
+        return found[0]
 
-    def finish(self):
-        """Complain of keys that nobody took."""
+    def check_empty(self):
+        """Raise CatalogueError if a key was not removed."""
         for key in self.rest:
-            raise self.error(f"{excerpt(key)} is not a key known here")
+            raise self.error(f"unknown key {excerpt(key)}")
 
 
-def _is_text(value, pattern):
+def _is_string(value, pattern):
     # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
     return isinstance(value, str) and value.isprintable() and re.fullmatch(pattern, value) is not None

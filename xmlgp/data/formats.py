@@ -1,4 +1,4 @@
-"""Reading data files in any of the formats there are, which are told apart by the first line, not by the name."""
+"""Read data files of any format, which the first line determines, not the name of the file."""
 
 import os
 
@@ -11,7 +11,7 @@ from xmlgp.runtime.progress import silent
 
 __all__ = ["LIBSVM", "REPOSITORY", "read_blocks", "read_dataset"]
 
-#: The formats, as the catalogue calls them.
+#: Names of the formats, as in the catalogue.
 REPOSITORY, LIBSVM = "repository", "libsvm"
 
 
@@ -21,72 +21,72 @@ def read_dataset(path, cache=True, progress=silent):
     Parameters
     ----------
     path, cache, progress
-        As for `repository_format.read_dataset`; of files in libsvm's format there is no binary copy.
+        As for `repository_format.read_dataset`. Files in libsvm format are not cached.
 
     Returns
     -------
     dataset : Dataset
     format : str
-        `REPOSITORY` or `LIBSVM`. Whatever is neither is malformed as a file of the repository's.
+        `REPOSITORY` or `LIBSVM`.
 
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line.
+        If the file is malformed; it names the line.
     """
     path = os.fspath(path)
-    # Only what can be opened twice is looked up in the cache.
+    # A pipe cannot be opened twice.
     if cache and path != "-" and os.path.isfile(path):
         with open_input(path) as stream:
-            in_cache = not is_libsvm(LineReader(stream, path).look())
-        if in_cache:
+            cacheable = not is_libsvm(LineReader(stream, path).peek_line())
+        if cacheable:
             return repository_format.read_dataset(path, cache, progress), REPOSITORY
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        if is_libsvm(reader.look()):
+        if is_libsvm(reader.peek_line()):
             return libsvm_format.read_points(reader, progress), LIBSVM
         return repository_format.read_points(reader, progress), REPOSITORY
 
 
-def read_blocks(path, D, tell=lambda text: None):
-    """Read points for a model, a file in the repository's format piece by piece as its own `read_blocks` does.
+def read_blocks(path, D, warn=lambda text: None):
+    """Read points for a model, block by block if the file is in the repository's format.
 
     Parameters
     ----------
     path : str or Path
         A text file, a gzip file named `.gz`, or `-` for standard input.
     D : int
-        The number of features that the model has. A file in libsvm's format does not say how many there are: its
-        points get as many, and those beyond them, which no training point had, are left out.
-    tell : callable
-        Told in words what is left out.
+        The number of features of the model. A file in libsvm format does not declare their number: its points get D
+        features, and features beyond them, which no training point had, are ignored.
+    warn : callable
+        Receives a message if features are ignored.
 
     Returns
     -------
     header : Header
-        Of a file in the repository's format as the first line has it, else of what is read.
+        The first line of a file in the repository's format; the actual sizes otherwise.
     blocks : iterator of (int, Dataset)
-        The line of the file where each block starts, and its points.
+        The line where each block starts, and its points.
 
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line: here or by the iterator, when it comes to that line.
+        If the file is malformed; it names the line. The iterator may raise it, too.
     """
-    steps = _read_steps(os.fspath(path), D, tell)
-    return next(steps), steps
+    items = _open_and_read(os.fspath(path), D, warn)
+    return next(items), items
 
 
-def _read_steps(path, D, tell):
+def _open_and_read(path, D, warn):
     """Yield the header, then the blocks."""
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        if not is_libsvm(reader.look()):
-            yield from repository_format.read_steps(reader)
+        if not is_libsvm(reader.peek_line()):
+            yield from repository_format.read_header_and_blocks(reader)
             return
         dataset = libsvm_format.read_points(reader)
     if dataset.D > D:
-        tell(f"{path} has features up to {dataset.D}, those above {D} are left out: no training point had any of them")
-    dataset = libsvm_format.with_features(dataset, D)
+        warn(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
+    dataset = libsvm_format.resize_features(dataset, D)
     yield Header(dataset.N, dataset.D, dataset.K)
     yield 1, dataset

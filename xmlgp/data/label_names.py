@@ -1,8 +1,8 @@
-"""Names of labels: a text file with a name a line, that of label i in line i + 1.
+"""Read the names of labels from a text file, that of label i in line i + 1.
 
-It is UTF-8, with or without a byte order mark. Lines, the last one too, end with a newline or with a carriage return
-and a newline. A line may be empty, for a label without a name. Control characters are refused, for names are shown on
-terminals.
+The file is UTF-8, with or without a byte order mark. Each line, including the last one, ends with a newline or with a
+carriage return and a newline. The line of a label without a name is empty. Control characters are refused because names
+are printed on terminals.
 """
 
 import codecs
@@ -15,7 +15,7 @@ from xmlgp.errors import LabelNamesFormatError
 
 __all__ = ["read_label_names"]
 
-#: C0, delete and C1: a terminal may take any of them for the start of a command.
+#: C0, delete and C1: any of them can start a command to a terminal.
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 
 
@@ -32,35 +32,35 @@ def read_label_names(path, K):
     Returns
     -------
     list of str
-        K names, without blanks around them.
+        K names, without surrounding whitespace.
 
     Raises
     ------
     DataFormatError
-        If the file is malformed or has more or fewer names, naming the line; a `LabelNamesFormatError` if not for
-        damage beneath the text.
+        If the file is malformed or has more or fewer than K names. It names the line, and is a `LabelNamesFormatError`
+        unless gzip data are damaged.
     """
     path = os.fspath(path)
     names = []
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         while len(names) < K:
-            line = reader.line
-            text = reader.take(K - len(names))
+            line_number = reader.line_number
+            text = reader.read_lines(K - len(names))
             if not text:
-                raise LabelNamesFormatError(path, line, f"the file ends after {len(names)} names of {K} labels")
-            if line == 1:
+                raise LabelNamesFormatError(path, line_number, f"the file ends after {len(names)} of {K} label names")
+            if line_number == 1:
                 text = text.removeprefix(codecs.BOM_UTF8)
             rows = text.split(b"\n")[:-1]
-            names += [_name(row.removesuffix(b"\r"), path, number) for number, row in enumerate(rows, line)]
-        line = reader.line
-        if reader.take(1):
-            raise LabelNamesFormatError(path, line, f"one name more than the {K} labels there are")
+            names += [_name(row.removesuffix(b"\r"), path, number) for number, row in enumerate(rows, line_number)]
+        line_number = reader.line_number
+        if reader.read_lines(1):
+            raise LabelNamesFormatError(path, line_number, f"the file has more names than the {K} labels")
     return names
 
 
 def _name(row, path, number):
-    """Return the name in a line."""
+    """Return the name in a line, or raise LabelNamesFormatError."""
     try:
         name = row.decode()
     except UnicodeDecodeError as error:

@@ -1,13 +1,13 @@
-"""Reading data of one label in libsvm's text format, which svmlight has as well.
+"""Read binary data in the text format of libsvm and svmlight.
 
-A line is `label index:value index:value …`, its parts separated by spaces or tabs. The label is -1 or +1, or 0 or 1
-in place of them, in the same way throughout the file; indices are counted from 1 and ascend, values are decimals as in
-`xmlgp.data.line_parser`. What comes behind a `#` is a comment; lines without anything else are passed over.
+A line is `label index:value index:value …`, separated by spaces or tabs. The labels of a file are either -1 and +1, or
+0 and 1; indices start at 1 and increase; values are decimals as in `xmlgp.data.line_parser`. Text after a `#` is a
+comment; lines with nothing else are ignored.
 
-The text is read by scikit-learn in blocks of whole lines. Its reader takes more than that for a number, ignores the
-groups of rankings (`qid`) and does not say in which line it stumbles, so a block it must not see or does not like is
-gone through line by line, for the first that is malformed. There is no binary copy in the user's cache: sets of one
-label are read in a second, and a copy could only be checked against a number of features that no line announces.
+scikit-learn parses the text in blocks of complete lines. Its parser accepts other numbers too, ignores query ids
+(`qid`) and does not report the line of an error, so a block with other characters or with an error is checked line by
+line. Binary data are not cached: they are read in a second, and the number of features, which no line declares, could
+not be checked.
 """
 
 import io
@@ -16,30 +16,30 @@ import re
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.line_parser import DECIMAL, FLOAT32_OVERFLOW, NOT_TEXT, quoted
+from xmlgp.data.line_parser import DECIMAL, FLOAT32_OVERFLOW, NOT_TEXT, quote
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import silent
 
-__all__ = ["MOST_FEATURES", "is_libsvm", "read_points", "with_features"]
+__all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
 
-#: What is made of each feature takes memory, so no index may claim more of them than this.
-MOST_FEATURES = 10_000_000
+#: Maximum index of a feature. Models allocate memory for each feature, so one line could exhaust it.
+MAX_FEATURES = 10_000_000
 
-#: What a line consists of without its comment; of words made of these, Python's numbers are the format's.
+#: Characters of a line without its comment. Words of these are numbers to Python only if they are to the format.
 PLAIN = b"0123456789+-.eE: \t\r\n"
-#: Numbers that stand for the label; of the first two only one may occur in a file.
+#: Allowed labels; a file contains only one of the first two.
 LABELS = (-1, 0, 1)
 WORD = re.compile(rb"\S+")
 COMMENT = re.compile(rb"#[^\n]*")
 SIGNED_DIGITS = re.compile(rb"[+-]?\d+")
-#: A label no longer than this is shown as it is.
-LONGEST_SHOWN = 9
-#: More lines than there are in a block.
+#: Maximum length of a label that a message shows without quotes.
+MAX_UNQUOTED = 9
+#: More lines than any block has.
 ALL = 2**62
 
 
 def is_libsvm(line):
-    """Tell from the first line of a data file whether it is in this format.
+    """Return whether a data file is in this format, by its first line.
 
     Parameters
     ----------
@@ -48,11 +48,10 @@ def is_libsvm(line):
     Returns
     -------
     bool
-        Whether it is a comment, a number with something of the form `index:value` behind it throughout, or one of the
-        labels alone.
+        True if the line is a comment, a number followed by `index:value` pairs only, or a label alone.
     """
     text, hash_, _ = line.partition(b"#")
-    # One by one, as a line of anything can be long.
+    # The line of a file that is not text can be long.
     words = (match[0] for match in WORD.finditer(text))
     label, pair = next(words, b""), next(words, b"")
     if not label:
@@ -75,35 +74,35 @@ def read_points(reader, progress=silent):
     Returns
     -------
     Dataset
-        Of K = 1 label, which the points of label +1 or 1 have, and as many features as the highest index says. Index 1
-        is feature 0.
+        Data with K = 1 label, which the points labelled +1 or 1 have. The highest index is the number of features;
+        index 1 is feature 0.
 
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line, or without points.
+        If the file is malformed or has no points; it names the line.
     """
     blocks, seen = [], set()
     with progress(f"reading {reader.path}", unit=" points") as bar:
         while True:
-            line = reader.line
-            text = reader.take(ALL)
+            line_number = reader.line_number
+            text = reader.read_lines(ALL)
             if not text:
                 break
-            blocks.append(_parse(text, seen, reader.path, line))
+            blocks.append(_parse(text, seen, reader.path, line_number))
             bar.update(len(blocks[-1][0]))
     if not any(len(labels) for labels, *_ in blocks):
-        raise DataFormatError(reader.path, reader.line, "the file ends without any point")
+        raise DataFormatError(reader.path, reader.line_number, "the file has no points")
     labels, lengths, indices, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     features = as_csr(values, indices, indptr, int(indices.max(initial=-1)) + 1)
     features.eliminate_zeros()
-    of_labels = np.concatenate([[0], np.cumsum(labels)])
-    return Dataset(features, as_csr(None, np.zeros(of_labels[-1], np.int32), of_labels, 1))
+    label_indptr = np.concatenate([[0], np.cumsum(labels)])
+    return Dataset(features, as_csr(None, np.zeros(label_indptr[-1], np.int32), label_indptr, 1))
 
 
-def with_features(dataset, D):
-    """Return the points with the first D features, those that they do not have included.
+def resize_features(dataset, D):
+    """Return the points with the first D features; features beyond those of `dataset` are zero.
 
     Parameters
     ----------
@@ -119,11 +118,18 @@ def with_features(dataset, D):
 
 
 def _parse(text, seen, path, first_line):
-    """Return labels, numbers of features, their indices from 0 and their values in some lines.
+    """Parse some lines and add their labels to the set `seen`.
 
-    `seen` are the labels of the lines before, to which those of these lines are added.
+    Returns
+    -------
+    labels : ndarray of bool
+    lengths : ndarray of int
+        The number of features of each point.
+    indices : ndarray of int32
+        Feature indices, from 0.
+    values : ndarray of float64
     """
-    # Imported where it is needed: it takes a good part of a second.
+    # The import takes a good part of a second.
     from sklearn.datasets import load_svmlight_file
 
     plain = COMMENT.sub(b"", text) if b"#" in text else text
@@ -133,66 +139,69 @@ def _parse(text, seen, path, first_line):
         except (ValueError, OverflowError):
             raise _first_error(plain, seen, path, first_line) from None
         found = seen | set(np.unique(y).tolist())
-        sound = found <= {-1, 1} or found <= {0, 1}
-        if sound and X.shape[1] <= MOST_FEATURES and (np.abs(X.data) < FLOAT32_OVERFLOW).all():
+        valid = found <= {-1, 1} or found <= {0, 1}
+        if valid and X.shape[1] <= MAX_FEATURES and (np.abs(X.data) < FLOAT32_OVERFLOW).all():
             seen |= found
             return y > 0, np.diff(X.indptr), X.indices.astype(np.int32), X.data
     raise _first_error(plain, seen, path, first_line)
 
 
 def _first_error(text, seen, path, first_line):
-    """Return the error that names the first line that is malformed, and what is wrong there."""
+    """Return the error of the first malformed line."""
     seen = set(seen)
     for number, line in enumerate(text.split(b"\n"), first_line):
-        reason = _complaint(line.removesuffix(b"\r"), seen)
+        reason = _find_error(line.removesuffix(b"\r"), seen)
         if reason:
             return DataFormatError(path, number, reason)
-    raise AssertionError("what no line is wrong with was refused")
+    raise AssertionError("scikit-learn refused lines without an error")
 
 
-def _complaint(line, seen):
-    """Return what is wrong with a line, or None; add its label to those `seen`."""
-    alien = NOT_TEXT.search(line)
-    if alien:
-        return f"byte 0x{alien[0][0]:02x} at column {alien.start() + 1} is not text"
+def _find_error(line, seen):
+    """Return the error of a line, or None if there is none, and add its label to the set `seen`."""
+    invalid = NOT_TEXT.search(line)
+    if invalid:
+        return f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text"
     label, *pairs = line.split() or [b""]
     if not label:
         return None
     if b":" in label:
-        return f"{quoted(label)} stands in place of the label"
+        return f"the label is missing before {quote(label)}"
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
-        shown = label.decode() if value is not None and len(label) <= LONGEST_SHOWN else quoted(label)
-        return f"label {shown} is not one of -1, +1, 0, 1"
+        found = label.decode() if value is not None and len(label) <= MAX_UNQUOTED else quote(label)
+        return f"label {found} is not one of -1, +1, 0, 1"
     seen.add(value)
     if {-1, 0} <= seen:
-        return f"label {value:g} comes after label {-1 - value:g}, but labels are either -1 and +1 or 0 and 1"
+        return f"label {value:g} follows label {-1 - value:g}, but labels must be either -1 and +1 or 0 and 1"
     last = 0
     for pair in pairs:
         index, colon, number = pair.partition(b":")
         if not colon:
-            return f"{quoted(pair)} is not an index:value pair"
+            return f"{quote(pair)} is not an index:value pair"
         if index == b"qid":
-            return f"{quoted(pair)} is of a ranking, which data of one label have not"
-        feature = _whole_number(index)
+            return f"{quote(pair)}: qid is not supported for binary data"
+        feature = _integer(index)
         if feature is None or feature < 1:
-            told = f"{quoted(index)} is not the index of a feature, a whole number from 1"
-            return f"{told} (of scikit-learn's dump_svmlight_file with zero_based=False)" if index == b"0" else told
-        if feature > MOST_FEATURES:
-            return f"feature {quoted(index)} is above {MOST_FEATURES}, the highest index that is read"
-        if feature <= last:
-            return f"feature {feature} occurs twice" if feature == last else f"feature {feature} comes after {last}"
+            reason = f"{quote(index)} is not a feature index, an integer from 1"
+            hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)"
+            return reason + hint if index == b"0" else reason
+        if feature > MAX_FEATURES:
+            return f"feature {quote(index)} is above {MAX_FEATURES}, the highest index supported"
+        if feature == last:
+            return f"feature {feature} occurs twice"
+        if feature < last:
+            return f"feature {feature} follows {last}, but indices must increase"
         if not DECIMAL.fullmatch(number):
-            return f"feature {feature} has {quoted(number)} in place of a finite decimal number"
+            return f"the value of feature {feature}, {quote(number)}, is not a finite decimal number"
         if abs(float(number)) >= FLOAT32_OVERFLOW:
-            return f"{quoted(number)} is too large for a 32-bit floating-point number"
+            return f"{quote(number)} is too large for a 32-bit floating-point number"
         last = feature
     return None
 
 
-def _whole_number(token):
-    """Return what Python takes the token for, or None."""
+def _integer(token):
+    """Return the integer in a token, or None."""
     try:
         return int(token) if SIGNED_DIGITS.fullmatch(token) else None
-    except ValueError:  # of thousands of digits
+    except ValueError:  # thousands of digits
         return None

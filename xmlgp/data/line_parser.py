@@ -1,9 +1,9 @@
-"""The repository's text format read line by line: slow, strict, and able to name what is wrong.
+"""Parse the repository's text format line by line: slow and strict, with an error message for each mistake.
 
-This is the definition of the format. A line is `label,label,... feature:value feature:value ...` in ASCII, its
-parts separated by spaces or tabs; a point without labels starts with one. Labels and features are digits;
-values are decimals such as `1`, `.5`, `+1` and `-2.5e-3`. Features and labels may come in any order, none
-twice. A value that is zero as a float32 is not stored.
+This parser defines the format. A line is `label,label,... feature:value feature:value ...` in ASCII, separated by
+spaces or tabs; the line of a point without labels starts with a space or tab. Labels and features are nonnegative
+integers; values are decimals such as `1`, `.5`, `+1` and `-2.5e-3`. Labels and features may be in any order, but none
+may occur twice. A value that is zero as a float32 is not stored.
 """
 
 import re
@@ -13,33 +13,33 @@ import numpy as np
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import DataFormatError
 
-__all__ = ["FLOAT32_OVERFLOW", "parse_lines", "quoted"]
+__all__ = ["FLOAT32_OVERFLOW", "parse_lines", "quote"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
-#: Backtracks in linear time, whatever the token.
+#: Matches in linear time, whatever the token.
 DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
-#: The least double that rounds to infinity as a float32: half a step above the largest float32 (IEEE 754).
+#: The smallest double that rounds to infinity as a float32: half a step above the largest float32 (IEEE 754).
 FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
-#: An error message shows no more of a token.
-SHOWN_BYTES = 30
-#: More digits than any index below 2**31 has.
-INDEX_DIGITS = 10
+#: Maximum length of a token in an error message.
+MAX_QUOTED_BYTES = 30
+#: Number of digits of the largest index, 2**31 - 1.
+MAX_INDEX_DIGITS = 10
 
 
 def parse_lines(text, D, K, path, first_line):
-    """Read the points of some lines.
+    """Parse some lines.
 
     Parameters
     ----------
     text : bytes
-        Whole lines, each ended by a newline.
+        Complete lines, each with a newline at its end.
     D, K : int
-        The number of features and labels that the file's header announces.
+        The number of features and labels according to the header of the file.
     path : str
         The file's name, for messages.
     first_line : int
-        The line of the file with which `text` starts.
+        The line of the file that `text` starts with.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def parse_lines(text, D, K, path, first_line):
     Raises
     ------
     DataFormatError
-        Naming the first line that is malformed.
+        If a line is malformed; it names the first one.
     """
     labels, columns, values = [], [], []
     label_ends, feature_ends = [0], [0]
@@ -67,20 +67,22 @@ def parse_lines(text, D, K, path, first_line):
     return Dataset(features, as_csr(None, np.array(labels, np.int32), np.array(label_ends), K))
 
 
-def quoted(token):
-    """Show bytes in a message, shortened where long."""
-    shown = token[:SHOWN_BYTES].decode("ascii", "backslashreplace")
-    return repr(shown + "..." if len(token) > SHOWN_BYTES else shown)
+def quote(token):
+    """Return bytes in quotes for a message, shortened if they are long."""
+    text = token[:MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")
+    return repr(text + "..." if len(token) > MAX_QUOTED_BYTES else text)
 
 
 def _parse_line(line, D, K):
     """Return a point's set of labels and its mapping of features to values."""
-    alien = NOT_TEXT.search(line)
-    if alien:
-        raise ValueError(f"byte 0x{alien[0][0]:02x} at column {alien.start() + 1} is not text")
+    invalid = NOT_TEXT.search(line)
+    if invalid:
+        raise ValueError(f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text")
     label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
     if b":" in label_list:
-        raise ValueError(f"{quoted(label_list)} stands in place of labels; a point without labels starts with a space")
+        raise ValueError(
+            f"{quote(label_list)} is not a list of labels; the line of a point without labels starts with a space"
+        )
     labels, features = set(), {}
     for token in label_list.split(b",") if label_list else []:
         label = _index(token, K, "label")
@@ -90,7 +92,7 @@ def _parse_line(line, D, K):
     for pair in filter(None, pairs):
         token, colon, value = pair.partition(b":")
         if not colon:
-            raise ValueError(f"{quoted(pair)} is not a feature:value pair")
+            raise ValueError(f"{quote(pair)} is not a feature:value pair")
         feature = _index(token, D, "feature")
         if feature in features:
             raise ValueError(f"feature {feature} occurs twice")
@@ -103,18 +105,18 @@ def _parse_line(line, D, K):
 def _index(token, bound, kind):
     """Return a label or feature index, which must be below `bound`."""
     if not token.isdigit():
-        raise ValueError(f"{quoted(token)} is not a {kind}: a nonnegative integer" if token else f"a {kind} is missing")
+        raise ValueError(f"{quote(token)} is not a {kind}: a nonnegative integer" if token else f"a {kind} is missing")
     digits = token.lstrip(b"0") or b"0"
-    if len(digits) > INDEX_DIGITS or int(digits) >= bound:
-        raise ValueError(f"{kind} {quoted(token)} is not below {bound}, the number of {kind}s in the first line")
+    if len(digits) > MAX_INDEX_DIGITS or int(digits) >= bound:
+        raise ValueError(f"{kind} {quote(token)} is not below {bound}, the number of {kind}s in the first line")
     return int(digits)
 
 
 def _parse_value(token):
-    """Return the double nearest to a plain decimal, as Python's `float` does, if a float32 can hold it."""
+    """Return the double nearest to a decimal, as Python's `float` does, if it is in the range of float32."""
     if not DECIMAL.fullmatch(token):
-        raise ValueError(f"{quoted(token)} is not a finite decimal number")
+        raise ValueError(f"{quote(token)} is not a finite decimal number")
     value = float(token)
     if abs(value) >= FLOAT32_OVERFLOW:
-        raise ValueError(f"{quoted(token)} is too large for a 32-bit floating-point number")
+        raise ValueError(f"{quote(token)} is too large for a 32-bit floating-point number")
     return value

@@ -1,9 +1,9 @@
-"""Reading and writing data files in the text format of the Extreme Classification Repository.
+"""Read and write data files in the text format of the Extreme Classification Repository.
 
 The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as defined in
-`xmlgp.data.line_parser`. Text is read in blocks of whole lines by `block_parser`, which is fast; a block it does
-not understand goes to `line_parser`, which accepts it or says what is wrong in which line. Nothing is ever
-allocated by what the first line claims.
+`xmlgp.data.line_parser`. The fast `block_parser` parses blocks of complete lines. A block that it does not support goes
+to `line_parser`, which parses it or reports the mistake. No memory is allocated according to the first line, which may
+declare any number.
 """
 
 import contextlib
@@ -17,25 +17,25 @@ import numpy as np
 from xmlgp.data import cache as text_cache
 from xmlgp.data.block_parser import parse_block
 from xmlgp.data.dataset import stack
-from xmlgp.data.line_parser import parse_lines, quoted
+from xmlgp.data.line_parser import parse_lines, quote
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import silent
 
-__all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_steps", "write_dataset"]
+__all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_header_and_blocks", "write_dataset"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
-#: Three integers, with room for untidy blanks.
-HEADER_BYTES = 200
+#: Maximum length of the first line: three integers and generous whitespace.
+MAX_HEADER_BYTES = 200
 #: Indices are stored as 32-bit integers.
 INDEX_BOUND = 2**31
-#: Points formatted at a time.
-ROWS_WRITTEN = 2048
+#: Points formatted at once.
+ROWS_PER_WRITE = 2048
 
 
 class Header(NamedTuple):
-    """What the first line of a data file announces: the number of points, features and labels."""
+    """The first line of a data file: the number of points, features and labels."""
 
     N: int
     D: int
@@ -50,8 +50,8 @@ def read_dataset(path, cache=True, progress=silent):
     path : str or Path
         A text file, a gzip file named `.gz`, or `-` for standard input.
     cache : bool
-        Keep a binary copy in the user's cache folder, and use it while the file is unchanged. Its arrays are
-        mapped into memory read-only, and making it takes little memory, however large the file.
+        Keep a binary copy in the user's cache folder and use it as long as the file is unchanged. Its arrays are
+        mapped into memory read-only. Writing it takes little memory, however large the file.
     progress : callable
         See `xmlgp.runtime.progress`.
 
@@ -62,11 +62,11 @@ def read_dataset(path, cache=True, progress=silent):
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line.
+        If the file is malformed; it names the line.
     """
     path = os.fspath(path)
     if cache and path != "-" and os.path.isfile(path):
-        # A cache that cannot be written is done without; what is wrong with the text comes up again below.
+        # A cache that cannot be written is not used; an error of the text file occurs again below.
         with contextlib.suppress(OSError):
             dataset = text_cache.load_or_store(path, partial(_read_all, path, progress))
             if dataset is not None:
@@ -76,7 +76,7 @@ def read_dataset(path, cache=True, progress=silent):
 
 
 def read_points(reader, progress=silent):
-    """Read a whole data file that was opened by someone else, without the cache.
+    """Read a whole data file that is already open, without the cache.
 
     Parameters
     ----------
@@ -92,51 +92,50 @@ def read_points(reader, progress=silent):
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line.
+        If the file is malformed; it names the line.
     """
-    steps = read_steps(reader)
-    header = next(steps)
-    blocks = _reported(header, steps, reader.path, progress)
+    items = read_header_and_blocks(reader)
+    header = next(items)
+    blocks = _with_progress(header, items, reader.path, progress)
     return stack([parse_block(b"", header.D, header.K), *blocks])
 
 
 def read_blocks(path, rows=None):
-    """Read a data file piece by piece, taking no more from it than the next piece needs.
+    """Read a data file block by block, and no more of it than the next block needs.
 
     Parameters
     ----------
     path : str or Path
         As for `read_dataset`.
     rows : int, optional
-        Points in a block; the last block may have fewer, and so may one whose text is longer than
-        `lines.BLOCK_BYTES`. By default blocks are as large as is fast to read.
+        Number of points in a block. The last block may have fewer, and so may a block whose text is longer than
+        `lines.BLOCK_BYTES`. By default, blocks have the size that is fastest to read.
 
     Returns
     -------
     header : Header
-        Read at once.
+        The first line of the file.
     blocks : iterator of (int, Dataset)
-        The line of the file where each block starts, and its points. The file is closed when the iterator is
-        exhausted or dropped.
+        The line where each block starts, and its points. The file is closed when the iterator is exhausted or deleted.
 
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line: here or by the iterator, when it comes to that line.
+        If the file is malformed; it names the line. The iterator may raise it, too.
     """
     if rows is not None and rows < 1:
-        raise ValueError(f"blocks of {rows} rows")
-    steps = _read_steps(os.fspath(path), rows)
-    return next(steps), steps
+        raise ValueError(f"rows must be at least 1, not {rows}")
+    items = _open_and_read(os.fspath(path), rows)
+    return next(items), items
 
 
 def write_dataset(path, dataset, progress=silent):
-    """Write a data file that reads back the same.
+    """Write a data file from which `read_dataset` reads the same data set.
 
     Parameters
     ----------
     path : str or Path
-        The file, which appears when complete; gzip if named `.gz`; `-` for standard output.
+        The file, which appears when it is complete. It is gzipped if named `.gz`; `-` is standard output.
     dataset : Dataset
     progress : callable
         See `xmlgp.runtime.progress`.
@@ -144,35 +143,35 @@ def write_dataset(path, dataset, progress=silent):
     path = os.fspath(path)
     with open_output(path) as stream, progress(f"writing {path}", total=dataset.N, unit=" points") as bar:
         stream.write(b"%d %d %d\n" % (dataset.N, dataset.D, dataset.K))
-        for start in range(0, dataset.N, ROWS_WRITTEN):
-            block = dataset.rows(slice(start, start + ROWS_WRITTEN))
+        for start in range(0, dataset.N, ROWS_PER_WRITE):
+            block = dataset.rows(slice(start, start + ROWS_PER_WRITE))
             if not np.isfinite(block.features.data).all():
-                raise XmlgpError(f"{path}: cannot be written, for a feature is not finite")
+                raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write("".join(_format_lines(block)).encode())
             bar.update(block.N)
 
 
 def _read_all(path, progress):
-    """Return the header and an iterator of the data sets that make up the file, reporting to `progress`."""
+    """Return the header and an iterator over the data sets that make up the file."""
     header, blocks = read_blocks(path)
-    return header, _reported(header, blocks, path, progress)
+    return header, _with_progress(header, blocks, path, progress)
 
 
-def _reported(header, blocks, path, progress):
-    """Yield the data sets among what `read_blocks` gives, reporting to `progress`."""
+def _with_progress(header, blocks, path, progress):
+    """Yield the data sets of the blocks, and report to `progress`."""
     with progress(f"reading {path}", total=header.N, unit=" points") as bar:
         for _, block in blocks:
             yield block
             bar.update(block.N)
 
 
-def _read_steps(path, rows):
+def _open_and_read(path, rows):
     with open_input(path) as stream:
-        yield from read_steps(LineReader(stream, path), rows)
+        yield from read_header_and_blocks(LineReader(stream, path), rows)
 
 
-def read_steps(reader, rows=None):
-    """Yield the header, then the line where each block starts and its points, as `read_blocks` returns them.
+def read_header_and_blocks(reader, rows=None):
+    """Yield the header, and then the line where each block starts and its points.
 
     Parameters
     ----------
@@ -184,40 +183,44 @@ def read_steps(reader, rows=None):
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line, on coming to that line.
+        If the file is malformed; it names the line.
     """
     path = reader.path
-    header = _parse_header(reader.take(1), path)
+    header = _parse_header(reader.read_lines(1), path)
     yield header
     missing = header.N
     while missing:
-        line = reader.line
-        text = reader.take(missing if rows is None else min(rows, missing))
+        line_number = reader.line_number
+        text = reader.read_lines(missing if rows is None else min(rows, missing))
         if not text:
-            found = f"the file ends after {header.N - missing} points"
-            raise DataFormatError(path, line, f"{found}, its first line announces {header.N}")
+            reason = f"the file ends after {header.N - missing} points, but its first line declares {header.N}"
+            raise DataFormatError(path, line_number, reason)
         block = parse_block(text, header.D, header.K)
         if block is None:
-            block = parse_lines(text, header.D, header.K, path, line)
+            block = parse_lines(text, header.D, header.K, path, line_number)
         missing -= block.N
-        yield line, block
-    line = reader.line
-    if reader.take(1):
-        raise DataFormatError(path, line, f"one point more than the {header.N} that the first line announces")
+        yield line_number, block
+    line_number = reader.line_number
+    if reader.read_lines(1):
+        raise DataFormatError(
+            path, line_number, f"the file has more points than the {header.N} that its first line declares"
+        )
 
 
 def _parse_header(text, path):
-    """Return the `Header` in the first line."""
+    """Return the `Header` in the first line, or raise DataFormatError."""
     if not text:
         raise DataFormatError(path, 1, "the file is empty")
-    fields = HEADER.fullmatch(text) if len(text) <= HEADER_BYTES else None
+    fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        shown = quoted(text.rstrip(b"\r\n"))
-        raise DataFormatError(path, 1, f"the first line must be three nonnegative integers `N D K`, not {shown}")
+        found = quote(text.rstrip(b"\r\n"))
+        raise DataFormatError(path, 1, f"the first line must be three nonnegative integers `N D K`, not {found}")
     header = Header(*map(int, fields.groups()))
     for name, count in ("features", header.D), ("labels", header.K):
         if count >= INDEX_BOUND:
-            raise DataFormatError(path, 1, f"{count} {name} are announced, more than the {INDEX_BOUND - 1} supported")
+            raise DataFormatError(
+                path, 1, f"the first line declares {count} {name}, but at most {INDEX_BOUND - 1} are supported"
+            )
     return header
 
 
@@ -227,17 +230,17 @@ def _format_lines(block):
     pairs = [f" {column}:{text}" for column, text in zip(block.features.indices.tolist(), texts, strict=True)]
     labels = list(map(str, block.labels.indices.tolist()))
     for row in range(block.N):
-        of_labels = slice(*block.labels.indptr[row : row + 2])
-        of_features = slice(*block.features.indptr[row : row + 2])
-        # A blank for a point that has neither, as some readers skip empty lines.
-        yield (",".join(labels[of_labels]) + "".join(pairs[of_features]) or " ") + "\n"
+        label_slice = slice(*block.labels.indptr[row : row + 2])
+        feature_slice = slice(*block.features.indptr[row : row + 2])
+        # Some readers skip empty lines, so a point without labels and features gets a space.
+        yield (",".join(labels[label_slice]) + "".join(pairs[feature_slice]) or " ") + "\n"
 
 
 def _shortest_decimals(values):
-    """Return for each float32 the text of the fewest digits that reads back the same."""
+    """Return the shortest decimal of each float32 that the parser reads back as the same number."""
     distinct, places = np.unique(values, return_inverse=True)
-    # NumPy's digits are the fewest for a reader that rounds once; ours rounds to a double in between, which makes a
-    # difference next to a tie. The digits of the double itself are always right.
+    # NumPy's decimals are the shortest for a parser that rounds once. Ours rounds to a double first, which makes a
+    # difference next to a tie; for these numbers the decimal of the double is right.
     doubles = np.array([float(str(value)) for value in distinct])
     misread = doubles.astype(np.float32) != distinct
     doubles[misread] = distinct[misread]

@@ -1,4 +1,4 @@
-"""Opening what a user names as input or output: files, gzip files, or `-` for the standard streams."""
+"""Open the input or output that a user names: a file, a gzip file, or `-` for a standard stream."""
 
 import contextlib
 import gzip
@@ -13,14 +13,14 @@ from xmlgp.runtime.atomic_files import atomic_write, report_errors_as
 
 __all__ = ["DAMAGED_GZIP", "GZIP_MAGIC", "describe_damage", "open_input", "open_output"]
 
-#: What reading a damaged or truncated gzip file raises.
+#: Exceptions of reading a damaged or truncated gzip file.
 DAMAGED_GZIP = (gzip.BadGzipFile, EOFError, zlib.error)
 
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def describe_damage(error):
-    """Say in a sentence without a subject what one of `DAMAGED_GZIP` means."""
+    """Return the meaning of an exception of `DAMAGED_GZIP`, to follow the name of the file."""
     if isinstance(error, EOFError):
         return "the gzip data are truncated"
     return f"the gzip data are damaged ({error})"
@@ -33,17 +33,17 @@ def open_input(path):
     Parameters
     ----------
     path : str or Path
-        `-` is standard input, decompressed if it starts like gzip; a name in `.gz` is decompressed.
+        `-` is standard input, which is decompressed if it starts like gzip. A file named `.gz` is decompressed.
 
     Yields
     ------
     binary file
-        Its `read1` returns what is there without waiting for more.
+        Its `read1` returns the available bytes without waiting for more.
 
     Raises
     ------
     XmlgpError
-        In the `with` block, if gzip data turn out damaged or truncated.
+        Within the `with` block, if gzip data are damaged or truncated.
     """
     path = os.fspath(path)
     with contextlib.ExitStack() as stack:
@@ -52,7 +52,7 @@ def open_input(path):
             if not hasattr(stream, "peek"):
                 stream = io.BufferedReader(stream)
                 stack.callback(stream.detach)
-            # A slow pipe may have delivered one byte only; no text starts with that byte either.
+            # A slow pipe may have delivered only one byte; no text starts with that byte.
             start = stream.peek(len(GZIP_MAGIC))[: len(GZIP_MAGIC)]
             compressed = bool(start) and GZIP_MAGIC.startswith(start)
         else:
@@ -68,13 +68,13 @@ def open_input(path):
 
 @contextlib.contextmanager
 def open_output(path):
-    """Open a binary file for writing; it appears under its name only when complete.
+    """Open a binary file for writing that appears under its name when it is complete.
 
     Parameters
     ----------
     path : str or Path
-        `-` is standard output; a name in `.gz` is compressed. Devices and pipes are written to directly, links lead
-        to what they name.
+        `-` is standard output. A file named `.gz` is compressed. Devices and pipes are written to directly; symbolic
+        links are followed.
 
     Yields
     ------
@@ -86,22 +86,22 @@ def open_output(path):
         yield stream
         stream.flush()
     elif os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-        with report_errors_as(path), open(path, "wb") as stream, _compressed_if_named_so(stream, path) as output:
+        with report_errors_as(path), open(path, "wb") as stream, _compress_if_gz(stream, path) as output:
             yield output
     else:
-        with atomic_write(os.path.realpath(path), path) as stream, _compressed_if_named_so(stream, path) as output:
+        with atomic_write(os.path.realpath(path), path) as stream, _compress_if_gz(stream, path) as output:
             yield output
 
 
-def _compressed_if_named_so(stream, path):
-    """Wrap `stream` if the name asks for gzip; without name and time, so that equal data give equal files."""
+def _compress_if_gz(stream, path):
+    """Compress `stream` if the name ends in `.gz`; without name and time, so that equal data give equal files."""
     if path.endswith(".gz"):
         return gzip.GzipFile(filename="", fileobj=stream, mode="wb", mtime=0)
     return contextlib.nullcontext(stream)
 
 
 def _standard(name):
-    """Return the binary stream beneath sys.stdin or sys.stdout."""
+    """Return the binary stream of sys.stdin or sys.stdout."""
     stream = getattr(sys, name)
     if stream is None:
         raise XmlgpError(f"{name} is closed")

@@ -1,7 +1,7 @@
-"""The embedded data set `toy`: points, labels and all drawn from the model's own story, the same on every machine.
+"""The embedded data set `toy`, drawn from the model's prior and identical on every machine.
 
-Only raw bits of PCG64 are drawn, which NumPy keeps the same for ever, and every decision (which word, which label) is
-a comparison that no machine's rounding in the last place turns over: the tests measure by how much.
+It uses only raw bits of PCG64, which NumPy guarantees not to change. Each draw of a word or label is a comparison whose
+margin is much larger than the rounding errors that differ between machines; the tests measure the margin.
 """
 
 from statistics import NormalDist
@@ -19,28 +19,28 @@ N, N_TEST, D, K, P = 1500, 700, 900, 100, 10
 WORDS_A_POINT = 40
 LABELS_A_POINT = 3.0
 
-# Frequency of the r-th most frequent word or label: 1 / (r + offset), a power law with a blunted head.
+# The frequency of the r-th most frequent word or label is proportional to 1 / (r + offset).
 WORD_OFFSET = 3
 LABEL_OFFSET = 4
 
-#: Standard deviation of the loadings: utilities so large that labels hang on the words far more than on chance.
+#: Standard deviation of the loadings; large, so that labels depend on the words much more than on chance.
 LOADING_SCALE = 12.0
 
-#: Variance of the normal distribution whose distribution function is close to the sigmoid.
+#: Variance of the normal distribution whose distribution function approximates the sigmoid.
 PROBIT_VARIANCE = 8 / np.pi
 
 
 def toy_dataset():
     """Draw the data set.
 
-    A point is a bag of words, word j at its count, x its unit-length row. P latent functions come from a GP with the
-    linear kernel, h_p(x) = w_p·x with w_p ~ N(0, I); f = Φ h + b; label k holds with probability σ(f_k), where b makes
-    it as frequent as a power law says.
+    A point is a bag of words; x is its vector of word counts, scaled to unit length. The P latent functions are draws
+    of a GP with the linear kernel, h_p(x) = w_p·x with w_p ~ N(0, I), and f = Φ h + b. Label k is positive with
+    probability σ(f_k). The bias b gives the frequencies of the labels a power law.
 
     Returns
     -------
     train, test : Dataset
-        1500 and 700 points with D = 900 features, about 35 of them not zero, and K = 100 labels, about 3 of them
+        1500 and 700 points with D = 900 features, about 35 of them nonzero, and K = 100 labels, about 3 of them
         positive.
     """
     counts, labels, _ = _draw()
@@ -49,37 +49,37 @@ def toy_dataset():
 
 
 def _draw():
-    """Return counts (N + N_TEST)×D, labels (N + N_TEST)×K, and the least distance of any decision from turning over."""
+    """Return counts (N + N_TEST)×D, labels (N + N_TEST)×K, and the smallest margin of any comparison."""
     bits = np.random.PCG64(SEED)
 
     def uniform(*shape):
-        # 53 bits, all that a double holds.
+        # A double has 53 bits.
         return (bits.random_raw(int(np.prod(shape))) >> np.uint64(11)).reshape(shape) * 2.0**-53
 
     def normal(*shape):
-        # The sum of 12 uniforms has variance 1; it needs no logarithm or cosine, which differ between machines.
+        # The sum of 12 uniforms has variance 1. Logarithms and cosines differ between machines.
         return sum(uniform(*shape) for _ in range(12)) - 6.0
 
     ends = np.cumsum(_power_law(D, WORD_OFFSET))
-    throws = uniform(N + N_TEST, WORDS_A_POINT)
-    words = np.searchsorted(ends[:-1], throws)
+    draws = uniform(N + N_TEST, WORDS_A_POINT)
+    words = np.searchsorted(ends[:-1], draws)
     counts = np.zeros((N + N_TEST, D))
     np.add.at(counts, (np.arange(N + N_TEST)[:, None], words), 1)
 
     h = counts / np.linalg.norm(counts, axis=1, keepdims=True) @ normal(D, P)
     f = h @ (LOADING_SCALE / np.sqrt(P) * normal(K, P)).T
-    # E σ(f + b) over the points is the frequency wanted, where f is close to normal and σ to a normal distribution.
+    # b such that E σ(f + b) is the desired frequency, if f is normal and σ a normal distribution function.
     quantiles = np.array([NormalDist().inv_cdf(p) for p in LABELS_A_POINT * _power_law(K, LABEL_OFFSET)])
     b = quantiles * np.sqrt(PROBIT_VARIANCE + f.var(axis=0)) - f.mean(axis=0)
     probabilities = 1 / (1 + np.exp(-(f + b)))
-    chances = uniform(N + N_TEST, K)
+    label_draws = uniform(N + N_TEST, K)
 
     neighbours = ends[np.clip(words[..., None] + [-1, 0], 0, D - 2)]
-    slack = min(np.abs(throws[..., None] - neighbours).min(), np.abs(chances - probabilities).min())
-    return counts, chances < probabilities, slack
+    margin = min(np.abs(draws[..., None] - neighbours).min(), np.abs(label_draws - probabilities).min())
+    return counts, label_draws < probabilities, margin
 
 
 def _power_law(size, offset):
-    """Return probabilities of `size` things, 1 / (rank + offset) up to a factor."""
+    """Return `size` probabilities proportional to 1 / (rank + offset)."""
     weights = 1 / (np.arange(1, size + 1) + offset)
     return weights / weights.sum()

@@ -19,7 +19,7 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import LIBSVM, read_dataset
-from xmlgp.data.libsvm_format import with_features
+from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.locate import locate
 from xmlgp.metrics.propensity import propensities
 from xmlgp.model import Model
@@ -313,4 +313,4 @@ def _read_data(cell):
         return data.rows(rows), data.rows(held)
     test, form = read_dataset(locate(cell.folder, "test"))
     # A libsvm file has only as many features as occur in it.
-    return data, with_features(test, data.D) if form == LIBSVM else test
+    return data, resize_features(test, data.D) if form == LIBSVM else test

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.line_parser import DECIMAL, NOT_TEXT, quoted
+from xmlgp.data.line_parser import DECIMAL, NOT_TEXT, quote
 from xmlgp.data.lines import LineReader
-from xmlgp.data.repository_format import HEADER_BYTES, INDEX_BOUND
+from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.runtime.progress import silent
@@ -159,7 +159,7 @@ def read_scores(path, progress=silent):
     path = os.fspath(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        N, K = _parse_header(reader.take(1), path)
+        N, K = _parse_header(reader.read_lines(1), path)
         blocks = [Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)]
         with progress(f"reading {path}", total=N, unit=" points") as bar:
             for block in _read_blocks(reader, N, K, path):
@@ -173,8 +173,8 @@ def _read_blocks(reader, N, K, path):
     columns = None
     missing = N
     while missing:
-        line = reader.line
-        text = reader.take(missing)
+        line = reader.line_number
+        text = reader.read_lines(missing)
         if not text:
             reason = f"the file ends after {N - missing} points, its first line announces {N}"
             raise ScoresFormatError(path, line, reason)
@@ -185,8 +185,8 @@ def _read_blocks(reader, N, K, path):
             raise _first_error(text, K, columns or 2, path, line)
         missing -= block.N
         yield block
-    line = reader.line
-    if reader.take(1):
+    line = reader.line_number
+    if reader.read_lines(1):
         raise ScoresFormatError(path, line, f"one point more than the {N} that the first line announces")
 
 
@@ -194,9 +194,9 @@ def _parse_header(text, path):
     """Return N and K."""
     if not text:
         raise ScoresFormatError(path, 1, "the file is empty")
-    fields = HEADER.fullmatch(text) if len(text) <= HEADER_BYTES else None
+    fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        shown = quoted(text.rstrip(b"\r\n"))
+        shown = quote(text.rstrip(b"\r\n"))
         raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {shown}")
     N, K = map(int, fields.groups())
     if K >= INDEX_BOUND:
@@ -259,18 +259,18 @@ def _complaint(line, K, columns):
     for pair in line.split():
         label, *numbers = pair.split(b":")
         if len(numbers) != columns - 1:
-            return f"{quoted(pair)} is not {form}"
+            return f"{quote(pair)} is not {form}"
         if not label.isdigit():
-            return f"{quoted(label)} is not a label: a nonnegative integer" if label else "a label is missing"
+            return f"{quote(label)} is not a label: a nonnegative integer" if label else "a label is missing"
         if float(label) >= K:
-            return f"label {quoted(label)} is not below {K}, the number of labels in the first line"
+            return f"label {quote(label)} is not below {K}, the number of labels in the first line"
         index = int(float(label))
         if index in seen:
             return f"label {index} occurs twice"
         seen.add(index)
         for number in numbers:
             if not DECIMAL.fullmatch(number) or not np.isfinite(float(number)):
-                return f"label {index} has {quoted(number)} in place of a finite decimal number"
+                return f"label {index} has {quote(number)} in place of a finite decimal number"
     return None
 
 
