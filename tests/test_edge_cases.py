@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.cli.command import run, said
+from tests.grids import every_pair_of_values, grid
 from tests.problems import small_dataset
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
@@ -118,33 +119,7 @@ CHOICES = {
 }
 
 
-def pairs(case):
-    return set(itertools.combinations(case.items(), 2))
-
-
-def new_pairs(chosen, name, value, missing):
-    """How many pairs of a value and those chosen before are missing still."""
-    return sum(((name, value), other) in missing or (other, (name, value)) in missing for other in chosen.items())
-
-
-def every_pair_of_values():
-    """Cases in which every two values of different settings meet, found greedily; always the same."""
-    missing = set()
-    for (left, here), (right, there) in itertools.combinations(CHOICES.items(), 2):
-        missing.update(itertools.product([(left, value) for value in here], [(right, value) for value in there]))
-    cases = []
-    while missing:
-        chosen = dict(min(missing, key=repr))
-        for name in [name for name in CHOICES if name not in chosen]:
-            used = [case[name] for case in cases]
-            merits = [(new_pairs(chosen, name, value, missing), -used.count(value)) for value in CHOICES[name]]
-            chosen[name] = CHOICES[name][merits.index(max(merits))]
-        cases.append({name: chosen[name] for name in CHOICES})
-        missing -= pairs(cases[-1])
-    return cases
-
-
-CASES = every_pair_of_values()
+CASES = every_pair_of_values(CHOICES)
 
 
 def trained(data, **chosen):
@@ -184,8 +159,9 @@ def check_predictions(predictor, points, label_count, error=1e-3):
 
 
 def test_every_two_values_meet():
+    met = set().union(*(itertools.combinations(case.items(), 2) for case in CASES))
     sizes = [len(values) for values in CHOICES.values()]
-    assert len(set().union(*map(pairs, CASES))) == sum(a * b for a, b in itertools.combinations(sizes, 2))
+    assert len(met) == sum(a * b for a, b in itertools.combinations(sizes, 2))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['data']}-{case['kernel']}-{case['posterior']}")
@@ -222,9 +198,7 @@ TOPICS = {
 }
 
 
-@pytest.mark.parametrize("case", TOPICS)
-@pytest.mark.parametrize("inference", INFERENCES)
-@pytest.mark.parametrize("name", DATA)
+@grid(name=list(DATA), inference=INFERENCES, case=list(TOPICS))
 def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, case):
     chosen = dict(TOPICS[case])
     if inference == "online-em":
@@ -261,8 +235,14 @@ def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
     assert probabilities[:, K + 1].max() < 0.1
 
 
-@pytest.mark.parametrize("name", DATA)
-@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize(
+    ("name", "inference"),
+    [
+        pytest.param(name, inference, marks=[] if i % len(INFERENCES) == j else pytest.mark.exhaustive)
+        for i, name in enumerate(DATA)
+        for j, inference in enumerate(INFERENCES)
+    ],
+)
 def test_the_commands_find_topics(tmp_path, name, inference):
     data, model = tmp_path / "train.txt", tmp_path / "model"
     write_dataset(data, DATA[name])
@@ -301,9 +281,7 @@ def test_the_commands_train_and_predict_or_say_why_not(tmp_path, name):
         assert np.isfinite(found.scores).all()
 
 
-@pytest.mark.parametrize("kernel", CHOICES["kernel"])
-@pytest.mark.parametrize("posterior", CHOICES["posterior"])
-@pytest.mark.parametrize("negatives", [None, 2])
+@grid(kernel=CHOICES["kernel"], posterior=CHOICES["posterior"], negatives=[None, 2])
 def test_labels_of_all_points_and_of_none_are_told_apart(kernel, posterior, negatives):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
     predictor, _ = trained(data, kernel=kernel, posterior=posterior, negatives=negatives, factors=3, inducing_count=6)

@@ -1,8 +1,7 @@
-"""Every kind of file that xmlgp reads from strangers."""
+"""Every kind of untrusted file that xmlgp reads."""
 
 from tests.fuzzing.cache_entries import CacheEntries
 from tests.fuzzing.catalogues import Catalogues
-from tests.fuzzing.checkpoints import CheckpointFiles
 from tests.fuzzing.data_files import DataFiles
 from tests.fuzzing.libsvm_files import LibsvmFiles
 from tests.fuzzing.model_folders import ModelFolders
@@ -10,4 +9,4 @@ from tests.fuzzing.scores_files import ScoresFiles
 
 __all__ = ["KINDS"]
 
-KINDS = [DataFiles, LibsvmFiles, ScoresFiles, Catalogues, ModelFolders, CheckpointFiles, CacheEntries]
+KINDS = [DataFiles, LibsvmFiles, ScoresFiles, Catalogues, ModelFolders, CacheEntries]

@@ -1,11 +1,10 @@
 """Central differences over every component in every combination, and the bound against what it bounds."""
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import grid
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
 from xmlgp.gp.inner_products import Points
@@ -74,23 +73,18 @@ def written_out(value, gradients):
     return value, {name: g.toarray(K) if isinstance(g, Rows) else g for name, g in gradients.items()}
 
 
-COMBINATIONS = list(
-    itertools.product(KERNELS, [False, True], POSTERIORS, ["dense", "sparse"], ["all", "sampled"], [False, True])
-)
+#: The components of a bound and the forms of its data.
+COMPONENTS = {
+    "terms": KERNELS,
+    "ard": [False, True],
+    "posterior": list(POSTERIORS),
+    "coordinates": ["dense", "sparse"],
+    "negatives": ["all", "sampled"],
+    "own": [False, True],
+}
 
 
-#: Whether coordinates are sparse is nothing to expectations.
-WITH_EXPECTATIONS = [
-    (*combination, name)
-    for combination in COMBINATIONS
-    for name in EXPECTATIONS
-    if name == "quadrature" or "dense" in combination
-]
-
-
-@pytest.mark.parametrize(
-    ("terms", "ard", "posterior", "coordinates", "negatives", "own", "expectations"), WITH_EXPECTATIONS
-)
+@grid(**COMPONENTS, expectations=list(EXPECTATIONS))
 def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, own, expectations):
     kernel, parameters, points, labels = problem(terms, ard, posterior, coordinates)
     weights, features = label_weights(np.random.default_rng(2)) if own else ({}, None)

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.gp.test_bound import COMBINATIONS, M, label_weights, problem, sampled, written_out
+from tests.gp.test_bound import COMPONENTS, M, label_weights, problem, sampled, written_out
+from tests.grids import grid
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature
@@ -82,7 +83,7 @@ def moved(parameters, name, value):
     return parameters | {name: array}
 
 
-@pytest.mark.parametrize(("terms", "ard", "posterior", "coordinates", "negatives", "own"), COMBINATIONS[::3])
+@grid(**COMPONENTS)
 def test_the_bound_and_its_gradients_are_finite_at_extremes(terms, ard, posterior, coordinates, negatives, own):
     bound, parameters, batch = extreme_problem(terms, ard, posterior, coordinates, negatives, own, np.float32)
     names = logarithms(parameters)
@@ -106,7 +107,7 @@ def test_the_bound_and_its_gradients_are_finite_at_extremes(terms, ard, posterio
             assert np.isfinite(gradient).all(), (place, name)
 
 
-@pytest.mark.parametrize(("terms", "ard", "posterior", "coordinates", "negatives", "own"), COMBINATIONS[1::6])
+@grid(**COMPONENTS)
 def test_beyond_the_limit_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, own):
     bound, parameters, batch = extreme_problem(terms, ard, posterior, coordinates, negatives, own, np.float64)
     for name in logarithms(parameters):
