@@ -1,8 +1,9 @@
-"""Trains in processes that are killed: `python -m tests.cli.killing KIND MODEL RANDOM_MOMENTS`, in a folder with data/.
+"""Kill trainings and resume them: `python -m tests.cli.killing KIND EXPECTED [--every]`, in a folder with data/.
 
-One process imports and compiles what training needs, and forks for each training, so that the time of one is that of
-the work alone. Every training that was killed is gone on with, as often as it is killed again, and its model compared
-with that of one that nobody disturbed. Prints a JSON object a killing: when, how far it was, and what differs.
+What is on the disk changes only at the calls in `CALLS`, so a training is killed before calls of given numbers, the
+same on every machine. One process imports and compiles what training needs and forks for each training. After a kill
+the training is resumed, killed again, resumed to its end, and its model compared with that of a training that was not
+disturbed. Prints a JSON object for each kill: before which call, how far training was, what differs.
 """
 
 import json
@@ -23,6 +24,8 @@ from xmlgp.training import checkpoints
 #: The calls that files are written, replaced and removed by.
 CALLS = ("open", "fsync", "replace", "unlink")
 
+#: Moments by the clock, with `--every`: calls of libraries, and writes of parts of a file, lie between.
+RANDOM_MOMENTS = 20
 
 #: By the name of a kind of training, its options.
 KINDS = {
@@ -61,24 +64,41 @@ def ended(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def killed_at_call(number, work):
-    """Run it until so many of `CALLS` have been made, and kill it before the next."""
+def counting_calls(work, killed_before=None):
+    """Run it and return how many of `CALLS` it made; or kill the process before the call of that number, from 0."""
     made = 0
 
-    def counting(original):
+    def counted(original):
         def call(*arguments, **options):
             nonlocal made
-            made += 1
-            if made > number:
+            if made == killed_before:
                 os.kill(os.getpid(), signal.SIGKILL)
+            made += 1
             return original(*arguments, **options)
 
         return call
 
     for name in CALLS:
-        setattr(os, name, counting(getattr(os, name)))
+        setattr(os, name, counted(getattr(os, name)))
     work()
-    print(json.dumps({"calls": made}), flush=True)
+    return made
+
+
+def count_calls(work):
+    """Return how many of `CALLS` it makes in a process of its own."""
+    file = Path("calls")
+    assert ended(forked(lambda: file.write_text(str(counting_calls(work))))) == 0
+    return int(file.read_text())
+
+
+def killed(work, number):
+    """Run it in a process that is killed before that call; return the exit status."""
+    return ended(forked(partial(counting_calls, work, number)))
+
+
+def chosen_calls(total):
+    """Return some numbers of calls: many of preprocessing and of the final save, some of training."""
+    return sorted({*range(0, 25, 3), *range(25, total, 15), *range(max(0, total - 8), total, 2)})
 
 
 def stage(model):
@@ -123,43 +143,34 @@ def finish(kind, model):
     assert ended(forked(lambda: train(kind, model, "--resume"))) == 0
 
 
-def run(kind, expected, moments):
-    # The end of no epoch is left out.
+def run(kind, expected, every):
+    # Epochs end with a checkpoint, however short they are.
     checkpoints.PATIENCE = 0
     # Compiles, and warms the caches of files.
     train(kind, "warm")
-    began = time.monotonic()
-    assert ended(forked(lambda: train(kind, expected))) == 0
-    usual = time.monotonic() - began
     model, dice = Path("killed"), random.Random(0)
-    for moment in range(moments):
+    first, resumed = partial(train, kind, model), partial(train, kind, model, "--resume")
+    total = count_calls(partial(train, kind, expected))
+    for number in range(total) if every else chosen_calls(total):
         shutil.rmtree(model, ignore_errors=True)
-        # One in each of as many equal parts of the time.
-        wait = usual * (moment + dice.random()) / moments
-        child = forked(lambda: train(kind, model))
-        time.sleep(wait)
-        os.kill(child, signal.SIGKILL)
-        status, where = ended(child), stage(model)
-        # And once more, on the way.
-        child = forked(lambda: train(kind, model, "--resume"))
-        time.sleep(dice.random() * (usual - wait))
-        os.kill(child, signal.SIGKILL)
-        ended(child)
-        if status == 0:
-            # It was timed beside other work, and would come to its end before most of the moments to come.
-            usual = min(usual, wait)
-        finish(kind, model)
-        yield {"seconds": wait, "status": status, "stage": where, "differs": differences(model, expected)}
-    number, status = 0, None
-    while status != 0:
-        shutil.rmtree(model, ignore_errors=True)
-        status = ended(forked(partial(killed_at_call, number, partial(train, kind, model))))
-        where = stage(model)
+        status, where = killed(first, number), stage(model)
+        # And once more on the way, unless the end comes before.
+        killed(resumed, dice.randrange(total - number))
         finish(kind, model)
         yield {"call": number, "status": status, "stage": where, "differs": differences(model, expected)}
-        number += dice.randint(1, 4)
+    began = time.monotonic()
+    finish(kind, Path("timed"))
+    usual = time.monotonic() - began
+    for moment in range(RANDOM_MOMENTS if every else 0):
+        shutil.rmtree(model, ignore_errors=True)
+        child = forked(first)
+        time.sleep(usual * (moment + dice.random()) / RANDOM_MOMENTS)
+        os.kill(child, signal.SIGKILL)
+        status, where = ended(child), stage(model)
+        finish(kind, model)
+        yield {"moment": moment, "status": status, "stage": where, "differs": differences(model, expected)}
 
 
 if __name__ == "__main__":
-    for outcome in run(sys.argv[1], sys.argv[2], int(sys.argv[3])):
+    for outcome in run(sys.argv[1], sys.argv[2], "--every" in sys.argv):
         print(json.dumps(outcome), flush=True)
