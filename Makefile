@@ -15,7 +15,7 @@ BENCHMARKS = read recipes precision probabilities step time-to-precision predict
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz wheel-test lint audit format tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all fuzz wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,6 +132,10 @@ benchmark-out-of-core: $(VENV)/installed
 
 benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
+
+docs: $(VENV)/installed-docs ## build the documentation into build/docs; warnings and dead links are errors
+	$(VENV)/bin/sphinx-build -q -W --keep-going -b html docs build/docs
+	@echo build/docs/index.html
 
 clean: ## remove the virtual environment and what the demo made
 	rm -rf $(VENV) build data/toy models/toy toy.scores fuzz-failures

@@ -1,0 +1,30 @@
+"""Sphinx configuration of the documentation site; `make docs` builds it."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+import xmlgp
+
+project = "xmlgp"
+author = "The xmlgp developers"
+copyright = author
+version = release = xmlgp.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "command_reference", "self_contained"]
+myst_heading_anchors = 4
+nitpicky = False
+default_role = "code"
+add_module_names = False
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_ivar = True
+napoleon_use_param = False
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = f"xmlgp {release}"
+html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
