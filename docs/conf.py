@@ -1,5 +1,6 @@
 """Sphinx configuration of the documentation site; `make docs` builds it."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -28,3 +29,13 @@ html_title = f"xmlgp {release}"
 html_copy_source = False
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """Escape the bars of |x| in docstrings outside code, which reStructuredText takes for a substitution."""
+    lines[:] = [re.sub(r"(`+[^`]*`+)|\|", lambda match: match[1] or r"\|", line) for line in lines]
+
+
+def setup(app):
+    """Prepare docstrings."""
+    app.connect("autodoc-process-docstring", escape_bars)

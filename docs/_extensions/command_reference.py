@@ -62,6 +62,7 @@ class Command(Directive):
     final_argument_whitespace = True
 
     def run(self):
+        """Return the nodes of the description."""
         words = self.arguments[0].split()
         command, context = find_command(words)
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])

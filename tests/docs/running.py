@@ -1,0 +1,119 @@
+"""Running the examples of a page in order, and comparing what they print with what the page shows."""
+
+import itertools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.docs.pages import ROOT, blocks_of, commands_of
+
+#: Numbers differ from machine to machine: times always, and results in their last digits.
+NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+#: Nothing listens here, so an example that needs a network fails.
+NOWHERE = "http://127.0.0.1:9"
+
+#: The status of a command whose reader, such as `head`, has seen enough.
+PIPE_CLOSED = 141
+
+#: Commands whose result several pages start from, with the folder that they make: they run once.
+SHARED = re.compile(r"xmlgp fetch (?:--quiet )?toy|xmlgp train (?:.* )?data/toy (?P<model>models/\S+)(?: .*)?")
+
+
+class Shown(NamedTuple):
+    """A command of a console block: what the page shows below it, and what it prints."""
+
+    line: int
+    command: str
+    expected: str
+    printed: str
+
+
+def make_environment(folder):
+    """Return the environment of examples: `xmlgp` is this checkout, the cache is empty, and there is no network."""
+    command = folder / "xmlgp"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m xmlgp "$@"\n')
+    command.chmod(0o755)
+    path = os.pathsep.join([str(folder), os.path.dirname(sys.executable), os.environ["PATH"]])
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), NOWHERE)
+    return os.environ | proxies | {"PATH": path, "PYTHONPATH": str(ROOT), "XMLGP_CACHE_DIR": str(folder / "cache")}
+
+
+def run_page(text, folder, environment, shared):
+    """Run the examples of a page in a folder, and yield each command whose output the page shows.
+
+    Parameters
+    ----------
+    text : str
+        The page.
+    folder : Path
+        An empty folder.
+    environment : dict
+        See `make_environment`.
+    shared : Path
+        Where results are kept that several pages start from.
+    """
+    blocks = [block for block in blocks_of(text) if not block.reason]
+    for is_python, group in itertools.groupby(blocks, lambda block: block.language == "python"):
+        if is_python:
+            _run_python(group, folder, environment)
+            continue
+        for block in group:
+            for command, expected in zip(commands_of(block), _outputs_of(block), strict=False):
+                printed = _run_shell(command, folder, environment, shared)
+                if expected is not None:
+                    yield Shown(block.line, command, expected, printed)
+
+
+def without_numbers(text):
+    """Return the lines of an output with # for each number, and one blank for several."""
+    return [re.sub(r"\s+", " ", NUMBER.sub("#", line)).strip() for line in text.splitlines()]
+
+
+def _outputs_of(block):
+    """Return what follows each command of a console block, or None for each command of another block."""
+    if block.language != "console":
+        return itertools.repeat(None)
+    return [part.partition("\n")[2] for part in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]]
+
+
+def _run(arguments, folder, environment):
+    """Run a program and return its status and what it prints, as a terminal would show it."""
+    process = subprocess.run(
+        arguments,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return process.returncode, process.stdout
+
+
+def _run_shell(command, folder, environment, shared):
+    """Run a shell command that must succeed, or copy the result of an earlier run, and return what it prints."""
+    match = SHARED.fullmatch(command)
+    kept = shared / re.sub(r"\W+", "-", command)
+    product = Path((match["model"] or "data/toy") if match else ".")
+    if match and kept.exists() and not (folder / product).exists():
+        shutil.copytree(kept / "product", folder / product)
+        return (kept / "printed").read_text(encoding="utf-8")
+    status, printed = _run(["bash", "-o", "pipefail", "-c", command], folder, environment)
+    assert status in (0, PIPE_CLOSED), f"{command}\n{printed}"
+    if match and not kept.exists():
+        shutil.copytree(folder / product, kept / "product")
+        (kept / "printed").write_text(printed, encoding="utf-8")
+    return printed
+
+
+def _run_python(blocks, folder, environment):
+    """Run blocks, each in a namespace of its own, in one process."""
+    code = "".join(f"exec(compile({block.code!r}, 'line {block.line}', 'exec'), {{}})\n" for block in blocks)
+    status, printed = _run([sys.executable, "-c", code], folder, environment)
+    assert status == 0, printed

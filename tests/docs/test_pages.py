@@ -1,0 +1,128 @@
+"""Pages name commands, options, files and other pages that exist, and can be reached."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from tests.docs.pages import (
+    CODE_SPAN,
+    DOCS,
+    PAGES,
+    ROOT,
+    anchors_of,
+    blocks_of,
+    commands_of,
+    links_of,
+    name_of,
+    prose_of,
+    toctrees_of,
+)
+from xmlgp.cli import COMMANDS, main
+
+#: Other Markdown files whose links are followed.
+LINKING = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "benchmarks" / "RESULTS.md"]
+
+OPTION = re.compile(r"--?[a-zA-Z][\w-]*")
+
+
+def tree_of_commands():
+    """Return every command by its words, such as `("plot", "bound")`."""
+    context = click.Context(main, info_name="xmlgp")
+    found = {}
+    for name in COMMANDS:
+        command = found[name,] = main.get_command(context, name)
+        for inner, subcommand in getattr(command, "commands", {}).items():
+            found[name, inner] = subcommand
+    return found
+
+
+def options_by_command():
+    """Return the options of every command, by its words."""
+    found = {}
+    for words, command in tree_of_commands().items():
+        context = click.Context(command, help_option_names=["-h", "--help"])
+        parameters = command.get_params(context)
+        found[words] = {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
+    return found
+
+
+OPTIONS = options_by_command()
+
+ALL_OPTIONS = set().union(*OPTIONS.values(), {"--version", "-V"})
+
+
+def unknown_options(command):
+    """Return the options of a shell command, or of a part of one that prose quotes, which xmlgp does not have."""
+    unknown = []
+    for part in re.split(r"\|+|&&|;", command):
+        try:
+            words = shlex.split(part, comments=True)
+        except ValueError:  # a lone quotation mark in prose
+            words = part.split()
+        words = words[1:] if words[:1] == ["xmlgp"] else words
+        given = [word.partition("=")[0] for word in words if OPTION.fullmatch(word.partition("=")[0])]
+        if not words or not given:
+            continue
+        known = next((OPTIONS[tuple(words[:n])] for n in (2, 1) if tuple(words[:n]) in OPTIONS), None)
+        if known is None and not words[0].startswith("-"):
+            continue  # another program
+        unknown += [option for option in given if option not in (known or ALL_OPTIONS) | {"-h", "--help"}]
+    return unknown
+
+
+def test_unknown_options_are_found():
+    assert unknown_options("xmlgp train data model --no-such-option --seed 3") == ["--no-such-option"]
+    assert unknown_options("zcat new.txt.gz | xmlgp predict models/toy - --auc") == ["--auc"]
+    assert unknown_options("--no-such-option VALUE") == ["--no-such-option"]
+    assert unknown_options("evaluate --auc") == unknown_options("gzip --keep data/toy/test.txt") == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name_of)
+def test_options_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    commands = [command for block in blocks_of(text) if block.language != "python" for command in commands_of(block)]
+    spans = [" ".join(span.split()) for span in CODE_SPAN.findall(prose_of(text))]
+    assert {command: unknown for command in commands + spans if (unknown := unknown_options(command))} == {}
+
+
+def test_every_command_is_in_the_reference():
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
+    described = re.findall(r"^#{2,3} xmlgp (.+)\n\n```\{command\} (.+)\n```", text, re.MULTILINE)
+    assert [heading for heading, _ in described] == [command for _, command in described]
+    assert {tuple(command.split()) for _, command in described} == set(tree_of_commands())
+
+
+@pytest.mark.parametrize("page", LINKING, ids=name_of)
+def test_links_within_the_repository_lead_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for target in links_of(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.is_file(), f"{name_of(page)}: {target}"
+        if anchor:
+            assert anchor in anchors_of(file.read_text(encoding="utf-8")), f"{name_of(page)}: {target}"
+
+
+def test_every_page_is_in_the_navigation():
+    reached, open_ = set(), [DOCS / "index.md"]
+    while open_:
+        page = open_.pop()
+        if page not in reached:
+            reached.add(page)
+            open_ += toctrees_of(page)
+    assert {name_of(page) for page in reached} == {name_of(page) for page in DOCS.rglob("*.md")}
+
+
+def test_every_guarantee_names_tests_that_exist():
+    section = (DOCS / "development" / "tests.md").read_text(encoding="utf-8")
+    rows = [line for line in section.partition("## Guarantees")[2].partition("\n## ")[0].splitlines() if "`" in line]
+    assert len(rows) > 10
+    for row in rows:
+        named = re.findall(r"`(tests/[a-z_/]+\.py)`", row)
+        assert named, row
+        for name in named:
+            assert re.search(r"^def test_", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE), name
