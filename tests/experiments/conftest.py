@@ -19,13 +19,13 @@ def catalogue():
     return load_catalogue()
 
 
-@pytest.fixture
-def data(tmp_path, catalogue, monkeypatch):
-    """A folder with a small substitute for every data set of the catalogue."""
-    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-    for entry in catalogue.entries.values():
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """A folder with a small substitute for every data set of the catalogue; shared, so not to be changed."""
+    root = tmp_path_factory.mktemp("experiments") / "data"
+    for entry in load_catalogue().entries.values():
         sizes = [min(300, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
-        folder = tmp_path / "data" / entry.name
+        folder = root / entry.name
         folder.mkdir(parents=True)
         for file, seed in zip(entry.files, (0, 3), strict=False):
             if entry.format == "repository":
@@ -34,4 +34,4 @@ def data(tmp_path, catalogue, monkeypatch):
                 points = small_dataset(*sizes[:2], K=1, seed=seed)
                 signs = 2 * points.labels.toarray()[:, 0] - 1
                 dump_svmlight_file(points.features, signs, str(folder / file.name), zero_based=False)
-    return tmp_path / "data"
+    return root

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -39,13 +40,19 @@ def in_this_process(cells, results):
             run_cell(cell, results)
 
 
+@pytest.fixture(scope="module")
+def shared_results(tmp_path_factory):
+    """Results of cells that several experiments have in common."""
+    return tmp_path_factory.mktemp("shared") / "results"
+
+
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_on_scaled_down_sets(name, catalogue, data, tmp_path, monkeypatch):
+def test_every_experiment_runs_on_scaled_down_sets(name, catalogue, data, shared_results, monkeypatch):
     monkeypatch.setattr("xmlgp.experiments.timing.ROUNDS", 1)
     experiment = load_experiment(catalogue, name, data, epochs_scale=SHORT)
     assert experiment.missing == ()
     first = [(*row[:3], row[3][:1]) for row in experiment.rows]  # one restart is enough here
-    results = tmp_path / "results"
+    results = shared_results
     in_this_process([cell for *_, some in first for cell in some], results)
     rows = collect(experiment, catalogue.entries, results)
     assert len(rows) == len(experiment.rows)
@@ -58,24 +65,22 @@ def test_every_experiment_runs_on_scaled_down_sets(name, catalogue, data, tmp_pa
         assert pdf.read_bytes().startswith(b"%PDF")
 
 
-def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, tmp_path):
-    results = tmp_path / "results"
+def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, shared_results):
     experiment = load_experiment(catalogue, "table2", data, ["bibtex"], SHORT)
-    in_this_process(experiment.cells, results)
-    rows = collect(experiment, catalogue.entries, results)
-    line = next(line for line in write_table(experiment, rows, results).splitlines() if "s-LINEAR" in line)
+    in_this_process(experiment.cells, shared_results)
+    rows = collect(experiment, catalogue.entries, shared_results)
+    line = next(line for line in write_table(experiment, rows, shared_results).splitlines() if "s-LINEAR" in line)
     paper, ours, difference = map(float, re.search(r"([\d.]+) / ([\d.]+) / ([+-][\d.]+)", line).groups())
-    measured = read_result(experiment.cells[0], results)["measures"]["P@1"]
+    measured = read_result(experiment.cells[0], shared_results)["measures"]["P@1"]
     assert paper == 59.31
     assert ours == pytest.approx(measured, abs=0.005)
     assert difference == pytest.approx(ours - paper, abs=0.011)
 
 
-def test_methods_that_are_not_ours_have_published_numbers_only(catalogue, data, tmp_path):
-    results = tmp_path / "results"
+def test_methods_that_are_not_ours_have_published_numbers_only(catalogue, data, shared_results):
     experiment = load_experiment(catalogue, "table3", data, ["bibtex"], SHORT)
-    in_this_process(experiment.cells, results)
-    markdown = write_table(experiment, collect(experiment, catalogue.entries, results), results)
+    in_this_process(experiment.cells, shared_results)
+    markdown = write_table(experiment, collect(experiment, catalogue.entries, shared_results), shared_results)
     assert "| bibtex | SLEEC (published) | 65.08 / — / — |" in markdown
 
 
@@ -206,9 +211,10 @@ def test_every_kept_result_belongs_to_an_experiment(catalogue, data):
     assert {file.name for file in kept.iterdir()} <= known
 
 
-def test_data_sets_without_files_are_missing(catalogue, data):
-    (data / "rcv1" / "test.txt").unlink()
-    experiment = load_experiment(catalogue, "table2", data)
+def test_data_sets_without_files_are_missing(catalogue, data, tmp_path):
+    shutil.copytree(data, tmp_path / "data")
+    (tmp_path / "data" / "rcv1" / "test.txt").unlink()
+    experiment = load_experiment(catalogue, "table2", tmp_path / "data")
     assert experiment.missing == ("rcv1",)
     assert "rcv1" not in {cell.dataset for cell in experiment.cells}
 
@@ -231,7 +237,8 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     arguments = ["reproduce", "table4", "figure2", "--datasets", "bibtex", "--epochs-scale", "0.01", "-q"]
-    result = CliRunner().invoke(command, arguments)
+    arguments += ["--data", data]
+    result = CliRunner().invoke(command, list(map(str, arguments)))
     assert result.exit_code == 0, result.output
     assert result.stdout.count("| bibtex | sf-LINEAR |") == 2
     assert {"table4.json", "table4.md", "figure2.png", "figure2.pdf"} <= {f.name for f in Path("results").iterdir()}
@@ -244,7 +251,9 @@ def test_plot_draws_the_bound_of_models(data, tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     for model in ("a", "b"):
-        run = CliRunner().invoke(command, ["train", "-q", "data/toy", model, "-P", "2", "-M", "5", "--epochs", "3"])
+        run = CliRunner().invoke(
+            command, ["train", "-q", str(data / "toy"), model, "-P", "2", "-M", "5", "--epochs", "3"]
+        )
         assert run.exit_code == 0, run.output
     result = CliRunner().invoke(command, ["plot", "bound", "a", "b", "-o", "bound.pdf"])
     assert result.exit_code == 0, result.output

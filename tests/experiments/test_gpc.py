@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file
 
 from tests.problems import small_dataset
+from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import CatalogueError, NumericalError
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell
@@ -22,16 +23,17 @@ from xmlgp.preprocess.pipeline import preprocess
 SHORT = 0.01
 
 
-@pytest.fixture
-def results(tmp_path):
-    (tmp_path / "results" / "cells").mkdir(parents=True)
-    return tmp_path / "results"
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    (folder / "cells").mkdir()
+    return folder
 
 
-@pytest.fixture
-def german(catalogue, data, results):
+@pytest.fixture(scope="module")
+def german(data, results):
     """The experiment with german, its cells finished."""
-    experiment = load_experiment(catalogue, "i-figure4", data, ["german"], SHORT)
+    experiment = load_experiment(load_catalogue(), "i-figure4", data, ["german"], SHORT)
     for cell in experiment.cells:
         run_cell(cell, results)
     return experiment
