@@ -187,7 +187,7 @@ def test_manipulated_directory_is_refused(unpack, archive, message):
         unpack(archive, {"train": "train.txt"})
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_random_damage_raises_fetch_error(unpack, data):
     kind = data.draw(st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))

@@ -167,7 +167,7 @@ def datasets(draw):
     return Dataset(csr_array(X), csr_array(Y))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(dataset=datasets(), compressed=st.booleans())
 def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
     path = tmp_path_factory.mktemp("round") / ("data.txt.gz" if compressed else "data.txt")
@@ -355,7 +355,7 @@ def mutations(count):
 
 def test_mutated_files_are_read_as_by_the_slow_reader(written):
     outcomes = {True: 0, False: 0}
-    for content in mutations(1000):
+    for content in mutations(500):
         path = written(content)
         try:
             expected = slow_read(content)
@@ -368,14 +368,14 @@ def test_mutated_files_are_read_as_by_the_slow_reader(written):
             got = None
         assert got == expected, content
         outcomes[got is None] += 1
-    assert min(outcomes.values()) > 200
+    assert min(outcomes.values()) > 100
 
 
 def test_mutated_gzip_files_are_read_correctly_or_refused(written):
     rng = random.Random(1)
     packed = gzip.compress(SMALL, mtime=0)
     expected = slow_read(SMALL)[3]
-    for _ in range(300):
+    for _ in range(100):
         content = bytearray(packed)
         if rng.random() < 0.7:
             content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
@@ -481,21 +481,22 @@ def test_header_cannot_exhaust_memory(written, cache):
 
 def test_caching_takes_constant_memory(written):
     point = b"1,2,3 " + b" ".join(b"%d:0.%06d" % (i, i) for i in range(1, 1000)) + b"\n"
-    sizes = 1000, 3000
+    sizes = 300, 900
     paths = [written(b"%d 1000 9\n" % N + point * N, f"{N}.txt") for N in sizes]
     small, large = (peak_memory(lambda path=path: read_dataset(path)) for path in paths)
     assert large < 1.1 * small
     assert large < 3 * len(point) * sizes[1]
 
 
-def test_huge_line_is_reported(written):
+def test_huge_line_is_reported(written, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 2 << 20)
     path = written(b"1 9 9\n1 1:" + b"7" * (lines.MAX_LINE_BYTES + 10))
-    with pytest.raises(DataFormatError, match=":2: the line is longer than 64 MiB"):
+    with pytest.raises(DataFormatError, match=":2: the line is longer than 2 MiB"):
         read_dataset(path)
 
 
 def test_point_with_many_features_is_read(written):
-    values = np.arange(1, 500_001)
+    values = np.arange(1, 100_001)
     line = b"0 " + b" ".join(b"%d:%d" % (value, value) for value in values) + b"\n"
     assert len(line) > lines.BLOCK_BYTES
     dataset = read_dataset(written(b"2 600000 1\n" + line + b"\n"))
