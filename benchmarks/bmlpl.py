@@ -18,7 +18,7 @@ import numpy as np
 from xmlgp.bmlpl.least_squares import Design
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train_topics
+from xmlgp.bmlpl.train import run_inference
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.runtime.threads import one_blas_thread
@@ -56,12 +56,12 @@ def measure(data, T, iterations):
     coordinates = preprocess(train.features, settings).coordinates(train.features, settings.dtype)
     dtype = np.dtype(settings.dtype)
     design, positives = Design(coordinates.weighted(slice(None))), Positives(train.labels)
-    train_topics(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))
+    run_inference(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))
     # Before and after, for the rate of a machine that others use changes.
     with one_blas_thread():
         before = products(design, positives, T, settings.cg_steps, dtype)
     begun = time.perf_counter()
-    _, history = train_topics(coordinates, train.labels, settings)
+    _, history = run_inference(coordinates, train.labels, settings)
     whole = time.perf_counter() - begun
     with one_blas_thread():
         after = products(design, positives, T, settings.cg_steps, dtype)

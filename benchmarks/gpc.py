@@ -25,7 +25,7 @@ from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.gpc import collapsed
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train_gpc
+from xmlgp.gpc.train import run_inference
 from xmlgp.linear_algebra.dense import product
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.runtime.threads import one_blas_thread
@@ -88,12 +88,12 @@ def measure(data, M, iterations):
     rates = [gemm_rate()]
     seen = []
     with counted() as counts:
-        _, history = train_gpc(
+        _, history = run_inference(
             coordinates,
             dataset.labels,
             preprocessed.inducing,
             settings,
-            after_pass=lambda epoch, parameters: seen.append(dict(counts)),
+            after_epoch=lambda epoch, parameters: seen.append(dict(counts)),
         )
     rates.append(gemm_rate())
     seconds = np.diff([epoch["seconds"] for epoch in history])

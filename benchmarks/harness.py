@@ -31,11 +31,11 @@ from xmlgp.data.catalogue import load_catalogue  # noqa: E402
 from xmlgp.data.repository_format import read_dataset  # noqa: E402
 from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
 from xmlgp.mlgpf.predictor import MLGPFPredictor  # noqa: E402
-from xmlgp.mlgpf.train import fit as fit_model  # noqa: E402
+from xmlgp.mlgpf.train import run_inference  # noqa: E402
+from xmlgp.mlgpf.train import train as train_model  # noqa: E402
 from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
 from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings.fields import Settings  # noqa: E402
-from xmlgp.training.loop import train  # noqa: E402
 
 #: Side of the matrices whose product gives the machine's rate.
 GEMM_SIZE = 2000
@@ -119,14 +119,16 @@ def fit(dataset, settings, after_epoch=None):
     epoch, and the model has no regression.
     """
     preprocessed = preprocess(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-
-    arrays = coordinates, dataset.labels, preprocessed.inducing, settings
     if after_epoch is None:
-        parameters, history, _ = fit_model(*arrays)
+        parameters, history, _ = train_model(dataset.features, dataset.labels, preprocessed, settings)
     else:
-        parameters, history = train(
-            *arrays, after_epoch=lambda epoch, found: after_epoch(epoch, Model(settings, preprocessed, found))
+        coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+        parameters, history = run_inference(
+            coordinates,
+            dataset.labels,
+            preprocessed.inducing,
+            settings,
+            after_epoch=lambda epoch, found: after_epoch(epoch, Model(settings, preprocessed, found())),
         )
     return Model(settings, preprocessed, parameters), history
 

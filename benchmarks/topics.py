@@ -17,14 +17,14 @@ import numpy as np
 
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train_topics
+from xmlgp.bmlpl.train import train as train_bmlpl
 from xmlgp.data.dataset import Dataset
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import fit
+from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.training.stopping import hold_out
 
@@ -61,12 +61,11 @@ def measure(settings, train, held, propensity):
     """Return the measures on held-out points after training, and the seconds of that."""
     begun = time.perf_counter()
     preprocessed = preprocess(train.features, settings)
-    coordinates = preprocessed.coordinates(train.features, settings.dtype)
     if settings.model == "bmlpl":
-        parameters, _ = train_topics(coordinates, train.labels, settings)
+        parameters = train_bmlpl(train.features, train.labels, preprocessed, settings).parameters
         predictor = BMLPLPredictor(settings, preprocessed, parameters, train.D)
     else:
-        parameters = fit(coordinates, train.labels, preprocessed.inducing, settings).parameters
+        parameters = train_mlgpf(train.features, train.labels, preprocessed, settings).parameters
         predictor = MLGPFPredictor(settings, preprocessed, parameters, train.D)
     seconds = time.perf_counter() - begun
     scores = harness.stack_scores(predictor.top(held.features, None))

@@ -14,13 +14,13 @@ from tests.grids import every_pair_of_values, grid
 from tests.problems import small_dataset
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train_topics
+from xmlgp.bmlpl.train import train as train_bmlpl
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import fit
+from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.preprocess.pipeline import preprocess
@@ -125,8 +125,7 @@ CASES = every_pair_of_values(CHOICES)
 def trained(data, **chosen):
     settings = MLGPFSettings(epochs=2, **chosen)
     preprocessed = preprocess(data.features, settings)
-    coordinates = preprocessed.coordinates(data.features, settings.dtype)
-    found = fit(coordinates, data.labels, preprocessed.inducing, settings)
+    found = train_mlgpf(data.features, data.labels, preprocessed, settings)
     return MLGPFPredictor(settings, preprocessed, found.parameters, data.D), found
 
 
@@ -214,8 +213,7 @@ def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, cas
             preprocess(data.features, settings)
         return
     preprocessed = preprocess(data.features, settings)
-    coordinates = preprocessed.coordinates(data.features, settings.dtype)
-    parameters, history = train_topics(coordinates, data.labels, settings)
+    parameters, history, _ = train_bmlpl(data.features, data.labels, preprocessed, settings)
     assert all(np.isfinite(value).all() for value in parameters.values())
     assert all(np.isfinite(epoch["log_posterior"]) for epoch in history)
     predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
@@ -228,7 +226,7 @@ def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
     settings = BMLPLSettings(inference=inference, iterations=200)
     preprocessed = preprocess(data.features, settings)
-    parameters, _ = train_topics(preprocessed.coordinates(data.features, "float32"), data.labels, settings)
+    parameters = train_bmlpl(data.features, data.labels, preprocessed, settings).parameters
     predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
     probabilities, _ = predictor.score(data.features, "probability")
     assert probabilities[:, K].min() > 0.7

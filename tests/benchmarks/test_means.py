@@ -9,8 +9,8 @@ from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.training.loop import train
 from xmlgp.training.minibatches import make_batch
 
 
@@ -23,7 +23,7 @@ def trained(request):
     )
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    parameters, _ = train(coordinates, dataset.labels, preprocessed.inducing, settings)
+    parameters, _ = run_inference(coordinates, dataset.labels, preprocessed.inducing, settings)
     return MLGPF(settings), parameters, make_batch(coordinates, dataset.labels, np.arange(dataset.N), weighted=True)
 
 

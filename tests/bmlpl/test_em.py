@@ -202,8 +202,8 @@ def test_what_moves_is_all_that_it_goes_on_from():
     for iteration in range(4):
         one.step(iteration, 0)
     other = begun(features, labels, **chosen)
-    for name, array in other.moving().items():
-        array[...] = one.moving()[name]
+    for name, array in other.arrays().items():
+        array[...] = one.arrays()[name]
     assert one.step(4, 0) == other.step(4, 0)
     for name, value in one.parameters(5).items():
         np.testing.assert_array_equal(value, other.parameters(5)[name])

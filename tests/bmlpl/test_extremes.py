@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from tests.bmlpl.problems import ordinary
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train_topics
+from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.pipeline import Preprocessed
@@ -101,7 +101,7 @@ CHOICES = {
 def trained(features, labels, **chosen):
     settings = BMLPLSettings(**{"iterations": PASSES, "batch_size": 5} | chosen)
     coordinates = Coordinates(sp.csr_array(features.astype(np.float32)), None, settings.dtype)
-    return *train_topics(coordinates, sp.csr_array(labels), settings), settings
+    return *run_inference(coordinates, sp.csr_array(labels), settings), settings
 
 
 #: Where numbers may be lost: products of features and weights are so large, or settings are beyond the precision.
@@ -148,7 +148,7 @@ def test_nothing_is_as_large_as_all_labels_of_all_points(inference):
     trained(*ordinary(), inference=inference)
     tracemalloc.start()
     try:
-        parameters, _ = train_topics(coordinates, positives, settings)
+        parameters, _ = run_inference(coordinates, positives, settings)
         trained_in = tracemalloc.get_traced_memory()[1]
         tracemalloc.reset_peak()
         for scores in BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(features[:2000], 5, memory=16):

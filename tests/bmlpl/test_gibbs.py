@@ -141,12 +141,12 @@ def test_precisions_are_learned_where_they_are_to_be():
 def test_what_moves_is_all_that_it_goes_on_from(dtype):
     gibbs, _ = swept(4, dtype=dtype)
     other = begun(*problem(), inference="gibbs", topics=3, iterations=4, dtype=dtype)
-    for name, array in other.moving().items():
-        array[...] = gibbs.moving()[name]
-    other._random.bit_generator.state = gibbs._random.bit_generator.state
+    for name, array in other.arrays().items():
+        array[...] = gibbs.arrays()[name]
+    other.random.bit_generator.state = gibbs.random.bit_generator.state
     assert gibbs.step(4, 0) == other.step(4, 0)
-    for name, array in gibbs.moving().items():
-        np.testing.assert_array_equal(array, other.moving()[name])
+    for name, array in gibbs.arrays().items():
+        np.testing.assert_array_equal(array, other.arrays()[name])
 
 
 def test_kinds_of_points_are_told_apart():

@@ -16,7 +16,7 @@ from xmlgp.training.minibatches import epoch_rows
 def trained(features, labels, passes, **chosen):
     inference = begun(features, labels, iterations=passes, **chosen)
     for iteration in range(passes):
-        values = [inference.step(iteration, done) for done in range(inference.steps_a_pass)]
+        values = [inference.step(iteration, done) for done in range(inference.steps_per_epoch)]
     return inference.parameters(passes), np.mean(values)
 
 
@@ -98,10 +98,10 @@ def test_minibatches_stand_for_all_points():
     chosen = {"inference": "online-em", "topics": 3}
     whole = begun(features, labels, batch_size=60, **chosen).step(0, 0)
     inference = begun(features, labels, batch_size=20, **chosen)
-    start = {name: array.copy() for name, array in inference.moving().items()}
+    start = {name: array.copy() for name, array in inference.arrays().items()}
     values, counts = [], []
-    for done in range(inference.steps_a_pass):
-        for name, array in inference.moving().items():
+    for done in range(inference.steps_per_epoch):
+        for name, array in inference.arrays().items():
             array[...] = start[name]
         values.append(inference.step(0, done))
         share = (module.DELAY + done) ** -module.DECAY
@@ -123,7 +123,7 @@ def test_gradients_of_minibatches_are_on_average_that_of_all_points(monkeypatch)
         gradients = []
         monkeypatch.setattr(inference._adam, "step", lambda _, found, __, to=gradients: to.append(found["weights"]))
         monkeypatch.setattr(inference, "_remember", lambda *arguments: None)
-        for done in range(inference.steps_a_pass):
+        for done in range(inference.steps_per_epoch):
             inference.step(0, done)
         assert len(gradients) == 12 // batch_size
         means.append(np.mean(gradients, axis=0))
@@ -134,7 +134,7 @@ def test_gradients_of_minibatches_are_on_average_that_of_all_points(monkeypatch)
 def test_each_pass_has_minibatches_of_its_own():
     features, labels = problem(60)
     inference = begun(features, labels, inference="online-em", topics=3, batch_size=16)
-    assert inference.steps_a_pass == 4
+    assert inference.steps_per_epoch == 4
     seen = []
     weighted = inference._coordinates.weighted
     inference._coordinates.weighted = lambda rows: seen.append(rows) or weighted(rows)
@@ -156,11 +156,11 @@ def test_what_moves_is_all_that_it_goes_on_from(dtype):
     one, other = (begun(*problem(), **chosen) for _ in range(2))
     for done in range(2):
         one.step(0, done)
-    for name, array in other.moving().items():
-        array[...] = one.moving()[name]
+    for name, array in other.arrays().items():
+        array[...] = one.arrays()[name]
     assert one.step(0, 2) == other.step(0, 2)
-    for name, array in one.moving().items():
-        np.testing.assert_array_equal(array, other.moving()[name])
+    for name, array in one.arrays().items():
+        np.testing.assert_array_equal(array, other.arrays()[name])
 
 
 def test_topics_keep_their_counts_without_positives():
@@ -178,6 +178,6 @@ def test_shapes_do_not_swing_further_and_further(seed):
     chosen = {"batch_size": 5, "concentration": 1e-12, "iterations": 60}
     inference = begun(features, labels, inference="online-em", **chosen)
     for iteration in range(60):
-        for done in range(inference.steps_a_pass):
+        for done in range(inference.steps_per_epoch):
             assert np.isfinite(inference.step(iteration, done))
             assert inference.shapes.max() < 30

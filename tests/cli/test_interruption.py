@@ -40,25 +40,35 @@ SMALL = [
 ]
 TRAIN = ["train", "data", "model", *SMALL]
 
+STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
+
 #: Function, the call of it in which a signal comes, and how far training then is, where it can be gone on with.
 PHASES = {
     "reading": ("xmlgp.cli.train.read_dataset", 1, None),
     "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
     "the basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
     "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
-    "the start": ("xmlgp.training.loop.start", 1, "after preprocessing"),
-    "the first step": ("xmlgp.training.loop._Ascent._ascend", 1, "after 1 of 12 steps on the points not held out"),
-    "the midst of an epoch": (
-        "xmlgp.training.loop._Ascent._ascend",
-        6,
-        "after 6 of 12 steps on the points not held out",
+    "the start": ("xmlgp.mlgpf.stochastic.start", 1, "after preprocessing"),
+    "the first step": (
+        STEP,
+        1,
+        "after 1 of 12 steps on the points not held out",
     ),
-    "the end of an epoch": ("xmlgp.training.loop._Ascent._ascend", 8, "after 8 of 12 steps on the points not held out"),
+    "the midst of an epoch": (STEP, 6, "after 6 of 12 steps on the points not held out"),
+    "the end of an epoch": (
+        STEP,
+        8,
+        "after 8 of 12 steps on the points not held out",
+    ),
     "scoring": ("xmlgp.mlgpf.train._ndcg", 2, "after 8 of 12 steps on the points not held out"),
     "the regression on some": ("xmlgp.mlgpf.train.regress", 1, "after 12 of 12 steps on the points not held out"),
     "comparing": ("xmlgp.mlgpf.train._ndcg", 5, "after 12 of 12 steps on the points not held out"),
-    "the start on all points": ("xmlgp.training.loop.start", 2, "after 12 of 12 steps on the points not held out"),
-    "a step on all points": ("xmlgp.training.loop._Ascent._ascend", 14, "after 2 of [0-9]+ steps on all points"),
+    "the start on all points": ("xmlgp.mlgpf.stochastic.start", 2, "after 12 of 12 steps on the points not held out"),
+    "a step on all points": (
+        STEP,
+        14,
+        "after 2 of [0-9]+ steps on all points",
+    ),
     "the regression on all": ("xmlgp.mlgpf.train.regress", 2, "after ([0-9]+) of \\1 steps on all points"),
     "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 9, "after ([0-9]+) of \\1 steps on all points"),
 }
@@ -215,7 +225,7 @@ def test_a_signal_while_another_model_is_trained_is_told_in_one_line(data, model
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("call", [1, 2, 7])
 def test_every_signal_has_its_status(data, number, call):
-    with at("xmlgp.training.loop._Ascent._ascend", call, number):
+    with at(STEP, call, number):
         assert f"goes on after {call} of 12 steps" in told(run(*TRAIN), number)
 
 
@@ -250,10 +260,10 @@ def test_signals_while_a_checkpoint_is_written(data, numbers):
 
 
 def test_what_there_was_to_go_on_with_stays_when_going_on_is_interrupted(data):
-    with at("xmlgp.training.loop._Ascent._ascend", 6, signal.SIGINT):
+    with at(STEP, 6, signal.SIGINT):
         run(*TRAIN)
     # As it is read, and before it has made a step.
-    for name in ("xmlgp.cli.train.read_dataset", "xmlgp.training.loop.start", "xmlgp.training.loop._Ascent.restore"):
+    for name in ("xmlgp.cli.train.read_dataset", "xmlgp.mlgpf.stochastic.start", "xmlgp.training.loop.Loop._restore"):
         with at(name, 1, signal.SIGTERM):
             told(run("train", "data", "model", "--resume"), signal.SIGTERM)
         assert InterruptedRun.read("model").step == 6
@@ -285,7 +295,7 @@ def test_a_signal_while_preprocessing_is_saved_by_itself(data, call):
 
 
 def test_without_checkpoints_nothing_is_left(data):
-    with at("xmlgp.training.loop._Ascent._ascend", 6, signal.SIGTERM):
+    with at(STEP, 6, signal.SIGTERM):
         assert told(run(*TRAIN, "--checkpoint-every", "0"), signal.SIGTERM) == ""
     assert not (data / "model").exists()
 

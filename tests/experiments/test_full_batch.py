@@ -11,7 +11,7 @@ from xmlgp.experiments.full_batch import FullBatch
 from xmlgp.experiments.gpc import quadrature_bound
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train_gpc
+from xmlgp.gpc.train import run_inference
 from xmlgp.preprocess.pipeline import preprocess
 
 SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")
@@ -59,7 +59,7 @@ def test_its_optimum_is_no_lower_than_that_of_vi_jj(problem, full_batch):
     coordinates, labels, inducing = problem
     found = stopwatch.curve[-1]["parameters"]
     bound = quadrature_bound(found, coordinates, labels.toarray()[:, 0], SETTINGS.nodes)
-    parameters, history = train_gpc(coordinates, labels, inducing, SETTINGS)
+    parameters, history = run_inference(coordinates, labels, inducing, SETTINGS)
     assert found.keys() == parameters.keys()
     assert history[0]["bound"] < bound
     assert history[-1]["bound"] <= bound + 1e-3

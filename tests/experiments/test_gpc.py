@@ -17,7 +17,7 @@ from xmlgp.experiments.gpc import GPCCell, _train, quadrature_bound
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.experiments.tables import collect, seconds_until_settled, write_table
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train_gpc
+from xmlgp.gpc.train import run_inference
 from xmlgp.preprocess.pipeline import preprocess
 
 SHORT = 0.01
@@ -51,10 +51,10 @@ def test_the_quadrature_bound_is_the_bound_of_training(inference):
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
     found = []
 
-    def after_pass(epoch, parameters):
+    def after_epoch(epoch, parameters):
         found.append(quadrature_bound(parameters(), coordinates, data.labels.toarray()[:, 0], settings.nodes))
 
-    _, history = train_gpc(coordinates, data.labels, preprocessed.inducing, settings, after_pass=after_pass)
+    _, history = run_inference(coordinates, data.labels, preprocessed.inducing, settings, after_epoch=after_epoch)
     assert found == pytest.approx([epoch["bound"] for epoch in history], rel=1e-9)
 
 

@@ -5,8 +5,8 @@ import pytest
 from tests.problems import small_dataset
 from xmlgp.experiments.timing import time_bound
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.training.loop import train
 
 
 @pytest.mark.parametrize("label_weights", [False, True])
@@ -15,7 +15,7 @@ def test_every_bound_can_be_timed(label_weights):
     settings = MLGPFSettings(factors=2, inducing_count=5, epochs=1, label_weights=label_weights)
     preprocessed = preprocess(data.features, settings)
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
-    parameters, _ = train(coordinates, data.labels, preprocessed.inducing, settings)
+    parameters, _ = run_inference(coordinates, data.labels, preprocessed.inducing, settings)
     assert ("label_weights.mean" in parameters) == label_weights
     times = time_bound(settings, parameters, coordinates, data.labels)
     assert times.keys() == {"bound_s", "kl_s"}

@@ -16,7 +16,7 @@ from tests.gpc.dense_gpc import THETA, Problem, predicted
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import INFERENCES, train_gpc
+from xmlgp.gpc.train import INFERENCES, run_inference
 from xmlgp.training.optimisers import AdaDelta
 
 POINTS = np.array([-2, -1.2, 0.3, 2])[:, None]
@@ -72,7 +72,7 @@ def trained(problem, inference):
     options = {"batch_size": 4, "iterations": ADADELTA_STEPS} if inference == "svi-adadelta" else {"iterations": 100}
     settings = GPCSettings(inference=inference, inducing_count=4, nodes=20, **options)
     labels = sp.csr_array(problem.positive[:, None])
-    return train_gpc(problem.coordinates(), labels, problem.inducing, settings)
+    return run_inference(problem.coordinates(), labels, problem.inducing, settings)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from xmlgp.gp.expectations import logistic
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import INFERENCES, train_gpc
+from xmlgp.gpc.train import INFERENCES, run_inference
 from xmlgp.preprocess.pipeline import preprocess
 
 DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"
@@ -52,7 +52,7 @@ def test_no_worse_than_a_linear_model(data, inference):
     settings = GPCSettings(inference=inference, inducing_count=50, iterations=ITERATIONS[inference])
     preprocessed = preprocess(train.features, settings)
     coordinates = preprocessed.coordinates(train.features, "float64")
-    parameters, history = train_gpc(coordinates, train.labels, preprocessed.inducing, settings)
+    parameters, history = run_inference(coordinates, train.labels, preprocessed.inducing, settings)
     others = preprocessed.coordinates(test.features, "float64")
     moments = GPC().predictive(parameters)(Points(*others.rows(slice(None))))
     probability = logistic(*moments)

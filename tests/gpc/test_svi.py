@@ -26,7 +26,8 @@ def begun(problem, **chosen):
 
 def run(running, passes, first=0):
     return [
-        [running.step(first + iteration, done) for done in range(running.steps_a_pass)] for iteration in range(passes)
+        [running.step(first + iteration, done) for done in range(running.steps_per_epoch)]
+        for iteration in range(passes)
     ]
 
 
@@ -65,9 +66,9 @@ def test_estimates_are_right_on_average(seed, batch_size):
     running = begun(problem)
     parameters = somewhere(running)
     other = begun(problem, batch_size=batch_size, learning_rate=STILL)
-    for name, value in running.moving().items():
+    for name, value in running.arrays().items():
         if name.startswith("parameters."):
-            other.moving()[name][...] = value
+            other.arrays()[name][...] = value
     passes = 30 if batch_size == 1 else 150
     estimates = np.array(run(other, passes))
     means = estimates.mean(axis=1)
@@ -102,7 +103,7 @@ def test_each_pass_sees_every_point_once_in_an_order_that_the_seed_decides(monke
     orders = {}
     for seed in (0, 1):
         running = begun(problem_of(), batch_size=7, seed=seed)
-        assert running.steps_a_pass == 5
+        assert running.steps_per_epoch == 5
         for iteration in range(3):
             seen.clear()
             run(running, 1, iteration)

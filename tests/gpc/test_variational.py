@@ -11,7 +11,7 @@ from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
 from xmlgp.gpc import variational as module
 from xmlgp.gpc.collapsed import Collapsed, gradient_of_touching, tightest
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import INFERENCES, train_gpc
+from xmlgp.gpc.train import INFERENCES, run_inference
 
 ALL = [name for name in INFERENCES if name != "svi-adadelta"]
 BOUNDS = [name for name in ALL if name != "vi-taylor"]
@@ -33,12 +33,12 @@ def begun(problem, inference, **chosen):
 
 def trained(problem, inference, **chosen):
     labels = sp.csr_array(problem.positive[:, None])
-    return train_gpc(problem.coordinates(), labels, problem.inducing, settings(inference, **chosen))
+    return run_inference(problem.coordinates(), labels, problem.inducing, settings(inference, **chosen))
 
 
 def where(problem, running):
     """The problem at its θ, and t."""
-    arrays = running.moving()
+    arrays = running.arrays()
     return problem.with_theta(arrays["hyperparameters"]), arrays["touching"].copy()
 
 

@@ -13,9 +13,9 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train_gpc
+from xmlgp.gpc.train import train as train_gpc
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import fit
+from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.runs import train as train_module
@@ -134,8 +134,7 @@ def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_
     assert folder.settings == settings
     assert folder.description["data"] == {"N": 120, "D": 25, "K": 7, "fingerprint": dataset.fingerprint}
     preprocessed = preprocess(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    expected = fit(coordinates, dataset.labels, preprocessed.inducing, settings)
+    expected = train_mlgpf(dataset.features, dataset.labels, preprocessed, settings)
     parameters = folder.arrays("parameters.")
     assert parameters.keys() == expected.parameters.keys()
     assert ("regression.weights" in parameters) == ("label_weights.mean" in parameters) == (settings != PLAIN)
@@ -156,8 +155,7 @@ def test_training_of_two_classes_is_that_of_the_library(tmp_path, before):
     folder = train_model(dataset, tmp_path, settings)
     assert (folder.stage, folder.settings) == ("trained", settings)
     preprocessed = preprocess(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, "float64")
-    parameters, history = train_gpc(coordinates, dataset.labels, preprocessed.inducing, settings)
+    parameters, history, _ = train_gpc(dataset.features, dataset.labels, preprocessed, settings)
     assert folder.arrays("parameters.").keys() == parameters.keys()
     for name, value in folder.arrays("parameters.").items():
         same(value, parameters[name])

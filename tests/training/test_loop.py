@@ -1,320 +1,264 @@
-"""Training: the bound rises, the seed decides, and awkward data and settings are survived or refused."""
+"""The training loop, with an inference that only counts: history, progress, stopping, resuming, divergence."""
 
 import contextlib
-import itertools
+import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
-from tests.problems import small_dataset
-from xmlgp.data.dataset import Dataset
-from xmlgp.errors import NumericalError
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
-from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.mlgpf.model import MLGPF
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.start import start
-from xmlgp.preprocess.pipeline import preprocess
+from tests.training.interrupting import Interrupting, in_pieces
+from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import silent
-from xmlgp.training.loop import Verdict, train
-from xmlgp.training.minibatches import make_batch
-from xmlgp.training.schedules import usual_epochs
+from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
+from xmlgp.training.inference import Inference
+from xmlgp.training.loop import Loop, TrainingDiverged, Verdict
 
-#: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
-SMALL = {
-    "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
-    "epochs": 8, "batch_size": 16, "learning_rate": 0.05, "label_weights": True,
-}  # fmt: skip
+EPOCHS, STEPS = 4, 3
 
 
-def run(dataset, progress=silent, after_epoch=None, **chosen):
-    """Preprocess and train; return settings, coordinates, start of the inducing inputs, parameters, history."""
-    settings = MLGPFSettings(**SMALL | chosen)
-    preprocessed = preprocess(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    parameters, history = train(coordinates, dataset.labels, preprocessed.inducing, settings, progress, after_epoch)
-    return settings, coordinates, preprocessed.inducing, parameters, history
+class Counting(Inference):
+    """Adds up the numbers of its steps, and random numbers; converges after some epochs."""
+
+    advice = "try something else"
+    advice_at_start = "try another start"
+
+    def __init__(self, epochs, seed, epochs_needed, value, size):
+        if not size:
+            raise NumericalError("there is nothing to count")
+        self.epochs, self.random = epochs, np.random.default_rng(seed)
+        self._epochs_needed, self._value = epochs_needed, value
+        self._total = np.zeros(size)
+
+    def steps_in(self, epoch):
+        return STEPS
+
+    def step(self, epoch, done):
+        number = STEPS * epoch + done
+        self._total[:2] += [number, self.random.random()]
+        self.converged = epoch + 1 >= self._epochs_needed and done == STEPS - 1
+        value = self._value(number)
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    def arrays(self):
+        return {"total": self._total}
+
+    def parameters(self, epochs):
+        return {"total": self._total.copy(), "epochs": np.array(epochs)}
+
+    def notes(self):
+        return {"noted": 0.5}
 
 
-def movable(parameters):
-    """Those that training may move: not where the weights of labels are."""
-    return {name: value for name, value in parameters.items() if name not in LABEL_WEIGHTS_FIXED}
+def train(progress=silent, after_epoch=None, checkpoints=None, facts=None, **options):
+    """Train; return the parameters and the history."""
+    usual = {"epochs": EPOCHS, "seed": 0, "epochs_needed": math.inf, "value": lambda number: number - 100.0, "size": 2}
+    loop = Loop(Counting, *(usual | options).values())
+    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None, facts)
 
 
-def whole_bound(settings, coordinates, labels, parameters):
-    """The bound with all points and all labels, in double precision."""
-    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]), weighted=True)
-    points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
-    parameters = parameters | {name: value.astype(np.float64) for name, value in movable(parameters).items()}
-    return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
+def untimed(history):
+    return [{**entry, "seconds": None} for entry in history]
 
 
-def start_of(settings, coordinates, inducing, labels):
-    return start(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
+def agree(found, expected):
+    for name, value in expected[0].items():
+        assert found[0][name].tobytes() == value.tobytes()
+    assert untimed(found[1]) == untimed(expected[1])
 
 
-COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, False], POSTERIORS, ["subspace", "free"]))
+class Recorder:
+    """A progress that records what it is told: label, total and unit, then counts and facts."""
 
-
-@pytest.mark.parametrize(("kernel", "ard", "posterior", "inducing"), COMBINATIONS)
-def test_the_bound_rises(kernel, ard, posterior, inducing):
-    dataset = small_dataset()
-    settings, coordinates, inducing, parameters, history = run(
-        dataset, kernel=kernel, ard=ard, posterior=posterior, inducing=inducing, batch_size=40
-    )
-    initial = start_of(settings, coordinates, inducing, dataset.labels)
-    before, after = (whole_bound(settings, coordinates, dataset.labels, values) for values in (initial, parameters))
-    # With all points in one batch the first entry of the history is the bound at the start.
-    assert history[0]["bound"] == pytest.approx(before, rel=1e-3)
-    assert after > history[-1]["bound"] > before
-    # As good as knowing the frequency of each label, and better.
-    frequency = dataset.labels.toarray().mean(axis=0).clip(1e-9, 1 - 1e-9)
-    entropy = -40 * (frequency * np.log(frequency) + (1 - frequency) * np.log(1 - frequency)).sum()
-    assert after - before > 0.05 * entropy
-    assert parameters.keys() == initial.keys()
-    for name in LABEL_WEIGHTS_FIXED:
-        np.testing.assert_array_equal(parameters[name], initial[name])
-    for name, value in movable(parameters).items():
-        assert value.dtype == np.float32
-        assert value.shape == initial[name].shape
-        assert not np.array_equal(value, initial[name]), name
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [
-        {"negatives": 2},
-        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20},
-        {"schedule": "constant"},
-        {"batch_size_first": 4},
-        {"dtype": "float64"},
-        {"weighting": "idf"},
-        {"weighting": "unit"},
-        {"weighting": "none"},
-        {"label_weights": False},
-        {"inducing_start": "kmeans"},
-        {"nodes": 1},
-        {"nodes": 100},
-        {"expectations": "jj"},
-        {"expectations": "taylor"},
-    ],
-    ids=str,
-)
-def test_the_bound_rises_with_other_settings(chosen):
-    dataset = small_dataset()
-    settings, coordinates, inducing, parameters, _ = run(dataset, **chosen)
-    judge = MLGPFSettings()  # of its settings the bound itself depends on the kernel and the posterior alone
-    before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, coordinates, inducing, dataset.labels))
-    assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
-    assert {value.dtype for value in movable(parameters).values()} == {np.dtype(settings.dtype)}
-    assert any(name.startswith("label_weights.") for name in parameters) == settings.label_weights
-
-
-@pytest.mark.parametrize(
-    "chosen", [{"inducing_start": "kmeans"}, {"negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
-)
-def test_the_seed_decides_bit_for_bit(chosen):
-    dataset = small_dataset()
-    first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
-    for name in first:
-        assert first[name].tobytes() == again[name].tobytes(), name
-        assert (first[name].tobytes() != other[name].tobytes()) == (name not in LABEL_WEIGHTS_FIXED), name
-
-
-def test_training_itself_goes_by_the_seed():
-    # With as many inducing inputs as points, preprocessing leaves nothing to chance.
-    dataset = altered(rows=range(6))
-    first, other = (run(dataset, seed=seed, inducing_fixed=True) for seed in (0, 1))
-    assert first[2].tobytes() == other[2].tobytes()
-    assert first[3]["loadings"].tobytes() != other[3]["loadings"].tobytes()
-
-
-@pytest.mark.parametrize("inducing", ["subspace", "free"])
-@pytest.mark.parametrize("kernel", ["linear", "se"])
-def test_fixed_inducing_inputs_stay(inducing, kernel):
-    dataset = small_dataset()
-    settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
-    initial = start_of(settings, coordinates, given, dataset.labels)
-    for name, value in parameters.items():
-        assert np.array_equal(value, initial[name]) == (name in {"inducing", *LABEL_WEIGHTS_FIXED}), name
-    # An SE kernel starts from points of unit length, the linear one from the points as they are.
-    length = np.linalg.norm(given, axis=1, keepdims=True) if kernel == "se" else 1
-    np.testing.assert_allclose(parameters["inducing"], given / length, rtol=1e-6)
-
-
-def altered(labels=None, features=None, rows=None):
-    """The small data set with some of its parts changed."""
-    dataset = small_dataset()
-    X, Y = dataset.features.toarray(), dataset.labels.toarray()
-    if features is not None:
-        features(X)
-    if labels is not None:
-        Y = labels(Y)
-    rows = slice(None) if rows is None else rows
-    return Dataset(sp.csr_array(X[rows]), sp.csr_array(Y[rows].astype(bool)))
-
-
-def no_features_in_some(X):
-    X[::3] = 0
-
-
-def column(value):
-    def change(Y):
-        Y[:, 2] = value
-        return Y
-
-    return change
-
-
-AWKWARD = {
-    "a label that never occurs": altered(column(False)),
-    "a label that always occurs": altered(column(True)),
-    "no label ever": altered(np.zeros_like),
-    "every label always": altered(np.ones_like),
-    "one label": altered(lambda Y: Y[:, :1]),
-    "points without features": altered(features=no_features_in_some),
-    "one point": altered(rows=[5]),
-    "fewer points than inducing inputs and than a batch": altered(rows=[5, 6, 7]),
-    "the same point many times": altered(rows=[5] * 30),
-    "two points many times": altered(rows=[5, 6] * 15),
-}
-
-
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("name", AWKWARD)
-@pytest.mark.parametrize("chosen", [{}, {"inducing": "subspace", "kernel": "se+linear", "negatives": 2}], ids=str)
-def test_awkward_data(name, posterior, chosen):
-    dataset = AWKWARD[name]
-    _, _, _, parameters, history = run(dataset, posterior=posterior, epochs=4, **chosen)
-    assert len(parameters["inducing"]) == min(6, dataset.N)
-    assert all(np.isfinite(value).all() for value in parameters.values())
-    assert len(history) == 4
-
-
-def test_more_inducing_inputs_than_dimensions():
-    # K_Z of a linear kernel is then singular.
-    for posterior in POSTERIORS:
-        run(small_dataset(D=5), posterior=posterior, inducing_count=20, ard=False)
-
-
-def test_history():
-    history = run(small_dataset(), epochs=5)[4]
-    assert [set(entry) for entry in history] == [{"epoch", "bound", "seconds"}] * 5
-    assert [entry["epoch"] for entry in history] == [1, 2, 3, 4, 5]
-    seconds = [entry["seconds"] for entry in history]
-    assert seconds == sorted(seconds)
-    assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
-
-
-def test_the_number_of_epochs_goes_by_that_of_points():
-    for batch_size in (16, 1):
-        history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
-        assert [entry["epoch"] for entry in history] == list(range(1, usual_epochs(40, batch_size) + 1))
-    assert usual_epochs(40, 1) < usual_epochs(40, 16)
-
-
-def recorder():
-    """A progress, with what it was told: label, total and unit, then steps and facts."""
-    told = []
-
-    class Bar:
-        def update(self, count=1, **facts):
-            told.append((count, facts))
+    def __init__(self):
+        self.start, self.updates = None, []
 
     @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        told.append((label, total, unit))
-        yield Bar()
+    def __call__(self, label, total=None, unit="it"):
+        self.start = label, total, unit
+        yield self
 
-    return progress, told
-
-
-def test_every_step_is_reported():
-    progress, told = recorder()
-    # 40 points in batches of at most 4, 8 and 16.
-    run(small_dataset(), progress, epochs=3, batch_size_first=4)
-    assert told[0] == ("train", 10 + 5 + 3, "step")
-    assert [count for count, _ in told[1:]] == [1] * 18
-    assert [facts["epoch"] for _, facts in told[1:]] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
-    assert all(float(facts["bound"]) < 0 for _, facts in told[1:])
+    def update(self, count=1, **facts):
+        self.updates.append((count, facts))
 
 
-def test_measures_join_the_history_and_are_shown_from_then_on():
-    progress, told = recorder()
-    seen = []
-
-    def after_epoch(epoch, parameters):
-        seen.append((epoch, parameters["bias"].copy()))
-        return Verdict({"P@1": 10.0 * epoch}) if epoch != 2 else None
-
-    *_, parameters, history = run(small_dataset(), progress, after_epoch, epochs=4, batch_size=20)
-    assert [epoch for epoch, _ in seen] == [1, 2, 3, 4]
-    assert not np.array_equal(seen[2][1], seen[3][1])
-    np.testing.assert_array_equal(seen[3][1], parameters["bias"])
-    assert [entry.get("P@1") for entry in history] == [10, None, 30, 40]
-    assert all({"epoch", "bound", "seconds"} <= set(entry) for entry in history)
-    assert [facts.get("P@1") for _, facts in told[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
+def test_each_epoch_has_the_mean_of_its_steps_and_the_notes():
+    parameters, history = train()
+    assert [entry["epoch"] for entry in history] == [1, 2, 3, 4]
+    assert [entry["bound"] for entry in history] == [-99, -96, -93, -90]
+    assert all(entry.keys() == {"epoch", "bound", "seconds", "noted"} for entry in history)
+    seconds = [entry["seconds"] for entry in history]
+    assert seconds == sorted(seconds)
+    assert seconds[0] >= 0
+    assert parameters["total"][0] == sum(range(EPOCHS * STEPS))
 
 
-@pytest.mark.parametrize("last", [1, 3, 5])
-def test_a_verdict_ends_training_and_the_bar_ends_full(last):
-    progress, told = recorder()
-    seen = {}
+def test_steps_without_an_estimate_do_not_count_in_the_mean():
+    _, history = train(value=lambda number: None if number % STEPS else -float(number))
+    assert [entry["bound"] for entry in history] == [0, -3, -6, -9]
+
+
+@pytest.mark.parametrize("needed", [1, 3, 4])
+def test_training_ends_after_the_epoch_that_converged(needed):
+    parameters, history = train(epochs_needed=needed)
+    assert len(history) == parameters["epochs"] == needed
+    assert parameters["total"][0] == sum(range(needed * STEPS))
+
+
+def test_a_hook_gets_the_parameters_and_can_stop_training():
+    calls = []
 
     def after_epoch(epoch, parameters):
-        seen[epoch] = {name: value.copy() for name, value in parameters.items()}
-        return Verdict({"P@1": 50.0}, stop=epoch == last)
+        calls.append((epoch, parameters()["total"][0]))
+        return Verdict({"half": epoch / 2}, stop=np.bool_(epoch == 2))
 
-    dataset = small_dataset()
-    *_, parameters, history = run(dataset, progress, after_epoch, epochs=5)
-    assert [entry["epoch"] for entry in history] == list(seen) == list(range(1, last + 1))
-    assert sum(count for count, _ in told[1:]) == told[0][1] == 15
-    count, facts = told[-1]
-    assert (count, facts["epoch"], facts["P@1"]) == (15 - 3 * last, f"{last}/5", "50")
-    # Up to there it is the training that would have gone on.
-    watched = []
+    _, history = train(after_epoch=after_epoch)
+    assert [entry["half"] for entry in history] == [0.5, 1]
+    assert calls == [(1, 0 + 1 + 2), (2, 0 + 1 + 2 + 3 + 4 + 5)]
 
-    def watch(epoch, parameters):
-        watched.append(parameters["loadings"].copy())
 
-    run(dataset, silent, watch, epochs=5)
-    assert len(watched) == 5
-    np.testing.assert_array_equal(parameters["loadings"], watched[last - 1])
-    for name, value in parameters.items():
-        np.testing.assert_array_equal(value, seen[last][name])
+def test_the_time_of_a_hook_is_not_training_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("xmlgp.training.loop.time.perf_counter", lambda: now[0])
+
+    def value(number):
+        now[0] += 1
+        return -1.0
+
+    def after_epoch(epoch, parameters):
+        now[0] += 1000
+
+    _, history = train(after_epoch=after_epoch, value=value)
+    assert [entry["seconds"] for entry in history] == [3, 6, 9, 12]
+
+
+def test_every_step_is_reported_with_the_latest_measures():
+    progress = Recorder()
+    train(progress, after_epoch=lambda epoch, parameters: Verdict({"half": epoch / 2}) if epoch == 2 else None)
+    assert progress.start == ("train", EPOCHS * STEPS, "step")
+    expected = [{"epoch": f"{1 + i // STEPS}/{EPOCHS}", "bound": f"{-100 + i}"} for i in range(EPOCHS * STEPS)]
+    for facts in expected[2 * STEPS :]:
+        facts["half"] = "1"
+    assert progress.updates == [(1, facts) for facts in expected]
+
+
+def test_the_bar_ends_full_when_training_ends_early():
+    progress = Recorder()
+    train(progress, epochs_needed=2)
+    assert [count for count, _ in progress.updates] == [1] * 2 * STEPS + [2 * STEPS]
+
+
+@pytest.mark.parametrize("steps", [1, 3, 7])
+def test_the_bar_of_a_resumed_training_starts_at_its_step(tmp_path, steps):
+    path, progress = tmp_path / "checkpoint", Recorder()
+    interrupt(path, steps)
+    train(progress, checkpoints=resumed(path))
+    assert [count for count, _ in progress.updates] == [steps] + [1] * (EPOCHS * STEPS - steps)
+
+
+def interrupt(path, steps, **options):
+    """Interrupt a training after some steps."""
+    checkpoints = Interrupting(path, {}, 0)
+    checkpoints.steps = steps
+    with pytest.raises(Interrupted):
+        train(checkpoints=checkpoints, **options)
+
+
+def resumed(path):
+    return Checkpoints(path, {}, 1e9, read_checkpoint(path))
+
+
+@pytest.mark.parametrize("needed", [2, math.inf])
+@pytest.mark.parametrize("lengths", [[1] * 30, [2] * 30, [3] * 30, [5, 1, 4, 9, 9]], ids=str)
+def test_a_resumed_training_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, needed, lengths):
+    expected = train(epochs_needed=needed)
+
+    def resume(checkpoints):
+        return train(checkpoints=checkpoints, epochs_needed=needed)
+
+    found, interruptions = in_pieces(resume, (), tmp_path / "checkpoint", lengths)
+    agree(found, expected)
+    assert interruptions > 1
+    other = train(seed=1)
+    assert other[0]["total"][1] != expected[0]["total"][1]
+
+
+def test_a_training_that_ended_makes_no_further_step(tmp_path):
+    class Always(Checkpoints):
+        def offer(self, state, epoch_ended=False):
+            self.write(state())
+
+    path = tmp_path / "checkpoint"
+    expected = train(epochs_needed=2, checkpoints=Always(path, {}, 1))
+    agree(train(checkpoints=resumed(path)), expected)
+
+
+def test_a_checkpoint_holds_the_facts_of_the_caller(tmp_path):
+    interrupt(tmp_path / "checkpoint", 4, facts={"part": "all points", "spent": 2.5})
+    facts = read_checkpoint(tmp_path / "checkpoint").facts
+    assert (facts["part"], facts["spent"]) == ("all points", 2.5)
+    assert (facts["step"], facts["steps"]) == (4, EPOCHS * STEPS)
+
+
+@pytest.mark.parametrize("options", [{"epochs": EPOCHS + 1}, {"size": 3}], ids=str)
+def test_a_checkpoint_of_another_size_is_refused(tmp_path, options):
+    path = tmp_path / "checkpoint"
+    interrupt(path, 4)
+    with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
+        train(checkpoints=resumed(path), **options)
+
+
+@pytest.mark.parametrize("fact", ["step", "steps", "done", "estimates", "seconds", "ended", "history", "random"])
+def test_a_checkpoint_without_a_fact_is_refused(tmp_path, fact):
+    path = tmp_path / "checkpoint"
+    interrupt(path, 4)
+    checkpoints = resumed(path)
+    del checkpoints.begun.facts[fact]
+    with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
+        train(checkpoints=checkpoints)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_non_finite_objective_ends_training(value):
+    expected = "^training diverged after 4 steps: the bound is not finite; try something else$"
+    with pytest.raises(TrainingDiverged, match=expected):
+        train(value=lambda number: value if number == 4 else -1.0)
 
 
 @pytest.mark.parametrize(
-    ("chosen", "advice"),
-    [
-        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate or another --weighting$"),
-        # So few steps that the bound is computed at the first only.
-        ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate or another --weighting$"),
-        ({"kernel": "se", "lengthscale": 1e-300}, "^after 0 training steps: .*--lengthscale"),
-    ],
-    ids=str,
+    ("step", "when"),
+    [(7, "after 7 steps: no factor; try something else"), (0, "before the first step: no factor; try another start")],
 )
-def test_what_diverges_is_refused_with_advice(chosen, advice):
-    with pytest.raises(NumericalError, match=advice):
-        run(small_dataset(), **chosen)
+def test_the_error_of_a_step_is_reported_with_its_number(step, when):
+    with pytest.raises(TrainingDiverged, match=f"^training diverged {when}$"):
+        train(value=lambda number: NumericalError("no factor") if number == step else -1.0)
 
 
-def test_what_diverges_without_a_step_that_sees_it_is_refused_alike():
+def test_an_error_at_the_start_is_reported_with_its_own_advice():
+    expected = "^training diverged before the first step: there is nothing to count; try another start$"
+    with pytest.raises(TrainingDiverged, match=expected):
+        train(size=0)
+
+
+def test_an_error_of_a_hook_is_reported_with_the_step():
     def after_epoch(epoch, parameters):
-        raise NumericalError("no factor")
+        raise NumericalError("no score")
 
-    with pytest.raises(
-        NumericalError, match="^after 3 training steps: no factor; try a lower --learning-rate or another --weighting$"
-    ):
-        run(small_dataset(), after_epoch=after_epoch)
+    with pytest.raises(TrainingDiverged, match="^training diverged after 3 steps: no score; try something else$"):
+        train(after_epoch=after_epoch)
 
 
-def test_a_start_beyond_the_range_is_refused():
-    with pytest.raises(NumericalError, match="^after 0 training steps: the lengthscale .*; try another --weighting"):
-        run(small_dataset(), kernel="se", lengthscale=1e30)
+def test_non_finite_arrays_are_not_written(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint"
+    monkeypatch.setattr(Counting, "arrays", lambda self: {"total": self._total * np.nan})
+    with pytest.raises(TrainingDiverged, match="^training diverged after 1 step: total is not finite; try"):
+        train(checkpoints=Checkpoints(path, {}, 1e-9))
+    assert not path.exists()
 
 
-def test_features_as_large_as_can_be_are_weighted():
-    features = small_dataset().features * np.float32(1e30)
-    run(Dataset(features, small_dataset().labels), weighting="unit")
+def test_non_finite_parameters_are_not_returned(monkeypatch):
+    monkeypatch.setattr(Counting, "parameters", lambda self, epochs: {"total": self._total * np.nan})
+    with pytest.raises(TrainingDiverged, match="^training diverged after 12 steps: total is not finite; try"):
+        train()

@@ -13,9 +13,9 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.training import stopping as module
-from xmlgp.training.loop import train
 from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_top
 
 
@@ -142,7 +142,7 @@ def watch(scores, patience):
     remaining = iter(scores)
     stopping = EarlyStopping(lambda parameters: next(remaining), patience)
     for epoch, score in enumerate(scores, 1):
-        verdict = stopping(epoch, {"x": np.array([float(epoch)])})
+        verdict = stopping(epoch, lambda epoch=epoch: {"x": np.array([float(epoch)])})
         np.testing.assert_equal(verdict.measures, {"ndcg@5": score})
         if verdict.stop:
             break
@@ -213,7 +213,7 @@ def test_the_copy_is_of_the_same_order_and_its_memory_is_used_again():
         "f": np.asfortranarray(np.arange(6.0, dtype=np.float32).reshape(2, 3)),
         "scalar": np.array(4.0),
     }
-    assert stopping(1, parameters) == ({"P@1": 1.0}, False)
+    assert stopping(1, lambda: parameters) == ({"P@1": 1.0}, False)
     first = dict(stopping.best_parameters)
     for name, value in parameters.items():
         assert first[name].flags.f_contiguous == value.flags.f_contiguous
@@ -223,7 +223,7 @@ def test_the_copy_is_of_the_same_order_and_its_memory_is_used_again():
         value += 1
     best = {name: value.copy() for name, value in parameters.items()}
     for epoch in (2, 3):
-        stopping(epoch, parameters)
+        stopping(epoch, lambda: parameters)
         for name, value in parameters.items():
             assert stopping.best_parameters[name] is first[name]
             np.testing.assert_array_equal(first[name], best[name])
@@ -247,7 +247,7 @@ def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(cho
 
     def run(after_epoch):
         labels = dataset.labels[training]
-        return train(coordinates, labels, preprocessed.inducing, settings, after_epoch=after_epoch)
+        return run_inference(coordinates, labels, preprocessed.inducing, settings, after_epoch=after_epoch)
 
     stopping = EarlyStopping(score, patience=5)
     last, history = run(stopping)
@@ -261,7 +261,7 @@ def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(cho
 
     def look(epoch, parameters):
         if epoch == stopping.best_epoch:
-            seen.update({name: value.copy() for name, value in parameters.items()})
+            seen.update({name: value.copy() for name, value in parameters().items()})
 
     run(look)
     assert seen.keys() == last.keys() == stopping.best_parameters.keys()

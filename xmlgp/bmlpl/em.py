@@ -7,6 +7,7 @@ from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
+from xmlgp.training.inference import Inference
 
 __all__ = ["EM"]
 
@@ -20,7 +21,7 @@ MOST_FEATURES = 16_000
 PRECISIONS_EVERY, SPREAD_STEPS = 10, 20
 
 
-class EM:
+class EM(Inference):
     """Maximises log p(V, W, log U | Y), from which latent counts and Pólya–Gamma variables are summed out.
 
     Given the expected counts, the maximum over u is u = (r + m) σ(ψ), and what it leaves of W's objective is the
@@ -41,11 +42,11 @@ class EM:
         For exact M-steps with more features than `MOST_FEATURES`.
     """
 
-    steps_a_pass = 1
-    converged = False
+    objective = "log_posterior"
+    advice = "try another --weighting or --precision"
 
     def __init__(self, coordinates, labels, settings, random):
-        self._settings, self._random = settings, random
+        self._settings, self.random, self.epochs = settings, random, settings.passes
         self._positives = Positives(labels)
         if settings.inference == "em" and coordinates.feature_count > MOST_FEATURES:
             raise SettingsError(
@@ -60,8 +61,8 @@ class EM:
         self._counts = expected_counts(self._positives, topics, self._activations)
         self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
 
-    def moving(self):
-        """Return the arrays that training goes on from, by their names."""
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
         return {
             "parameters.weights": self.weights,
             "parameters.shapes": self.shapes,
@@ -70,13 +71,13 @@ class EM:
             "counts.labels": self._counts.by_label,
         }
 
-    def step(self, iteration, _):
+    def step(self, epoch, done):
         """Make one iteration, counted from 0; return the log posterior, given shapes and precisions as it had them."""
-        settings, m, learned = self._settings, self._counts.by_point, iteration >= WARM_UP
+        settings, m, learned = self._settings, self._counts.by_point, epoch >= WARM_UP
         system = self._system
         system.set_tangent(self.weights, m, self.shapes, self.precisions)
-        if settings.learn_precision and learned and (iteration - WARM_UP) % PRECISIONS_EVERY == 0:
-            moments = np.square(least_squares.cg_sample(system, self._random, SPREAD_STEPS))
+        if settings.learn_precision and learned and (epoch - WARM_UP) % PRECISIONS_EVERY == 0:
+            moments = np.square(least_squares.cg_sample(system, self.random, SPREAD_STEPS))
             moments += np.square(self.weights)
             self.precisions[:-1] = hyperparameters.update_precisions(moments[:-1], self.precisions.dtype)
             system.set_tangent(self.weights, m, self.shapes, self.precisions)
@@ -99,7 +100,7 @@ class EM:
             self.shapes[:] = hyperparameters.update_shapes(self.shapes, activated)
         return value
 
-    def parameters(self, passes):
+    def parameters(self, epochs):
         """Return the parameters of the model, by their names."""
         topics = hyperparameters.update_topics(self._counts.by_label.copy(), self._settings.concentration)
         return {

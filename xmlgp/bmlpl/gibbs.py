@@ -9,6 +9,7 @@ from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.training.inference import Inference
 
 __all__ = ["Gibbs"]
 
@@ -19,7 +20,7 @@ DENSE_SIZE = 4096
 DRAW_STEPS = 100
 
 
-class Gibbs:
+class Gibbs(Inference):
     """Draws counts, topics, shapes, weights and activations in turn ([B] section 3.1).
 
     Shapes and weights are drawn with the activations integrated out, which are drawn anew right after them. Precisions,
@@ -34,11 +35,11 @@ class Gibbs:
     random : numpy.random.Generator
     """
 
-    steps_a_pass = 1
-    converged = False
+    objective = "log_posterior"
+    advice = "try another --weighting or --precision"
 
     def __init__(self, coordinates, labels, settings, random):
-        self._settings, self._random = settings, random
+        self._settings, self.random, self.epochs = settings, random, settings.passes
         self._positives = Positives(labels)
         begun = start.start(coordinates.feature_count, labels, settings, random)
         self.topics, self.weights, self.shapes, self.precisions = begun
@@ -59,15 +60,15 @@ class Gibbs:
             "shares": self._shares,
         }
 
-    def moving(self):
-        """Return the arrays that training goes on from, by their names."""
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
         arrays = {f"parameters.{name}": array for name, array in self._drawn().items()}
         arrays["activations"] = self.activations
         return arrays | {f"sums.{name}": array for name, array in self._sums.items()}
 
-    def step(self, iteration, _):
+    def step(self, epoch, done):
         """Make one sweep, counted from 0; return the log posterior after it. NumericalError where numbers are lost."""
-        settings, random = self._settings, self._random
+        settings, random = self._settings, self.random
         counts = conditionals.sample_counts(self._positives, self.topics, self.activations, random)
         self._shares[:] = topic_shares(counts.by_label, self._positives.frequencies())
         self.topics[:] = conditionals.sample_topics(counts.by_label, settings.concentration, random)
@@ -90,7 +91,7 @@ class Gibbs:
             self.weights[:] = least_squares.cg_sample(system, random, DRAW_STEPS, mean)
         system.set_log_odds(self.weights)
         self.activations[:] = conditionals.sample_activations(m, system.log_odds, self.shapes, random)
-        if kept(settings, iteration):
+        if kept(settings, epoch):
             for name, array in self._drawn().items():
                 self._sums[name] += array
         return (
@@ -101,12 +102,12 @@ class Gibbs:
             - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
         )
 
-    def parameters(self, passes):
+    def parameters(self, epochs):
         """Return the parameters of the model after some sweeps, by their names: means of the samples that were kept.
 
         Before there are any, it is the last sample.
         """
-        count = sum(kept(self._settings, sweep) for sweep in range(passes))
+        count = sum(kept(self._settings, sweep) for sweep in range(epochs))
         means = {name: (array / max(1, count)).astype(self.weights.dtype) for name, array in self._sums.items()}
         if not count:
             means = self._drawn()

@@ -8,6 +8,7 @@ from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.linear_algebra import sparse
+from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import epoch_rows
 from xmlgp.training.optimisers import Adam
 from xmlgp.training.schedules import SCHEDULES
@@ -27,7 +28,7 @@ LEARNING_RATE = 0.05
 LEAST = 1e-12
 
 
-class OnlineEM:
+class OnlineEM(Inference):
     """The same maximum as `EM`'s, approached in small steps; memory does not grow with the number of points.
 
     Topics come from decayed counts, shapes from decayed sums. The weights follow the decayed gradient of the negative
@@ -43,14 +44,15 @@ class OnlineEM:
     random : numpy.random.Generator
     """
 
-    converged = False
+    objective = "log_posterior"
+    advice = "try another --weighting or --precision"
 
     def __init__(self, coordinates, labels, settings, random):
         self._coordinates, self._labels, self._settings = coordinates, labels, settings
         begun = start.start(coordinates.feature_count, labels, settings, random)
         self._label_counts, self.weights, self.shapes, self.precisions = begun
         T = len(self.shapes)
-        self.steps_a_pass = -(-labels.shape[0] // settings.batch_size)
+        self.epochs, self.steps_per_epoch = settings.passes, -(-labels.shape[0] // settings.batch_size)
         # As many counts as there are labels, so that the first minibatches say how they are shared out, not how many.
         self._label_counts *= labels.nnz / T
         self._sums = np.zeros((2, T))
@@ -59,8 +61,8 @@ class OnlineEM:
         #: The pass whose minibatches are known, and these.
         self._dealt = None
 
-    def moving(self):
-        """Return the arrays that training goes on from, by their names."""
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
         return {
             "parameters.weights": self.weights,
             "parameters.shapes": self.shapes,
@@ -69,10 +71,10 @@ class OnlineEM:
             **{f"optimiser.{name}": value for name, value in self._adam.state.items()},
         }
 
-    def step(self, iteration, done):
+    def step(self, epoch, done):
         """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the log posterior before."""
         settings, N = self._settings, self._labels.shape[0]
-        rows = self._minibatches(iteration)[done]
+        rows = self._minibatches(epoch)[done]
         design = least_squares.with_intercept(self._coordinates.weighted(rows))
         # Only the labels that some of these points have, numbered anew: of topics the others' part is not looked at.
         present, positives = present_labels(self._labels[rows])
@@ -96,9 +98,9 @@ class OnlineEM:
         gradient = sparse.product(design.T.tocsr(), residuals)
         gradient *= scale
         gradient -= self.precisions[:, None] * self.weights
-        number = iteration * self.steps_a_pass + done
+        number = epoch * self.steps_per_epoch + done
         self._adam.step_count = number
-        total = settings.passes * self.steps_a_pass
+        total = self.epochs * self.steps_per_epoch
         self._adam.step(
             {"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * self._schedule(number / total)
         )
@@ -115,11 +117,11 @@ class OnlineEM:
         eta, K = self._settings.concentration, len(self._label_counts)
         return hyperparameters.log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
 
-    def _minibatches(self, iteration):
+    def _minibatches(self, epoch):
         """Return the points of each minibatch of a pass, which the seed and its number alone decide."""
-        if self._dealt is None or self._dealt[0] != iteration:
-            order = np.random.default_rng([self._settings.seed, 2, iteration])
-            self._dealt = iteration, epoch_rows(self._labels.shape[0], self._settings.batch_size, order)
+        if self._dealt is None or self._dealt[0] != epoch:
+            order = np.random.default_rng([self._settings.seed, 2, epoch])
+            self._dealt = epoch, epoch_rows(self._labels.shape[0], self._settings.batch_size, order)
         return self._dealt[1]
 
     def _remember(self, present, counts, activated, scale, share):
@@ -133,7 +135,7 @@ class OnlineEM:
             after = hyperparameters.update_shapes(self.shapes, activations.ActivationSums(*self._sums, 0.0))
             self.shapes[:] = np.sqrt(self.shapes * after)
 
-    def parameters(self, passes):
+    def parameters(self, epochs):
         """Return the parameters of the model, by their names."""
         return {
             "topics": hyperparameters.update_topics(self._label_counts.copy(), self._settings.concentration),

@@ -3,17 +3,11 @@
 from xmlgp.bmlpl.listing import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train_topics
+from xmlgp.bmlpl.train import train
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.training.trained import Trained
 
 __all__ = ["BMLPL"]
-
-
-def train(features, labels, preprocessed, settings, progress, checkpoints):
-    coordinates = preprocessed.coordinates(features, settings.dtype)
-    return Trained(*train_topics(coordinates, labels, settings, progress, checkpoints=checkpoints))
 
 
 def _notes(settings, dataset):

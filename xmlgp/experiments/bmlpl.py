@@ -8,7 +8,7 @@ import numpy as np
 
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL
-from xmlgp.bmlpl.train import train_topics
+from xmlgp.bmlpl.train import run_inference
 from xmlgp.experiments.cells import Cell
 from xmlgp.experiments.scores import KS, stack_scores
 from xmlgp.metrics.auc import multilabel_roc_auc
@@ -80,17 +80,17 @@ class BMLPLCell(Cell):
             held_out = train.features[held], train.labels[held]
             for count in counts:
                 candidate = dataclasses.replace(settings, topics=count)
-                parameters, _ = train_topics(coordinates.select(rows), train.labels[rows], candidate)
+                parameters, _ = run_inference(coordinates.select(rows), train.labels[rows], candidate)
                 choice[count] = measure(parameters, *held_out)[CHOOSE_BY]
             counts = [max(choice, key=choice.get)]
         if counts:
             settings = dataclasses.replace(settings, topics=counts[0])
 
-        def after_pass(epoch, parameters):
+        def after_epoch(epoch, parameters):
             if self.test_every and (epoch % self.test_every == 0 or epoch == settings.passes):
                 curve.append({"epoch": epoch} | measure(parameters(), test.features, test.labels))
 
-        parameters, history = train_topics(coordinates, train.labels, settings, after_pass=after_pass)
+        parameters, history = run_inference(coordinates, train.labels, settings, after_epoch=after_epoch)
         for point in curve:
             point["seconds"] = history[point["epoch"] - 1]["seconds"]
         return {

@@ -224,13 +224,13 @@ def _step_by_step(inference, stopwatch):
     while not (over or inference.converged):
         within_iteration.evaluations = 0
         try:
-            value = inference.step(*divmod(steps, inference.steps_a_pass))
+            value = inference.step(*divmod(steps, inference.steps_per_epoch))
         except _TimeIsUp:
             return "time"
         if not np.isfinite(value):
             raise NumericalError("the bound is not finite")
         steps += 1
-        passes = steps / inference.steps_a_pass
+        passes = steps / inference.steps_per_epoch
         over = look(passes)
     stopwatch.finish(passes, partial(inference.parameters, math.ceil(passes)))
     return "time" if over else "converged"

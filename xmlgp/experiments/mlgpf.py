@@ -12,8 +12,8 @@ from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.record import MLGPF
+from xmlgp.mlgpf.train import run_inference
 from xmlgp.model import Model
-from xmlgp.training.loop import train
 from xmlgp.training.schedules import usual_epochs
 
 __all__ = ["MLGPFCell"]
@@ -38,18 +38,18 @@ class MLGPFCell(Cell):
 
     def run(self, problem):
         """Train and measure; see `Cell.run`."""
-        train_set, test, preprocessed, coordinates, propensities = problem
+        train, test, preprocessed, coordinates, propensities = problem
         settings, curve = self.settings, []
 
         def measure(parameters):
-            blocks = MLGPFPredictor(settings, preprocessed, parameters, train_set.D).top(test.features, max(KS))
+            blocks = MLGPFPredictor(settings, preprocessed, parameters, train.D).top(test.features, max(KS))
             return evaluate_ranking(stack_scores(blocks), test.labels, KS, propensities)
 
         def after_epoch(epoch, parameters):
             if self.test_every and (epoch % self.test_every == 0 or epoch == settings.epochs):
-                curve.append({"epoch": epoch} | measure(parameters))
+                curve.append({"epoch": epoch} | measure(parameters()))
 
-        arrays = coordinates, train_set.labels, preprocessed.inducing, settings
-        parameters, history = train(*arrays, after_epoch=after_epoch)
-        timing = time_bound(settings, parameters, coordinates, train_set.labels)
+        arrays = coordinates, train.labels, preprocessed.inducing, settings
+        parameters, history = run_inference(*arrays, after_epoch=after_epoch)
+        timing = time_bound(settings, parameters, coordinates, train.labels)
         return {"measures": measure(parameters), "history": history, "curve": curve, "timing": timing}

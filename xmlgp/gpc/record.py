@@ -7,22 +7,15 @@ from xmlgp.errors import SettingsError
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import train_gpc
+from xmlgp.gpc.train import train
 from xmlgp.gpc.variational import TOLERANCE
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.training.trained import Trained
 
 __all__ = ["GPC"]
 
 #: Nats a point; the bound of a constant prediction is about log 2 below zero, and a tenth is for the KL divergence.
 WORTHLESS = 1.1 * math.log(2)
-
-
-def train(features, labels, preprocessed, settings, progress, checkpoints):
-    coordinates = preprocessed.coordinates(features, settings.dtype)
-    found = train_gpc(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
-    return Trained(*found)
 
 
 def _check_data(dataset):

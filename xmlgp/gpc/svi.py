@@ -4,13 +4,14 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.gpc.model import GPC
+from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import epoch_rows, make_batch
 from xmlgp.training.optimisers import AdaDelta
 
 __all__ = ["SVIAdaDelta"]
 
 
-class SVIAdaDelta:
+class SVIAdaDelta(Inference):
     """svi-AdaDelta: section 1's bound with P = K = 1, Φ = 1 and b = 0, and a full posterior.
 
     Parameters
@@ -23,7 +24,8 @@ class SVIAdaDelta:
     settings : GPCSettings
     """
 
-    converged = False
+    advice = "try a lower --learning-rate"
+    advice_at_start = "check the scale of the features"
 
     def __init__(self, coordinates, positive, inducing, settings):
         model = GPC()
@@ -34,28 +36,28 @@ class SVIAdaDelta:
         self._rate = settings.learning_rate or AdaDelta.usual_rate
         self._settings, self._coordinates = settings, coordinates
         self._labels = csr_array(positive[:, None])
-        self.steps_a_pass = -(-len(positive) // settings.batch_size)
+        self.epochs, self.steps_per_epoch = settings.passes, -(-len(positive) // settings.batch_size)
         #: The pass whose minibatches are known, and these.
         self._dealt = None
 
-    def moving(self):
-        """Return the arrays that training goes on from, by their names."""
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
         arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
         return arrays | {f"optimiser.{name}": value for name, value in self._adadelta.state.items()}
 
-    def parameters(self, passes):
+    def parameters(self, epochs):
         """Return the parameters of the model, as `GPC.parameter_names` lists them."""
         return {name: self._all[name].copy() for name in self._names}
 
-    def step(self, iteration, done):
+    def step(self, epoch, done):
         """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the bound before."""
-        batch = make_batch(self._coordinates, self._labels, self._minibatches(iteration)[done])
+        batch = make_batch(self._coordinates, self._labels, self._minibatches(epoch)[done])
         value, gradients = self._bound.value_and_gradients(self._all, batch)
         self._adadelta.step(self._all, gradients, self._rate)
         return value
 
-    def _minibatches(self, iteration):
-        if self._dealt is None or self._dealt[0] != iteration:
-            random = np.random.default_rng([self._settings.seed, 2, iteration])
-            self._dealt = iteration, epoch_rows(self._labels.shape[0], self._settings.batch_size, random)
+    def _minibatches(self, epoch):
+        if self._dealt is None or self._dealt[0] != epoch:
+            random = np.random.default_rng([self._settings.seed, 2, epoch])
+            self._dealt = epoch, epoch_rows(self._labels.shape[0], self._settings.batch_size, random)
         return self._dealt[1]

@@ -1,21 +1,14 @@
-"""From points of two classes to the parameters of GPC."""
+"""Training of GPC: from points of two classes to the posterior and the hyperparameters."""
 
-import contextlib
-
-import numpy as np
-
-from xmlgp.errors import NumericalError
 from xmlgp.gpc.svi import SVIAdaDelta
 from xmlgp.gpc.variational import JJ, Full, Hybrid, TaylorExpansion
-from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.training.passes import Passes
+from xmlgp.training.loop import Loop
+from xmlgp.training.trained import Trained
 
-__all__ = ["INFERENCES", "train_gpc"]
+__all__ = ["INFERENCES", "run_inference", "train"]
 
-#: By the setting `inference`: what makes steps.
+#: The inference method by the setting `inference`.
 INFERENCES = {
     "svi-adadelta": SVIAdaDelta,
     "vi-jj": JJ,
@@ -24,11 +17,43 @@ INFERENCES = {
     "vi-taylor": TaylorExpansion,
 }
 
-ADVICE = {"svi-adadelta": "try a lower --learning-rate"}
+
+def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+    """Train GPC as its settings say.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X as read.
+    labels : csr_array of bool, N×1
+        Which points are of the second class.
+    preprocessed : Preprocessed
+    settings : GPCSettings
+    progress : callable
+        See `xmlgp.runtime.progress`.
+    checkpoints : Checkpoints, optional
+        Where checkpoints are written, and the one to resume from.
+
+    Returns
+    -------
+    Trained
+        With the parameters that `GPC.parameter_names` lists.
+
+    Raises
+    ------
+    TrainingDiverged
+        If the bound or a parameter becomes non-finite.
+    ModelFolderError
+        If the checkpoint is damaged.
+    """
+    coordinates = preprocessed.coordinates(features, settings.dtype)
+    return Trained(
+        *run_inference(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
+    )
 
 
-def train_gpc(coordinates, labels, inducing, settings, progress=silent, after_pass=None, checkpoints=None):
-    """Find the posterior and the hyperparameters of GPC.
+def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
+    """Find the posterior and the hyperparameters of GPC from preprocessed points.
 
     Parameters
     ----------
@@ -38,44 +63,20 @@ def train_gpc(coordinates, labels, inducing, settings, progress=silent, after_pa
         Which points are of the second class.
     inducing : ndarray, M×D
         Z.
-    settings : GPCSettings
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    after_pass : callable, optional
-        See `Passes`.
-    checkpoints : Checkpoints, optional
-        Where to keep what training goes on from, and what it goes on from now. Signals that end the process wait for
-        the end of a step.
+    settings, progress, checkpoints
+        As in `train`.
+    after_epoch : callable, optional
+        See `Loop.run`.
 
     Returns
     -------
     parameters : dict of str to ndarray
-        As `GPC.parameter_names` lists them.
     history : list of dict
-        For each iteration `epoch`, `bound` (of svi-adadelta the mean of its estimates) and `seconds` since the start.
 
     Raises
     ------
-    NumericalError
-        Where the bound or a parameter stops being a finite number.
-    ModelFolderError
-        Where the checkpoint is damaged.
+    TrainingDiverged, ModelFolderError
+        As `train` does.
     """
-    resumed, keep = (checkpoints.begun, checkpoints.offer) if checkpoints else (None, None)
-    positive = labels.toarray()[:, 0]
-    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        try:
-            inference = INFERENCES[settings.inference](coordinates, positive, inducing, settings)
-        except NumericalError as error:
-            raise NumericalError(f"before the first step: {error}") from error
-        random = np.random.default_rng(settings.seed)
-        run = Passes(inference, settings, random, after_pass, ADVICE.get(settings.inference, "try another --inference"))
-        if resumed is not None:
-            run.restore(resumed)
-        with defer_signals() if keep else contextlib.nullcontext():
-            run.go_on(progress, keep)
-        parameters = inference.parameters(len(run.history))
-    for name, value in parameters.items():
-        if not all_finite(value):
-            raise run.lost(f"{name} is not finite")
-    return parameters, run.history
+    loop = Loop(INFERENCES[settings.inference], coordinates, labels.toarray()[:, 0], inducing, settings)
+    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)

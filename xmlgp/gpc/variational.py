@@ -9,6 +9,7 @@ from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.kernels import NOISE_VARIANCE
 from xmlgp.gpc.collapsed import Collapsed, gradient_of_touching, tightest
 from xmlgp.gpc.model import GPC
+from xmlgp.training.inference import Inference
 
 __all__ = ["Full", "Hybrid", "JJ", "TaylorExpansion"]
 
@@ -43,7 +44,7 @@ HALVINGS = 5
 PATIENCE = 3
 
 
-class _Variational:
+class _Variational(Inference):
     """What the ways with q(u) in closed form have in common; each says how an iteration goes.
 
     Parameters
@@ -56,7 +57,8 @@ class _Variational:
     settings : GPCSettings
     """
 
-    steps_a_pass = 1
+    advice = "try another --inference"
+    advice_at_start = "check the scale of the features"
     expectations = JaakkolaJordan()
 
     def __init__(self, coordinates, positive, inducing, settings):
@@ -74,7 +76,7 @@ class _Variational:
         self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
         #: The optimum at θ and t, and the moments there, once they are known.
         self._optimum, self._moments = None, None
-        self.converged = False
+        self.epochs = settings.passes
         #: Called after each evaluation of F by L-BFGS-B, when `parameters` are those of the best so far.
         self.after_evaluation = lambda: None
 
@@ -82,15 +84,15 @@ class _Variational:
         # The tightest for q(u) = p(u).
         self._touching[:] = deviation
 
-    def moving(self):
-        """Return the arrays that training goes on from, by their names."""
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
         return {"hyperparameters": self._theta, "touching": self._touching}
 
-    def parameters(self, passes):
+    def parameters(self, epochs):
         """Return the parameters of the model, as `GPC.parameter_names` lists them."""
         return self._parameters(self._theta) | self._best().posterior()
 
-    def step(self, iteration, done):
+    def step(self, epoch, done):
         """Make an iteration; return the bound of its q(u) and θ, by quadrature."""
         before = self._best().value
         self._iterate()
@@ -180,11 +182,11 @@ class TaylorExpansion(_Variational):
         #: The bound of what is kept, and how many iterations have not raised it enough since.
         self._record = np.array([-sys.float_info.max, 0.0])
 
-    def moving(self):
-        """Return the arrays that training goes on from, by their names."""
-        return super().moving() | self._kept | {"record": self._record}
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
+        return super().arrays() | self._kept | {"record": self._record}
 
-    def parameters(self, passes):
+    def parameters(self, epochs):
         """Return the parameters of the model of the highest bound so far."""
         theta, touching = self._kept.values()
         optimum = self._best()
@@ -192,7 +194,7 @@ class TaylorExpansion(_Variational):
             optimum = self._collapsed.at(self._parameters(theta), touching)
         return self._parameters(theta) | optimum.posterior()
 
-    def step(self, iteration, done):
+    def step(self, epoch, done):
         """Make an iteration; return the highest bound so far, by quadrature."""
         self._iterate()
         bound, (highest, _) = self._bound(), self._record

@@ -2,17 +2,11 @@
 
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import fit
+from xmlgp.mlgpf.train import train
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import preprocess
-from xmlgp.training.trained import Trained
 
 __all__ = ["MLGPF"]
-
-
-def train(features, labels, preprocessed, settings, progress, checkpoints):
-    coordinates = preprocessed.coordinates(features, settings.dtype)
-    return Trained(*fit(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints))
 
 
 def _review(settings, description):

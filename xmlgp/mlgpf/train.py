@@ -1,7 +1,7 @@
-"""From points and labels to the parameters of a model: training, when to stop it, and what is computed besides."""
+"""Training of MLGPF: when it stops, what it trains on, and the regression that is added."""
 
 import dataclasses
-import math
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,198 +10,173 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import regress
 from xmlgp.gp.inner_products import Points
 from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.stochastic import StochasticAscent, usual_rate
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.training.checkpoints import State
-from xmlgp.training.history import is_history, is_number
-from xmlgp.training.loop import Diverged, train
+from xmlgp.training.loop import Loop
+from xmlgp.training.retry import RetryOnDivergence
 from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_top
+from xmlgp.training.trained import Trained
 
-__all__ = ["REGRESSION_RANK", "RETRY_RATE", "Fit", "fit"]
+__all__ = ["REGRESSION_RANK", "run_inference", "train"]
 
-#: What the learning rate is multiplied by when training begins once more, because numbers were lost.
-RETRY_RATE = 0.25
-
-#: Latent functions of the regression: of 100 to 400 all rank the validation points of Delicious alike.
+#: Latent functions of the regression: 100 to 400 rank the validation points of Delicious alike.
 REGRESSION_RANK = 300
 
-#: Labels up to which regression is tried: of more, those few functions say little about most, and with 10,405 and with
-#: 20,765 labels held-out points were ranked worse with it.
+#: Most labels for which regression is tried: with more, so few functions say little about most labels; with 10,405 and
+#: with 20,765 labels held-out points were ranked worse with it.
 REGRESSION_LABELS = 5000
 
-#: Held-out points with labels below which nothing is held out: so few rank one epoch like another.
+#: Fewest held-out points with labels; fewer rank all epochs alike.
 HELD_OUT_LEAST = 10
-
-#: Characters of what a checkpoint says of numbers that were lost.
-LONGEST = 200
 
 #: Points that are scored at a time, and their scores.
 ROWS, SCORES = 256, 1 << 24
 
 
-class Fit(NamedTuple):
-    """A trained model.
+class _Plan(NamedTuple):
+    """What the final training depends on; known once the held-out points have been ranked.
 
     Attributes
     ----------
-    parameters : dict of str to ndarray
-        Of the factor model, and as `regression.*` of the regression (see docs/model-folder.md).
-    history : list of dict
-        See `train`, of the training that the parameters come from.
+    epochs : int or None
+    learning_rate : float
+    pooled : bool
+        Whether regression is added.
     validation : list of dict or None
-        The history of the training that held-out points were ranked by after each epoch; None where none were.
+        History of the training without the held-out points.
     """
 
-    parameters: dict
-    history: list
+    epochs: int | None
+    learning_rate: float
+    pooled: bool
     validation: list | None
 
 
-def fit(coordinates, labels, inducing, settings, progress=silent, checkpoints=None):
-    """Train a model as its settings say.
+def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+    """Train MLGPF as its settings say.
 
-    With a validation part of at least `HELD_OUT_LEAST` points, and more labels than one to rank, training on the others
-    stops when nDCG@5 of this part has not risen for `settings.patience` epochs. Then, with `settings.refit`, all points
-    are trained on for as many epochs as were best; else the best parameters are kept. Regression on all points is added
-    where `settings.regression_points` allows it, of at most `REGRESSION_LABELS` labels, and where that part, if there
-    is one, is ranked better with it. Where the numbers are lost, training begins once more with `RETRY_RATE` times the
-    learning rate.
+    With a validation part of at least `HELD_OUT_LEAST` points with labels, and more than one label to rank, training on
+    the other points stops when nDCG@5 of the validation part has not risen for `settings.patience` epochs. With
+    `settings.refit`, all points are then trained on for the best number of epochs; otherwise the best parameters are
+    kept. Regression on all points is added if `settings.regression_points` allows it, there are at most
+    `REGRESSION_LABELS` labels, and the validation part, if there is one, is ranked better with it. If training
+    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`).
 
     Parameters
     ----------
-    coordinates, labels, inducing, settings, progress
-        As in `train`.
+    features : csr_array, N×D
+        X as read.
+    labels : csr_array of bool, N×K
+        Y.
+    preprocessed : Preprocessed
+    settings : MLGPFSettings
+    progress : callable
+        See `xmlgp.runtime.progress`.
     checkpoints : Checkpoints, optional
-        Where to keep what training goes on from, and what it goes on from now.
+        Where checkpoints are written, and the one to resume from.
 
     Returns
     -------
-    Fit
+    Trained
+        The history is that of the training that the parameters come from.
 
     Raises
     ------
-    NumericalError, ModelFolderError
-        As `train` does.
+    TrainingDiverged
+        If the bound or a parameter becomes non-finite in the second attempt as well.
+    ModelFolderError
+        If the checkpoint is damaged.
     """
+    coordinates, inducing = preprocessed.coordinates(features, settings.dtype), preprocessed.inducing
     count, label_count = labels.shape
     pooled = 0 < count <= settings.regression_points and label_count <= REGRESSION_LABELS
-    # A stream of its own: what is drawn for training does not depend on whether points are held out.
+    # Its own random stream: what training draws does not depend on whether points are held out.
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
-    begun = checkpoints and checkpoints.begun
-    plan = _plan(begun, settings, pooled)
+    resume_from = checkpoints.begun if checkpoints else None
+    plan, parameters = _stored_plan(resume_from), None
     if plan is None and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
-        others = coordinates.select(held), labels[held]
-        part = coordinates.select(trained), labels[trained]
-        stopping = EarlyStopping(lambda found: _ndcg(found, *others, settings), settings.patience)
-        steadily = _Steadily(checkpoints, begun, stopping)
-        history = steadily.train(*part, inducing, settings, progress)[1]
-        if stopping.best_epoch is None:
-            raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
-        parameters = stopping.best_parameters
-        if pooled:
-            alone = _ndcg(parameters, *others, settings)
-            pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
-        plan = {
-            "epochs": stopping.best_epoch,
-            "rate": history[-1].get("learning_rate"),
-            "pooled": pooled,
-            "validation": history,
-        }
-        begun = None
-        del steadily, stopping
+        part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
+        plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints, resume_from)
+        resume_from = None
     elif plan is None:
-        plan = {"epochs": settings.epochs, "rate": None, "pooled": pooled, "validation": None}
-    history = plan["validation"]
+        plan = _Plan(settings.epochs, usual_rate(settings), pooled, None)
+    history = plan.validation
     if history is None or settings.refit:
-        parameters = None  # those of before make room
-        settings = dataclasses.replace(settings, epochs=plan["epochs"])
-        steadily = _Steadily(checkpoints, begun, plan=plan)
-        parameters, history = steadily.train(coordinates, labels, inducing, settings, progress)
-    if plan["pooled"]:
+        parameters = None  # frees memory
+        settings = dataclasses.replace(settings, epochs=plan.epochs)
+        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate)
+        facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
+        parameters, history = attempts.run(progress, None, checkpoints, resume_from, facts)
+    if plan.pooled:
         parameters |= _regression(coordinates, labels, progress)
-    return Fit(parameters, history, plan["validation"])
+    return Trained(parameters, history, plan.validation)
 
 
-def _plan(checkpoint, settings, pooled):
-    """Return what held-out points told of the training that a checkpoint is of, or None where it is one of those."""
-    facts = checkpoint.facts if checkpoint else {}
-    plan, lost = facts.get("plan"), facts.get("lost")
-    whole = lost is None or (isinstance(lost, str) and lost.isprintable() and len(lost) <= LONGEST)
-    if plan is not None:
-        whole = (
-            whole
-            and isinstance(plan, dict)
-            and plan.keys() == {"epochs", "rate", "pooled", "validation"}
-            and isinstance(plan["pooled"], bool)
-            and plan["pooled"] <= pooled
-            and _ends_as_planned(settings, **plan)
-        )
-    if not whole:
-        raise checkpoint.damaged()
-    return plan
-
-
-def _ends_as_planned(settings, epochs, rate, validation, **others):
-    """Return whether there is training to come after what held-out points told, and that ends."""
-    if validation is None:
-        return rate is None and epochs == settings.epochs
-    return (
-        settings.refit
-        and is_history(validation, settings.model, "ndcg@5")
-        and type(epochs) is int
-        and 0 < epochs <= len(validation)
-        and (rate is None or is_number(rate, math.ulp(0)))
-    )
-
-
-class _Steadily:
-    """Trains, keeping checkpoints; where the numbers are lost once more, with a lower learning rate.
+def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
+    """Maximise the bound over all given points, without a validation part, regression or second attempt.
 
     Parameters
     ----------
-    checkpoints : Checkpoints or None
-    begun : Checkpoint or None
-        What to go on from.
-    stopping : EarlyStopping, optional
-    plan : dict, optional
-        Kept in checkpoints.
+    coordinates : Coordinates
+        Of the N training points.
+    labels : csr_array, N×K
+        Y.
+    inducing : ndarray, M×R or M×D
+        Start of A or Z.
+    settings, progress, checkpoints
+        As in `train`.
+    after_epoch : callable, optional
+        See `Loop.run`.
+
+    Returns
+    -------
+    parameters : dict of str to ndarray
+    history : list of dict
+
+    Raises
+    ------
+    TrainingDiverged, ModelFolderError
+        As `train` does.
     """
+    loop = Loop(StochasticAscent, MLGPF(settings), coordinates, labels, inducing)
+    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)
 
-    def __init__(self, checkpoints, begun, stopping=None, plan=None):
-        self._checkpoints, self._begun, self._stopping = checkpoints, begun, stopping
-        #: `lost`: how the numbers were lost, in words; None where they were not.
-        #: `spent`: seconds of the training before.
-        spent = plan["validation"][-1]["seconds"] if plan and plan["validation"] else 0.0
-        self._facts = {"plan": plan, "lost": begun and begun.facts.get("lost"), "spent": spent}
 
-    def train(self, *arguments):
-        """Do what `train` does, with the same arguments as far as the progress."""
-        keep = self._checkpoints and self._keep
-        rate = (self._facts["plan"] or {}).get("rate")
-        while True:
-            try:
-                return train(*arguments, self._stopping, rate=rate, keep=keep, resumed=self._begun)
-            except Diverged as error:
-                if self._facts["lost"] is not None:
-                    raise Diverged(f"{error.reason} ({self._facts['lost']})", error.steps) from error
-                if not error.steps:
-                    raise
-                self._facts["lost"] = (
-                    f"a first attempt, with a learning rate of {error.rate:g}, failed after {error.steps}"
-                )
-                rate = RETRY_RATE * error.rate
-            self._begun = None
-            if self._stopping:
-                self._stopping.forget()
+def _attempts(coordinates, labels, inducing, settings, learning_rate):
+    make_loop = partial(Loop, StochasticAscent, MLGPF(settings), coordinates, labels, inducing)
+    return RetryOnDivergence(make_loop, learning_rate)
 
-    def _keep(self, state, epoch_ended):
-        self._checkpoints.offer(lambda: state().joined(State(self._facts, {})), epoch_ended)
+
+def _stored_plan(checkpoint):
+    """Return the plan of the final training if a checkpoint is of that training, otherwise None."""
+    if checkpoint is None:
+        return None
+    try:
+        return checkpoint.facts["plan"] and _Plan(**checkpoint.facts["plan"])
+    except (KeyError, TypeError) as error:
+        raise checkpoint.damaged() from error
+
+
+def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints, resume_from):
+    """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
+    stopping = EarlyStopping(lambda parameters: _ndcg(parameters, *others, settings), settings.patience)
+    attempts = _attempts(*part, inducing, settings, usual_rate(settings))
+    facts = {"part": "the points not held out", "plan": None}
+    _, history = attempts.run(progress, stopping, checkpoints, resume_from, facts)
+    if stopping.best_epoch is None:
+        raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
+    parameters = stopping.best_parameters
+    if pooled:
+        alone = _ndcg(parameters, *others, settings)
+        pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
+    rate = history[-1].get("learning_rate", usual_rate(settings))
+    return _Plan(stopping.best_epoch, rate, pooled, history), parameters
 
 
 def _ndcg(parameters, coordinates, labels, settings):
     """Return nDCG@5 of some points, in percent."""
-    # As in training, of which the parameters need not come that a checkpoint has for the best.
     with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         predictive = MLGPF(settings).predictive(parameters, coordinates.feature_count)
 
@@ -215,7 +190,7 @@ def _ndcg(parameters, coordinates, labels, settings):
 
 
 def _regression(coordinates, labels, progress):
-    """Return the parameters of the regression; none where features are too large for it, for the rest is trained."""
+    """Return the parameters of the regression; none if features are too large for it, since the model is trained."""
     features = coordinates.weighted(slice(None))
     try:
         found = regress(features, labels, REGRESSION_RANK, progress=progress)

@@ -78,7 +78,7 @@ class InterruptedRun:
             self.cores, model, settings = about["cores"], about["model"], about["settings"]
             state = state or {"step": 0, "steps": 0, "seconds": 0.0}
             self.step, self.steps = state["step"], state["steps"]
-            self.seconds, self._part = state["seconds"] + state.get("spent", 0.0), _part(state)
+            self.seconds, self._part = state["seconds"] + state.get("spent", 0.0), state.get("part")
             self.settings = settings_from(settings, checkpoint.path, model)
         except SettingsError as error:
             raise ModelFolderError(f"{error}; use --no-resume to start a new run") from None
@@ -130,12 +130,6 @@ class InterruptedRun:
     def worth_keeping(self):
         """Whether it is not discarded unless the user says so."""
         return self.seconds >= WORTH_KEEPING
-
-
-def _part(state):
-    if "plan" in state:
-        return "all points" if state["plan"] else "the points not held out"
-    return state.get("part")
 
 
 def describe_value(value):

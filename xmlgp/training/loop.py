@@ -1,7 +1,6 @@
-"""The loop that turns a bound into a model."""
+"""The training loop of all models: steps, epochs, history, progress, interruption and checkpoints."""
 
 import contextlib
-import math
 import time
 from typing import NamedTuple
 
@@ -9,277 +8,245 @@ import numpy as np
 
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.mlgpf.model import MLGPF
-from xmlgp.mlgpf.start import start
 from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.training.checkpoints import State, restore_random
-from xmlgp.training.history import is_history, is_number
-from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch
-from xmlgp.training.optimisers import OPTIMISERS
-from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs
+from xmlgp.training.checkpoints import State
 
-__all__ = ["BOUND_EVERY", "Diverged", "Verdict", "train"]
-
-#: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
-BOUND_EVERY = 10
+__all__ = ["Loop", "TrainingDiverged", "Verdict"]
 
 
 class Verdict(NamedTuple):
-    """What is found after an epoch: measures of the parameters by their names, and whether training ends here."""
+    """What a hook returns after an epoch.
+
+    Attributes
+    ----------
+    measures : dict of str to float
+        Numbers that join the epoch's entry in the history and are shown with the progress.
+    stop : bool
+        Whether this epoch is the last.
+    """
 
     measures: dict
     stop: bool = False
 
 
-class Diverged(NumericalError):
-    """The numbers were lost in training.
+class TrainingDiverged(NumericalError):
+    """A computation became non-finite in training.
 
     Parameters
     ----------
     reason : object
-        What is no longer finite, or cannot be computed.
+        What became non-finite or cannot be computed.
     steps : int
-        Steps done; before the first one it is the start that is bad.
-    rate : float, optional
-        Learning rate.
+        Steps made before.
+    advice : str
+        What to try instead.
     """
 
-    def __init__(self, reason, steps, rate=None):
-        advice = "try a lower --learning-rate or another --weighting"
-        if not steps:
-            advice = "try another --weighting, --lengthscale or --diagonal"
-        super().__init__(f"after {steps} training steps: {reason}; {advice}")
-        self.reason, self.steps, self.rate = reason, steps, rate
+    def __init__(self, reason, steps, advice):
+        self.reason, self.steps, self.advice = reason, steps, advice
+        super().__init__(f"training diverged {self.when}: {reason}; {advice}")
+
+    @property
+    def when(self):
+        """When training diverged, in words."""
+        return f"after {self.steps} step{'s' * (self.steps > 1)}" if self.steps else "before the first step"
 
 
-def train(
-    coordinates, labels, inducing, settings, progress=silent, after_epoch=None, *, rate=None, keep=None, resumed=None
-):
-    """Maximise the bound of MLGPF and return its parameters.
+class Loop:
+    """One training: runs an inference method to its end, and keeps its history.
 
     Parameters
     ----------
-    coordinates : Coordinates
-        Of the N training points.
-    labels : csr_array, N×K
-        Y.
-    inducing : ndarray, M×R or M×D
-        Start of A or Z.
-    settings : MLGPFSettings
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    after_epoch : callable, optional
-        Called as `after_epoch(epoch, parameters)`, epochs counted from 1; the time it takes is not training time. It
-        returns None, or a `Verdict`: its measures, floats, join those of the epoch in the history and are shown with
-        the progress, and where it says stop this epoch is the last.
-    rate : float, optional
-        Learning rate, where it is not that of the settings.
-    keep : callable, optional
-        Called after each step as `keep(state, epoch_ended)`, where `state()` returns what training goes on from
-        (`State`); signals that end the process wait for it. It includes what `after_epoch` goes on from, which then has
-        `state` and `restore`, like `EarlyStopping`.
-    resumed : Checkpoint, optional
-        With such a state.
+    inference_class : type
+        A subclass of `Inference`.
+    *arguments
+        Its arguments. The loop makes the object itself, because a starting point can diverge like any step.
 
-    Returns
-    -------
-    parameters : dict of str to ndarray
-        Of the last epoch.
+    Attributes
+    ----------
+    inference : Inference
+        Made by `run`.
     history : list of dict
-        For each epoch done: `epoch`, `bound` (mean of its estimates), `seconds` since the start, the measures of
-        its verdict, and `learning_rate` where it is not that of the settings.
-
-    Raises
-    ------
-    Diverged
-        Where the bound, a gradient or a parameter stops being a finite number.
-    ModelFolderError
-        Where the checkpoint is damaged.
+        One entry for each finished epoch: `epoch`, the objective under its name (the mean of its estimates), `seconds`
+        since the start, the notes of the inference and the measures of the hook.
     """
-    random = np.random.default_rng(settings.seed)
-    model = MLGPF(settings)
-    # What overflows is not warned of on the way, but refused once it has reached a gradient or the bound.
-    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        if resumed is not None:
-            # Before anything is made as large as the settings of a stranger say.
-            resumed.check_shape("parameters.loadings", (labels.shape[1], settings.factors))
-            if settings.posterior == "cholesky":
-                resumed.check_shape("parameters.posterior.factor", (settings.factors, *2 * [len(inducing)]))
-        try:
-            parameters = start(model, coordinates, labels, inducing, random)
-        except NumericalError as error:
-            raise Diverged(error, 0) from error
-        ascent = _Ascent(model, parameters, coordinates, labels, random, rate, after_epoch)
-        if resumed is not None:
-            ascent.restore(resumed)
-        with defer_signals() if keep else contextlib.nullcontext():
-            ascent.run(progress, keep)
-    return parameters, ascent.history
 
-
-class _Ascent:
-    """A training under way: moves the parameters in place, epoch by epoch."""
-
-    def __init__(self, model, parameters, coordinates, labels, random, rate, after_epoch):
-        settings = model.settings
-        self.model, self.parameters, self.coordinates, self.labels = model, parameters, coordinates, labels
-        self.random, self.after_epoch = random, after_epoch
-        self.optimiser = OPTIMISERS[settings.optimiser](
-            {name: value for name, value in parameters.items() if name not in model.bound.fixed}, model.rates
-        )
-        self.usual_rate = settings.learning_rate or self.optimiser.usual_rate
-        self.rate = rate or self.usual_rate
-        count = labels.shape[0]
-        epochs = settings.epochs or usual_epochs(count, settings.batch_size)
-        first = settings.batch_size_first or settings.batch_size
-        self.sizes = [batch_size_of_epoch(epoch, epochs, first, settings.batch_size) for epoch in range(epochs)]
-        #: Minibatches of each epoch.
-        self.counts = [-(-count // size) for size in self.sizes]
-        self.history = []
-        #: Of the epoch under way: its minibatches once drawn, how many are done, the estimates of the bound so far.
-        self.batches, self.done, self.estimates = None, 0, []
-        self.seconds, self.ended = 0.0, False
+    def __init__(self, inference_class, *arguments):
+        self._inference_class, self._arguments = inference_class, arguments
+        self.inference, self.history = None, []
+        #: In the current epoch: steps made, and estimates of the objective.
+        self._done, self._estimates = 0, []
+        self._seconds, self._ended = 0.0, False
+        self._after_epoch, self._facts = None, {}
 
     @property
     def step(self):
-        """Steps done."""
-        return sum(self.counts[: len(self.history)]) + self.done
+        """Steps made."""
+        return self._steps_of(len(self.history)) + self._done
 
-    def run(self, progress, keep):
-        """Go on to the end; see `train`."""
-        settings, total = self.model.settings, sum(self.counts)
-        schedule, sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](self.labels)
-        own, shown = "label_weights.mean" in self.parameters, {}
-        with progress("train", total=total, unit="step") as bar:
-            if self.step:
-                bar.update(self.step)
-            while len(self.history) < len(self.counts) and not self.ended:
-                began = time.perf_counter() - self.seconds
-                if self.batches is None:
-                    self.batches = epoch_rows(self.labels.shape[0], self.sizes[len(self.history)], self.random)
-                shown |= {"epoch": f"{len(self.history) + 1}/{len(self.counts)}"}
-                while True:
-                    rows = self.batches[self.done]
-                    batch = make_batch(
-                        self.coordinates, self.labels, rows, settings.negatives, self.random, sampler, own
-                    )
-                    self._ascend(batch, self.rate * schedule(self.step / total))
-                    self.done += 1
-                    shown |= {"bound": f"{self.estimates[-1]:.5g}"}
-                    bar.update(**shown)
-                    self.seconds = time.perf_counter() - began
-                    if self.done == len(self.batches):
-                        break
-                    if keep:
-                        keep(self.state, False)
-                shown |= self._end_epoch()
-                if self.ended:
-                    # The steps that are saved count as done, so the bar ends full.
-                    bar.update(total - self.step, **shown)
-                if keep:
-                    keep(self.state, True)
-        self._check_parameters()
+    @property
+    def steps(self):
+        """Steps of all epochs."""
+        return self._steps_of(self.inference.epochs)
 
-    def _ascend(self, batch, rate):
-        """Make one step."""
-        value_needed = self.step % BOUND_EVERY == 0 or not self.estimates
-        try:
-            value, gradients = self.model.bound.value_and_gradients(self.parameters, batch, value_needed, for_step=True)
-        except NumericalError as error:
-            raise Diverged(error, self.step, self.rate) from error
-        if value_needed:
-            if not np.isfinite(value):
-                raise Diverged(f"the bound is {value}", self.step, self.rate)
-            self.estimates.append(float(value))
-        self.optimiser.step(self.parameters, gradients, rate)
+    def run(self, progress=silent, after_epoch=None, checkpoints=None, resume_from=None, facts=None):
+        """Train to the end.
 
-    def _end_epoch(self):
-        """Add the epoch to the history; return the measures of its verdict, to be shown."""
-        epoch = {
-            "epoch": len(self.history) + 1,
-            "bound": float(np.mean(self.estimates)),
-            "seconds": round(self.seconds, 3),
-        }
-        if self.rate != self.usual_rate:
-            epoch["learning_rate"] = self.rate
-        self.history.append(epoch)
-        self.batches, self.done, self.estimates = None, 0, []
-        try:
-            verdict = self.after_epoch and self.after_epoch(epoch["epoch"], self.parameters)
-        except NumericalError as error:
-            raise Diverged(error, self.step, self.rate) from error
-        if not verdict:
-            return {}
-        epoch |= verdict.measures
-        self.ended = verdict.stop
-        return {name: f"{value:.5g}" for name, value in verdict.measures.items()}
+        Parameters
+        ----------
+        progress : callable
+            See `xmlgp.runtime.progress`.
+        after_epoch : callable, optional
+            Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
+            function that returns the parameters. The time it takes is not training time. It returns a `Verdict` or
+            None. A hook with a state of its own has `state` and `restore`, like `EarlyStopping`.
+        checkpoints : Checkpoints, optional
+            Where checkpoints are written. Signals that end the process then wait for the end of a step.
+        resume_from : Checkpoint, optional
+            A state to resume from.
+        facts : dict, optional
+            Facts that each checkpoint holds besides, as JSON has them.
 
-    def _check_parameters(self):
-        for name, value in self.parameters.items():
-            if not all_finite(value):
-                raise Diverged(f"{name} is not finite", self.step, self.rate)
+        Returns
+        -------
+        parameters : dict of str to ndarray
+        history : list of dict
+
+        Raises
+        ------
+        TrainingDiverged
+            If the objective or a parameter becomes non-finite.
+        ModelFolderError
+            If the checkpoint is damaged.
+        """
+        self._after_epoch, self._facts = after_epoch, facts or {}
+        # An overflow is not warned about where it happens; it is refused once it reaches the objective or a parameter.
+        with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            try:
+                self.inference = self._inference_class(*self._arguments)
+            except NumericalError as error:
+                raise self._diverged(error) from error
+            if resume_from is not None:
+                self._restore(resume_from)
+            with defer_signals() if checkpoints else contextlib.nullcontext():
+                self._run_epochs(progress, checkpoints)
+            parameters = self._parameters()
+        self._check_finite(parameters)
+        return parameters, self.history
 
     def state(self):
-        """Return what a training of the same data with the same settings goes on from."""
-        self._check_parameters()
+        """Return the state that training can be resumed from (`State`)."""
+        arrays = self.inference.arrays()
+        # Squares that an optimiser keeps may be finite when their sum is not.
+        self._check_finite({name: value for name, value in arrays.items() if not name.startswith("optimiser.")})
+        random = self.inference.random
         facts = {
             "step": self.step,
-            "steps": sum(self.counts),
-            "done": self.done,
-            "estimates": self.estimates,
-            "seconds": self.seconds,
-            "ended": self.ended,
+            "steps": self.steps,
+            "done": self._done,
+            "estimates": self._estimates,
+            "seconds": self._seconds,
+            "spent": 0.0,
+            "ended": self._ended,
             "history": self.history,
-            "learning_rate": self.rate,
-            "random": self.random.bit_generator.state,
+            "random": random and random.bit_generator.state,
         }
-        arrays = self._moving()
-        if self.batches is not None:
-            arrays["order"] = np.concatenate(self.batches)
-        state = State(facts, arrays)
-        return state.joined(self.after_epoch.state()) if self.after_epoch else state
+        state = State(facts | self._facts, arrays)
+        return state.joined(self._after_epoch.state()) if hasattr(self._after_epoch, "state") else state
 
-    def _moving(self):
-        """Return the arrays that training changes, by their names in a state."""
-        arrays = {f"parameters.{name}": self.parameters[name] for name in self.parameters}
-        fixed = {f"parameters.{name}" for name in self.model.bound.fixed}
-        arrays = {name: value for name, value in arrays.items() if name not in fixed}
-        return arrays | {f"optimiser.{name}": value for name, value in self.optimiser.state.items()}
-
-    def restore(self, checkpoint):
-        """Take up where a state was left."""
-        facts, order = checkpoint.facts, np.empty(self.labels.shape[0], np.int64)
+    def _restore(self, checkpoint):
+        facts, random = checkpoint.facts, self.inference.random
         try:
-            self.history, self.done, self.ended = facts["history"], facts["done"], facts["ended"]
-            self.estimates, self.seconds, self.rate = facts["estimates"], facts["seconds"], facts["learning_rate"]
-            whole = (
-                is_history(self.history, "mlgpf")
-                and type(self.done) is int
-                and 0 <= self.done < [*self.counts, 1][len(self.history)]
-                and type(self.ended) is bool
-                and self.ended <= bool(self.history)
-                and isinstance(self.estimates, list)
-                and all(map(is_number, self.estimates))
-                and is_number(sum(map(abs, self.estimates)))
-                and bool(self.done) == bool(self.estimates)
-                and is_number(self.seconds, 0)
-                and is_number(self.rate, math.ulp(0))
-                and facts["step"] == self.step
-                and facts["steps"] == sum(self.counts)
-            )
-            whole = whole and restore_random(self.random, facts["random"])
-        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            self.history, self._done, self._estimates = facts["history"], facts["done"], facts["estimates"]
+            self._seconds, self._ended = facts["seconds"], facts["ended"]
+            fits = (facts["step"], facts["steps"]) == (self.step, self.steps)
+            if random:
+                random.bit_generator.state = facts["random"]
+        except (KeyError, TypeError, ValueError) as error:
             raise checkpoint.damaged() from error
-        if not whole:
+        if not fits:
             raise checkpoint.damaged()
-        self.optimiser.step_count = self.step
-        checkpoint.fill(self._moving())
-        if self.done:
-            checkpoint.fill({"order": order})
-            if not np.array_equal(np.sort(order), np.arange(len(order))):
-                raise checkpoint.damaged()
-            self.batches = np.array_split(order, self.counts[len(self.history)])
-        if self.after_epoch:
-            self.after_epoch.restore(checkpoint, self.parameters)
+        checkpoint.fill(self.inference.arrays())
+        if hasattr(self._after_epoch, "restore"):
+            self._after_epoch.restore(checkpoint, self._parameters())
+
+    def _run_epochs(self, progress, checkpoints):
+        total, shown = self.steps, {}
+        with progress("train", total=total, unit="step") as bar:
+            if self.step:
+                bar.update(total if self._ended else self.step)
+            while len(self.history) < self.inference.epochs and not self._ended:
+                began = time.perf_counter() - self._seconds
+                shown |= {"epoch": f"{len(self.history) + 1}/{self.inference.epochs}"}
+                while True:
+                    shown |= self._make_step()
+                    bar.update(**shown)
+                    self._seconds = time.perf_counter() - began
+                    if self._done == self.inference.steps_in(len(self.history)):
+                        break
+                    if checkpoints:
+                        checkpoints.offer(self.state)
+                shown |= self._end_epoch()
+                if self._ended:
+                    # Steps that are no longer needed count as done, so the bar ends full.
+                    bar.update(total - self.step, **shown)
+                if checkpoints:
+                    checkpoints.offer(self.state, epoch_ended=True)
+
+    def _make_step(self):
+        """Make one step; return its estimate of the objective to be shown."""
+        try:
+            value = self.inference.step(len(self.history), self._done)
+        except NumericalError as error:
+            raise self._diverged(error) from error
+        shown = {}
+        if value is not None:
+            if not np.isfinite(value):
+                raise self._diverged(f"the {self.inference.objective.replace('_', ' ')} is not finite")
+            self._estimates.append(float(value))
+            shown = {self.inference.objective: f"{value:.6g}"}
+        self._done += 1
+        return shown
+
+    def _end_epoch(self):
+        """Add the epoch to the history; return the measures to be shown."""
+        entry = {
+            "epoch": len(self.history) + 1,
+            self.inference.objective: float(np.mean(self._estimates)),
+            "seconds": round(self._seconds, 6),
+            **self.inference.notes(),
+        }
+        self.history.append(entry)
+        self._done, self._estimates, self._ended = 0, [], self.inference.converged
+        if self._after_epoch is None:
+            return {}
+        try:
+            verdict = self._after_epoch(entry["epoch"], self._parameters)
+        except NumericalError as error:
+            raise self._diverged(error) from error
+        if verdict is None:
+            return {}
+        entry |= verdict.measures
+        self._ended = self._ended or bool(verdict.stop)
+        return {name: f"{value:.5g}" for name, value in verdict.measures.items()}
+
+    def _parameters(self):
+        return self.inference.parameters(len(self.history))
+
+    def _steps_of(self, epochs):
+        """Return the number of steps in the first epochs."""
+        return sum(self.inference.steps_in(epoch) for epoch in range(epochs))
+
+    def _check_finite(self, arrays):
+        for name, value in arrays.items():
+            if not all_finite(value):
+                raise self._diverged(f"{name.removeprefix('parameters.')} is not finite")
+
+    def _diverged(self, reason):
+        steps = self.step if self.inference else 0
+        advice = self._inference_class.advice
+        if not steps:
+            advice = self._inference_class.advice_at_start or advice
+        return TrainingDiverged(reason, steps, advice)

@@ -109,10 +109,10 @@ class EarlyStopping:
         self._score = score
         self._patience = patience
         self._name = name
-        self.forget()
+        self.reset()
 
-    def forget(self):
-        """Begin anew."""
+    def reset(self):
+        """Return to the state before the first epoch."""
         self.best_epoch = self.best_score = self.best_parameters = None
         self.scores = []
 
@@ -123,8 +123,10 @@ class EarlyStopping:
         ----------
         epoch : int
             Counted from 1.
-        parameters : dict of str to ndarray
+        parameters : callable
+            Returns the parameters.
         """
+        parameters = parameters()
         score = float(self._score(parameters))
         self.scores.append(score)
         mean = float(np.mean([s for s in self.scores[-WINDOW:] if not np.isnan(s)] or np.nan))

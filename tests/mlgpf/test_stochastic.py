@@ -1,0 +1,325 @@
+"""Training: the bound rises, the seed decides, and awkward data and settings are survived or refused."""
+
+import contextlib
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import NumericalError
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.start import start
+from xmlgp.mlgpf.train import run_inference
+from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.runtime.progress import silent
+from xmlgp.training.loop import Verdict
+from xmlgp.training.minibatches import make_batch
+from xmlgp.training.schedules import usual_epochs
+
+#: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
+SMALL = {
+    "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
+    "epochs": 8, "batch_size": 16, "learning_rate": 0.05, "label_weights": True,
+}  # fmt: skip
+
+
+def run(dataset, progress=silent, after_epoch=None, **chosen):
+    """Preprocess and train; return settings, coordinates, start of the inducing inputs, parameters, history."""
+    settings = MLGPFSettings(**SMALL | chosen)
+    preprocessed = preprocess(dataset.features, settings)
+    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    parameters, history = run_inference(
+        coordinates, dataset.labels, preprocessed.inducing, settings, progress, after_epoch
+    )
+    return settings, coordinates, preprocessed.inducing, parameters, history
+
+
+def movable(parameters):
+    """Those that training may move: not where the weights of labels are."""
+    return {name: value for name, value in parameters.items() if name not in LABEL_WEIGHTS_FIXED}
+
+
+def whole_bound(settings, coordinates, labels, parameters):
+    """The bound with all points and all labels, in double precision."""
+    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]), weighted=True)
+    points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
+    parameters = parameters | {name: value.astype(np.float64) for name, value in movable(parameters).items()}
+    return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
+
+
+def start_of(settings, coordinates, inducing, labels):
+    return start(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
+
+
+COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, False], POSTERIORS, ["subspace", "free"]))
+
+
+@pytest.mark.parametrize(("kernel", "ard", "posterior", "inducing"), COMBINATIONS)
+def test_the_bound_rises(kernel, ard, posterior, inducing):
+    dataset = small_dataset()
+    settings, coordinates, inducing, parameters, history = run(
+        dataset, kernel=kernel, ard=ard, posterior=posterior, inducing=inducing, batch_size=40
+    )
+    initial = start_of(settings, coordinates, inducing, dataset.labels)
+    before, after = (whole_bound(settings, coordinates, dataset.labels, values) for values in (initial, parameters))
+    # With all points in one batch the first entry of the history is the bound at the start.
+    assert history[0]["bound"] == pytest.approx(before, rel=1e-3)
+    assert after > history[-1]["bound"] > before
+    # As good as knowing the frequency of each label, and better.
+    frequency = dataset.labels.toarray().mean(axis=0).clip(1e-9, 1 - 1e-9)
+    entropy = -40 * (frequency * np.log(frequency) + (1 - frequency) * np.log(1 - frequency)).sum()
+    assert after - before > 0.05 * entropy
+    assert parameters.keys() == initial.keys()
+    for name in LABEL_WEIGHTS_FIXED:
+        np.testing.assert_array_equal(parameters[name], initial[name])
+    for name, value in movable(parameters).items():
+        assert value.dtype == np.float32
+        assert value.shape == initial[name].shape
+        assert not np.array_equal(value, initial[name]), name
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"negatives": 2},
+        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20},
+        {"schedule": "constant"},
+        {"batch_size_first": 4},
+        {"dtype": "float64"},
+        {"weighting": "idf"},
+        {"weighting": "unit"},
+        {"weighting": "none"},
+        {"label_weights": False},
+        {"inducing_start": "kmeans"},
+        {"nodes": 1},
+        {"nodes": 100},
+        {"expectations": "jj"},
+        {"expectations": "taylor"},
+    ],
+    ids=str,
+)
+def test_the_bound_rises_with_other_settings(chosen):
+    dataset = small_dataset()
+    settings, coordinates, inducing, parameters, _ = run(dataset, **chosen)
+    judge = MLGPFSettings()  # of its settings the bound itself depends on the kernel and the posterior alone
+    before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, coordinates, inducing, dataset.labels))
+    assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
+    assert {value.dtype for value in movable(parameters).values()} == {np.dtype(settings.dtype)}
+    assert any(name.startswith("label_weights.") for name in parameters) == settings.label_weights
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"inducing_start": "kmeans"}, {"negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
+)
+def test_the_seed_decides_bit_for_bit(chosen):
+    dataset = small_dataset()
+    first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
+    for name in first:
+        assert first[name].tobytes() == again[name].tobytes(), name
+        assert (first[name].tobytes() != other[name].tobytes()) == (name not in LABEL_WEIGHTS_FIXED), name
+
+
+def test_training_itself_goes_by_the_seed():
+    # With as many inducing inputs as points, preprocessing leaves nothing to chance.
+    dataset = altered(rows=range(6))
+    first, other = (run(dataset, seed=seed, inducing_fixed=True) for seed in (0, 1))
+    assert first[2].tobytes() == other[2].tobytes()
+    assert first[3]["loadings"].tobytes() != other[3]["loadings"].tobytes()
+
+
+@pytest.mark.parametrize("inducing", ["subspace", "free"])
+@pytest.mark.parametrize("kernel", ["linear", "se"])
+def test_fixed_inducing_inputs_stay(inducing, kernel):
+    dataset = small_dataset()
+    settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
+    initial = start_of(settings, coordinates, given, dataset.labels)
+    for name, value in parameters.items():
+        assert np.array_equal(value, initial[name]) == (name in {"inducing", *LABEL_WEIGHTS_FIXED}), name
+    # An SE kernel starts from points of unit length, the linear one from the points as they are.
+    length = np.linalg.norm(given, axis=1, keepdims=True) if kernel == "se" else 1
+    np.testing.assert_allclose(parameters["inducing"], given / length, rtol=1e-6)
+
+
+def altered(labels=None, features=None, rows=None):
+    """The small data set with some of its parts changed."""
+    dataset = small_dataset()
+    X, Y = dataset.features.toarray(), dataset.labels.toarray()
+    if features is not None:
+        features(X)
+    if labels is not None:
+        Y = labels(Y)
+    rows = slice(None) if rows is None else rows
+    return Dataset(sp.csr_array(X[rows]), sp.csr_array(Y[rows].astype(bool)))
+
+
+def no_features_in_some(X):
+    X[::3] = 0
+
+
+def column(value):
+    def change(Y):
+        Y[:, 2] = value
+        return Y
+
+    return change
+
+
+AWKWARD = {
+    "a label that never occurs": altered(column(False)),
+    "a label that always occurs": altered(column(True)),
+    "no label ever": altered(np.zeros_like),
+    "every label always": altered(np.ones_like),
+    "one label": altered(lambda Y: Y[:, :1]),
+    "points without features": altered(features=no_features_in_some),
+    "one point": altered(rows=[5]),
+    "fewer points than inducing inputs and than a batch": altered(rows=[5, 6, 7]),
+    "the same point many times": altered(rows=[5] * 30),
+    "two points many times": altered(rows=[5, 6] * 15),
+}
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("chosen", [{}, {"inducing": "subspace", "kernel": "se+linear", "negatives": 2}], ids=str)
+def test_awkward_data(name, posterior, chosen):
+    dataset = AWKWARD[name]
+    _, _, _, parameters, history = run(dataset, posterior=posterior, epochs=4, **chosen)
+    assert len(parameters["inducing"]) == min(6, dataset.N)
+    assert all(np.isfinite(value).all() for value in parameters.values())
+    assert len(history) == 4
+
+
+def test_more_inducing_inputs_than_dimensions():
+    # K_Z of a linear kernel is then singular.
+    for posterior in POSTERIORS:
+        run(small_dataset(D=5), posterior=posterior, inducing_count=20, ard=False)
+
+
+def test_history():
+    history = run(small_dataset(), epochs=5)[4]
+    assert [set(entry) for entry in history] == [{"epoch", "bound", "seconds"}] * 5
+    assert [entry["epoch"] for entry in history] == [1, 2, 3, 4, 5]
+    seconds = [entry["seconds"] for entry in history]
+    assert seconds == sorted(seconds)
+    assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
+
+
+def test_the_number_of_epochs_goes_by_that_of_points():
+    for batch_size in (16, 1):
+        history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
+        assert [entry["epoch"] for entry in history] == list(range(1, usual_epochs(40, batch_size) + 1))
+    assert usual_epochs(40, 1) < usual_epochs(40, 16)
+
+
+def recorder():
+    """A progress, with what it was told: label, total and unit, then steps and facts."""
+    told = []
+
+    class Bar:
+        def update(self, count=1, **facts):
+            told.append((count, facts))
+
+    @contextlib.contextmanager
+    def progress(label, total=None, unit="it"):
+        told.append((label, total, unit))
+        yield Bar()
+
+    return progress, told
+
+
+def test_every_step_is_reported():
+    progress, told = recorder()
+    # 40 points in batches of at most 4, 8 and 16.
+    run(small_dataset(), progress, epochs=3, batch_size_first=4)
+    assert told[0] == ("train", 10 + 5 + 3, "step")
+    assert [count for count, _ in told[1:]] == [1] * 18
+    assert [facts["epoch"] for _, facts in told[1:]] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
+    assert all(float(facts["bound"]) < 0 for _, facts in told[1:])
+
+
+def test_measures_join_the_history_and_are_shown_from_then_on():
+    progress, told = recorder()
+    seen = []
+
+    def after_epoch(epoch, parameters):
+        seen.append((epoch, parameters()["bias"].copy()))
+        return Verdict({"P@1": 10.0 * epoch}) if epoch != 2 else None
+
+    *_, parameters, history = run(small_dataset(), progress, after_epoch, epochs=4, batch_size=20)
+    assert [epoch for epoch, _ in seen] == [1, 2, 3, 4]
+    assert not np.array_equal(seen[2][1], seen[3][1])
+    np.testing.assert_array_equal(seen[3][1], parameters["bias"])
+    assert [entry.get("P@1") for entry in history] == [10, None, 30, 40]
+    assert all({"epoch", "bound", "seconds"} <= set(entry) for entry in history)
+    assert [facts.get("P@1") for _, facts in told[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
+
+
+@pytest.mark.parametrize("last", [1, 3, 5])
+def test_a_verdict_ends_training_and_the_bar_ends_full(last):
+    progress, told = recorder()
+    seen = {}
+
+    def after_epoch(epoch, parameters):
+        seen[epoch] = {name: value.copy() for name, value in parameters().items()}
+        return Verdict({"P@1": 50.0}, stop=epoch == last)
+
+    dataset = small_dataset()
+    *_, parameters, history = run(dataset, progress, after_epoch, epochs=5)
+    assert [entry["epoch"] for entry in history] == list(seen) == list(range(1, last + 1))
+    assert sum(count for count, _ in told[1:]) == told[0][1] == 15
+    count, facts = told[-1]
+    assert (count, facts["epoch"], facts["P@1"]) == (15 - 3 * last, f"{last}/5", "50")
+    # Up to there it is the training that would have gone on.
+    watched = []
+
+    def watch(epoch, parameters):
+        watched.append(parameters()["loadings"].copy())
+
+    run(dataset, silent, watch, epochs=5)
+    assert len(watched) == 5
+    np.testing.assert_array_equal(parameters["loadings"], watched[last - 1])
+    for name, value in parameters.items():
+        np.testing.assert_array_equal(value, seen[last][name])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "advice"),
+    [
+        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate or another --weighting$"),
+        # So few steps that the bound is computed at the first only.
+        ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate or another --weighting$"),
+        ({"kernel": "se", "lengthscale": 1e-300}, "^training diverged before the first step: .*--lengthscale"),
+    ],
+    ids=str,
+)
+def test_what_diverges_is_refused_with_advice(chosen, advice):
+    with pytest.raises(NumericalError, match=advice):
+        run(small_dataset(), **chosen)
+
+
+def test_what_diverges_without_a_step_that_sees_it_is_refused_alike():
+    def after_epoch(epoch, parameters):
+        raise NumericalError("no factor")
+
+    with pytest.raises(
+        NumericalError, match="^training diverged after 3 steps: no factor; try a lower --learning-rate"
+    ):
+        run(small_dataset(), after_epoch=after_epoch)
+
+
+def test_a_start_beyond_the_range_is_refused():
+    with pytest.raises(
+        NumericalError, match="^training diverged before the first step: the lengthscale .*; try another"
+    ):
+        run(small_dataset(), kernel="se", lengthscale=1e30)
+
+
+def test_features_as_large_as_can_be_are_weighted():
+    features = small_dataset().features * np.float32(1e30)
+    run(Dataset(features, small_dataset().labels), weighting="unit")

@@ -1,0 +1,96 @@
+"""Stochastic gradient ascent on the bound of MLGPF."""
+
+import numpy as np
+
+from xmlgp.mlgpf.start import start
+from xmlgp.training.inference import Inference
+from xmlgp.training.minibatches import SAMPLERS, make_batch
+from xmlgp.training.optimisers import OPTIMISERS
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs
+
+__all__ = ["BOUND_EVERY", "StochasticAscent", "usual_rate"]
+
+#: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
+BOUND_EVERY = 10
+
+
+def usual_rate(settings):
+    """Return the learning rate that settings (`MLGPFSettings`) ask for, or the usual one of their optimiser."""
+    return settings.learning_rate or OPTIMISERS[settings.optimiser].usual_rate
+
+
+class StochasticAscent(Inference):
+    """Maximise the bound of MLGPF by Adam or AdaDelta over minibatches.
+
+    Parameters
+    ----------
+    model : MLGPF
+    coordinates : Coordinates
+        Of the N training points.
+    labels : csr_array, N×K
+        Y.
+    inducing : ndarray, M×R or M×D
+        Start of A or Z.
+    learning_rate : float, optional
+        Learning rate, if not that of the settings; the history has it then.
+    """
+
+    advice = "try a lower --learning-rate or another --weighting"
+    advice_at_start = "try another --weighting, --lengthscale or --diagonal"
+
+    def __init__(self, model, coordinates, labels, inducing, learning_rate=None):
+        settings, N = model.settings, labels.shape[0]
+        self.random = np.random.default_rng(settings.seed)
+        self._model, self._coordinates, self._labels = model, coordinates, labels
+        self._parameters = start(model, coordinates, labels, inducing, self.random)
+        self._moving = {name: value for name, value in self._parameters.items() if name not in model.bound.fixed}
+        self._optimiser = OPTIMISERS[settings.optimiser](self._moving, model.rates)
+        self._usual_rate = usual_rate(settings)
+        self._rate = learning_rate or self._usual_rate
+        self._schedule, self._sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](labels)
+        self.epochs = settings.epochs or usual_epochs(N, settings.batch_size)
+        first = settings.batch_size_first or settings.batch_size
+        sizes = [batch_size_of_epoch(epoch, self.epochs, first, settings.batch_size) for epoch in range(self.epochs)]
+        #: Minibatches of each epoch, and those of all epochs before it.
+        self._counts = [-(-N // size) for size in sizes]
+        self._before = np.cumsum([0, *self._counts]).tolist()
+        #: Points in the order in which the current epoch visits them.
+        self._order = np.zeros(N, np.int64)
+        #: The epoch whose minibatches are known, and these: views of that order.
+        self._known = None, None
+
+    def steps_in(self, epoch):
+        """Return the number of minibatches of an epoch, counted from 0."""
+        return self._counts[epoch]
+
+    def step(self, epoch, done):
+        """Take in one minibatch; return an estimate of the bound before, at every `BOUND_EVERY`-th step."""
+        if not done:
+            self._order[:] = self.random.permutation(len(self._order))
+        if self._known[0] != epoch:
+            self._known = epoch, np.array_split(self._order, self._counts[epoch])
+        rows = self._known[1][done]
+        settings, number = self._model.settings, self._before[epoch] + done
+        weighted = "label_weights.mean" in self._parameters
+        batch = make_batch(
+            self._coordinates, self._labels, rows, settings.negatives, self.random, self._sampler, weighted
+        )
+        wanted = not done or number % BOUND_EVERY == 0
+        value, gradients = self._model.bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
+        self._optimiser.step_count = number
+        self._optimiser.step(self._parameters, gradients, self._rate * self._schedule(number / self._before[-1]))
+        return value if wanted else None
+
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
+        arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
+        arrays |= {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
+        return arrays | {"order": self._order}
+
+    def parameters(self, epochs):
+        """Return the parameters by name; steps change these arrays."""
+        return self._parameters
+
+    def notes(self):
+        """Return the learning rate if it is not that of the settings."""
+        return {} if self._rate == self._usual_rate else {"learning_rate": self._rate}

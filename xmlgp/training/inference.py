@@ -1,0 +1,74 @@
+"""What the training loop asks of an inference method."""
+
+__all__ = ["Inference"]
+
+
+class Inference:
+    """The steps of one training; the base class of every inference method.
+
+    The loop makes `epochs` epochs of `steps_in(epoch)` steps each. The state of an inference is its arrays and, if it
+    draws random numbers between steps, its random generator: the loop writes both to checkpoints, and to resume it
+    makes a new object from the same arguments and copies the stored state into it.
+
+    Attributes
+    ----------
+    objective : str
+        Name of what training maximises, as the history has it.
+    advice : str
+        What a user can try when training diverges.
+    advice_at_start : str or None
+        The same when training diverges before the first step; None for `advice`.
+    epochs : int
+        Largest number of epochs.
+    steps_per_epoch : int
+        Steps in each epoch, unless `steps_in` says otherwise.
+    converged : bool
+        Whether no further epoch is needed.
+    random : numpy.random.Generator or None
+        Source of random numbers that steps draw; None if steps draw none.
+    """
+
+    objective = "bound"
+    advice = "try other settings"
+    advice_at_start = None
+    steps_per_epoch = 1
+    converged = False
+    random = None
+
+    def steps_in(self, epoch):
+        """Return the number of steps in an epoch, counted from 0."""
+        return self.steps_per_epoch
+
+    def step(self, epoch, done):
+        """Make one step.
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch, counted from 0.
+        done : int
+            Steps of this epoch made before.
+
+        Returns
+        -------
+        float or None
+            The objective or an estimate of it; None if this step does not compute one. The first step of an epoch does.
+
+        Raises
+        ------
+        NumericalError
+            If a computation becomes non-finite.
+        """
+        raise NotImplementedError
+
+    def arrays(self):
+        """Return the arrays that steps change, by name; a resumed training fills them in place."""
+        raise NotImplementedError
+
+    def parameters(self, epochs):
+        """Return the parameters of the model by name, after some epochs."""
+        raise NotImplementedError
+
+    def notes(self):
+        """Return numbers that join each epoch's entry in the history, by name."""
+        return {}

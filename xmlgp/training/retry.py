@@ -1,0 +1,56 @@
+"""A second attempt, with a lower learning rate, at a training that diverged."""
+
+from xmlgp.training.loop import TrainingDiverged
+
+__all__ = ["RETRY_RATE", "RetryOnDivergence"]
+
+#: Factor of the learning rate in the second attempt.
+RETRY_RATE = 0.25
+
+
+class RetryOnDivergence:
+    """Run a training loop; if it diverges, run it once more with `RETRY_RATE` times the learning rate.
+
+    A training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints
+    hold the learning rate in use and whether it is that of the second attempt.
+
+    Parameters
+    ----------
+    make_loop : callable
+        Returns a new `Loop` for a learning rate.
+    learning_rate : float
+        Learning rate of the first attempt.
+    """
+
+    def __init__(self, make_loop, learning_rate):
+        self._make_loop, self._learning_rate = make_loop, learning_rate
+
+    def run(self, progress, after_epoch=None, checkpoints=None, resume_from=None, facts=None):
+        """Do what `Loop.run` does, with the same arguments.
+
+        A hook `after_epoch` has a method `reset`, which prepares it for the second attempt.
+
+        Raises
+        ------
+        TrainingDiverged
+            If the second attempt diverges as well.
+        """
+        rate, failure = self._learning_rate, None
+        if resume_from is not None:
+            try:
+                rate, failure = resume_from.facts["learning_rate"], resume_from.facts["first_failure"]
+            except KeyError as error:
+                raise resume_from.damaged() from error
+        while True:
+            kept = (facts or {}) | {"learning_rate": rate, "first_failure": failure}
+            try:
+                return self._make_loop(rate).run(progress, after_epoch, checkpoints, resume_from, kept)
+            except TrainingDiverged as error:
+                if failure is not None:
+                    raise TrainingDiverged(f"{error.reason} ({failure})", error.steps, error.advice) from error
+                if not error.steps:
+                    raise
+                failure = f"a first attempt with learning rate {rate:g} diverged {error.when}"
+            rate, resume_from = RETRY_RATE * rate, None
+            if after_epoch is not None:
+                after_epoch.reset()
