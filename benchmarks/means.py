@@ -31,8 +31,9 @@ from expectations import bounds
 from peers import MEASURES
 
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.gp.label_weights import LabelWeights, WeightedPoints
+from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.likelihood import utility_moments
+from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.linear_algebra import dense
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.runtime.threads import one_blas_thread
@@ -64,7 +65,7 @@ class Quadratic:
         self.loadings, self.mean = parameters["loadings"], parameters["posterior.mean"].astype(np.float64)
         utilities, variance = utility_moments(moments, self.loadings, parameters["bias"])
         if "label_weights.mean" in parameters:
-            WeightedPoints(LabelWeights(parameters), batch.features).add(0, utilities, variance)
+            LinearTerm(LabelWeights(parameters), batch.features).add_moments(0, utilities, variance)
         self.cross, self.latent = covariances.K_BZ, moments.mean
         self.prior = jittered(covariances.K_Z)
         #: 2λ(ξ), N×K, and the gradient by the utilities, N×K.

@@ -159,7 +159,7 @@ def measure(case, posterior, steps):
         (type(model.posterior), "forward", "moments"),
         (type(model.posterior), "backward", "posterior gradients"),
         (type(model.posterior), "precondition", "posterior gradients"),
-        (likelihood, "all_labels", "factors"),
+        (likelihood, "full_log_likelihood", "factors"),
         (Quadrature, "gradients", "expectations"),
         (Adam, "step", "optimiser"),
     ]

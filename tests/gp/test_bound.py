@@ -6,11 +6,11 @@ import scipy.sparse as sp
 
 from tests.grids import grid
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
+from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
-from xmlgp.gp.likelihood import Pairs, Rows
+from xmlgp.gp.likelihood import IndexedRows, Pairs
 from xmlgp.gp.posteriors import POSTERIORS
 
 N, Q, K, M, P, D = 7, 5, 6, 4, 3, 8
@@ -70,7 +70,7 @@ def label_weights(random):
 
 def written_out(value, gradients):
     """The same with gradients of some labels as those of all."""
-    return value, {name: g.toarray(K) if isinstance(g, Rows) else g for name, g in gradients.items()}
+    return value, {name: g.toarray(K) if isinstance(g, IndexedRows) else g for name, g in gradients.items()}
 
 
 #: The components of a bound and the forms of its data.
@@ -91,7 +91,7 @@ def test_gradients_agree_with_central_differences(terms, ard, posterior, coordin
     parameters |= weights
     pairs = sampled(labels, np.random.default_rng(1)) if negatives == "sampled" else None
     # Small variances and many nodes: the quadrature of the derivative is then the derivative of the quadrature.
-    bound = Bound(kernel, POSTERIORS[posterior], expectations=expectations_named(expectations, 40))
+    bound = Bound(kernel, POSTERIORS[posterior], expectations=make_expectations(expectations, 40))
     batch = Batch(points, labels, pairs, 1.7, features)
     _, gradients = bound.value_and_gradients(parameters, batch)
     # Where weights are is no matter of degree.
@@ -142,7 +142,7 @@ def test_bound_of_jaakkola_and_jordan_is_never_above_that_of_quadrature(posterio
     pairs = sampled(labels, np.random.default_rng(1)) if negatives == "sampled" else None
     batch = Batch(points, labels, pairs, 1.7)
     below, above = (
-        Bound(kernel, POSTERIORS[posterior], expectations=expectations_named(name, 40)).value_and_gradients(
+        Bound(kernel, POSTERIORS[posterior], expectations=make_expectations(name, 40)).value_and_gradients(
             parameters, batch
         )[0]
         for name in ("jj", "quadrature")

@@ -21,7 +21,7 @@ from tests.gp.reference import (
     scikit_covariances,
 )
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.expectations import Quadrature, expectations_named
+from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
 
@@ -100,7 +100,7 @@ def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
     @given(st.integers(0, 2**32 - 1), st.none() | st.integers(1, 4), st.floats(0, 1.5))
     def check(seed, inducing, noise):
         kernel, parameters, batch = problem(name, points, factors, inducing, seed, noise)
-        bound = Bound(kernel, POSTERIORS[name], expectations=expectations_named(expectations, NODES))
+        bound = Bound(kernel, POSTERIORS[name], expectations=make_expectations(expectations, NODES))
         assert value_of(bound, parameters, batch) <= evidence_of(parameters, batch, grid) + 1e-5
 
     check()

@@ -1,12 +1,12 @@
-"""The factor model against a double loop over points and labels, and sampled negatives against all of them."""
+"""Expected log likelihoods against a double loop over points and labels, and sampled against complete negatives."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
-from xmlgp.gp import likelihood
-from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, expectations_named
+from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, make_expectations
+from xmlgp.gp.likelihood import Pairs, full_log_likelihood, sampled_log_likelihood, utility_moments
 from xmlgp.gp.posteriors import Moments
 
 B, K, P = 5, 6, 3
@@ -15,7 +15,7 @@ EITHER_VARIANCE = pytest.mark.parametrize("shared", [True, False], ids=["shared"
 
 
 def problem(shared, seed=0, dtype=np.float64):
-    """Moments, Φ, b and labels, among them a point with no positive, one with all, and a label with none."""
+    """Return moments, Φ, b and labels, with a point without positives, one with all, and a label without points."""
     random = np.random.default_rng(seed)
     moments = Moments(random.normal(size=(B, P)), 0.5 * random.random((B, 1 if shared else P)))
     arrays = [*moments, random.normal(size=(K, P)) / np.sqrt(P), random.normal(size=K)]
@@ -40,9 +40,9 @@ def central_differences(function, arrays, step=1e-5):
     return gradients
 
 
-def sampled_labels(*args, **options):
-    """The sampled estimate with its gradients written out for all labels."""
-    value, d_moments, gradients = likelihood.sampled_labels(*args, **options)
+def dense_sampled(*args, **options):
+    """Return the sampled estimate with dense gradients."""
+    value, d_moments, gradients = sampled_log_likelihood(*args, **options)
     return value, d_moments, {name: rows.toarray(K) for name, rows in gradients.items()}
 
 
@@ -60,31 +60,31 @@ def assert_agrees_with_double_loop(result, moments, loadings, bias, positives, w
 
 
 @EITHER_VARIANCE
-def test_all_labels_agree_with_a_double_loop(shared):
+def test_full_log_likelihood_agrees_with_a_double_loop(shared):
     moments, loadings, bias, positives = problem(shared)
-    result = likelihood.all_labels(moments, loadings, bias, sp.csr_array(positives), EXACT)
+    result = full_log_likelihood(moments, loadings, bias, sp.csr_array(positives), EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives)
 
 
 @EITHER_VARIANCE
-def test_sampled_labels_agree_with_a_weighted_double_loop(shared):
+def test_sampled_log_likelihood_agrees_with_a_weighted_double_loop(shared):
     moments, loadings, bias, positives = problem(shared)
     negatives = [np.flatnonzero(~row)[:2] for row in positives]
     pairs = pairs_of(positives, negatives)
     weights = np.zeros((B, K))
     weights[np.repeat(np.arange(B), np.diff(pairs.indptr)), pairs.labels] = pairs.weight
-    result = sampled_labels(moments, loadings, bias, pairs, EXACT)
+    result = dense_sampled(moments, loadings, bias, pairs, EXACT)
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
 
 
 @EITHER_VARIANCE
 @pytest.mark.parametrize("expectations", EXPECTATIONS)
 @pytest.mark.parametrize("seed", range(5))
-def test_complete_sample_equals_all_labels(shared, seed, expectations):
+def test_complete_sample_equals_the_full_log_likelihood(shared, seed, expectations):
     moments, loadings, bias, positives = problem(shared, seed)
     results = [
-        likelihood.all_labels(moments, loadings, bias, sp.csr_array(positives), expectations_named(expectations)),
-        sampled_labels(moments, loadings, bias, complete_pairs(positives), expectations_named(expectations)),
+        full_log_likelihood(moments, loadings, bias, sp.csr_array(positives), make_expectations(expectations)),
+        dense_sampled(moments, loadings, bias, complete_pairs(positives), make_expectations(expectations)),
     ]
     (value, d_moments, gradients), (sampled_value, d_sampled, sampled_gradients) = results
     assert sampled_value == pytest.approx(value, rel=1e-13)
@@ -97,11 +97,14 @@ def test_complete_sample_equals_all_labels(shared, seed, expectations):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_equal_variances_need_no_columns_of_their_own(seed):
+def test_shared_variance_equals_repeated_columns(seed):
     moments, loadings, bias, positives = problem(True, seed)
     repeated = Moments(moments.mean, np.repeat(moments.variance, P, axis=1))
     pairs = pairs_of(positives, [np.flatnonzero(~row)[:1] for row in positives])
-    for function, labels in ((likelihood.all_labels, sp.csr_array(positives)), (sampled_labels, pairs)):
+    for function, labels in (
+        (full_log_likelihood, sp.csr_array(positives)),
+        (dense_sampled, pairs),
+    ):
         value, d_shared, gradients = function(moments, loadings, bias, labels, Quadrature())
         other_value, d_repeated, other_gradients = function(repeated, loadings, bias, labels, Quadrature())
         assert value == pytest.approx(other_value, rel=1e-13)
@@ -112,13 +115,13 @@ def test_equal_variances_need_no_columns_of_their_own(seed):
 
 
 @EITHER_VARIANCE
-def test_moments_of_utilities_are_those_of_samples(shared):
+def test_utility_moments_agree_with_samples(shared):
     moments, loadings, bias, _ = problem(shared)
     random, draws = np.random.default_rng(1), 40_000
     latent = moments.mean + np.sqrt(moments.variance) * random.normal(size=(draws, B, P))
     utilities = latent @ loadings.T + bias
-    mean, variance = likelihood.utility_moments(moments, loadings, bias)
-    # Five standard errors: of a mean √(v/n), of a variance v √(2/n).
+    mean, variance = utility_moments(moments, loadings, bias)
+    # Five standard errors, √(v/n) of a mean and v √(2/n) of a variance.
     assert (np.abs(utilities.mean(axis=0) - mean) <= 5 * np.sqrt(variance / draws)).all()
     assert (np.abs(utilities.var(axis=0) - variance) <= 5 * variance * np.sqrt(2 / draws)).all()
 
@@ -126,11 +129,9 @@ def test_moments_of_utilities_are_those_of_samples(shared):
 @EITHER_VARIANCE
 def test_labels_outside_the_pairs_have_no_gradient(shared):
     moments, loadings, bias, _ = problem(shared)
-    # One positive of the first point and one negative of the third: the others have no pair at all.
-    pairs = likelihood.Pairs(
-        np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0])
-    )
-    value, d_moments, gradients = sampled_labels(moments, loadings, bias, pairs, EXACT)
+    # One positive of the first point and one negative of the third; the other points have no pairs.
+    pairs = Pairs(np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0]))
+    value, d_moments, gradients = dense_sampled(moments, loadings, bias, pairs, EXACT)
     absent = [0, 2, 3, 5]
     assert not gradients["loadings"][absent].any()
     assert not gradients["bias"][absent].any()
@@ -147,8 +148,8 @@ def test_labels_outside_the_pairs_have_no_gradient(shared):
 def test_gradients_are_the_same_without_the_value(shared, dtype):
     moments, loadings, bias, positives = problem(shared, dtype=dtype)
     for function, labels in (
-        (likelihood.all_labels, sp.csr_array(positives)),
-        (sampled_labels, complete_pairs(positives)),
+        (full_log_likelihood, sp.csr_array(positives)),
+        (dense_sampled, complete_pairs(positives)),
     ):
         _, d_moments, gradients = function(moments, loadings, bias, labels, Quadrature())
         value, d_without, without = function(moments, loadings, bias, labels, Quadrature(), value_needed=False)

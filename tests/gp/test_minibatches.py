@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from tests.gp.reference import pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
-from xmlgp.gp.expectations import EXPECTATIONS, expectations_named
+from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Rows
+from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 
 N, K, P, M, D = 4, 5, 2, 3, 4
@@ -38,7 +38,7 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
 
 def written_out(value, gradients):
     """The same with gradients of some labels as those of all."""
-    return value, {name: g.toarray(K) if isinstance(g, Rows) else g for name, g in gradients.items()}
+    return value, {name: g.toarray(K) if isinstance(g, IndexedRows) else g for name, g in gradients.items()}
 
 
 def mean(estimates):
@@ -78,7 +78,7 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, neg
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
     if own:
         parameters, whole = with_label_weights(random, parameters, whole)
-    bound = Bound(kernel, POSTERIORS[posterior], expectations=expectations_named(expectations))
+    bound = Bound(kernel, POSTERIORS[posterior], expectations=make_expectations(expectations))
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)
     assert mean_value == pytest.approx(value, rel=1e-11)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from tests.gp.reference import KERNELS, pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.likelihood import Rows
+from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS, Moments, cholesky
 
 B, M, D, P, K = 60, 50, 80, 7, 40
@@ -67,7 +67,7 @@ def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, mon
     assert single_value == pytest.approx(value, rel=2e-6)
     for name, gradient in gradients.items():
         single_gradient = single_gradients[name]
-        if isinstance(gradient, Rows):
+        if isinstance(gradient, IndexedRows):
             gradient, single_gradient = gradient.toarray(K), single_gradient.toarray(K)
         assert single_gradient.dtype == single
         error = np.linalg.norm(single_gradient - gradient)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import read_dataset
-from xmlgp.gp.expectations import logistic
+from xmlgp.gp.expectations import expected_sigmoid
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import GPCSettings
@@ -55,7 +55,7 @@ def test_no_worse_than_a_linear_model(data, inference):
     parameters, history = run_inference(coordinates, train.labels, preprocessed.inducing, settings)
     others = preprocessed.coordinates(test.features, "float64")
     moments = GPC().predictive(parameters)(Points(*others.rows(slice(None))))
-    probability = logistic(*moments)
+    probability = expected_sigmoid(*moments)
 
     truth, known = test.labels.toarray()[:, 0], train.labels.toarray()[:, 0]
     linear = make_pipeline(StandardScaler(), LogisticRegression())

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 from tests.gp.reference import inducing_posterior, random_parameters
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError, NumericalError
-from xmlgp.gp.label_weights import own_features
+from xmlgp.gp.label_weights import label_features
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -49,7 +49,7 @@ def model(path, own=True, **chosen):
         random, settings.kernel.split("+"), settings.ard, settings.posterior, inducing, P, K
     )
     if own:
-        indptr, features = own_features(dataset.features, dataset.labels)
+        indptr, features = label_features(dataset.features, dataset.labels)
         parameters |= {
             "label_weights.mean": random.normal(size=len(features)),
             "label_weights.log_variance": random.normal(-2, 0.5, len(features)),

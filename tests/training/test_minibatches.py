@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tests.problems import STEADY, small_dataset
-from xmlgp.gp.likelihood import Rows
+from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.coordinates import Coordinates
@@ -216,7 +216,7 @@ def test_sampled_negatives_give_the_bound_of_all_on_average(posterior, sampling)
     def estimate(negatives, random=None):
         batch = make_batch(coordinates, dataset.labels, everything, negatives, random, sampler)
         value, gradients = model.bound.value_and_gradients(parameters, batch)
-        whole = (g.toarray(9) if isinstance(g, Rows) else g for _, g in sorted(gradients.items()))
+        whole = (g.toarray(9) if isinstance(g, IndexedRows) else g for _, g in sorted(gradients.items()))
         return np.concatenate([[value], *map(np.ravel, whole)])
 
     expected = estimate(None)

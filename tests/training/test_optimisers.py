@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from xmlgp.gp.likelihood import Rows
+from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.training import optimisers
 from xmlgp.training.optimisers import GRAIN, OPTIMISERS, AdaDelta, Adam
 
@@ -64,7 +64,7 @@ def test_some_parameters_move_at_a_multiple_of_the_rate(name, paper):
     values = {"x": np.ones((6, 2)), "rows": np.ones((6, 2)), "slow": np.ones((6, 2)), "usual": np.ones((6, 2))}
     optimiser = OPTIMISERS[name](values, {"x": 5.0, "rows": 3.0, "slow": 0.25})
     for gradient, rate in zip(gradients, rates, strict=True):
-        optimiser.step(values, dict.fromkeys(values, gradient) | {"rows": Rows(np.arange(6), gradient)}, rate)
+        optimiser.step(values, dict.fromkeys(values, gradient) | {"rows": IndexedRows(np.arange(6), gradient)}, rate)
     for key, multiple in {"x": 5.0, "rows": 3.0, "slow": 0.25, "usual": 1.0}.items():
         expected = [paper(1.0, gradients[(slice(None), *index)], multiple * rates) for index in np.ndindex(6, 2)]
         np.testing.assert_allclose(values[key].ravel(), expected, rtol=1e-10)
@@ -98,7 +98,7 @@ def test_rows_in_use_move_and_the_others_keep_their_statistics(name, paper, shap
     reference = OPTIMISERS[name]({"x": expected})
     for rows, gradient, rate in zip(used, gradients, rates, strict=True):
         rows = rows.astype(int)
-        optimiser.step({"x": value}, {"x": Rows(rows, gradient[rows])}, rate)
+        optimiser.step({"x": value}, {"x": IndexedRows(rows, gradient[rows])}, rate)
         # A step of everything, undone where there was no gradient.
         before = expected.copy(), {key: state.copy() for key, state in reference.state.items()}
         reference.step({"x": expected}, {"x": gradient}, rate)

@@ -173,7 +173,7 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
 
     def fill(rows):
         mean, variance = predictive(Points(*coordinates.rows(rows)))
-        expected[rows] = mean * positive[rows] - expectations.softplus(mean, variance)
+        expected[rows] = mean * positive[rows] - expectations.expected_softplus(mean, variance)
 
     run_parallel(partial(fill, slice(start, start + BLOCK)) for start in range(0, len(positive), BLOCK))
     prior, _ = model.kernel.forward_inducing(parameters)

@@ -1,15 +1,15 @@
-"""The stochastic bound of MLGPF and its gradient: the components in order, downwards and upwards."""
+"""The stochastic bound of MLGPF and its gradient: calls of the components, forwards and then backwards."""
 
 from typing import NamedTuple
 
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp import likelihood
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, WeightedPoints
-from xmlgp.gp.likelihood import Pairs, Rows
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, has_label_weights
+from xmlgp.gp.likelihood import IndexedRows, Pairs, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.threads import start_task
 
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     scale : float
         N / |B|.
     features : csr_array, B×D, or None
-        X, weighted; needed where labels have weights of their own.
+        X, weighted; needed by models with label weights.
     """
 
     points: Points
@@ -41,9 +41,9 @@ class Batch(NamedTuple):
 
 
 class Bound:
-    """A lower bound on log p(Y): F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] − KL[q(W) ‖ p(W)].
+    """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] − KL[q(W) ‖ p(W)] on log p(Y).
 
-    The last term and its part of f where labels have weights of their own. Source: [S] (20) and (23), [L] (11).
+    The last term is there with label weights only. Source: [S] (20) and (23), [L] (11).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Bound:
     fixed : collection of str
         Names of parameters that are not optimised.
     expectations : Quadrature, JaakkolaJordan or Taylor, optional
-        How E log σ(yf) is computed, by quadrature when not given. With Taylor F is an approximation and no bound.
+        Computes E log σ(yf); quadrature by default. With Taylor F is an approximation, not a bound.
     """
 
     def __init__(self, kernel, posterior, fixed=(), expectations=None):
@@ -67,70 +67,94 @@ class Bound:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P), `bias` (b, K), and where labels have
-            weights of their own `label_weights.*`.
+            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P), `bias` (b, K), and with label weights
+            `label_weights.*`.
         batch : Batch
         value_needed : bool
-            Without the value, None is returned in its place and the step is cheaper.
+            Without the value, which is None then, the computation is faster.
         for_step : bool
-            What a step of training wants: in place of some gradients directions of ascent that lead there in fewer
-            steps, and expectations no more precise than that needs.
+            Return what a training step uses: preconditioned directions in place of some gradients, and expectations
+            that are only as precise as a step needs.
 
         Returns
         -------
         value : float or None
-        gradients : dict of str to ndarray or Rows
-            Of every parameter not fixed; with sampled negatives those of Φ and b are `Rows`. By quadrature expectations
-            and their derivatives are each computed by themselves; with enough nodes for the variances at hand the
-            second are the derivatives of the first, with few nodes and wide variances they are closer to those of the
-            exact bound.
+        gradients : dict of str to ndarray or IndexedRows
+            By every parameter that is not fixed. With sampled negatives those by Φ and b are `IndexedRows`. Quadrature
+            approximates the expectations and their derivatives separately. With enough nodes for the variances, the
+            latter are the derivatives of the former; with few nodes and large variances, they are closer to the
+            derivatives of the exact bound.
 
         Raises
         ------
         NumericalError
-            Where a covariance matrix cannot be factorised, or a gradient is not finite.
+            If a covariance matrix cannot be factorised, or a gradient is not finite.
         """
-        prior, between = self.kernel.forward_inducing(parameters)
-        # One C⁻¹ needs one core; the products of points and inducing inputs are for the others meanwhile.
-        prepared = None
-        if not self.posterior.prepare_is_parallel:
-            prepared = start_task(lambda: self.posterior.prepare(parameters, prior))
-        cross, variances, kernel_tape = self.kernel.forward_points(batch.points, between)
-        covariances = Covariances(cross, prior, variances)
-        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared and prepared())
-        loadings, bias = parameters["loadings"], parameters["bias"]
-        own = None
-        if "label_weights.mean" in parameters:
-            own = WeightedPoints(LabelWeights(parameters), batch.features)
-            own.prepare_gradients()
-        options = (self.expectations, value_needed, for_step, own)
-        if batch.pairs is None:
-            data_term = likelihood.all_labels(moments, loadings, bias, batch.labels, *options)
-        else:
-            data_term = likelihood.sampled_labels(moments, loadings, bias, batch.pairs, *options)
-        data, d_moments, gradients = data_term
+        # Forward.
+        K_Z, inducing_tape = self.kernel.forward_inducing(parameters)
+        prepared = self._start_preparing(parameters, K_Z)
+        K_BZ, K_diag, kernel_tape = self.kernel.forward_points(batch.points, inducing_tape)
+        covariances = Covariances(K_BZ, K_Z, K_diag)
+        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared())
+        linear_term = _linear_term(parameters, batch)
+        log_likelihood, d_moments, gradients = self._log_likelihood(
+            parameters, batch, moments, value_needed=value_needed, fast=for_step, linear_term=linear_term
+        )
 
+        # Backward.
         scale = float(batch.scale)
-        gradients = {name: _scaled(scale, gradient) for name, gradient in gradients.items()}
+        gradients = {name: _multiply(gradient, scale) for name, gradient in gradients.items()}
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
+        if linear_term is not None:
+            gradients |= linear_term.weights.backward(scale, linear_term.d_mean, linear_term.d_variance)
         d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
         if for_step:
             d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
         d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
+
         gradients |= d_posterior | d_kernel
-        if own is not None:
-            gradients |= own.weights.gradients(scale, own.by_mean, own.by_variance)
-            if value_needed:
-                kl = kl + own.weights.kl()
         gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
-        for name, gradient in gradients.items():
-            if not all_finite(gradient.values if isinstance(gradient, Rows) else gradient):
-                raise NumericalError(f"the gradient of {name} is not finite")
-        value = None if data is None else scale * data - float(kl)
-        return value, gradients
+        _check_finite(gradients)
+        if not value_needed:
+            return None, gradients
+        if linear_term is not None:
+            kl = kl + linear_term.weights.kl()
+        return scale * log_likelihood - float(kl), gradients
+
+    def _start_preparing(self, parameters, K_Z):
+        """Return a function that returns the prepared posterior, or None if `forward` is to prepare it.
+
+        The factorisation of K_Z uses one core; meanwhile the others multiply points and inducing inputs.
+        """
+        if self.posterior.prepare_is_parallel:
+            return lambda: None
+        return start_task(lambda: self.posterior.prepare(parameters, K_Z))
+
+    def _log_likelihood(self, parameters, batch, moments, **options):
+        """Return the expected log likelihood and its gradients by the moments and by Φ and b."""
+        loadings, bias = parameters["loadings"], parameters["bias"]
+        if batch.pairs is None:
+            return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, **options)
+        return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
 
 
-def _scaled(scale, gradient):
-    values = gradient.values if isinstance(gradient, Rows) else gradient
+def _linear_term(parameters, batch):
+    """Return W x of a minibatch with gradients of zero, or None without label weights."""
+    if not has_label_weights(parameters):
+        return None
+    linear_term = LinearTerm(LabelWeights(parameters), batch.features)
+    linear_term.zero_gradients()
+    return linear_term
+
+
+def _multiply(gradient, scale):
+    """Multiply a gradient in place and return it."""
+    values = gradient.values if isinstance(gradient, IndexedRows) else gradient
     values *= scale
     return gradient
+
+
+def _check_finite(gradients):
+    for name, gradient in gradients.items():
+        if not all_finite(gradient.values if isinstance(gradient, IndexedRows) else gradient):
+            raise NumericalError(f"the gradient of {name} is not finite")

@@ -1,8 +1,10 @@
-"""The factor model f = Φ h + b: from moments of the latent functions to the expected log likelihood.
+"""The likelihood of the factor model f = Φ h + b: expected log likelihoods and their gradients.
 
-Σ_ik E log σ(y_ik f_ik) = Σ_{i, k∈P_i} E f_ik − Σ_ik E log(1 + e^{f_ik}): the positives enter through their
-means alone, so one expectation serves every label. With sampled negatives the same holds over a list of
+Σ_ik E log σ(y_ik f_ik) = Σ_{i, k∈P_i} E f_ik − Σ_ik E log(1 + e^{f_ik}). The positives P_i contribute only
+through their means, so all labels need the same expectation. With sampled negatives the same holds for a list of
 (point, label) pairs with weights.
+
+The forward and the backward pass are one function here, so that the memory does not grow with B·K.
 """
 
 from functools import partial
@@ -11,18 +13,25 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp.label_weights import PairsByLabel
+from xmlgp.gp.linear_term import PairsByLabel
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
-__all__ = ["Pairs", "Rows", "all_labels", "pair_moments", "sampled_labels", "utility_moments"]
+__all__ = [
+    "IndexedRows",
+    "Pairs",
+    "full_log_likelihood",
+    "pair_moments",
+    "sampled_log_likelihood",
+    "utility_moments",
+]
 
-#: Utilities of a block of labels: few enough for the cache, enough that calling is not what takes the time.
+#: Utilities per block of labels: few enough for the cache, and enough that the cost of calls does not matter.
 BLOCK = 1 << 18
 
-#: Multiplications of pairwise products that are worth a thread.
+#: Least number of multiplications per thread in the moments of pairs.
 PAIRWISE_GRAIN = 1 << 17
 
 
@@ -32,11 +41,11 @@ class Pairs(NamedTuple):
     Attributes
     ----------
     indptr : ndarray, B+1
-        Pairs of point i are `indptr[i]:indptr[i+1]`.
+        Pairs of point i are `indptr[i]:indptr[i + 1]`.
     labels : ndarray, E
         Label of each pair.
     positive : ndarray of bool, E
-        Whether the label is one of P_i.
+        Whether the label is in P_i.
     weight : ndarray, E
         1 for positives, |N_i| / |L_i| for negatives.
     """
@@ -47,25 +56,25 @@ class Pairs(NamedTuple):
     weight: np.ndarray
 
 
-class Rows(NamedTuple):
-    """A gradient that is zero but for some rows.
+class IndexedRows(NamedTuple):
+    """A gradient that is zero except in some rows.
 
     Attributes
     ----------
     indices : ndarray of int, U
-        Those rows, in ascending order.
+        The rows, in ascending order.
     values : ndarray, U×... or U
-        What stands in them.
+        Their values.
     """
 
     indices: np.ndarray
     values: np.ndarray
 
     def toarray(self, count):
-        """Return the whole gradient, of `count` rows."""
-        whole = np.zeros((count, *self.values.shape[1:]), self.values.dtype)
-        whole[self.indices] = self.values
-        return whole
+        """Return the dense gradient, of `count` rows."""
+        dense = np.zeros((count, *self.values.shape[1:]), self.values.dtype)
+        dense[self.indices] = self.values
+        return dense
 
 
 def utility_moments(moments, loadings, bias):
@@ -76,7 +85,7 @@ def utility_moments(moments, loadings, bias):
     Parameters
     ----------
     moments : Moments
-        Of the latent functions, B×P (variance B×1 where shared).
+        Of the latent functions, B×P (variance B×1 if shared).
     loadings : ndarray, K×P
         Φ.
     bias : ndarray, K
@@ -90,10 +99,8 @@ def utility_moments(moments, loadings, bias):
     return mean, moments.variance @ squares.T
 
 
-def all_labels(moments, loadings, bias, labels, expectations, value_needed=True, economical=False, own=None):
+def full_log_likelihood(moments, loadings, bias, labels, expectations, value_needed=True, fast=False, linear_term=None):
     """Return the expected log likelihood over all labels and its gradients.
-
-    Labels are taken in blocks, so that memory grows with B + K and not with B·K.
 
     Parameters
     ----------
@@ -106,160 +113,166 @@ def all_labels(moments, loadings, bias, labels, expectations, value_needed=True,
     labels : csr_array, B×K
         Y, its positives.
     expectations : Quadrature, JaakkolaJordan or Taylor
-        How E log(1 + e^f) is computed.
+        Computes E log(1 + e^f).
     value_needed : bool
-        Without the value a step saves the costlier half of the expectations.
-    economical : bool
+        Without the value, a step saves half of the expectations.
+    fast : bool
         See `Quadrature.gradients`.
-    own : WeightedPoints, optional
-        Weights of the labels' own and the points, where utilities have that part; keeps its gradients.
+    linear_term : LinearTerm, optional
+        W x, which is added to the utilities. It keeps its own gradients.
 
     Returns
     -------
     value : float or None
         Σ_ik E log σ(y_ik f_ik).
     d_moments : Moments
-    gradients : dict
+    gradients : dict of str to ndarray
         By `loadings` and `bias`.
     """
     batch, count = labels.shape
     d_loadings, d_bias = np.empty_like(loadings), np.empty_like(bias)
-    # Positives label by label: a block of labels takes those of its own.
     by_label = labels.tocsc()
     positives = np.repeat(np.arange(count), np.diff(by_label.indptr))
     width = max(1, BLOCK // max(1, batch))
-    # As many blocks for one core as for another.
+    # A multiple of the number of cores, so that all cores have the same number of blocks.
     blocks = max(1, -(-count // (width * core_count()))) * core_count()
     bounds = np.linspace(0, count, blocks + 1).astype(int)
-    values, by_moments = [0.0] * blocks, [None] * core_count()
+    values, d_moments_by_core = [0.0] * blocks, [None] * core_count()
 
-    def of_one_core(core):
+    def process(core):
         total = Moments(*(np.zeros_like(values) for values in moments))
         for block in range(core, blocks, core_count()):
             start, stop = bounds[block : block + 2]
             first, last = by_label.indptr[[start, stop]]
             phi, here = loadings[start:stop], (by_label.indices[first:last], positives[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
-            if own is not None:
-                own.add(start, mean, variance)
+            if linear_term is not None:
+                linear_term.add_moments(start, mean, variance)
             if value_needed:
                 values[block] = float(mean[here].sum(dtype=np.float64))
-                values[block] -= float(expectations.softplus(mean, variance).sum(dtype=np.float64))
-            # In place: from here on the gradients by mean and variance, of the sign of −E log(1 + e^f).
-            expectations.gradients(mean, variance, economical, out=(mean, variance))
+                values[block] -= float(expectations.expected_softplus(mean, variance).sum(dtype=np.float64))
+            # In place: from here on these are the gradients of −log likelihood by mean and variance.
+            expectations.gradients(mean, variance, fast, out=(mean, variance))
             mean[here] -= 1
-            if own is not None:
-                own.collect(start, mean, variance, sign=-1)
-            d_loadings[start:stop] = _loadings_gradient(mean, variance, moments, phi, total)
+            if linear_term is not None:
+                linear_term.set_gradients(start, mean, variance, sign=-1)
+            d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, total)
             d_bias[start:stop] = mean.sum(axis=0)
-        by_moments[core] = total
+        d_moments_by_core[core] = total
 
-    run_parallel(partial(of_one_core, core) for core in range(core_count()))
+    run_parallel(partial(process, core) for core in range(core_count()))
     np.negative(d_loadings, out=d_loadings)
     np.negative(d_bias, out=d_bias)
-    d_moments = Moments(*(-sum(parts) for parts in zip(*by_moments, strict=True)))
+    d_moments = Moments(*(-sum(parts) for parts in zip(*d_moments_by_core, strict=True)))
     return sum(values) if value_needed else None, d_moments, {"loadings": d_loadings, "bias": d_bias}
 
 
-def _loadings_gradient(d_mean, d_variance, moments, loadings, d_moments):
-    """Return the gradient of Φ and add that of the moments to `d_moments`, given those of utilities, both B×K."""
+def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
+    """Add the gradients by the moments to `d_moments` and return that by Φ, given those by the utilities, both B×K."""
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
-        by_squares = (moments.variance[:, 0] @ d_variance)[:, None]
+        d_squares = (moments.variance[:, 0] @ d_variance)[:, None]
         d_latent_variance = (d_variance @ squares.sum(axis=1))[:, None]
     else:
-        by_squares = d_variance.T @ moments.variance
+        d_squares = d_variance.T @ moments.variance
         d_latent_variance = d_variance @ squares
     np.add(d_moments.mean, d_mean @ loadings, out=d_moments.mean)
     np.add(d_moments.variance, d_latent_variance, out=d_moments.variance)
-    return d_mean.T @ moments.mean + 2 * by_squares * loadings
+    return d_mean.T @ moments.mean + 2 * d_squares * loadings
 
 
-def sampled_labels(moments, loadings, bias, pairs, expectations, value_needed=True, economical=False, own=None):
+def sampled_log_likelihood(
+    moments, loadings, bias, pairs, expectations, value_needed=True, fast=False, linear_term=None
+):
     """Return the expected log likelihood over positives and sampled negatives, and its gradients.
 
-    Its mean over samples is that of `all_labels` ([S] (23) without N/|B|).
+    Its expectation over samples is that of `full_log_likelihood` ([S] (23) without N/|B|).
 
     Parameters
     ----------
-    moments, loadings, bias, expectations, value_needed, economical, own
-        As in `all_labels`.
+    moments, loadings, bias, expectations, value_needed, fast, linear_term
+        As in `full_log_likelihood`.
     pairs : Pairs
         Positives and sampled negatives.
 
     Returns
     -------
-    value, d_moments, gradients
-        As in `all_labels`; gradients are `Rows`, of the labels among the pairs.
+    value : float or None
+    d_moments : Moments
+    gradients : dict of str to IndexedRows
+        By `loadings` and `bias`; the rows are those of the labels among the pairs.
     """
     indptr, columns, positive, weight = pairs
-    used, columns, phi, widths = _in_use(moments, loadings, columns)
-    mean, variance = _pair_moments(moments, phi, widths, bias[used], indptr, columns)
-    if own is not None:
-        by_label = PairsByLabel.of(indptr, used, columns)
-        own.add_pairs(by_label, mean, variance)
+    used, columns, phi, variance_weights = _select_labels(moments, loadings, columns)
+    mean, variance = _pair_moments(moments, phi, variance_weights, bias[used], indptr, columns)
+    if linear_term is not None:
+        by_label = PairsByLabel.from_pairs(indptr, used, columns)
+        linear_term.add_pair_moments(by_label, mean, variance)
     value = None
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
-        value -= float(np.vdot(weight, expectations.softplus(mean, variance)))
-    d_mean, d_variance = expectations.gradients(mean, variance, economical)
+        value -= float(np.vdot(weight, expectations.expected_softplus(mean, variance)))
+    d_mean, d_variance = expectations.gradients(mean, variance, fast)
     d_mean *= -weight
     d_variance *= -weight
     d_mean += positive
-    if own is not None:
-        own.collect_pairs(by_label, d_mean, d_variance)
+    if linear_term is not None:
+        linear_term.set_pair_gradients(by_label, d_mean, d_variance)
     shape = (len(indptr) - 1, len(used))
-    by_mean = sp.csr_array((d_mean, columns, indptr), shape=shape)
-    by_variance = sp.csr_array((d_variance, columns, indptr), shape=shape)
-    d_moments = Moments(sparse.product(by_mean, phi), sparse.product(by_variance, widths))
-    d_widths = sparse.product(by_variance.T.tocsr(), moments.variance)
-    d_phi = sparse.product(by_mean.T.tocsr(), moments.mean)
-    phi *= 2 * d_widths
+    d_mean_matrix = sp.csr_array((d_mean, columns, indptr), shape=shape)
+    d_variance_matrix = sp.csr_array((d_variance, columns, indptr), shape=shape)
+    d_moments = Moments(sparse.product(d_mean_matrix, phi), sparse.product(d_variance_matrix, variance_weights))
+    d_variance_weights = sparse.product(d_variance_matrix.T.tocsr(), moments.variance)
+    d_phi = sparse.product(d_mean_matrix.T.tocsr(), moments.mean)
+    phi *= 2 * d_variance_weights
     d_phi += phi
     d_bias = np.bincount(columns, d_mean, len(used)).astype(bias.dtype)
-    return value, d_moments, {"loadings": Rows(used, d_phi), "bias": Rows(used, d_bias)}
+    return value, d_moments, {"loadings": IndexedRows(used, d_phi), "bias": IndexedRows(used, d_bias)}
 
 
 def pair_moments(moments, loadings, bias, indptr, labels):
-    """Return mean and variance of q(f_ik) for some labels of each point, both of E elements.
+    """Return mean and variance of q(f_ik) for some labels of each point, both E.
 
     Parameters
     ----------
     moments, loadings, bias
         As in `utility_moments`.
     indptr : ndarray, B+1
-        Labels of point i are `labels[indptr[i]:indptr[i+1]]`.
+        Labels of point i are `labels[indptr[i]:indptr[i + 1]]`.
     labels : ndarray, E
     """
-    used, columns, phi, widths = _in_use(moments, loadings, labels)
-    return _pair_moments(moments, phi, widths, bias[used], indptr, columns)
+    used, columns, phi, variance_weights = _select_labels(moments, loadings, labels)
+    return _pair_moments(moments, phi, variance_weights, bias[used], indptr, columns)
 
 
-def _in_use(moments, loadings, labels):
-    """Return the labels that occur, where each stands among them, their rows of Φ, and what variances multiply."""
+def _select_labels(moments, loadings, labels):
+    """Return the labels that occur, U, the index of each pair's label among them, E, and their rows of Φ and Φ².
+
+    Instead of the rows of Φ² it returns their sums, U×1, if the latent functions share a variance.
+    """
     used, columns = np.unique(labels, return_inverse=True)
     phi = loadings[used]
     squares = phi * phi
     return used, columns, phi, squares.sum(axis=1, keepdims=True) if moments.variance.shape[1] == 1 else squares
 
 
-def _pair_moments(moments, phi, widths, bias, indptr, columns):
-    mean = _pairwise(moments.mean, phi, indptr, columns)
+def _pair_moments(moments, phi, variance_weights, bias, indptr, columns):
+    mean = _pairwise_products(moments.mean, phi, indptr, columns)
     mean += bias[columns]
-    return mean, _pairwise(moments.variance, widths, indptr, columns)
+    return mean, _pairwise_products(moments.variance, variance_weights, indptr, columns)
 
 
-def _pairwise(left, right, indptr, columns):
-    """Return Σ_p left[i, p] right[k, p] for each pair (i, k)."""
+def _pairwise_products(left, right, indptr, columns):
+    """Return Σ_p left[i, p] right[k, p] for each pair (i, k), E."""
     out = np.empty(len(columns), left.dtype)
     rows = len(indptr) - 1
     grain = PAIRWISE_GRAIN * rows // max(1, len(columns) * left.shape[1])
-    parallel_for(lambda start, stop: _dots(left, right, indptr, columns, out, start, stop), rows, grain)
+    parallel_for(lambda start, stop: _fill_products(left, right, indptr, columns, out, start, stop), rows, grain)
     return out
 
 
 @compiled
-def _dots(left, right, indptr, columns, out, start, stop):
+def _fill_products(left, right, indptr, columns, out, start, stop):
     for i in range(start, stop):
         row = left[i]
         for e in range(indptr[i], indptr[i + 1]):

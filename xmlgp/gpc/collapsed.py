@@ -143,7 +143,7 @@ class Collapsed:
             Where a covariance matrix cannot be factorised, or the bound is not finite.
         """
         slope, curvature = self.touch(touching)
-        values = self._expectations.softplus(touching, np.zeros_like(touching))
+        values = self._expectations.expected_softplus(touching, np.zeros_like(touching))
         constant = -float(np.sum(values - slope * touching + 0.5 * curvature * touching**2))
         sites = Sites(self._positive - slope + curvature * touching, curvature, constant)
         theta = [float(parameters[name]) for name in self.model.kernel.parameter_names()]
@@ -308,7 +308,7 @@ class Optimum:
             Of `xmlgp.gp.expectations`.
         """
         variance = np.maximum(moments.square - np.square(moments.mean), 0)
-        expected = moments.mean[positive].sum() - expectations.softplus(moments.mean, variance).sum()
+        expected = moments.mean[positive].sum() - expectations.expected_softplus(moments.mean, variance).sum()
         # Of L⁻¹ u, whose prior is N(0, I).
         trace, log_determinant = np.trace(self._precision.inverse), self._precision.log_determinant
         return float(expected - gauss_kl(self._mean @ self._mean, trace, log_determinant, len(self._mean)))

@@ -5,10 +5,11 @@ import scipy.sparse as sp
 
 from xmlgp.gp import exact_gp
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.expectations import expectations_named
+from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights, WeightedPoints
+from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights
 from xmlgp.gp.likelihood import pair_moments
+from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
 from xmlgp.linear_algebra import dense
 
@@ -32,7 +33,7 @@ class MLGPF:
         self.posterior = POSTERIORS[settings.posterior]
         #: Multiples of the learning rate by parameter name, where not 1.
         self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
-        expectations = expectations_named(settings.expectations, settings.nodes)
+        expectations = make_expectations(settings.expectations, settings.nodes)
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
 
     def parameter_names(self):
@@ -131,8 +132,8 @@ class Predictive:
         return self._model.kernel.primal_weights(self._parameters, self._weights)
 
     def weighted_points(self, features):
-        """Return the `WeightedPoints` of weighted features, B×D; None where labels have no weights of their own."""
-        return None if self.label_weights is None else WeightedPoints(self.label_weights, features)
+        """Return the `LinearTerm` of weighted features, B×D; None where labels have no weights of their own."""
+        return None if self.label_weights is None else LinearTerm(self.label_weights, features)
 
     def regressed(self, features):
         """Return the latent functions of the regression, B×S, at weighted features, B×D; None without a regression."""
@@ -176,6 +177,6 @@ class Predictive:
         mean += self._parameters["bias"]
         own = self.weighted_points(features)
         if own is not None:
-            own.add(0, mean, None)
+            own.add_moments(0, mean, None)
         self.pool(self.regressed(features), slice(None), mean)
         return mean

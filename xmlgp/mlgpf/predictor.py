@@ -7,8 +7,8 @@ import numpy as np
 
 from xmlgp.gp import exact_gp, label_weights
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weights import PairsByLabel, WeightedPoints
 from xmlgp.gp.likelihood import pair_moments, utility_moments
+from xmlgp.gp.linear_term import LinearTerm, PairsByLabel
 from xmlgp.gp.posteriors import Moments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.mlgpf.model import MLGPF
@@ -51,7 +51,7 @@ class MLGPFPredictor(Predictor):
             and all(np.isfinite(value).all() for value in parameters.values())
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and parameters["inducing"].size
-            and label_weights.fits(parameters, D, K)
+            and label_weights.are_valid(parameters, D, K)
             and exact_gp.fits(parameters, D, K)
         )
 
@@ -73,7 +73,7 @@ class MLGPFPredictor(Predictor):
         else:
             mean, variance = utility_moments(points.moments, phi, bias)
         if points.own is not None:
-            points.own.add(labels.start, mean, variance)
+            points.own.add_moments(labels.start, mean, variance)
         self._predictive.pool(points.regressed, labels, mean, variance)
         return logistic_scores(mean, variance, output, self._nodes)
 
@@ -85,7 +85,9 @@ class MLGPFPredictor(Predictor):
             points.moments, self._parameters["loadings"], self._parameters["bias"], indptr, columns
         )
         if points.own is not None:
-            points.own.add_pairs(PairsByLabel.of(indptr, *np.unique(columns, return_inverse=True)), mean, variance)
+            points.own.add_pair_moments(
+                PairsByLabel.from_pairs(indptr, *np.unique(columns, return_inverse=True)), mean, variance
+            )
         self._predictive.pool_pairs(points.regressed, indptr, columns, mean, variance)
         return logistic_std(mean, variance, output, self._nodes).reshape(labels.shape)
 
@@ -127,14 +129,14 @@ class _Prepared(NamedTuple):
     ----------
     moments : Moments, B×P
         Of the latent functions; without variances where means are enough.
-    own : WeightedPoints or None
+    own : LinearTerm or None
         The points, where labels have weights of their own.
     regressed : ndarray, B×S, or None
         The latent functions of the regression.
     """
 
     moments: Moments
-    own: WeightedPoints | None
+    own: LinearTerm | None
     regressed: np.ndarray | None
 
 

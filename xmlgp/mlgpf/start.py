@@ -3,7 +3,7 @@
 import numpy as np
 
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weights import initial_label_weights, useful
+from xmlgp.gp.label_weights import initial_label_weights, used_by_default
 from xmlgp.mlgpf.newton import newton_start
 
 __all__ = ["NEWTON_POINTS", "start"]
@@ -32,7 +32,7 @@ def start(model, coordinates, labels, inducing, random):
     parameters = model.initial(inducing, labels, random)
     wanted = model.settings.label_weights
     if wanted is None:
-        wanted = useful(coordinates.feature_count, model.settings.factors)
+        wanted = used_by_default(coordinates.feature_count, model.settings.factors)
     if wanted:
         features = coordinates.weighted(slice(None))
         parameters |= initial_label_weights(features, labels, parameters["bias"], coordinates.dtype)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.gp.expectations import Quadrature, logistic
+from xmlgp.gp.expectations import Quadrature, expected_sigmoid
 
 __all__ = ["logistic_scores", "logistic_std"]
 
@@ -19,7 +19,7 @@ def logistic_scores(mean, variance, output, nodes):
     nodes : int
         Quadrature nodes.
     """
-    return mean if output == "utility" else logistic(mean, variance, nodes)
+    return mean if output == "utility" else expected_sigmoid(mean, variance, nodes)
 
 
 def logistic_std(mean, variance, output, nodes):

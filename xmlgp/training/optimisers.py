@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.gp.likelihood import Rows
+from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
@@ -42,8 +42,8 @@ class _Optimiser:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            Each contiguous, in C's or Fortran's order; in C's where the gradient is `Rows`.
-        gradients : mapping of str to ndarray or Rows
+            Each contiguous, in C's or Fortran's order; in C's where the gradient is `IndexedRows`.
+        gradients : mapping of str to ndarray or IndexedRows
             Of those parameters that move; of the same shapes.
         learning_rate : float
         """
@@ -52,7 +52,7 @@ class _Optimiser:
             arrays = [parameters[name], *(self.state[f"{name}/{statistic}"] for statistic in self.statistics)]
             dtype = arrays[0].dtype
             scalars = self._scalars(learning_rate * self.rates.get(name, 1), dtype)
-            if isinstance(gradient, Rows):
+            if isinstance(gradient, IndexedRows):
                 values = np.ascontiguousarray(gradient.values, dtype)
                 width = values[:1].size
                 starts = gradient.indices * width

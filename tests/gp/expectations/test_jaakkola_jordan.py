@@ -35,7 +35,7 @@ def arguments(dtype, seed=0, count=3000):
 @PRECISION
 def test_all_digits_are_right(dtype, error):
     mean, variance = arguments(dtype)
-    found = JaakkolaJordan().softplus(mean, variance), *JaakkolaJordan().gradients(mean, variance)
+    found = JaakkolaJordan().expected_softplus(mean, variance), *JaakkolaJordan().gradients(mean, variance)
     for values, expected in zip(found, many_digits(formulas, mean, variance), strict=True):
         assert values.dtype == dtype
         np.testing.assert_allclose(values, expected, rtol=error)
@@ -55,7 +55,7 @@ def test_it_is_exact_without_variance(dtype, error):
     mean = np.linspace(-30, 30, 300).astype(dtype)
     by_mean, by_variance = JaakkolaJordan().gradients(mean, 0)
     wide = mean.astype(np.float64)
-    np.testing.assert_allclose(JaakkolaJordan().softplus(mean, 0), log_one_plus_exp(wide), rtol=error)
+    np.testing.assert_allclose(JaakkolaJordan().expected_softplus(mean, 0), log_one_plus_exp(wide), rtol=error)
     np.testing.assert_allclose(by_mean, expit(wide), rtol=error)
     np.testing.assert_allclose(by_variance, np.tanh(wide / 2) / (4 * wide), rtol=error)
 
@@ -63,7 +63,7 @@ def test_it_is_exact_without_variance(dtype, error):
 @STEADY
 @given(st.floats(-40, 40), st.floats(0, 15))
 def test_it_is_above_adaptive_quadrature(mean, deviation):
-    value = JaakkolaJordan().softplus(np.array([mean]), np.array([deviation**2]))[0]
+    value = JaakkolaJordan().expected_softplus(np.array([mean]), np.array([deviation**2]))[0]
     exact = expectation(log_one_plus_exp, mean, deviation**2)
     assert value >= exact - 1e-12 * (1 + exact)
 
@@ -76,7 +76,7 @@ def test_it_is_never_below_quadrature(dtype, seed):
     extreme_mean, extreme_variance = (a.ravel() for a in np.meshgrid([*extremes, *-extremes], extremes))
     mean = np.concatenate([mean, extreme_mean.astype(dtype)])
     variance = np.concatenate([variance, extreme_variance.astype(dtype)])
-    bound, value = JaakkolaJordan().softplus(mean, variance), Quadrature(40).softplus(mean, variance)
+    bound, value = JaakkolaJordan().expected_softplus(mean, variance), Quadrature(40).expected_softplus(mean, variance)
     assert np.isfinite(bound).all()
     # Quadrature's exponentials have relative errors of 2e-9 and 1e-5 and are no less than e^−80, and sums are rounded.
     error = 1e-8 if dtype == np.float64 else 2e-5
@@ -89,7 +89,7 @@ def test_no_other_xi_gives_a_better_bound(mean, variance):
         return mean / 2 + np.log(2 * np.cosh(x / 2)) + np.tanh(x / 2) / (4 * x) * (mean**2 + variance - x**2)
 
     best = minimize_scalar(bound, bounds=(1e-3, 20), method="bounded", options={"xatol": 1e-9})
-    value = JaakkolaJordan().softplus(np.array([mean]), np.array([variance]))[0]
+    value = JaakkolaJordan().expected_softplus(np.array([mean]), np.array([variance]))[0]
     assert value == pytest.approx(best.fun, rel=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_no_other_xi_gives_a_better_bound(mean, variance):
 @given(st.floats(-20, 20), st.floats(0.05, 30))
 def test_gradients_are_the_derivatives_of_the_value(mean, variance):
     def value(m, v):
-        return JaakkolaJordan().softplus(np.array([m]), np.array([v]))[0]
+        return JaakkolaJordan().expected_softplus(np.array([m]), np.array([v]))[0]
 
     by_mean, by_variance = JaakkolaJordan().gradients(np.array([mean]), np.array([variance]))
     assert by_mean[0] == pytest.approx(derivative(lambda m: value(m, variance), mean, 1e-3), rel=1e-8, abs=1e-11)

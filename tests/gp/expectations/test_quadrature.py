@@ -8,7 +8,7 @@ from scipy.special import expit, factorial2
 
 from tests.gp.expectations.exact import derivative, expectation, log_one_plus_exp
 from tests.gp.reference import STEADY
-from xmlgp.gp.expectations import Quadrature, logistic
+from xmlgp.gp.expectations import Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.quadrature import nodes_and_weights
 
 #: Standard deviations, nodes and the error they allow: the integrands are analytic only near the real axis.
@@ -31,9 +31,9 @@ def test_values_agree_with_adaptive_quadrature(deviation, nodes, error):
     def check(mean, deviation):
         variance = deviation**2
         arguments = np.array([mean]), np.array([variance])
-        value = Quadrature(nodes).softplus(*arguments)[0]
+        value = Quadrature(nodes).expected_softplus(*arguments)[0]
         assert value == pytest.approx(expectation(log_one_plus_exp, mean, variance), abs=error)
-        assert logistic(*arguments, nodes)[0] == pytest.approx(expectation(expit, mean, variance), abs=error)
+        assert expected_sigmoid(*arguments, nodes)[0] == pytest.approx(expectation(expit, mean, variance), abs=error)
 
     check()
 
@@ -62,7 +62,7 @@ def test_economy_costs_little_precision(dtype, order):
         places = np.random.default_rng(0).permutation(mean.size)
         mean, variance = mean[places], variance[places]
     exact = Quadrature(60).gradients(mean, variance)
-    economical = Quadrature().gradients(mean.astype(dtype), variance.astype(dtype), economical=True)
+    economical = Quadrature().gradients(mean.astype(dtype), variance.astype(dtype), fast=True)
     for value, expected in zip(economical, exact, strict=True):
         np.testing.assert_allclose(value, expected, atol=1.1e-4)
         # Rare labels are learned from probabilities far below that.
@@ -75,7 +75,7 @@ def test_no_probability_is_beyond_one(dtype, count):
     # The weights of the rule, rounded, can sum up to more.
     mean = np.linspace(0, 200, 401, dtype=dtype)
     for variance in (0, 1, 100):
-        probability = logistic(mean, np.full_like(mean, variance), count)
+        probability = expected_sigmoid(mean, np.full_like(mean, variance), count)
         assert 1 - 1e-6 < probability.max() <= 1
 
 
@@ -86,8 +86,12 @@ def test_no_input_overflows(dtype, variance):
     mean = np.concatenate([magnitudes, -magnitudes])
     spread = np.full_like(mean, variance)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
-        results = [Quadrature().softplus(mean, spread), logistic(mean, spread), *Quadrature().gradients(mean, spread)]
-        economical = Quadrature().gradients(mean, spread, economical=True)
+        results = [
+            Quadrature().expected_softplus(mean, spread),
+            expected_sigmoid(mean, spread),
+            *Quadrature().gradients(mean, spread),
+        ]
+        economical = Quadrature().gradients(mean, spread, fast=True)
     assert all(np.isfinite(result).all() for result in economical)
     assert {result.dtype for result in results} == {np.dtype(dtype)}
     assert all(np.isfinite(result).all() for result in results)
@@ -114,4 +118,4 @@ def test_no_input_overflows(dtype, variance):
 @pytest.mark.parametrize("variance", [-1e-30, -1e-6, -0.1])
 def test_probability_of_a_variance_below_zero_is_that_of_zero(dtype, variance):
     mean = np.linspace(-5, 5, 11).astype(dtype)
-    np.testing.assert_array_equal(logistic(mean, np.full_like(mean, variance)), logistic(mean, 0))
+    np.testing.assert_array_equal(expected_sigmoid(mean, np.full_like(mean, variance)), expected_sigmoid(mean, 0))

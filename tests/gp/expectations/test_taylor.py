@@ -27,7 +27,7 @@ def test_all_digits_are_right(dtype, error):
     variance = (random.exponential(size=3000) * 10 ** random.uniform(-10, 1, 3000)).astype(dtype)
     mean[:50], variance[25:75] = 0, 0
     expected = many_digits(formulas, mean, variance)
-    found = Taylor().softplus(mean, variance), *Taylor().gradients(mean, variance)
+    found = Taylor().expected_softplus(mean, variance), *Taylor().gradients(mean, variance)
     # The derivative by the mean is a difference of numbers as large as one and the variance.
     rounding = [0, error * (1 + variance), 0]
     for values, correct, least in zip(found, expected, rounding, strict=True):
@@ -47,7 +47,7 @@ def test_it_is_exact_without_variance(dtype, error):
     mean = np.linspace(-30, 30, 301).astype(dtype)
     by_mean, by_variance = Taylor().gradients(mean, 0)
     wide = mean.astype(np.float64)
-    np.testing.assert_allclose(Taylor().softplus(mean, 0), log_one_plus_exp(wide), rtol=error)
+    np.testing.assert_allclose(Taylor().expected_softplus(mean, 0), log_one_plus_exp(wide), rtol=error)
     np.testing.assert_allclose(by_mean, expit(wide), rtol=error)
     np.testing.assert_allclose(2 * by_variance, expit(wide) * expit(-wide), rtol=error)
 
@@ -55,7 +55,8 @@ def test_it_is_exact_without_variance(dtype, error):
 @pytest.mark.parametrize("mean", [-4.0, -1.0, 0.0, 0.7, 3.0])
 def test_its_error_is_of_second_order_in_the_variance(mean):
     errors = [
-        Taylor().softplus(np.array([mean]), np.array([variance]))[0] - expectation(log_one_plus_exp, mean, variance)
+        Taylor().expected_softplus(np.array([mean]), np.array([variance]))[0]
+        - expectation(log_one_plus_exp, mean, variance)
         for variance in (0.02, 0.01)
     ]
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.05)
@@ -65,7 +66,7 @@ def test_its_error_is_of_second_order_in_the_variance(mean):
 @given(st.floats(-20, 20), st.floats(0.05, 5))
 def test_gradients_are_the_derivatives_of_the_value(mean, variance):
     def value(m, v):
-        return Taylor().softplus(np.array([m]), np.array([v]))[0]
+        return Taylor().expected_softplus(np.array([m]), np.array([v]))[0]
 
     by_mean, by_variance = Taylor().gradients(np.array([mean]), np.array([variance]))
     assert by_mean[0] == pytest.approx(derivative(lambda m: value(m, variance), mean, 1e-3), rel=1e-8, abs=1e-11)

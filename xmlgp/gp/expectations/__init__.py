@@ -1,11 +1,12 @@
 """Gaussian expectations of the logistic likelihood, E log(1 + e^f) with f ~ N(m, v), in three ways.
 
-Each is an object with `name`, `softplus(mean, variance)`, the expectation, and `gradients(mean, variance, economical,
-out)`, its derivatives by the mean and by the variance. Predictive probabilities are by quadrature with all of them.
+Each way is a class with `name`; `expected_softplus(mean, variance)`, the forward pass; and
+`gradients(mean, variance, fast, out)`, the derivatives of the expectation by the mean and by the variance.
+Predictive probabilities, `expected_sigmoid`, use quadrature in every case.
 """
 
 from xmlgp.gp.expectations.jaakkola_jordan import JaakkolaJordan
-from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, logistic
+from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.taylor import Taylor
 
 __all__ = [
@@ -14,23 +15,22 @@ __all__ = [
     "JaakkolaJordan",
     "Quadrature",
     "Taylor",
-    "expectations_named",
-    "logistic",
+    "expected_sigmoid",
+    "make_expectations",
 ]
 
-#: The three, by the name of each.
+#: The classes, by the name that settings use.
 EXPECTATIONS = {kind.name: kind for kind in (Quadrature, JaakkolaJordan, Taylor)}
 
 
-def expectations_named(name, nodes=DEFAULT_NODES):
-    """Return what computes expectations in one of the ways.
+def make_expectations(name, nodes=DEFAULT_NODES):
+    """Return an instance of one of `EXPECTATIONS`.
 
     Parameters
     ----------
     name : str
-        One of `EXPECTATIONS`.
     nodes : int
-        Nodes, of quadrature.
+        Quadrature nodes; used by quadrature only.
     """
     kind = EXPECTATIONS[name]
     return kind(nodes) if kind is Quadrature else kind()

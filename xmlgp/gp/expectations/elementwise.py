@@ -1,52 +1,61 @@
-"""How the compiled loops of expectations are called: on arrays of any shape and layout, shared out among the cores."""
+"""Calls of compiled elementwise loops on arrays of any shape and layout, on all cores."""
 
 import numpy as np
 
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["CHUNK", "pairs", "values"]
+__all__ = ["CHUNK", "fill_one", "fill_two"]
 
-#: Elements a chunk: its arrays stay in a core's first level cache.
+#: Elements per chunk: the arrays of a chunk fit in the first-level cache of a core.
 CHUNK = 1024
 
-#: Elements that are worth a thread.
+#: Least number of elements per thread.
 GRAIN = 1 << 15
 
 
-def values(loop, mean, variance, *others):
-    """Return one array that a loop fills.
+def fill_one(loop, mean, variance, *others):
+    """Return the array that a loop fills.
 
     Parameters
     ----------
     loop : callable
-        Takes parts of the means, the variances and the result, all flat, and `others`.
+        Called with parts of the means, the variances and the result, all one-dimensional, and `others`.
     mean : ndarray
     variance : ndarray of that shape, or float
     *others
+
+    Returns
+    -------
+    ndarray of that shape
     """
     out = np.empty(mean.shape, mean.dtype)
-    arrays = *_flat(mean, variance), out.reshape(-1)
+    arrays = *_flatten(mean, variance), out.reshape(-1)
     parallel_for(lambda start, stop: loop(*(a[start:stop] for a in arrays), *others), mean.size, GRAIN)
     return out
 
 
-def pairs(loop, mean, variance, *others, out=None):
-    """Return two arrays that a loop fills; it reads each element of its arguments before it writes that of a result.
+def fill_two(loop, mean, variance, *others, out=None):
+    """Return the two arrays that a loop fills.
 
     Parameters
     ----------
     loop, mean, variance, *others
-        As in `values`, with two results.
+        As in `fill_one`, with two results. The loop reads each element of its arguments before it writes that element
+        of a result.
     out : tuple of two ndarray, optional
-        Where the results go, C-contiguous; may be `mean` and `variance` themselves, which are C-contiguous then.
+        Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
+
+    Returns
+    -------
+    tuple of two ndarray of that shape
     """
     out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
-    arrays = *_flat(mean, variance), *(array.reshape(-1) for array in out)
+    arrays = *_flatten(mean, variance), *(array.reshape(-1) for array in out)
     parallel_for(lambda start, stop: loop(*(a[start:stop] for a in arrays), *others), mean.size, GRAIN)
     return out
 
 
-def _flat(mean, variance):
+def _flatten(mean, variance):
     if np.ndim(variance) == 0:
         variance = np.full(mean.shape, variance, mean.dtype)
     return np.ravel(mean), np.ravel(variance)

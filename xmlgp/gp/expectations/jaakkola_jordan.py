@@ -1,24 +1,27 @@
 """Gaussian expectations of the logistic likelihood by the bound of Jaakkola and Jordan.
 
-log(1 + e^f) ≤ f/2 + log(2 cosh(ξ/2)) + λ(ξ)(f² − ξ²) with λ(ξ) = tanh(ξ/2)/(4ξ), for every ξ (SPEC section 2). Its
-expectation is least where ξ² = E f² = m² + v, and there E log(1 + e^f) ≤ m/2 + log(2 cosh(ξ/2)).
+For every ξ, log(1 + e^f) ≤ f/2 + log(2 cosh(ξ/2)) + λ(ξ)(f² − ξ²) with λ(ξ) = tanh(ξ/2)/(4ξ). The expectation of the
+right side is least at ξ² = E f² = m² + v, where E log(1 + e^f) ≤ m/2 + log(2 cosh(ξ/2)).
+
+Source: T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational methods, Statistics and Computing 10,
+2000; [I] section 1.
 """
 
 import numpy as np
 
-from xmlgp.gp.expectations.elementwise import CHUNK, pairs, values
+from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, softplus
 
 __all__ = ["JaakkolaJordan"]
 
-#: Up to here the series of tanh(ξ/2)/(4ξ) is used: beyond it tanh loses nothing to rounding, and up to it seven terms
-#: are as exact as rounding.
+#: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
+#: where tanh has no cancellation.
 SINGLE_SERIES, DOUBLE_SERIES = 1.0, 0.25
 
 
 class JaakkolaJordan:
-    """An upper bound on E log(1 + e^f), f ~ N(m, v), at its best ξ = √(m² + v); equal to it where v = 0.
+    """The upper bound on E log(1 + e^f), f ~ N(m, v), at the optimal ξ = √(m² + v); equality holds for v = 0.
 
     Attributes
     ----------
@@ -27,64 +30,64 @@ class JaakkolaJordan:
 
     name = "jj"
 
-    def softplus(self, mean, variance):
+    def expected_softplus(self, mean, variance):
         """Return m/2 + log(2 cosh(ξ/2)), elementwise.
 
         Parameters
         ----------
         mean : ndarray
         variance : ndarray of that shape, or float
-            Below zero it counts as zero.
+            Values below 0 count as 0.
 
         Returns
         -------
         ndarray of that shape
         """
-        return values(_softplus, mean, variance)
+        return fill_one(_expected_softplus, mean, variance)
 
-    def gradients(self, mean, variance, economical=False, out=None):
+    def gradients(self, mean, variance, fast=False, out=None):
         """Return the derivatives ½ + 2λ(ξ)m by the mean and λ(ξ) by the variance, elementwise.
 
         Parameters
         ----------
         mean : ndarray
         variance : ndarray of that shape, or float
-            Below zero it counts as zero.
-        economical : bool
-            Without effect: there is nothing to save.
+            Values below 0 count as 0.
+        fast : bool
+            Without effect, for compatibility with `Quadrature`.
         out : tuple of two ndarray, optional
-            Where the results go, C-contiguous; may be `mean` and `variance` themselves, which are C-contiguous then.
+            Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
 
         Returns
         -------
-        by_mean, by_variance : ndarray of that shape
+        d_mean, d_variance : ndarray of that shape
         """
-        return pairs(_gradients, mean, variance, out=out)
+        return fill_two(_gradients, mean, variance, out=out)
 
 
 @compiled
-def _best(magnitude, variance, real):
-    """Return ξ = √(m² + v) and ½ v/(ξ + |m|) = ½ (ξ − |m|), neither of which overflows or cancels."""
-    deviation = np.sqrt(variance)
-    larger = max(max(magnitude, deviation), real(1e-30))
-    ratio = min(magnitude, deviation) / larger
-    best = larger * np.sqrt(real(1) + ratio * ratio)
-    return best, real(0.5) * variance / max(best + magnitude, real(1e-30))
+def _optimal_xi(magnitude, variance, real):
+    """Return ξ = √(m² + v) and ½ (ξ − |m|) = ½ v/(ξ + |m|), without overflow or cancellation."""
+    std = np.sqrt(variance)
+    larger = max(max(magnitude, std), real(1e-30))
+    ratio = min(magnitude, std) / larger
+    xi = larger * np.sqrt(real(1) + ratio * ratio)
+    return xi, real(0.5) * variance / max(xi + magnitude, real(1e-30))
 
 
 @compiled
-def _softplus(mean, variance, out):
+def _expected_softplus(mean, variance, out):
     real = mean.dtype.type
     for k in range(mean.size):
         m, v = mean[k], max(variance[k], real(0))
-        best, excess = _best(abs(m), v, real)
+        xi, excess = _optimal_xi(abs(m), v, real)
         # m/2 + log(2 cosh(ξ/2)) = (m + ξ)/2 + log(1 + e^−ξ), and (m + ξ)/2 = max(m, 0) + (ξ − |m|)/2.
-        out[k] = max(m, real(0)) + (excess + softplus(-best))
+        out[k] = max(m, real(0)) + (excess + softplus(-xi))
 
 
 @compiled
-def _slope(x, e, real, limit):
-    """Return λ(x) = tanh(x/2)/(4x), given e^−x and up to where the series is used."""
+def _lambda(x, e, real, limit):
+    """Return λ(x) = tanh(x/2)/(4x), given e = e^−x and the `limit` of the series."""
     s = real(0.25) * x * x
     series = s * real(21844 / 6081075) - real(1382 / 155925)
     series = series * s + real(62 / 2835)
@@ -92,25 +95,25 @@ def _slope(x, e, real, limit):
     series = series * s + real(2 / 15)
     series = series * s - real(1 / 3)
     series = series * s + real(1)
-    # What is no number takes the quotient.
+    # NaN takes the quotient.
     return real(0.125) * series if x < limit else real(0.25) * (real(1) - e) / ((real(1) + e) * max(x, limit))
 
 
 @compiled
-def _gradients(mean, variance, by_mean, by_variance):
+def _gradients(mean, variance, d_mean, d_variance):
     real = mean.dtype.type
     limit = real(SINGLE_SERIES if mean.itemsize == 4 else DOUBLE_SERIES)
     first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
         m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
         for k in range(m.size):
-            best, excess = _best(abs(m[k]), max(v[k], real(0)), real)
-            e = exponential(-best)
-            slope = _slope(best, e, real, limit)
-            # ½ − 2λ|m| = σ(−ξ) + 2λ(ξ − |m|): small numbers keep all their digits.
+            xi, excess = _optimal_xi(abs(m[k]), max(v[k], real(0)), real)
+            e = exponential(-xi)
+            slope = _lambda(xi, e, real, limit)
+            # ½ − 2λ|m| = σ(−ξ) + 2λ(ξ − |m|), which has no cancellation.
             below = e / (real(1) + e) + real(4) * slope * excess
             first[k] = real(1) - below if m[k] >= real(0) else below
             second[k] = slope
-        # The results may overwrite what they are computed from.
+        # The results may overwrite the arguments.
         for k in range(m.size):
-            by_mean[start + k], by_variance[start + k] = first[k], second[k]
+            d_mean[start + k], d_variance[start + k] = first[k], second[k]

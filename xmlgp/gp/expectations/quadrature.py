@@ -4,24 +4,24 @@ import functools
 
 import numpy as np
 
-from xmlgp.gp.expectations.elementwise import CHUNK, pairs, values
+from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
 from xmlgp.linear_algebra.compiled import compiled
 
-__all__ = ["DEFAULT_NODES", "Quadrature", "logistic", "nodes_and_weights"]
+__all__ = ["DEFAULT_NODES", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
 
 #: Quadrature nodes of [L] section 5.
 DEFAULT_NODES = 10
 
-#: (variance, nodes): for variances up to this, so many nodes keep the error of E σ and ½ E σ(1 − σ) at about 1e-4 or
-#: below at any mean; found by comparison with 120 nodes.
-ENOUGH_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
+#: (variance, nodes): up to this variance, so many nodes give E σ and ½ E σ(1 − σ) with an error of at most about 1e-4
+#: for any mean, by comparison with 120 nodes.
+SUFFICIENT_NODES = ((0.05, 2), (0.15, 3), (0.5, 4), (1.0, 6), (2.0, 8))
 
-#: Up to this value of a² c³, the square root of the fourth term, three terms of the series of `_tails` suffice: where
-#: an error of 1e-6 does no harm, and where the quadrature shall be no worse than by itself.
-TAIL, STRICT_TAIL = 1e-3, 3e-5
+#: Three terms of the series in `_fill_tails` suffice up to this value of a² c³, the square root of the fourth term. The
+#: first gives an error of 1e-6, the second an error below that of the quadrature.
+FAST_TAIL, EXACT_TAIL = 1e-3, 3e-5
 
-#: Variance up to which that series is tried: c³ and a little more are within single precision.
-WIDEST = 28.0
+#: Largest variance for that series: c³ is well within single precision.
+LARGEST_VARIANCE = 28.0
 
 
 @functools.cache
@@ -61,53 +61,53 @@ class Quadrature:
     def __init__(self, nodes=DEFAULT_NODES):
         self.nodes = nodes
 
-    def softplus(self, mean, variance):
+    def expected_softplus(self, mean, variance):
         """Return E log(1 + e^f) under f ~ N(mean, variance), elementwise.
 
         Parameters
         ----------
         mean : ndarray
         variance : ndarray of that shape, or float
-            Below zero it counts as zero.
+            Values below 0 count as 0.
 
         Returns
         -------
         ndarray of that shape
         """
-        return values(_softplus, mean, variance, *_rule(self.nodes, False, mean.dtype))
+        return fill_one(_expected_softplus, mean, variance, *_rules(self.nodes, False, mean.dtype))
 
-    def gradients(self, mean, variance, economical=False, out=None):
+    def gradients(self, mean, variance, fast=False, out=None):
         """Return the derivatives of E log(1 + e^f) by the mean and by the variance, elementwise.
 
-        They are E σ(f) and ½ E σ(f)(1 − σ(f)) (SPEC section 1).
+        They are E σ(f) and ½ E σ(f)(1 − σ(f)).
 
         Parameters
         ----------
         mean : ndarray
         variance : ndarray of that shape, or float
-            Below zero it counts as zero.
-        economical : bool
-            Use fewer nodes where variances are small and none for labels that are hardly possible, with errors of at
-            most about 1e-4: the noise of minibatches is far larger.
+            Values below 0 count as 0.
+        fast : bool
+            Use fewer nodes for small variances, and a series without nodes for very negative f. The error is at most
+            about 1e-4, far below the noise of minibatches.
         out : tuple of two ndarray, optional
-            Where the results go, C-contiguous; may be `mean` and `variance` themselves, which are C-contiguous then.
+            Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
 
         Returns
         -------
-        by_mean, by_variance : ndarray of that shape
+        d_mean, d_variance : ndarray of that shape
         """
-        tail = mean.dtype.type(TAIL if economical else 0)
-        return pairs(_gradients, mean, variance, tail, *_rule(self.nodes, economical, mean.dtype), out=out)
+        tail = mean.dtype.type(FAST_TAIL if fast else 0)
+        return fill_two(_gradients, mean, variance, tail, *_rules(self.nodes, fast, mean.dtype), out=out)
 
 
-def logistic(mean, variance, nodes=DEFAULT_NODES):
-    """Return E σ(f) under f ~ N(mean, variance), elementwise: the predictive probability.
+def expected_sigmoid(mean, variance, nodes=DEFAULT_NODES):
+    """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3).
 
     Parameters
     ----------
     mean : ndarray
     variance : ndarray of that shape, or float
-        Below zero it counts as zero.
+        Values below 0 count as 0.
     nodes : int
         Quadrature nodes.
 
@@ -115,49 +115,48 @@ def logistic(mean, variance, nodes=DEFAULT_NODES):
     -------
     ndarray of that shape
     """
-    tail = mean.dtype.type(STRICT_TAIL)
-    probability, _ = pairs(_gradients, mean, variance, tail, *_rule(nodes, False, mean.dtype))
-    # The sum of all weights is one but for rounding.
+    tail = mean.dtype.type(EXACT_TAIL)
+    probability, _ = fill_two(_gradients, mean, variance, tail, *_rules(nodes, False, mean.dtype))
+    # Rounding can take the sum of the weights above one.
     return np.minimum(probability, 1, out=probability)
 
 
 @functools.cache
-def _rule(count, economical, dtype):
-    """Return what chooses nodes by the widest variance of a chunk.
+def _rules(count, fast, dtype):
+    """Return the quadrature rules of a call, from which each chunk chooses by its largest variance.
 
     Returns
     -------
     limits : ndarray
-        The first that is not exceeded chooses.
+        The first limit that the largest variance does not exceed selects the rule.
     counts : ndarray of int
-        Nodes of each choice, one more than limits.
-    nodes, weights : ndarray, choices×count
+        Number of nodes of each rule; one more than limits.
+    nodes, weights : ndarray, rules×count
     """
-    fewer = [(limit, nodes) for limit, nodes in ENOUGH_NODES if nodes < count] if economical else []
+    fewer = [(limit, nodes) for limit, nodes in SUFFICIENT_NODES if nodes < count] if fast else []
     counts = [nodes for _, nodes in fewer] + [count]
     tables = np.zeros((2, len(counts), count), dtype)
-    for choice, nodes in enumerate(counts):
-        tables[:, choice, :nodes] = nodes_and_weights(nodes, dtype)
+    for rule, nodes in enumerate(counts):
+        tables[:, rule, :nodes] = nodes_and_weights(nodes, dtype)
     return np.array([limit for limit, _ in fewer], dtype), np.array(counts), *tables
 
 
 @compiled
-def _chosen(variance, limits):
-    """Return the choice of nodes for a chunk; NaN gets the most."""
-    widest = variance.max()
-    for choice in range(limits.size):
-        if widest <= limits[choice]:
-            return choice
+def _choose_rule(variance, limits):
+    """Return the index of the rule for a chunk; NaN selects the last, which has the most nodes."""
+    largest = variance.max()
+    for rule in range(limits.size):
+        if largest <= limits[rule]:
+            return rule
     return limits.size
 
 
 @compiled
-def _decay(x, real):
-    """Return e^−x for x ≥ 0, in nothing but vector instructions.
+def _exp_minus(x, real):
+    """Return e^−x for x ≥ 0, in vector instructions only.
 
-    e^−x = (e^(−x/128))^128, with Taylor's polynomial for the inner exponential. The relative error is 1e-5 in single
-    precision, and in double precision 2e-9 up to x = 6 and 3e-6 up to x = 20, where the value is 2e-9; far beyond it
-    grows to 2e-2, and beyond 80 the value stays at e^−80.
+    e^−x = (e^(−x/128))^128, with a Taylor polynomial for the inner exponential. The relative error is 1e-5 in single
+    precision. In double precision it is 2e-9 up to x = 6, 3e-6 up to x = 20, and at most 2e-2. x is clipped to 80.
     """
     x = min(x, real(80)) * real(-1 / 128)
     p = x * real(1 / 120) + real(1 / 24)
@@ -176,8 +175,8 @@ def _decay(x, real):
 
 
 @compiled
-def _tails(mean, variance, tail, by_mean, by_variance, rest):
-    """Fill in where f is so low that a series needs no nodes; return how many elements are left, listed in `rest`.
+def _fill_tails(mean, variance, tail, d_mean, d_variance, rest):
+    """Fill in the derivatives for very negative f by a series; return the number of other elements, listed in `rest`.
 
     σ(f) = e^f − e^2f + e^3f − …, and E e^nf = exp(nm + n²v/2) = aⁿ c^(n(n−1)/2) with a = exp(m + v/2) and c = e^v.
     """
@@ -186,75 +185,75 @@ def _tails(mean, variance, tail, by_mean, by_variance, rest):
     for k in range(mean.size):
         v = max(variance[k], real(0))
         x = mean[k] + real(0.5) * v
-        a, c = _decay(max(-x, real(0)), real), real(1) / _decay(min(v, real(WIDEST)), real)
+        a, c = _exp_minus(max(-x, real(0)), real), real(1) / _exp_minus(min(v, real(LARGEST_VARIANCE)), real)
         first, second = a * c, a * c * c
-        by_mean[k] = a * (real(1) - first * (real(1) - second))
-        by_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
-        size[k] = first * second if x < real(0) and v < real(WIDEST) else real(1)
-    left = 0
+        d_mean[k] = a * (real(1) - first * (real(1) - second))
+        d_variance[k] = real(0.5) * a * (real(1) - first * (real(2) - real(3) * second))
+        size[k] = first * second if x < real(0) and v < real(LARGEST_VARIANCE) else real(1)
+    count = 0
     for k in range(mean.size):
-        rest[left] = k
-        # What is no number is left as well.
-        left += not size[k] <= tail
-    return left
+        rest[count] = k
+        # NaN is among the others.
+        count += not size[k] <= tail
+    return count
 
 
 @compiled
-def _gradients(mean, variance, by_mean, by_variance, tail, limits, counts, nodes, weights):
+def _gradients(mean, variance, d_mean, d_variance, tail, limits, counts, nodes, weights):
     real = mean.dtype.type
-    center, deviation = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
+    center, std = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
     first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
     rest = np.empty(CHUNK + 1, np.int64)
     for start in range(0, mean.size, CHUNK):
         m, v = mean[start : start + CHUNK], variance[start : start + CHUNK]
-        left = m.size
+        count = m.size
         if tail > real(0):
-            left = _tails(m, v, tail, first, second, rest)
+            count = _fill_tails(m, v, tail, first, second, rest)
         else:
-            for k in range(left):
+            for k in range(count):
                 rest[k] = k
-        for k in range(left):
-            center[k], deviation[k] = m[rest[k]], v[rest[k]]
-        # The results may overwrite what they are computed from.
+        for k in range(count):
+            center[k], std[k] = m[rest[k]], v[rest[k]]
+        # The results may overwrite the arguments.
         for k in range(m.size):
-            by_mean[start + k], by_variance[start + k] = first[k], second[k]
-        if left == 0:
+            d_mean[start + k], d_variance[start + k] = first[k], second[k]
+        if count == 0:
             continue
-        choice = _chosen(deviation[:left], limits)
-        for k in range(left):
-            # Rounding can take a variance below zero.
-            deviation[k] = np.sqrt(max(deviation[k], real(0)))
+        rule = _choose_rule(std[:count], limits)
+        for k in range(count):
+            # Rounding can take a variance below 0.
+            std[k] = np.sqrt(max(std[k], real(0)))
             first[k] = real(0)
             second[k] = real(0)
-        for j in range(counts[choice]):
-            node, weight = nodes[choice, j], weights[choice, j]
-            for k in range(left):
-                f = center[k] + node * deviation[k]
+        for j in range(counts[rule]):
+            node, weight = nodes[rule, j], weights[rule, j]
+            for k in range(count):
+                f = center[k] + node * std[k]
                 # σ(|f|) = 1/(1 + e^−|f|), and σ(f)(1 − σ(f)) = e^−|f| σ(|f|)²: nothing overflows.
-                e = _decay(abs(f), real)
+                e = _exp_minus(abs(f), real)
                 above = real(1) / (real(1) + e)
                 below = e * above
                 first[k] += weight * (above if f >= real(0) else below)
                 second[k] += weight * (above * below)
-        for k in range(left):
-            by_mean[start + rest[k]], by_variance[start + rest[k]] = first[k], real(0.5) * second[k]
+        for k in range(count):
+            d_mean[start + rest[k]], d_variance[start + rest[k]] = first[k], real(0.5) * second[k]
 
 
 @compiled
-def _softplus(mean, variance, out, limits, counts, nodes, weights):
+def _expected_softplus(mean, variance, out, limits, counts, nodes, weights):
     real = mean.dtype.type
-    deviation = np.empty(CHUNK, mean.dtype)
+    std = np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
         center, total = mean[start : start + CHUNK], out[start : start + CHUNK]
-        choice = _chosen(variance[start : start + CHUNK], limits)
+        rule = _choose_rule(variance[start : start + CHUNK], limits)
         for k in range(center.size):
-            deviation[k] = np.sqrt(max(variance[start + k], real(0)))
+            std[k] = np.sqrt(max(variance[start + k], real(0)))
             total[k] = real(0)
-        for j in range(counts[choice]):
-            node, weight = nodes[choice, j], weights[choice, j]
+        for j in range(counts[rule]):
+            node, weight = nodes[rule, j], weights[rule, j]
             for k in range(center.size):
-                f = center[k] + node * deviation[k]
-                e = _decay(abs(f), real)
+                f = center[k] + node * std[k]
+                e = _exp_minus(abs(f), real)
                 # log(1 + e^f) = max(f, 0) + log(1 + e^−|f|), and log(1 + e) = 2 artanh(q) with q = e/(2 + e) ≤ 1/3.
                 q = e / (real(2) + e)
                 s = q * q

@@ -1,11 +1,12 @@
-"""Gaussian expectations of the logistic likelihood by a Taylor series of second order around the mean.
+"""Gaussian expectations of the logistic likelihood by a second-order Taylor expansion around the mean.
 
-log(1 + e^f) ≈ log(1 + e^m) + σ(m)(f − m) + ½ σ(m)σ(−m)(f − m)²: an approximation, and no bound (SPEC section 2).
+log(1 + e^f) ≈ log(1 + e^m) + σ(m)(f − m) + ½ σ(m)σ(−m)(f − m)². This is an approximation, not a bound. Source: [I]
+(16).
 """
 
 import numpy as np
 
-from xmlgp.gp.expectations.elementwise import CHUNK, pairs, values
+from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, softplus
 
@@ -13,7 +14,7 @@ __all__ = ["Taylor"]
 
 
 class Taylor:
-    """An approximation to E log(1 + e^f), f ~ N(m, v), for small v; equal to it where v = 0.
+    """An approximation to E log(1 + e^f), f ~ N(m, v), for small v, exact for v = 0.
 
     Attributes
     ----------
@@ -22,22 +23,22 @@ class Taylor:
 
     name = "taylor"
 
-    def softplus(self, mean, variance):
+    def expected_softplus(self, mean, variance):
         """Return log(1 + e^m) + ½ v σ(m)σ(−m), elementwise.
 
         Parameters
         ----------
         mean : ndarray
         variance : ndarray of that shape, or float
-            Below zero it counts as zero.
+            Values below 0 count as 0.
 
         Returns
         -------
         ndarray of that shape
         """
-        return values(_softplus, mean, variance)
+        return fill_one(_expected_softplus, mean, variance)
 
-    def gradients(self, mean, variance, economical=False, out=None):
+    def gradients(self, mean, variance, fast=False, out=None):
         """Return the derivatives by the mean and by the variance, elementwise.
 
         They are σ(m) + ½ v σ(m)σ(−m)(1 − 2σ(m)) and ½ σ(m)σ(−m).
@@ -46,21 +47,21 @@ class Taylor:
         ----------
         mean : ndarray
         variance : ndarray of that shape, or float
-            Below zero it counts as zero.
-        economical : bool
-            Without effect: there is nothing to save.
+            Values below 0 count as 0.
+        fast : bool
+            Without effect, for compatibility with `Quadrature`.
         out : tuple of two ndarray, optional
-            Where the results go, C-contiguous; may be `mean` and `variance` themselves, which are C-contiguous then.
+            Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
 
         Returns
         -------
-        by_mean, by_variance : ndarray of that shape
+        d_mean, d_variance : ndarray of that shape
         """
-        return pairs(_gradients, mean, variance, out=out)
+        return fill_two(_gradients, mean, variance, out=out)
 
 
 @compiled
-def _softplus(mean, variance, out):
+def _expected_softplus(mean, variance, out):
     real = mean.dtype.type
     for k in range(mean.size):
         e = exponential(-abs(mean[k]))
@@ -69,7 +70,7 @@ def _softplus(mean, variance, out):
 
 
 @compiled
-def _gradients(mean, variance, by_mean, by_variance):
+def _gradients(mean, variance, d_mean, d_variance):
     real = mean.dtype.type
     first, second = np.empty(CHUNK, mean.dtype), np.empty(CHUNK, mean.dtype)
     for start in range(0, mean.size, CHUNK):
@@ -82,6 +83,6 @@ def _gradients(mean, variance, by_mean, by_variance):
             below = e * above + max(v[k], real(0)) * half * (real(1) - e) * above
             first[k] = real(1) - below if m[k] >= real(0) else below
             second[k] = half
-        # The results may overwrite what they are computed from.
+        # The results may overwrite the arguments.
         for k in range(m.size):
-            by_mean[start + k], by_variance[start + k] = first[k], second[k]
+            d_mean[start + k], d_variance[start + k] = first[k], second[k]
