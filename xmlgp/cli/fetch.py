@@ -46,7 +46,7 @@ def fetch(name, into, mirror, force, as_list, catalogue, quiet):
         _print_table(datasets)
         return
     fetched = fetch_dataset(datasets[name], into, mirror, force, progress=terminal_progress(quiet))
-    status = f"fetched from {fetched.origin}" if fetched.origin else "already present and verified"
+    status = f"fetched ({fetched.origin})" if fetched.origin else "already present and verified"
     note(f"{datasets[name].name}: {status}", quiet)
     for path in fetched.paths:
         click.echo(path)
