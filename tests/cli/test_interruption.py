@@ -251,7 +251,7 @@ def test_of_two_signals_in_a_row_the_second_does_not_wait(data, phase):
 )
 def test_signals_while_a_checkpoint_is_written(data, numbers):
     # In the midst of that of the second epoch.
-    with at("xmlgp.training.checkpoints._write_array", 50, *numbers):
+    with at("xmlgp.training.checkpoints.write_array", 50, *numbers):
         advice = told(run(*TRAIN), numbers[-1])
     step = int(re.search("goes on after ([0-9]+) of 12 steps on the points not held out", advice)[1])
     assert InterruptedRun.read("model").step == step

@@ -23,7 +23,7 @@ MEANINGFUL = ["weighting", "inducing", "posterior", "nodes", "dtype"]
 TOKENS = [
     b"null", b"true", b"NaN", b"Infinity", b"-Infinity", b"1e999", b"-1e999", b"1e-999", b"0.5", b'""', b"[]", b"{}",
     b'"\\ud800"', b'"\\u0000"', b'"\\n"', b'"\\u2028"', b'"\\u001b[2J"', b"{" * 3, b"]", b'"K": 7, ',
-    b'"D": 1000000000, ', b'"arrays": {}, ', b'"settings": {}, ', b'"format_version": 4, ', b'"format_version": 5, ',
+    b'"D": 1000000000, ', b'"arrays": {}, ', b'"settings": {}, ', b'"format_version": 1, ', b'"format_version": 2, ',
     b'"model": "bmlpl", ', b'"shape": [1000000000], ', b"//", b"'",
 ]  # fmt: skip
 

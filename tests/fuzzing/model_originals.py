@@ -21,34 +21,22 @@ TOPICS = ["--model", "bmlpl", "--topics", "3", "--iterations", "2"]
 
 CLASSES = ["--model", "gpc", "-M", "6", "--iterations", "2"]
 
-#: Command, options, and the format that the description is put into.
+#: The command and its options.
 KINDS = {
-    "default": (["train", *SMALL, "--label-weights"], 5),
-    "subspace": (
-        ["train", *SMALL, "--inducing", "subspace", "--posterior", "cholesky", "--no-label-weights"]
-        + ["--kernel", "se+linear", "--regression-points", "0"],
-        2,
-    ),
-    "diagonal": (
-        ["train", *SMALL, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none", "--kernel", "se"]
-        + ["--no-ard", "--no-label-weights", "--regression-points", "0"],
-        1,
-    ),
-    "topics": (["train", *TOPICS, "--inference", "em-cg"], 4),
-    "sampled": (["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"], 4),
-    "classes": (["train", *CLASSES], 5),
-    "classes, as they are": (["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"], 5),
-    "preprocessed": (["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"], 3),
+    "default": ["train", *SMALL, "--label-weights"],
+    "subspace": ["train", *SMALL, "--inducing", "subspace", "--posterior", "cholesky", "--no-label-weights"]
+    + ["--kernel", "se+linear", "--regression-points", "0"],
+    "diagonal": ["train", *SMALL, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none"]
+    + ["--kernel", "se", "--no-ard", "--no-label-weights", "--regression-points", "0"],
+    "topics": ["train", *TOPICS, "--inference", "em-cg"],
+    "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"],
+    "classes": ["train", *CLASSES],
+    "classes, as they are": ["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"],
+    "preprocessed": ["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"],
 }
 
-#: Settings that those of our descriptions that are of an earlier format do not have.
-LATER = {
-    5: [],
-    4: [],
-    3: ["expectations"],
-    2: ["expectations", "label_weights", "regression_points", "validation", "patience", "refit"],
-    1: ["expectations", "label_weights", "regression_points", "validation", "patience", "refit", "start", "sampling"],
-}
+#: The model whose arrays are in the other byte order.
+SWAPPED = "diagonal"
 
 
 def make_originals(folder):
@@ -61,27 +49,23 @@ def make_originals(folder):
     write_dataset(folder / "test.txt", small_dataset(seed=7).rows(slice(0, 9)))
     (folder / "catalogue.yaml").write_text("datasets: {}\n")
     with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(folder / "catalogue.yaml")}):
-        for name, ((command, *options), version) in KINDS.items():
+        for name, (command, *options) in KINDS.items():
             data = folder / ("one-label.txt" if "gpc" in options else "train.txt")
             result = run(command, "-q", "--no-cache", data, folder / name, *options)
             assert result.exit_code == 0, result.stderr
-            _settle(folder / name, version)
+            _settle(folder / name, name == SWAPPED)
     return list(KINDS)
 
 
-def _settle(model, version):
-    """Take out of a model what differs from run to run, and put its description into a format."""
+def _settle(model, swap):
+    """Remove everything that differs from run to run; swap the byte order of arrays on request."""
     description = json.loads((model / DESCRIPTION).read_text())
-    description["format_version"] = version
-    for name in LATER[version]:
-        del description["settings"][name]
     for epoch in description.get("history", []):
         epoch["seconds"] = 0.25
     for name, entry in description["arrays"].items():
         settled = f"arrays/{name}.00000000.npy"
         os.rename(model / entry["file"], model / settled)
-        if version == 1:
-            # Of the other byte order, too.
+        if swap:
             array = unpacked((model / settled).read_bytes())
             array = array.astype(array.dtype.newbyteorder())
             (model / settled).write_bytes(packed(array))

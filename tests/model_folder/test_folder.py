@@ -1,6 +1,5 @@
 """The model folder: what is written is read back, and replaced as a whole."""
 
-import dataclasses
 import errno
 import json
 import os
@@ -93,7 +92,7 @@ def test_other_programs_can_read_arrays_and_description(tmp_path):
     folder = write(tmp_path)
     description = json.loads((tmp_path / "model.json").read_bytes())
     assert description["format"] == "xmlgp model folder"
-    assert description["format_version"] == 5
+    assert description["format_version"] == 1
     for name, array in ARRAYS.items():
         same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
     assert folder.description == description
@@ -106,31 +105,6 @@ def test_arrays_keep_their_order(tmp_path):
     for name, array in arrays.items():
         same(folder.array(name), array)
     assert folder.array("preprocess.basis").T.flags.c_contiguous
-
-
-#: What earlier formats do not say, each beside what the next one does not.
-UNSAID = {4: {"expectations": "quadrature"}, 3: {}}
-UNSAID[2] = {"label_weights": False, "regression_points": 0, "validation": 0}
-UNSAID[1] = {"start": "random", "sampling": "uniform"}
-
-
-@pytest.mark.parametrize("version", UNSAID)
-def test_a_model_of_an_earlier_format_was_made_with_what_there_was_then(tmp_path, version):
-    unsaid = {name: value for later in UNSAID if later >= version for name, value in UNSAID[later].items()}
-    settings = dict(write(tmp_path).description["settings"])
-    for name, value in unsaid.items():
-        assert settings.pop(name) != value
-    if version <= 2:
-        # How long training goes on says nothing where no points are held out.
-        del settings["patience"], settings["refit"]
-    description = json.loads((tmp_path / "model.json").read_text()) | {"format_version": version, "settings": settings}
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **unsaid)
-    # What such a model does say is so.
-    said = {"label_weights": True, "validation": 0.25, "expectations": "taylor"}
-    description["settings"] |= said
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    assert ModelFolder(tmp_path).settings == dataclasses.replace(SETTINGS, **(unsaid | said))
 
 
 @pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
@@ -151,18 +125,6 @@ def test_an_unknown_model_is_damage(tmp_path, model):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(rewritten(tmp_path, model=model))
-
-
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
-@pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
-def test_earlier_formats_know_fewer_models(tmp_path, settings, version):
-    ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
-    rewritten(tmp_path, format_version=version)
-    if (settings.model, version) == ("bmlpl", 4):
-        assert ModelFolder(tmp_path).settings == settings
-        return
-    with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
-        ModelFolder(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["history", "validation"])

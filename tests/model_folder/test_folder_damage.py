@@ -57,11 +57,11 @@ def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
         ModelFolder(tmp_path)
 
 
-@pytest.mark.parametrize("version", [0, 6, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
+@pytest.mark.parametrize("version", [0, 2, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
 def test_another_version_of_the_format(tmp_path, version):
     write(tmp_path)
     describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
-    with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* formats 1 to 5$"):
+    with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* reads format 1$"):
         ModelFolder(tmp_path)
 
 
@@ -267,14 +267,6 @@ def test_damaged_headers(array_file, header):
     refused(array_file, "is ")
 
 
-def test_a_key_given_twice(tmp_path):
-    write(tmp_path)
-    text = (tmp_path / "model.json").read_text()
-    (tmp_path / "model.json").write_text(text.replace('"model": ', '"model": "mlgpf", "model": '))
-    with pytest.raises(ModelFolderError, match="this is not the description of an xmlgp model"):
-        ModelFolder(tmp_path)
-
-
 def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     path = tmp_path / "model"
@@ -285,7 +277,7 @@ def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
     with pytest.raises(ModelFolderError, match="the description of the model is damaged"):
         ModelFolder(path)
     for attempt in (write, ModelFolder.check_writable):
-        with pytest.raises(ModelFolderError, match="is a link, and arrays are not written to where it leads"):
+        with pytest.raises(ModelFolderError, match="this is a symbolic link, which is not followed"):
             attempt(path)
     assert sorted(elsewhere.iterdir()) == before
 

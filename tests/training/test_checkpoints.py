@@ -231,14 +231,14 @@ def test_one_is_written_for_a_signal_that_waits_and_then_it_is_raised(file, numb
 
 def in_the_midst(monkeypatch, act):
     """Let something happen when half of the arrays are written."""
-    write, left = module._write_array, iter([None, act])
+    write, left = module.write_array, iter([None, act])
 
     def writing(stream, array):
         write(stream, array)
         if do := next(left, None):
             do()
 
-    monkeypatch.setattr(module, "_write_array", writing)
+    monkeypatch.setattr(module, "write_array", writing)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ import os
 import shutil
 import tempfile
 import time
-import warnings
 from pathlib import Path
 
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
+from xmlgp.runtime.npy import map_array, write_header
 
 __all__ = ["load_or_store"]
 
@@ -108,12 +108,7 @@ def _load(entry, text_digest, header):
         return None
     # Whatever may be the matter with the files, the text is there to be read again.
     try:
-        # NumPy warns of headers as Python 2 wrote them, Python of odd escapes in them: ours have neither.
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            # Python's own, where a signal comes while a file is opened.
-            warnings.simplefilter("ignore", ResourceWarning)
-            dataset = _open(entry, text_digest, header)
+        dataset = _open(entry, text_digest, header)
     except Exception:
         shutil.rmtree(entry, ignore_errors=True)
         return None
@@ -132,7 +127,7 @@ def _open(entry, text_digest, header):
         raise ValueError("this is a copy of another text")
     arrays = {}
     for name, dtype in ARRAYS.items():
-        array = np.lib.format.open_memmap(entry / f"{name}.npy", mode="r")  # unlike np.load, knows no pickles
+        array = map_array(entry / f"{name}.npy")
         if array.dtype != dtype or array.ndim != 1 or hashlib.sha256(array).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
         arrays[name] = np.asarray(array)
@@ -190,7 +185,7 @@ class _GrowingArray:
 
     def __enter__(self):
         self._stream = open(self._path, "wb")
-        self._write_header()
+        write_header(self._stream, self._dtype, 0)
         return self
 
     def append(self, piece):
@@ -204,13 +199,8 @@ class _GrowingArray:
         with self._stream:
             if failure is None:
                 self._stream.seek(0)
-                self._write_header()
+                write_header(self._stream, self._dtype, self.length)
                 _sync(self._stream)
-
-    def _write_header(self):
-        """Write the header, of which NumPy keeps the length the same for all lengths of the array."""
-        facts = {"descr": self._dtype, "fortran_order": False, "shape": (self.length,)}
-        np.lib.format.write_array_header_1_0(self._stream, facts)
 
 
 def _sync(stream):

@@ -1,4 +1,4 @@
-"""Arrays of a model folder: files in `arrays/`, each written once under a name of its own and never changed."""
+"""Arrays of a model folder: files in `arrays/`, each written once under a unique name and never changed."""
 
 import contextlib
 import re
@@ -9,20 +9,21 @@ import numpy as np
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import TEMPORARY_NAME, create_file
+from xmlgp.runtime.npy import map_array, write_array
 
-__all__ = ["FOLDER", "is_entry", "make_folders", "read_array", "remove", "remove_other_arrays", "write_arrays"]
+__all__ = ["FOLDER", "is_entry", "make_folders", "read_array", "remove", "remove_unused_arrays", "write_arrays"]
 
 FOLDER = "arrays"
 
-#: Arrays of a model are floating point numbers, or integers that say where they belong, of either byte order.
+#: Arrays of a model hold floating point numbers, or integer indices, in either byte order.
 DTYPES = ("<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
 
-#: Names of array files as they are written here; whatever else lies in the folder is somebody else's.
+#: Names of the array files that this package writes; all other files belong to the user.
 ARRAY_FILE = re.compile(r"(preprocess|parameters)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
 def is_entry(path, entry):
-    """Return whether what a file says of an array is what `write_arrays` could have said.
+    """Return whether an untrusted entry describes an array in the folder as `write_arrays` does.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def is_entry(path, entry):
     return (
         isinstance(entry, dict)
         and isinstance(entry.get("file"), str)
-        # Only files directly in arrays/: a stranger's folder must not name any other.
+        # Untrusted folders must not name files outside.
         and entry["file"] == f"{FOLDER}/{Path(entry['file']).name}"
         and not (path / entry["file"]).is_symlink()
         and not (path / FOLDER).is_symlink()
@@ -44,7 +45,7 @@ def is_entry(path, entry):
 
 
 def make_folders(path):
-    """Make a model folder, with its folder of arrays; return all folders that were missing, the innermost first.
+    """Make a model folder and its folder of arrays; return the folders that were missing, the innermost first.
 
     Parameters
     ----------
@@ -53,11 +54,12 @@ def make_folders(path):
     Raises
     ------
     ModelFolderError
-        Where arrays are written elsewhere, for the folder is a link: a stranger's could lead anywhere.
+        If the folder of arrays is a symbolic link, through which an untrusted folder could have files written
+        elsewhere.
     """
     folder = Path(path) / FOLDER
     if folder.is_symlink():
-        raise ModelFolderError(f"{folder}: this is a link, and arrays are not written to where it leads")
+        raise ModelFolderError(f"{folder}: this is a symbolic link, which is not followed; remove it")
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,9 +70,9 @@ def make_folders(path):
 
 
 def remove(files, folders):
-    """Remove files, and those of the folders that are empty then, as far as that can be done.
+    """Remove files, then those of the folders that are empty; ignore errors.
 
-    What stays is in nobody's way: whoever writes the model next tries again.
+    What cannot be removed does no harm: the next write of the model tries again.
 
     Parameters
     ----------
@@ -80,14 +82,14 @@ def remove(files, folders):
         with contextlib.suppress(OSError):
             file.unlink(missing_ok=True)
     for folder in folders:
-        with contextlib.suppress(OSError):  # somebody else's files are in it by now
+        with contextlib.suppress(OSError):
             folder.rmdir()
 
 
 def write_arrays(path, arrays, entries):
-    """Write arrays, and add to `entries` for each its `file`, `dtype` and `shape`.
+    """Write arrays, and add the `file`, `dtype` and `shape` of each to `entries`.
 
-    An entry is there before its file is begun, so that whoever fails knows what to remove.
+    An entry is added before its file is created, so that after a failure the caller knows what to remove.
 
     Parameters
     ----------
@@ -97,27 +99,19 @@ def write_arrays(path, arrays, entries):
     entries : dict
     """
     for name, array in arrays.items():
-        # A name of its own for every write: files of an earlier model stay as they are.
+        # A unique name, so that the files of an earlier model remain as they are.
         file = f"{FOLDER}/{name}.{secrets.token_hex(4)}.npy"
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
         _write(path / file, array, path)
 
 
-def _write(file, array, known):
-    # A copy only where there has to be one: a basis in Fortran's order can be a tenth of the memory that there is.
-    array = np.asarray(array, order="A")
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        array = np.ascontiguousarray(array)
-    with create_file(file, known) as stream:
-        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-        # Not by NumPy, which does not tell why it could not write all.
-        stream.write((array if array.flags.c_contiguous else array.T).data)
+def _write(file, array, shown_as):
+    with create_file(file, shown_as) as stream:
+        write_array(stream, array)
 
 
 def read_array(path, name, entry, described_by):
-    """Return an array, memory-mapped and read-only.
-
-    Of numbers that are not in this machine's byte order it is a copy that is.
+    """Return an array, memory-mapped and read-only; a copy if it is not in the byte order of this machine.
 
     Parameters
     ----------
@@ -127,22 +121,21 @@ def read_array(path, name, entry, described_by):
     entry : dict
         See `write_arrays`.
     described_by : str
-        The file that the entry is from, for messages.
+        The file that holds the entry, for messages.
 
     Raises
     ------
     ModelFolderError
-        Where its file is missing, damaged or not as described.
+        If the file is missing, damaged, or not as the entry describes it.
     """
     file = path / entry["file"]
     if not file.is_file():
         raise ModelFolderError(f"{file}: the array {name} is missing")
     try:
-        # Never a pickle or an archive, and nothing that a header claims is allocated.
-        array = np.lib.format.open_memmap(file, mode="r")
+        array = map_array(file)
     except OSError as error:
         raise ModelFolderError(f"{file}: the array {name} cannot be read: {error.strerror}") from error
-    except Exception as error:  # NumPy lets through whatever evaluating a damaged header raises
+    except ValueError as error:
         raise ModelFolderError(f"{file}: the array {name} is damaged") from error
     if list(array.shape) != entry["shape"] or array.dtype.str != entry["dtype"]:
         raise ModelFolderError(f"{file}: the array {name} is not the one that {described_by} describes")
@@ -152,10 +145,10 @@ def read_array(path, name, entry, described_by):
     return array
 
 
-def remove_other_arrays(path, entries):
-    """Remove the files of arrays that no entry names: of an earlier model, or of a process that was killed.
+def remove_unused_arrays(path, entries):
+    """Remove array files that no entry names, of an earlier model or of a killed process.
 
-    A reader that still maps one keeps its own hold.
+    A reader that still maps one keeps its content.
 
     Parameters
     ----------
@@ -164,9 +157,9 @@ def remove_other_arrays(path, entries):
     entries : iterable of dict
     """
     used = {entry["file"] for entry in entries}
-    # The model is written: what cannot be listed or removed now stays until the next one is.
+    # The model is written already, so an error here must not fail the write.
     with contextlib.suppress(OSError):
-        left = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
-        mine = [file for file in left if ARRAY_FILE.fullmatch(file.name)]
-        mine += [file for file in (*left, *path.iterdir()) if TEMPORARY_NAME.fullmatch(file.name)]
-        remove(mine, ())
+        unused = [file for file in (path / FOLDER).iterdir() if f"{FOLDER}/{file.name}" not in used]
+        ours = [file for file in unused if ARRAY_FILE.fullmatch(file.name)]
+        ours += [file for file in (*unused, *path.iterdir()) if TEMPORARY_NAME.fullmatch(file.name)]
+        remove(ours, ())

@@ -1,9 +1,8 @@
 """The model folder: `model.json` and memory-mappable arrays, the one format of all subcommands.
 
-`model.json` describes the model and names the file of each array; it is replaced as the last act of every
-write, so a reader sees the earlier model or the new one, never a mixture. Array files are never changed once
-written, but removed when another model takes the place of theirs, which `ModelFolder.read` sees to. The format is
-described for other readers in docs/model-folder.md.
+`model.json` describes the model and names the file of each array. It is replaced as the last step of every write, so a
+reader sees the old model or the new one, never a mixture. Array files are never changed, but are removed once another
+model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md describes the format for other readers.
 """
 
 import json
@@ -17,10 +16,10 @@ from xmlgp.model_folder.arrays import (
     make_folders,
     read_array,
     remove,
-    remove_other_arrays,
+    remove_unused_arrays,
     write_arrays,
 )
-from xmlgp.model_folder.plain import is_plain, once_each
+from xmlgp.model_folder.plain import is_plain
 from xmlgp.models import MODELS, settings_from
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.interrupts import uninterruptible
@@ -28,24 +27,15 @@ from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder"]
 
-#: Raised when an older xmlgp could not read what is written.
-FORMAT_VERSION = 5
+#: Incremented whenever an older xmlgp could not read what is written.
+FORMAT_VERSION = 1
 
-#: The first format of each model.
-SINCE = {"mlgpf": 1, "bmlpl": 4, "gpc": 5}
-
-#: Settings that models of mlgpf of earlier formats were made with, though they do not say so.
-UNSAID = {5: {}, 4: {"expectations": "quadrature"}}
-UNSAID[3] = UNSAID[4]
-UNSAID[2] = UNSAID[3] | {"label_weights": False, "regression_points": 0, "validation": 0}
-UNSAID[1] = UNSAID[2] | {"start": "random", "sampling": "uniform"}
-
-#: How far a model has come, in order.
+#: The states of a model, in order.
 STAGES = ("preprocessed", "trained")
 
 DESCRIPTION = "model.json"
 
-#: Largest description that is read: real ones have some kilobytes.
+#: Largest description that is read, in bytes; usual ones have a few kilobytes.
 DESCRIPTION_LIMIT = 64 << 20
 
 
@@ -64,7 +54,7 @@ class ModelFolder:
     Raises
     ------
     ModelFolderError
-        On opening a folder that holds no model, a damaged one, or one of a later format.
+        If the folder holds no model, a damaged one, or one of another format.
     """
 
     def __init__(self, path):
@@ -79,43 +69,43 @@ class ModelFolder:
 
     @classmethod
     def read(cls, path, use):
-        """Return what `use` makes of the model, all of one model: anew where another takes its place meanwhile.
+        """Return `use(folder)`; call it again if another model replaces this one while it reads arrays.
 
         Parameters
         ----------
         path : path
         use : callable
-            Takes the `ModelFolder`, and reads what it needs of its arrays.
+            Takes a `ModelFolder` and reads the arrays that it needs.
 
         Raises
         ------
         ModelFolderError
-            As `use` does, of a model that is still there.
+            If `use` raises it and the model was not replaced.
         """
         folder = cls(path)
         while True:
             try:
                 return use(folder)
             except ModelFolderError:
-                # Files of arrays have names of their own for every write.
+                # Array files have other names in every model, so a new description means another model.
                 before, folder = folder, cls(path)
                 if folder.description == before.description:
                     raise
 
     @staticmethod
     def exists(path):
-        """Say whether the folder holds a model of any version, whole or damaged."""
+        """Return whether the folder holds a model of any version, even a damaged one."""
         return (Path(path) / DESCRIPTION).exists()
 
     def array(self, name):
-        """Return an array, memory-mapped and read-only, or None where the model has none of that name.
+        """Return an array, memory-mapped and read-only, or None if the model has none of that name.
 
-        Of numbers that are not in this machine's byte order it is a copy that is.
+        An array in another byte order than this machine's is copied.
 
         Raises
         ------
         ModelFolderError
-            Where its file is missing, damaged or not as described.
+            If its file is missing, damaged, or not as described.
         """
         entry = self.description["arrays"].get(name)
         if entry is None:
@@ -123,16 +113,16 @@ class ModelFolder:
         return read_array(self.path, name, entry, DESCRIPTION)
 
     def arrays(self, prefix):
-        """Return all arrays whose names start with a prefix, as a mapping without it."""
+        """Return all arrays whose names start with a prefix, by their names without it."""
         return {name.removeprefix(prefix): self.array(name) for name in self.entries(prefix)}
 
     def entries(self, prefix):
-        """Return the description's entries of all arrays whose names start with a prefix."""
+        """Return the entries in the description of all arrays whose names start with a prefix."""
         return {name: entry for name, entry in self.description["arrays"].items() if name.startswith(prefix)}
 
     @staticmethod
     def check_writable(path):
-        """Raise OSError where a model could not be written: before the work that it is to hold, not after."""
+        """Raise OSError if a model cannot be written, so that training fails before it starts."""
         made = make_folders(path)
         try:
             check_writable(Path(path) / FOLDER, path)
@@ -140,13 +130,13 @@ class ModelFolder:
             remove([], made)
 
     @classmethod
-    def write(cls, path, *, settings, stage, data, arrays, keep=(), spare=(), **facts):
+    def write(cls, path, *, settings, stage, data, arrays, keep=(), protected=(), **facts):
         """Write a model and return it opened.
 
         Parameters
         ----------
         path : path
-            Folder; made where missing. An earlier model in it is replaced.
+            The folder, created if it does not exist. An existing model is replaced.
         settings : Settings
         stage : str
             One of `STAGES`.
@@ -154,9 +144,9 @@ class ModelFolder:
             Facts of the training data: N, D, K, fingerprint.
         arrays : mapping of str to ndarray
         keep : mapping
-            Entries of arrays that the folder already holds and that stay beside the new ones (`entries`).
-        spare : iterable of dict
-            Entries of arrays that the folder holds for something else.
+            Entries of arrays that the folder already holds and that belong to the new model, too (`entries`).
+        protected : iterable of dict
+            Entries of arrays that the folder holds for another purpose and that must not be removed.
         **facts
             Further entries of the description, such as the training history.
         """
@@ -178,7 +168,7 @@ class ModelFolder:
                 "arrays": entries,
             }
             content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
-            # A signal waits until the arrays are known to be the model's, and not to be removed.
+            # A signal between these lines would remove the arrays of the finished model.
             with uninterruptible:
                 with atomic_write(path / DESCRIPTION) as stream:
                     stream.write(content)
@@ -186,20 +176,20 @@ class ModelFolder:
         except BaseException:
             remove([path / entry["file"] for entry in written.values()], made)
             raise
-        remove_other_arrays(path, [*entries.values(), *spare])
+        remove_unused_arrays(path, [*entries.values(), *protected])
         return cls(path)
 
 
 def _read_description(path):
     file = path / DESCRIPTION
-    # A pipe would be waited for.
+    # Opening a named pipe would wait for a writer.
     if file.exists() and not (file.is_file() or file.is_dir()):
         raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     try:
         with open(file, "rb") as stream:
             content = stream.read(DESCRIPTION_LIMIT + 1)
         known = len(content) <= DESCRIPTION_LIMIT
-        description = json.loads(content, object_pairs_hook=once_each) if known else None
+        description = json.loads(content) if known else None
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
     except (ValueError, RecursionError):
@@ -207,25 +197,22 @@ def _read_description(path):
     if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
         raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
     version = description.get("format_version")
-    # Python takes true for an integer.
-    if type(version) is not int or version not in UNSAID:
+    # True equals 1.
+    if type(version) is not int or version != FORMAT_VERSION:
         raise ModelFolderError(
             f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
-            f"this is xmlgp {__version__}, which reads formats {min(UNSAID)} to {FORMAT_VERSION}"
+            f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
         )
     _check_description(file, description)
-    if description["model"] == "mlgpf":
-        description["settings"] = UNSAID[version] | description["settings"]
     return description
 
 
 def _check_description(file, description):
     data, arrays, history, validation = (description.get(key) for key in ("data", "arrays", "history", "validation"))
-    # A list, for nothing else can be asked for what JSON may hold in place of a name.
-    models = [model for model, first in SINCE.items() if first <= description["format_version"]]
-    whole = (
+    valid = (
         is_plain(description)
-        and description.get("model") in models
+        # A list, because JSON has values that cannot be hashed.
+        and description.get("model") in list(MODELS)
         and isinstance(description.get("written_by"), str)
         and description.get("stage") in STAGES
         and isinstance(description.get("settings"), dict)
@@ -238,12 +225,12 @@ def _check_description(file, description):
         and isinstance(validation, list | None)
         and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
     )
-    if not whole:
+    if not valid:
         raise ModelFolderError(f"{file}: the description of the model is damaged")
 
 
 def _is_epoch(entry, model):
-    """Return whether an entry of an untrusted history has the numbers that every epoch has."""
+    """Return whether an entry of an untrusted history has the numbers of an epoch."""
     return isinstance(entry, dict) and all(
         isinstance(entry.get(key), int | float) for key in ("epoch", MODELS[model].objective, "seconds")
     )

@@ -47,7 +47,7 @@ def preprocess_model(dataset, path, settings, progress=silent):
             stage="preprocessed",
             data=dataset.facts,
             arrays=arrays,
-            spare=interrupted.preprocess.values() if interrupted else (),
+            protected=interrupted.preprocess.values() if interrupted else (),
         )
 
 

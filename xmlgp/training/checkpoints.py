@@ -21,6 +21,7 @@ from xmlgp.data.zip_lists import SparingReader
 from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import raise_pending_signal, signal_pending
+from xmlgp.runtime.npy import read_array, read_header, write_array
 
 __all__ = ["Checkpoint", "Checkpoints", "State", "read_checkpoint", "restore_random"]
 
@@ -221,7 +222,7 @@ class Checkpoints:
         with atomic_write(self.path) as stream, _archive(stream) as archive:
             for name, array in arrays.items():
                 with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-                    _write_array(member, array)
+                    write_array(member, array)
             archive.writestr(zipfile.ZipInfo(FACTS), json.dumps(content))
         if state is not None:
             self.kept, self._written = True, time.monotonic()
@@ -247,39 +248,22 @@ def _archive(stream):
         raise
 
 
-def _write_array(stream, array):
-    if not (array.flags.c_contiguous or array.flags.f_contiguous):
-        array = np.ascontiguousarray(array)
-    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(array))
-    stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
-
-
 def _header(archive, name):
     """Return shape, order and dtype of a stored array, which is as large as these say."""
     member = _stored(archive, name)
     with archive.open(member) as stream:
-        shape, in_columns, dtype = _read_header(stream)
+        shape, in_columns, dtype = read_header(stream)
         if member.file_size != stream.tell() + math.prod(shape) * dtype.itemsize:
             raise ValueError(name)
     return shape, in_columns, dtype
 
 
-def _read_header(stream):
-    if np.lib.format.read_magic(stream) != (1, 0):
-        raise ValueError("another version of the format")
-    return np.lib.format.read_array_header_1_0(stream)
-
-
 def _read_array(archive, name, like):
     with archive.open(_stored(archive, name)) as stream:
-        shape, in_columns, dtype = _read_header(stream)
-        if shape != like.shape or dtype != like.dtype:
-            raise ValueError(name)
-        # To the end of the member, where its checksum is compared; no more than there should be.
-        values = np.frombuffer(stream.read(like.nbytes + 1), dtype)
+        values = read_array(stream, like.shape, like.dtype)
     if not np.isfinite(values).all():
         raise ValueError(name)
-    return values.reshape(shape, order="F" if in_columns else "C")
+    return values
 
 
 def _read(archive, name, limit):
