@@ -6,7 +6,6 @@ replaced in one piece, so a process that is killed leaves the last whole one.
 
 import contextlib
 import errno
-import io
 import json
 import math
 import os
@@ -17,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.zip_lists import SparingReader
 from xmlgp.errors import ModelFolderError
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.interrupts import raise_pending_signal, signal_pending
@@ -231,8 +229,7 @@ class Checkpoints:
 
 @contextlib.contextmanager
 def _opened(path):
-    with SparingReader(io.FileIO(path)) as stream, zipfile.ZipFile(stream) as archive:
-        stream.trust()
+    with zipfile.ZipFile(path) as archive:
         yield archive
 
 
