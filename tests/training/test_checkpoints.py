@@ -366,7 +366,7 @@ def test_one_that_may_not_be_read_is_told_as_such(file, monkeypatch):
     def refuse(*arguments):
         raise PermissionError(13, "Permission denied", str(file))
 
-    monkeypatch.setattr(module.io, "FileIO", refuse)
+    monkeypatch.setattr(module.zipfile, "ZipFile", refuse)
     with pytest.raises(PermissionError):
         read_checkpoint(file)
 
