@@ -1,4 +1,4 @@
-"""The estimators keep scikit-learn's manners and give what the library gives."""
+"""The estimators follow the scikit-learn API and give the models of the library."""
 
 import pickle
 
@@ -42,6 +42,33 @@ def fitted(request):
 )
 def test_its_parameters_are_the_settings(kind, settings):
     assert kind().get_params() == settings().mapping()
+
+
+def test_the_documented_defaults():
+    assert MLGPFClassifier().factors == 100
+    assert MLGPFClassifier().inducing_count == 200
+    assert MLGPFClassifier().epochs is None
+    assert BMLPLClassifier().inference == "em-cg"
+    assert GPCClassifier().inference == "vi-taylor"
+
+
+def test_an_unknown_parameter_is_a_type_error():
+    with pytest.raises(TypeError, match="MLGPFClassifier.* unexpected keyword argument 'topics'"):
+        MLGPFClassifier(topics=3)
+
+
+def test_stored_zeros_in_Y_are_no_labels():
+    data = small_dataset()
+    stored = data.labels.astype(float)
+    absent = sp.csr_array((np.zeros(3), ([0, 1, 2], [0, 0, 0])), shape=stored.shape)
+    with_zeros = sp.csr_array(sp.vstack([stored, absent]))
+    doubled = sp.csr_array(sp.vstack([data.features, data.features]))
+    assert with_zeros.nnz > stored.nnz
+    settings = {"topics": 5, "iterations": 2}
+    expected = sp.csr_array(sp.vstack([stored, sp.csr_array(stored.shape)]))
+    models = [BMLPLClassifier(**settings).fit(doubled, Y) for Y in (with_zeros, expected)]
+    for name, array in models[0].parameters_.items():
+        np.testing.assert_array_equal(array, models[1].parameters_[name])
 
 
 def test_it_learns(fitted):
