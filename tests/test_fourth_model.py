@@ -1,0 +1,93 @@
+"""A fourth model needs one package and one line in the table, and no other file changes."""
+
+import signal
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from tests.cli.command import run, said
+from tests.fourth_model import LOGISTIC, GradientAscent, LogisticClassifier, LogisticSettings
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS
+from xmlgp.runs.train import train_model
+
+TRAIN, TEST = (small_dataset(N=150).rows(rows) for rows in (slice(0, 120), slice(120, None)))
+
+
+@pytest.fixture
+def registered(tmp_path, monkeypatch):
+    """A folder with data, and the commands with the fourth model."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    write_dataset("train.txt", TRAIN)
+    write_dataset("test.txt", TEST)
+    monkeypatch.setitem(MODELS, LOGISTIC.name, LOGISTIC)
+    for name in ("train", "preprocess"):
+        # The options of these commands are made when their modules are imported.
+        monkeypatch.delitem(sys.modules, f"xmlgp.cli.{name}", raising=False)
+    yield
+    for name in ("train", "preprocess"):
+        sys.modules.pop(f"xmlgp.cli.{name}", None)
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_help_has_a_section_for_the_model():
+    text = run("train", "--help").stdout
+    assert "Settings of logistic:" in text
+    assert "--step-size" in text
+    assert "logistic (logistic regression for each label)" in " ".join(text.split())
+    line = said(run("train", "train.txt", "model", "--model", "bmlpl", "--step-size", "1"), status=2)
+    assert line == "--step-size is a setting of logistic, not of bmlpl"
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
+    command = ["--model", "logistic", "--iterations", "9"]
+    assert run("train", "train.txt", "whole", *command).exit_code == 0
+
+    step = GradientAscent.step
+
+    def interrupted(self, epoch, done):
+        if epoch == 4:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, epoch, done)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GradientAscent, "step", interrupted)
+        result = run("train", "train.txt", "model", *command)
+    assert result.exit_code == 128 + signal.SIGINT
+    advice = "stopped after 5 of 9 steps; resume with `xmlgp train train.txt model --resume`"
+    assert result.stderr.splitlines()[-1] == f"interrupted; {advice}"
+    lines = run("train", "train.txt", "model", "--resume").stderr.splitlines()
+    assert lines[:2] == ["model: learns 7 regressions", "model: resuming after 5 of 9 steps"]
+    assert lines[2].startswith("model: trained, 9 iterations in ")
+    whole, resumed = ModelFolder("whole").arrays(""), ModelFolder("model").arrays("")
+    assert whole.keys() == resumed.keys()
+    for name, array in whole.items():
+        np.testing.assert_array_equal(resumed[name], array)
+
+    shown = run("show", "model").stdout
+    assert "model: logistic, trained, " in shown
+    assert "9 iterations, " in shown
+    assert "|W| " in shown
+    assert said(run("topics", "model")) == "model: logistic has no topics; train with --model bmlpl"
+    scores = ["test.scores", "test.txt", "--train", "train.txt", "-q"]
+    assert run("predict", "model", "test.txt", "-k", "all", "--output", "probability", "-o", scores[0]).exit_code == 0
+    measures = dict(line.split(maxsplit=1) for line in run("evaluate", *scores).stdout.splitlines()[1:])
+    frequency = 100 * TRAIN.labels.sum(axis=0).max() / TRAIN.N
+    assert float(measures["P"].split()[0]) > frequency + 5
+
+
+@pytest.mark.usefixtures("registered")
+def test_the_estimator_gives_the_model_of_the_command():
+    classifier = clone(LogisticClassifier(iterations=9)).fit(TRAIN.features, TRAIN.labels)
+    assert classifier.get_params() == LogisticSettings(iterations=9).mapping()
+    folder = train_model(TRAIN, "model", LogisticSettings(iterations=9))
+    for name, array in folder.arrays("parameters.").items():
+        np.testing.assert_array_equal(classifier.parameters_[name], array)
+    assert len(classifier.history_) == 9
+    assert classifier.predict_proba(TEST.features).shape == TEST.labels.shape
