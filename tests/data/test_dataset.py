@@ -1,4 +1,4 @@
-"""The data set in memory."""
+"""A data set in memory."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def test_sizes(dataset):
     assert (dataset.N, dataset.D, dataset.K) == (4, 3, 2)
 
 
-def test_features_and_labels_must_be_of_the_same_points(dataset):
-    with pytest.raises(ValueError, match="4 points but labels of 3"):
+def test_features_and_labels_must_have_the_same_points(dataset):
+    with pytest.raises(ValueError, match="4 points, but labels of 3"):
         Dataset(dataset.features, dataset.labels[:3])
 
 
@@ -40,7 +40,7 @@ def test_stack_is_the_inverse_of_rows(dataset):
     assert whole.labels.dtype == bool
 
 
-def test_as_csr_copies_nothing_large_and_fills_in_true():
+def test_as_csr_does_not_copy_large_arrays():
     data, indices = np.array([1, 2], np.float32), np.array([4, 0], np.int32)
     matrix = as_csr(data, indices, np.array([0, 1, 2]), 5)
     assert np.shares_memory(matrix.data, data)

@@ -101,7 +101,7 @@ class _BoundedReader(io.BufferedReader):
     """
 
     def read(self, size=-1):
-        # zipfile reads without a size only behind the directory, where a comment of 64 KiB can be.
+        # zipfile reads without a size only after the directory, where a comment of up to 64 KiB can follow.
         if size is None or size < 0:
             size = MAX_DIRECTORY
         if size > MAX_DIRECTORY:

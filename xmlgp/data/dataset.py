@@ -20,10 +20,10 @@ class Dataset:
     Parameters
     ----------
     features : scipy.sparse.csr_array, shape (N, D), float32
-        X; float64 where they come from libsvm's format, for what is standardised later may be far from zero. Column
+        X; float64 if read from libsvm format, because features that are standardised later may be far from zero. Column
         indices are sorted within a row, without duplicates; no element is a stored zero.
     labels : scipy.sparse.csr_array, shape (N, K), bool
-        Y, the positives. Sorted and without duplicates as well.
+        Y, the positive labels, sorted and without duplicates as well.
 
     Notes
     -----
@@ -35,7 +35,7 @@ class Dataset:
 
     def __post_init__(self):
         if self.features.shape[0] != self.labels.shape[0]:
-            raise ValueError(f"features of {self.features.shape[0]} points but labels of {self.labels.shape[0]}")
+            raise ValueError(f"features of {self.features.shape[0]} points, but labels of {self.labels.shape[0]}")
 
     @property
     def N(self):
@@ -59,7 +59,7 @@ class Dataset:
 
     @functools.cached_property
     def fingerprint(self):
-        """SHA-256 of the content, whatever file it came from."""
+        """SHA-256 of the content, which does not depend on the file."""
         digest = hashlib.sha256(repr(self.shape).encode())
         for matrix in (self.features, self.labels):
             for array, dtype in ((matrix.indptr, "<i8"), (matrix.indices, "<i4")):
@@ -70,43 +70,43 @@ class Dataset:
 
     @property
     def facts(self):
-        """N, D, K and the fingerprint, as a model folder has them."""
+        """N, D, K and the fingerprint, as stored in a model folder."""
         return {"N": self.N, "D": self.D, "K": self.K, "fingerprint": self.fingerprint}
 
     def rows(self, selection):
-        """Return the data set of some of the points.
+        """Return a data set of some of the points.
 
         Parameters
         ----------
         selection : slice or array_like of int or bool
-            As in NumPy indexing of N rows.
+            An index of N rows, as in NumPy.
 
         Returns
         -------
         Dataset
-            The selected points, in the order selected.
+            The selected points, in the order of the selection.
         """
         return Dataset(self.features[selection], self.labels[selection])
 
 
 def as_csr(data, indices, indptr, columns):
-    """Wrap arrays as a sparse array without copying or inspecting them.
+    """Return a sparse array of existing arrays, without copying or checking them.
 
     Parameters
     ----------
     data : ndarray, shape (nnz,), or None
-        The stored elements; None stands for True everywhere.
+        The stored elements; None means that all are True.
     indices : ndarray, shape (nnz,)
         Column indices.
     indptr : ndarray, shape (N + 1,)
-        Where each row starts.
+        The start of each row.
     columns : int
         Number of columns.
 
     Returns
     -------
     csr_array, shape (N, columns)
-        With int32 indices unless nnz needs 64 bits, in which case SciPy widens `indices` too.
+        The indices are int32 unless nnz needs 64 bits.
     """
     if len(indices) <= INT32_MAX:
         indices, indptr = (array.astype(np.int32, copy=False) for array in (indices, indptr))
@@ -116,17 +116,17 @@ def as_csr(data, indices, indptr, columns):
 
 
 def stack(datasets):
-    """Return the points of one or more data sets, one after the other, as one.
+    """Concatenate the points of data sets.
 
     Parameters
     ----------
     datasets : sequence of Dataset
-        With the same D and K.
+        At least one, with the same D and K.
 
     Returns
     -------
     Dataset
     """
     kinds = [part.features for part in datasets], [part.labels for part in datasets]
-    # SciPy 1.11 makes matrices of arrays and knows no arrays as the result.
+    # Some versions of SciPy return a matrix.
     return Dataset(*(csr_array(vstack(parts, format="csr")) for parts in kinds))

@@ -35,7 +35,7 @@ def toy_dataset():
 
     A point is a bag of words; x is its vector of word counts, scaled to unit length. The P latent functions are draws
     of a GP with the linear kernel, h_p(x) = w_p·x with w_p ~ N(0, I), and f = Φ h + b. Label k is positive with
-    probability σ(f_k). The bias b gives the frequencies of the labels a power law.
+    probability σ(f_k). The bias b makes the frequencies of the labels follow a power law.
 
     Returns
     -------
