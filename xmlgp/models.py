@@ -2,13 +2,12 @@
 
 import contextlib
 import dataclasses
-import re
 
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.settings.fields import check
 
 __all__ = [
@@ -25,9 +24,6 @@ __all__ = [
 MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}
 
 DEFAULT_MODEL = "mlgpf"
-
-#: Names that a message can show as they are.
-NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 def default_model(data_format):
@@ -86,13 +82,13 @@ def check_names(names, where, model):
         One of `MODELS`.
     """
     known = _names(model)
-    unknown = sorted(set(names) - known, key=_shown)
+    unknown = sorted(set(names) - known, key=show_name)
     if not unknown:
         return
     others = models_with(unknown[0])
     if others:
         raise OtherModelError(where, unknown[0], others, model)
-    raise SettingsError(f"{where}: {_shown(unknown[0])} is not a setting; there are {', '.join(sorted(known))}")
+    raise SettingsError(f"{where}: {show_name(unknown[0])} is not a setting; there are {', '.join(sorted(known))}")
 
 
 def check_each(mapping, where, model):
@@ -132,8 +128,3 @@ def _located(where):
 
 def _names(model):
     return {spec.name for spec in dataclasses.fields(MODELS[model].settings)}
-
-
-def _shown(name):
-    # YAML has keys of many types, which cannot all be compared with each other.
-    return name if isinstance(name, str) and NAME.fullmatch(name) else excerpt(name)

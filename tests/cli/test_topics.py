@@ -107,7 +107,7 @@ def test_a_file_of_names_that_is_wrong_is_told_in_one_line(place):
     assert told == "names.txt:3: U+001B at column 1 is a control character"
     (place / "names.txt").write_bytes(b"a\nb\n")
     told = said(run("topics", "model", "--label-names", "names.txt", "--json"))
-    assert told == "names.txt:3: the file ends after 2 names of 7 labels"
+    assert told == "names.txt:3: the file ends after 2 of 7 label names"
     assert said(run("topics", "model", "--label-names", "other.txt")) == "other.txt: No such file or directory"
     assert said(run("topics", "model", "--label-names", "data")) == "data: Is a directory"
 

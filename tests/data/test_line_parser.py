@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from xmlgp.data.line_parser import parse_lines, quote
+from xmlgp.data.line_parser import parse_lines
 from xmlgp.errors import DataFormatError
 
 
@@ -24,9 +24,3 @@ def test_long_invalid_value_takes_linear_time():
     # A pattern that backtracks would take hours.
     with pytest.raises(DataFormatError, match="not a finite decimal"):
         parse_lines(b" 1:" + b"1" * 1_000_000 + b"x\n", 6, 4, "x", 1)
-
-
-def test_quote_shortens_and_escapes():
-    assert quote(b"abc") == "'abc'"
-    assert quote(b"x" * 100) == "'" + "x" * 30 + "...'"
-    assert quote(b"\xff") == r"'\\xff'"

@@ -1,11 +1,11 @@
-"""Excerpts: like Python's own text of a value where that is short, and short where it is not."""
+"""Untrusted text and values in messages."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.problems import STEADY
-from xmlgp.runtime.untrusted_text import LONGEST, escape, excerpt
+from xmlgp.runtime.untrusted_text import MAX_EXCERPT, escape, excerpt, quote, show_name
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=100) | st.dates() | st.binary(),
@@ -15,18 +15,18 @@ VALUES = st.recursive(
 
 
 @pytest.mark.parametrize("value", [None, True, 3, -2.5, float("nan"), "a b", "a\nb", [], {}, [1, "x"], {"a": [None]}])
-def test_what_is_short_is_shown_as_python_does(value):
+def test_excerpts_of_short_values_are_their_repr(value):
     assert excerpt(value) == repr(value)
 
 
 @STEADY
 @given(VALUES)
-def test_everything_is_one_short_line(value):
+def test_excerpts_are_one_short_printable_line(value):
     assert excerpt(value).isprintable()
-    assert len(excerpt(value)) <= LONGEST
+    assert len(excerpt(value)) <= MAX_EXCERPT
 
 
-def test_what_is_too_large_to_be_written_is_not():
+def test_excerpts_of_huge_values_are_fast():
     bomb = ["x"] * 10
     for _ in range(100):
         bomb = [bomb] * 10
@@ -43,3 +43,25 @@ def test_what_is_too_large_to_be_written_is_not():
 )
 def test_escaped_text_is_printable_and_short(text, expected):
     assert escape(text) == expected
+
+
+def test_escape_without_limit_keeps_all():
+    assert escape("x" * 60_000 + "\u202e", longest=None) == "x" * 60_000 + r"\u202e"
+
+
+@pytest.mark.parametrize("name", ["kernel", "log_variance", "a.b-c+d", "x" * 60])
+def test_plain_names_are_shown_as_they_are(name):
+    assert show_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a\n", "x" * 61, "é", 3, None, ["a"]])
+def test_other_names_are_shown_as_excerpts(name):
+    assert show_name(name) == excerpt(name)
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [(b"1:x", "'1:x'"), (b"\xff\x00", repr("\\xff\x00")), (b"x" * 31, f"'{'x' * 30}...'")],
+)
+def test_quoted_bytes_are_printable_and_short(token, expected):
+    assert quote(token) == expected

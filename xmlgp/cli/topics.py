@@ -7,6 +7,7 @@ import click
 from xmlgp.data.label_names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.stored import open_topics
+from xmlgp.runtime.untrusted_text import escape
 
 __all__ = ["topics"]
 
@@ -43,7 +44,7 @@ def topics(model, top, label_names, as_json):
     for topic in found:
         click.echo(f"topic {topic.index} ({100 * topic.share:.2f} %)")
         for label, weight in zip(topic.labels, topic.weights, strict=True):
-            name = f"  {_shown(names[label])}" if names else ""
+            name = f"  {escape(names[label], longest=None)}" if names else ""
             click.echo(f"  {weight:.4f}  {label:{width}}{name}".rstrip())
 
 
@@ -54,8 +55,3 @@ def _facts(topic, names):
         for label, weight in zip(topic.labels, topic.weights, strict=True)
     ]
     return {"topic": topic.index, "share": topic.share, "labels": labels}
-
-
-def _shown(name):
-    """Return a stranger's name with an escape in place of what could not be seen, or would turn the line around."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)

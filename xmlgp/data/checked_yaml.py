@@ -9,15 +9,12 @@ from collections.abc import Hashable
 import yaml
 
 from xmlgp.errors import CatalogueError
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.untrusted_text import excerpt, show_name
 
 __all__ = ["Node", "load_yaml"]
 
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
-
-#: Keys that an error message shows without quotes.
-PLAIN_KEY = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 #: Maximum number of values in a file, counting those of an alias each time: a few lines of nested aliases can stand for
 #: more values than fit into memory.
@@ -186,8 +183,7 @@ class Node:
 
     def pop_node(self, key):
         """Remove and return a mapping as a Node."""
-        name = key if re.fullmatch(PLAIN_KEY, key) else excerpt(key)
-        return Node(self.pop(key, "", lambda value: True), f"{self.where}: {name}")
+        return Node(self.pop(key, "", lambda value: True), f"{self.where}: {show_name(key)}")
 
     def pop_nodes(self, key):
         """Remove and return a list of mappings as Nodes, empty if there is no such key."""

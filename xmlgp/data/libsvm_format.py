@@ -16,9 +16,10 @@ import re
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.line_parser import DECIMAL, FLOAT32_OVERFLOW, NOT_TEXT, quote
+from xmlgp.data.line_parser import DECIMAL, FLOAT32_OVERFLOW, NOT_TEXT
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import DataFormatError
+from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["FLOAT32_OVERFLOW", "parse_lines", "quote"]
+__all__ = ["FLOAT32_OVERFLOW", "parse_lines"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
 #: Matches in linear time, whatever the token.
@@ -21,8 +22,6 @@ DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 #: The smallest double that rounds to infinity as a float32: half a step above the largest float32 (IEEE 754).
 FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
-#: Maximum length of a token in an error message.
-MAX_QUOTED_BYTES = 30
 #: Number of digits of the largest index, 2**31 - 1.
 MAX_INDEX_DIGITS = 10
 
@@ -65,12 +64,6 @@ def parse_lines(text, D, K, path, first_line):
     features = as_csr(np.array(values, np.float32), np.array(columns, np.int32), np.array(feature_ends), D)
     features.eliminate_zeros()
     return Dataset(features, as_csr(None, np.array(labels, np.int32), np.array(label_ends), K))
-
-
-def quote(token):
-    """Return bytes in quotes for a message, shortened if they are long."""
-    text = token[:MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")
-    return repr(text + "..." if len(token) > MAX_QUOTED_BYTES else text)
 
 
 def _parse_line(line, D, K):

@@ -17,11 +17,12 @@ import numpy as np
 from xmlgp.data import cache as text_cache
 from xmlgp.data.block_parser import parse_block
 from xmlgp.data.dataset import stack
-from xmlgp.data.line_parser import parse_lines, quote
+from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_header_and_blocks", "write_dataset"]
 

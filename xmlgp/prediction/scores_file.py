@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.data.line_parser import DECIMAL, NOT_TEXT, quote
+from xmlgp.data.line_parser import DECIMAL, NOT_TEXT
 from xmlgp.data.lines import LineReader
 from xmlgp.data.repository_format import INDEX_BOUND, MAX_HEADER_BYTES
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NumericalError, ScoresFormatError
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import quote
 
 __all__ = ["Scores", "read_scores", "write_scores"]
 

@@ -1,56 +1,92 @@
-"""How what a stranger wrote is shown in a message: its start, in one line, however large or deep it is."""
+"""Show untrusted text and values in messages: one printable line, short however large or deep the original is."""
 
+import re
 import reprlib
 
-__all__ = ["escape", "excerpt"]
+__all__ = ["escape", "excerpt", "quote", "show_name"]
 
-#: Characters shown.
-LONGEST = 60
+#: Maximum number of characters that `excerpt` returns, and bytes that `quote` shows.
+MAX_EXCERPT, MAX_QUOTED_BYTES = 60, 30
+
+#: Default maximum number of characters that `escape` returns.
+MAX_TEXT = 200
+
+#: Names that `show_name` returns as they are.
+NAME = re.compile(rf"[A-Za-z0-9_.+-]{{1,{MAX_EXCERPT}}}")
 
 
 class _Shortened(reprlib.Repr):
-    """Looks at a few elements of a few levels only: aliases of YAML can stand for more than memory holds."""
+    """Visits a few elements of a few levels only: YAML aliases can stand for more than fits into memory."""
 
     def __init__(self):
         super().__init__()
-        self.maxstring = self.maxother = LONGEST
+        self.maxstring = self.maxother = MAX_EXCERPT
 
     def repr_int(self, value, level):
         try:
             return super().repr_int(value, level)
-        except ValueError:  # Python writes no number of thousands of digits
+        except ValueError:  # Python refuses to print thousands of digits
             return f"a number of {value.bit_length()} bits"
 
 
 def excerpt(value):
-    """Return the start of how Python writes a value.
+    """Return the start of the `repr` of a value.
 
     Parameters
     ----------
     value : object
-        Made of what JSON and YAML can hold.
+        Of types that JSON and YAML have.
 
     Returns
     -------
     str
     """
-    return _Shortened().repr(value)[:LONGEST]
+    return _Shortened().repr(value)[:MAX_EXCERPT]
 
 
-#: Maximum number of characters that `escape` returns.
-LONGEST_TEXT = 200
+def show_name(name):
+    """Return a name as it is if it consists of a few letters, digits and `_.+-`, else its `excerpt`.
+
+    Parameters
+    ----------
+    name : object
+        YAML keys can be of many types.
+
+    Returns
+    -------
+    str
+    """
+    return name if isinstance(name, str) and NAME.fullmatch(name) else excerpt(name)
 
 
-def escape(text):
-    """Return a text as a message can show it: printable characters only, on one line, shortened if too long.
+def escape(text, longest=MAX_TEXT):
+    """Return text with escape sequences for characters that are not printable, shortened if it is too long.
 
     Parameters
     ----------
     text : str
+    longest : int, optional
+        Characters to keep; None for all.
 
     Returns
     -------
     str
     """
-    text = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[: LONGEST_TEXT + 1])
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+    start = text if longest is None else text[: longest + 1]
+    shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in start)
+    return shown if longest is None or len(shown) <= longest else f"{shown[:longest]}…"
+
+
+def quote(token):
+    """Return bytes in quotes, shortened if there are too many.
+
+    Parameters
+    ----------
+    token : bytes
+
+    Returns
+    -------
+    str
+    """
+    text = token[:MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")
+    return repr(text + "..." if len(token) > MAX_QUOTED_BYTES else text)
