@@ -40,7 +40,7 @@ def fitted(request):
     ("kind", "settings"),
     [(MLGPFClassifier, MLGPFSettings), (BMLPLClassifier, BMLPLSettings), (GPCClassifier, GPCSettings)],
 )
-def test_its_parameters_are_the_settings(kind, settings):
+def test_parameters_are_the_settings(kind, settings):
     assert kind().get_params() == settings().mapping()
 
 
@@ -71,7 +71,7 @@ def test_stored_zeros_in_Y_are_no_labels():
         np.testing.assert_array_equal(array, models[1].parameters_[name])
 
 
-def test_it_learns(fitted):
+def test_fit_learns(fitted):
     _, test = toy_dataset()
     truth = test.labels.toarray()
     some = truth.any(axis=1)
@@ -84,8 +84,8 @@ def test_it_learns(fitted):
     np.testing.assert_array_equal(fitted.predict(test.features), probabilities > 0.5)
 
 
-def test_with_nothing_but_defaults_it_is_the_model_of_the_library(tmp_path):
-    # Features enough for labels to have weights of their own, and held-out points that the regression ranks better.
+def test_the_defaults_give_the_model_of_the_library(tmp_path):
+    # Enough features for label weights, and held-out points that the regression ranks better.
     dataset, new = paired_dataset(N=200, D=1000), paired_dataset(D=1000, seed=3).features
     model = MLGPFClassifier().fit(dataset.features, dataset.labels)
     folder = train_model(dataset, tmp_path, MLGPFSettings())
@@ -103,7 +103,7 @@ def test_with_nothing_but_defaults_it_is_the_model_of_the_library(tmp_path):
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
-def test_topics_are_those_of_the_library(tmp_path, inference):
+def test_bmlpl_gives_the_model_of_the_library(tmp_path, inference):
     dataset, new = small_dataset(N=200), small_dataset(seed=3).features
     chosen = {} if inference == "em-cg" else {"inference": inference, "iterations": 12}
     model = BMLPLClassifier(**chosen).fit(dataset.features, dataset.labels)
@@ -139,14 +139,14 @@ def test_clone_and_grid_search(kind, name):
     assert search.best_params_[name] in (2, 4)
 
 
-def test_it_can_be_pickled(fitted):
+def test_a_fitted_estimator_can_be_pickled(fitted):
     _, test = toy_dataset()
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict_proba(test.features), fitted.predict_proba(test.features))
 
 
 @pytest.mark.parametrize(("kind", "name"), [(MLGPFClassifier, "epochs"), (BMLPLClassifier, "iterations")])
-def test_mistakes_are_named(kind, name):
+def test_errors_name_the_cause(kind, name):
     train, _ = toy_dataset()
     with pytest.raises(SettingsError, match=f"{name} is 0"):
         kind(**{name: 0}).fit(train.features, train.labels)
@@ -155,7 +155,7 @@ def test_mistakes_are_named(kind, name):
 
 
 @any_kind
-def test_what_was_not_fitted_or_has_other_features_is_told(kind, fitted):
+def test_unfitted_estimators_and_other_features_are_refused(kind, fitted):
     _, test = toy_dataset()
     with pytest.raises(NotFittedError):
         kind().predict(test.features)
@@ -173,11 +173,11 @@ def test_what_was_not_fitted_or_has_other_features_is_told(kind, fitted):
         (GPCClassifier, {"inducing_count": 5, "iterations": 3}),
     ],
 )
-def test_the_users_matrix_stays_as_it_is(kind, settings):
+def test_the_users_matrix_is_not_changed(kind, settings):
     dataset = small_dataset(K=7 if kind is not GPCClassifier else 1)
     labels = dataset.labels if kind is not GPCClassifier else dataset.labels.toarray()[:, 0]
     coo = dataset.features.tocoo()
-    # Every element twice, halved, in no order.
+    # Each element is stored twice, halved, in random order.
     order = np.random.default_rng(0).permutation(2 * coo.nnz)
     rows, columns, data = (np.concatenate([a, a])[order] for a in (coo.row, coo.col, coo.data / 2))
     rank = np.argsort(rows, kind="stable")
@@ -193,7 +193,7 @@ def test_the_users_matrix_stays_as_it_is(kind, settings):
     )
 
 
-def test_features_far_from_zero_tell_two_classes_apart():
+def test_features_far_from_zero_are_standardised_without_loss():
     random, y = np.random.default_rng(0), np.arange(60) % 2
     X = np.c_[1.6e9 + 30 * (2 * y - 1), random.normal(size=(60, 2))]
     assert GPCClassifier(inducing_count=20, iterations=5).fit(X, y).score(X, y) == 1
@@ -202,14 +202,14 @@ def test_features_far_from_zero_tell_two_classes_apart():
 @parametrize_with_checks(
     [GPCClassifier(inducing_count=10, iterations=5), GPCClassifier(inference="svi-adadelta", inducing_count=10)]
 )
-def test_two_classes_with_scikit_learns_own_checks(estimator, check):
+def test_gpc_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize(
     "chosen", [{}, {"inference": "svi-adadelta", "batch_size": 16}, {"standardise": False}], ids=str
 )
-def test_two_classes_are_those_of_the_library(tmp_path, chosen):
+def test_gpc_gives_the_model_of_the_library(tmp_path, chosen):
     dataset, new = small_dataset(K=1), small_dataset(seed=3).features
     truth = dataset.labels.toarray()[:, 0]
     chosen = {"inducing_count": 8, "iterations": 3} | chosen
@@ -226,7 +226,7 @@ def test_two_classes_are_those_of_the_library(tmp_path, chosen):
 
 
 @pytest.mark.parametrize("classes", [[-1, 1], ["ham", "spam"], [False, True], [2.0, 7.0]], ids=str)
-def test_two_classes_of_any_kind(classes):
+def test_classes_of_any_type(classes):
     dataset, classes = small_dataset(N=100, K=1), np.array(classes)
     second = dataset.labels.toarray()[:, 0]
     model = clone(GPCClassifier(inducing_count=30, iterations=10)).fit(dataset.features, classes[second.astype(int)])
@@ -242,8 +242,8 @@ def test_two_classes_of_any_kind(classes):
 
 def test_other_than_two_classes_are_refused():
     features = small_dataset().features
-    for y, told in ((np.arange(40) % 3, "3 classes"), (np.zeros(40), "one class")):
-        with pytest.raises(ValueError, match=f"^Only binary classification is supported, but y has {told}$"):
+    for y, message in ((np.arange(40) % 3, "3 classes"), (np.zeros(40), "one class")):
+        with pytest.raises(ValueError, match=f"^Only binary classification is supported, but y has {message}$"):
             GPCClassifier().fit(features, y)
     with pytest.raises(SettingsError, match="inference is 'em', but must be one of svi-adadelta, "):
         GPCClassifier(inference="em").fit(features, np.arange(40) % 2)

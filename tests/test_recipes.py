@@ -1,4 +1,4 @@
-"""Recipes: whose word counts, and what is said of mistakes in the catalogue."""
+"""Recipes: which settings override which, and the messages for mistakes in the catalogue."""
 
 import copy
 
@@ -61,43 +61,43 @@ def written(tmp_path, text):
     return load_catalogue(file)
 
 
-def test_a_recipe_stands_on_the_defaults(catalogue):
+def test_a_recipe_overrides_the_defaults(catalogue):
     settings, entry = resolve(catalogue, "plain", UNKNOWN, {})
     assert settings == MLGPFSettings(factors=31, epochs=32, seed=33)
     assert entry is None
 
 
-def test_the_data_set_is_known_by_its_shape(catalogue):
+def test_the_data_set_is_identified_by_its_shape(catalogue):
     settings, entry = resolve(catalogue, "plain", KNOWN, {})
     assert settings == MLGPFSettings(factors=31, epochs=32, seed=33)
     assert entry.name == "known"
 
 
-def test_a_paper_speaks_for_its_recipes_on_a_data_set(catalogue):
+def test_settings_of_a_paper_for_a_data_set_override_the_recipe(catalogue):
     assert resolve(catalogue, "paper", KNOWN, {})[0] == MLGPFSettings(factors=41, epochs=12, basis_size=11)
     assert resolve(catalogue, "paper", UNKNOWN, {})[0] == MLGPFSettings(factors=41, epochs=42, basis_size=43)
 
 
-def test_a_recipe_on_a_data_set_wins_over_its_paper(catalogue):
+def test_settings_of_a_recipe_for_a_data_set_override_those_of_the_paper(catalogue):
     assert resolve(catalogue, "special", KNOWN, {})[0] == MLGPFSettings(factors=51, epochs=13, basis_size=11)
 
 
-def test_the_user_wins_over_all(catalogue):
+def test_options_override_everything(catalogue):
     chosen = {"epochs": 1, "factors": 2, "seed": 3}
     assert resolve(catalogue, "special", KNOWN, chosen)[0] == MLGPFSettings(**chosen, basis_size=11)
 
 
-def test_the_catalogue_stays_as_it_was(catalogue):
+def test_the_catalogue_is_not_changed(catalogue):
     before = copy.deepcopy((catalogue.recipes, catalogue.entries["known"].recipes))
     resolve(catalogue, "special", KNOWN, {"epochs": 1})
     assert (catalogue.recipes, catalogue.entries["known"].recipes) == before
 
 
-def test_what_stands_in_place_of_a_paper_matters_to_no_data_set(catalogue):
+def test_a_malformed_paper_has_no_effect(catalogue):
     assert resolve(catalogue, "papers", KNOWN, {})[0] == MLGPFSettings(factors=61)
 
 
-def test_an_unknown_recipe_is_refused_with_those_there_are(catalogue):
+def test_an_unknown_recipe_is_refused_with_a_list_of_recipes(catalogue):
     with pytest.raises(SettingsError, match=r"^s-linear is not a recipe; there are both, default, .*, unknown$"):
         resolve(catalogue, "s-linear", KNOWN, {})
 
@@ -109,7 +109,7 @@ def test_a_recipe_without_settings_is_refused(catalogue, name):
     assert str(caught.value).startswith(f"{catalogue.path}: recipe {name} must have settings")
 
 
-def test_settings_that_are_not_allowed_are_refused_with_the_recipe(catalogue):
+def test_a_wrong_setting_is_refused_with_the_name_of_the_recipe(catalogue):
     with pytest.raises(SettingsError, match="^recipe misspelt: factor is not a setting"):
         resolve(catalogue, "misspelt", KNOWN, {})
     with pytest.raises(SettingsError, match="^recipe excessive: factors is 0"):
@@ -125,7 +125,7 @@ def test_a_recipe_may_name_its_model(catalogue):
 
 
 @pytest.mark.parametrize(
-    ("name", "chosen", "told"),
+    ("name", "chosen", "message"),
     [
         ("topics", {"model": "mlgpf"}, "recipe topics is of the model bmlpl, not of mlgpf"),
         ("plain", {"model": "bmlpl", "topics": 3}, "recipe plain is of the model mlgpf, not of bmlpl"),
@@ -141,13 +141,13 @@ def test_a_recipe_may_name_its_model(catalogue):
         ),
     ],
 )
-def test_models_that_do_not_fit_are_refused(catalogue, name, chosen, told):
+def test_a_recipe_of_another_model_is_refused(catalogue, name, chosen, message):
     with pytest.raises(SettingsError) as caught:
         resolve(catalogue, name, KNOWN, chosen)
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
-def test_without_a_recipe_that_of_the_model_holds(tmp_path, catalogue):
+def test_the_defaults_of_the_model_hold_without_a_recipe(tmp_path, catalogue):
     for chosen in ({}, {"model": "mlgpf"}):
         settings, entry = resolve(catalogue, None, KNOWN, chosen)
         assert (settings, entry.name) == (MLGPFSettings(factors=21), "known")
@@ -174,7 +174,7 @@ def test_the_default_recipe_needs_no_catalogue(tmp_path, catalogue):
     assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == MLGPFSettings()
 
 
-def test_every_recipe_of_the_project_is_sound_on_every_data_set(monkeypatch):
+def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):
     monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
     catalogue = load_catalogue()
     shapes = [(entry.shape.N, entry.shape.D, entry.shape.K) for entry in catalogue.entries.values()]

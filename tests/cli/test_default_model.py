@@ -1,4 +1,4 @@
-"""Which model is trained where none is named: of data in libsvm's format it is gpc."""
+"""The default model for the format of the data."""
 
 import pytest
 
@@ -13,7 +13,7 @@ QUICK = ["-M", "5", "--iterations", "2"]
 
 @pytest.fixture(autouse=True)
 def _data(place):
-    """Twenty points of one label, in each format."""
+    """Twenty points with one label, in each format."""
     dataset = small_dataset(40, 4, 1).rows(slice(0, 20))
     write_dataset("one.txt", dataset)
     X, positive = dataset.features.toarray(), dataset.labels.toarray()[:, 0]
@@ -30,7 +30,7 @@ def model_of(path):
 
 
 @pytest.mark.parametrize("data", ["one.svm", "binary"])
-def test_data_in_libsvm_format_are_for_gpc(data):
+def test_gpc_is_the_default_for_libsvm_format(data):
     result = run("train", data, "model", *QUICK)
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.splitlines()[0] == NOTE
@@ -40,13 +40,13 @@ def test_data_in_libsvm_format_are_for_gpc(data):
     assert model_of("other") == "gpc"
 
 
-def test_standard_input(place):
+def test_the_format_of_standard_input_is_recognised(place):
     result = run("train", "-", "model", *QUICK, stdin=(place / "one.svm").read_text())
     assert result.stderr.splitlines()[0] == NOTE
     assert model_of("model") == "gpc"
 
 
-def test_quiet_says_nothing():
+def test_quiet_prints_nothing():
     assert run("train", "one.svm", "model", *QUICK, "-q").output == ""
     assert run("preprocess", "one.svm", "model", "-M", "5", "-q").output == ""
 
@@ -55,7 +55,7 @@ def test_quiet_says_nothing():
     ("options", "model"),
     [(["--model", "mlgpf"], "mlgpf"), (["--model", "bmlpl"], "bmlpl"), (["--recipe", "default"], "mlgpf")],
 )
-def test_what_the_user_says_wins(options, model):
+def test_options_override_the_default_model(options, model):
     words = ["--iterations", "2"] if model == "bmlpl" else ["-M", "5", "--epochs", "1"]
     result = run("train", "one.svm", "model", *options, *words)
     assert result.exit_code == 0
@@ -63,7 +63,7 @@ def test_what_the_user_says_wins(options, model):
     assert model_of("model") == model
 
 
-def test_data_of_one_label_in_the_repository_format_are_not():
+def test_mlgpf_is_the_default_for_one_label_in_repository_format():
     result = run("train", "one.txt", "model", "-M", "5", "--epochs", "1")
     assert result.exit_code == 0
     assert "default for data" not in result.stderr
@@ -79,12 +79,12 @@ def test_both_formats_give_the_same_model():
         assert (array == others[name]).all()
 
 
-def test_an_option_of_another_model_is_told_with_what_chooses_it():
+def test_an_option_of_another_model_is_refused_with_advice():
     line = said(run("train", "one.svm", "model", "--factors", "3", "-q"), status=2)
     assert line == "--factors is a setting of mlgpf, not of gpc; use --model mlgpf"
 
 
-def test_what_was_begun_goes_on_with_its_own_model():
+def test_training_takes_the_model_of_preprocessing():
     assert run("preprocess", "one.svm", "model", "--model", "mlgpf", "-M", "5", "-q").exit_code == 0
     result = run("train", "one.svm", "model", "--epochs", "1")
     assert result.exit_code == 0
@@ -99,7 +99,7 @@ def test_gpc_of_several_labels_is_refused(place):
     assert not (place / "model").exists()
 
 
-def test_points_of_one_class_alone_are_noted(place):
+def test_data_of_one_class_are_reported(place):
     for label, words in (("1", "second"), ("-1", "first")):
         (place / "one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
         result = run("train", str(place / "one.svm"), "model")

@@ -1,4 +1,4 @@
-"""Training that is interrupted at any moment ends in the same model, bit for bit; what is gone on with and what not."""
+"""A training that is interrupted at any moment and resumed ends in the same model, bit for bit."""
 
 import dataclasses
 import json
@@ -78,8 +78,8 @@ def arrays(model):
 
 def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
     run("train", "data", "whole", *SMALL)
-    told = interrupt("model", 7, *SMALL)
-    assert told.splitlines()[-1] == (
+    message = interrupt("model", 7, *SMALL)
+    assert message.splitlines()[-1] == (
         "interrupted; stopped after 7 of 15 steps on all points; resume with `xmlgp train data model --resume`"
     )
     assert not ModelFolder.exists("model")
@@ -97,9 +97,9 @@ TOPICS = ["--model", "bmlpl", "--iterations", "5", "--batch-size", "16"]
 def test_an_interrupted_run_of_bmlpl_is_resumed(interrupt, inference):
     options = [*TOPICS, "--inference", inference]
     run("train", "data", "whole", *options)
-    told = interrupt("model", 4, *options)
+    message = interrupt("model", 4, *options)
     where = f"after 4 of {15 if inference == 'online-em' else 5} steps"
-    assert told.splitlines()[-1] == f"interrupted; stopped {where}; resume with `xmlgp train data model --resume`"
+    assert message.splitlines()[-1] == f"interrupted; stopped {where}; resume with `xmlgp train data model --resume`"
     assert run("show", "model").stdout.startswith(f"model: no model yet, but a run that was interrupted {where}; ")
     result = run("train", "data", "model", "--resume")
     assert result.stderr.startswith(f"model: resuming {where}\nmodel: trained, 5 iterations in ")
@@ -121,8 +121,8 @@ def test_an_interrupted_run_of_gpc_is_resumed(interrupt, inference):
     run("train", "data", "whole", *options)
     # In the midst of an iteration over minibatches, or after the first where all may be few.
     where = "after 4 of 15 steps" if inference == "svi-adadelta" else "after 1 of 5 steps"
-    told = interrupt("model", int(where.split()[1]), *options)
-    assert told.splitlines()[-1] == f"interrupted; stopped {where}; resume with `xmlgp train data model --resume`"
+    message = interrupt("model", int(where.split()[1]), *options)
+    assert message.splitlines()[-1] == f"interrupted; stopped {where}; resume with `xmlgp train data model --resume`"
     assert run("show", "model").stdout.startswith(f"model: no model yet, but a run that was interrupted {where}; ")
     result = run("train", "data", "model", "--resume")
     assert re.match(f"model: resuming {where}\nmodel: trained, [2-5] iterations in .* s, bound -", result.stderr)
@@ -133,10 +133,10 @@ def test_an_interrupted_run_of_gpc_is_resumed(interrupt, inference):
 
 def test_options_that_contradict_an_interrupted_run_of_bmlpl_are_refused(interrupt):
     interrupt("model", 3, *TOPICS)
-    told = said(run("train", "data", "model", "--resume", "--learning-rate", "0.1"), status=2)
-    assert told == "--learning-rate is a setting of mlgpf and gpc, not of bmlpl; use --model mlgpf"
-    told = said(run("train", "data", "model", "--resume", "--topics", "3"))
-    assert told.startswith("model: the interrupted run has topics unset, not 3; leave the option out, or use --no-")
+    message = said(run("train", "data", "model", "--resume", "--learning-rate", "0.1"), status=2)
+    assert message == "--learning-rate is a setting of mlgpf and gpc, not of bmlpl; use --model mlgpf"
+    message = said(run("train", "data", "model", "--resume", "--topics", "3"))
+    assert message.startswith("model: the interrupted run has topics unset, not 3; leave the option out, or use --no-")
     assert run("train", "data", "model", "--resume").exit_code == 0
 
 
@@ -159,11 +159,13 @@ def test_resume_does_nothing_where_the_model_is_trained(interrupt):
 def test_a_trained_model_is_not_replaced_by_resuming(place):
     run("train", "data", "model", *SMALL)
     before = Path("model/model.json").read_bytes()
-    told = said(run("train", "data", "model", "--resume", *SMALL, "--epochs", "2"))
-    assert told == "model: the model has epochs 3, not 2; leave the option out, or use --no-resume to start a new run"
+    message = said(run("train", "data", "model", "--resume", *SMALL, "--epochs", "2"))
+    assert (
+        message == "model: the model has epochs 3, not 2; leave the option out, or use --no-resume to start a new run"
+    )
     write_dataset("data/train.txt", small_dataset(seed=3))
-    told = said(run("train", "data", "model", "--resume"))
-    assert told == "model: the model has other data; use --no-resume to replace it"
+    message = said(run("train", "data", "model", "--resume"))
+    assert message == "model: the model has other data; use --no-resume to replace it"
     assert Path("model/model.json").read_bytes() == before
     assert run("train", "data", "model", "--no-resume").exit_code == 0
 
@@ -175,20 +177,20 @@ def test_resume_reports_a_trained_model_that_lacks_an_array():
 
 
 def test_the_resume_command_escapes_names_that_look_like_options(interrupt):
-    told = interrupt("./-m", 7, *SMALL)
-    assert "`xmlgp train data ./-m --resume`" in told
+    message = interrupt("./-m", 7, *SMALL)
+    assert "`xmlgp train data ./-m --resume`" in message
 
 
 def test_resume_without_a_checkpoint_starts_a_new_run():
-    told = run("train", "data", "model", *SMALL, "--resume").stderr.splitlines()
-    assert told[0] == "model: no checkpoint found; starting a new run"
-    assert told[2].startswith("model: trained, 3 epochs")
+    message = run("train", "data", "model", *SMALL, "--resume").stderr.splitlines()
+    assert message[0] == "model: no checkpoint found; starting a new run"
+    assert message[2].startswith("model: trained, 3 epochs")
 
 
 def test_a_discarded_run_is_reported(interrupt):
     interrupt("model", 7, *SMALL)
-    told = run("train", "data", "model", *SMALL, "--seed", "9").stderr.splitlines()
-    assert told[0] == "model: discarding the run that was interrupted after 7 of 15 steps on all points"
+    message = run("train", "data", "model", *SMALL, "--seed", "9").stderr.splitlines()
+    assert message[0] == "model: discarding the run that was interrupted after 7 of 15 steps on all points"
 
 
 def test_a_run_from_standard_input_is_resumed_with_the_same_input(interrupt):

@@ -1,4 +1,4 @@
-"""`xmlgp show`: what it tells of a model at each stage."""
+"""`xmlgp show`: the description of a model at each stage."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def test_a_trained_model():
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
-def test_a_model_of_topics(inference):
+def test_a_model_of_bmlpl(inference):
     run("train", "data", "model", "--model", "bmlpl", "--inference", inference, "--iterations", "3", "--topics", "4")
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -80,7 +80,7 @@ def test_json_is_the_whole_description():
     assert [entry["epoch"] for entry in description["history"]] in ([1], [1, 2])
 
 
-def test_a_model_without_arrays_is_shown_all_the_same(tmp_path):
+def test_a_model_without_arrays_is_shown(tmp_path):
     run("train", "data", "model", *SMALL)
     description = json.loads((tmp_path / "model" / "model.json").read_text()) | {"arrays": {}}
     (tmp_path / "model" / "model.json").write_text(json.dumps(description))
@@ -95,7 +95,7 @@ INTERRUPTED = ["train", "data", "model", *SMALL, "--validation", "0"]
 
 @pytest.fixture
 def interrupt(monkeypatch):
-    """Return a function that trains until the second step."""
+    """Return a function that interrupts training after the second step."""
 
     def call():
         def offer(self, state, epoch_ended=False):
@@ -113,7 +113,7 @@ def interrupt(monkeypatch):
 HINT = "interrupted after 2 of 6 steps on all points; resume with `xmlgp train DATA model --resume`"
 
 
-def test_where_nothing_but_an_interrupted_training_is(place, interrupt):
+def test_an_interrupted_run_without_a_model(place, interrupt):
     interrupt()
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -122,12 +122,12 @@ def test_where_nothing_but_an_interrupted_training_is(place, interrupt):
     assert ["factors", "3"] in [line.split() for line in settings]
     (facts,) = json.loads(run("show", "model", "--json").stdout).items()
     assert (facts[0], facts[1]["step"], facts[1]["settings"]["factors"]) == ("interrupted", 2, 3)
-    # And what it says to do can be done.
+    # The advice works.
     assert run("train", "data", "model", "--resume").exit_code == 0
     assert "interrupted" not in run("show", "model").stdout
 
 
-def test_where_an_interrupted_training_is_beside_a_model(place, interrupt):
+def test_an_interrupted_run_beside_a_model(place, interrupt):
     run("train", "data", "model", "--recipe", "s-SMALL")
     lines, description = (run("show", "model", *options).stdout for options in ([], ["--json"]))
     interrupt()
@@ -144,17 +144,17 @@ def test_where_an_interrupted_training_is_beside_a_model(place, interrupt):
     assert facts == expected | {"cores": core_count(), "data": found["data"]}
 
 
-def test_where_training_goes_on(place, interrupt):
+def test_a_run_in_progress_names_its_process(place, interrupt):
     interrupt()
     with alone_in("model"):
-        told = run("show", "model").stdout
+        message = run("show", "model").stdout
         assert re.search(
-            rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 6 steps on all points at its last", told
+            rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 6 steps on all points at its last", message
         )
     assert HINT in run("show", "model").stdout
 
 
-def test_where_a_checkpoint_is_damaged(place, interrupt):
+def test_a_damaged_checkpoint(place, interrupt):
     interrupt()
     (place / "model" / "checkpoint.npz").write_text("")
     damage = "model/checkpoint.npz: the checkpoint is damaged; --no-resume begins anew without it"
@@ -165,20 +165,20 @@ def test_where_a_checkpoint_is_damaged(place, interrupt):
     assert json.loads(run("show", "model", "--json").stdout)["interrupted"] == {"damage": damage}
 
 
-def test_a_name_that_shells_split_is_quoted(place, interrupt):
+def test_the_resume_command_quotes_names_with_blanks(place, interrupt):
     interrupt()
     (place / "model").rename("a model")
     assert "resume with `xmlgp train DATA 'a model' --resume`" in run("show", "a model").stdout
 
 
-def test_what_is_no_model(tmp_path):
+def test_folders_without_a_model(tmp_path):
     assert said(run("show", "data")) == "data: there is no model here (no model.json)"
     assert said(run("show"), status=2) == "Missing argument 'MODEL'."
     (tmp_path / "model.json").write_text("[]")
     assert said(run("show", ".")) == "model.json: this is not the description of an xmlgp model"
 
 
-def test_what_a_model_of_two_classes_learned(tmp_path):
+def test_the_learned_hyperparameters_of_gpc(tmp_path):
     points = np.random.default_rng(0).normal(size=(40, 2))
     dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(tmp_path / "two.svm"), zero_based=False)
     run("train", str(tmp_path / "two.svm"), "model", "--inducing-count", "5")

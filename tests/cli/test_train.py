@@ -1,4 +1,4 @@
-"""`xmlgp train`: what it goes on from, whose settings count, and how it fails."""
+"""`xmlgp train`: where its settings come from, what it reports, and how it fails."""
 
 import os
 import re
@@ -34,7 +34,7 @@ def changed(settings, **changes):
     return MLGPFSettings(**vars(settings) | changes)
 
 
-def test_the_model_is_that_of_the_library():
+def test_the_command_gives_the_model_of_the_library():
     result = run("train", "data", "models/a", *SMALL, "--validation", "0")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr.startswith("models/a: trained, 2 epochs in ")
@@ -47,30 +47,30 @@ def test_the_model_is_that_of_the_library():
         np.testing.assert_array_equal(folder.array(name), array)
 
 
-def test_quiet_says_nothing():
+def test_quiet_prints_nothing():
     result = run("train", "data", "model", "--recipe", "s-SMALL", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_without_anything_the_default_recipe_is_used():
+def test_the_default_recipe_is_used_without_options():
     run("train", "data", "model")
     assert ModelFolder("model").settings == DEFAULT
 
 
-def test_a_recipe_with_its_settings_for_the_data_set_and_options_that_win_over_it():
+def test_options_override_the_settings_of_a_recipe_for_the_data_set():
     result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--ard")
     assert result.stderr.splitlines()[0] == "model: recipe s-SMALL of the model mlgpf with its settings for known"
     assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
 
 
 @pytest.mark.parametrize("name", ["jj", "taylor"])
-def test_expectations_are_those_asked_for(name):
+def test_expectations_are_chosen_by_an_option(name):
     for folder, options in (("usual", []), ("closed", ["--expectations", name])):
         result = run("train", "data", folder, *SMALL, "--epochs", "20", "--validation", "0", *options)
         assert result.exit_code == 0, result.stderr
     usual, closed = ModelFolder("usual"), ModelFolder("closed")
     assert closed.settings == changed(usual.settings, expectations=name)
-    # Another bound, and other parameters, but not by much.
+    # The bounds differ, but not by much.
     bounds = [folder.description["history"][-1]["bound"] for folder in (usual, closed)]
     assert bounds[0] != bounds[1] == pytest.approx(bounds[0], rel=0.1)
     utilities = [
@@ -80,7 +80,7 @@ def test_expectations_are_those_asked_for(name):
 
 
 def other_value(spec):
-    """An allowed value that is not the default."""
+    """Return an allowed value that is not the default."""
     if kind(spec) is bool:
         return not spec.default
     if spec.metadata["choices"]:
@@ -89,12 +89,12 @@ def other_value(spec):
 
 
 class Stop(Exception):
-    """In place of training; its argument are the settings."""
+    """Raised instead of training, with the settings."""
 
 
 @pytest.fixture
 def stopped(monkeypatch):
-    """Return a function that returns the settings that `xmlgp train data model` with some options trains with."""
+    """Return a function that returns the settings of `xmlgp train data model` with some options."""
 
     def stop(dataset, path, request, progress, **options):
         raise Stop(plan_run(Path(path), dataset, request).settings)
@@ -110,7 +110,7 @@ def stopped(monkeypatch):
 
 
 def flags(spec, value):
-    """The words that set a setting."""
+    """Return the arguments that set a setting."""
     flag = "--" + spec.name.replace("_", "-")
     return [flag if value else f"--no-{flag[2:]}"] if kind(spec) is bool else [flag, str(value)]
 
@@ -141,39 +141,41 @@ def test_an_option_of_another_model_is_wrong_usage(stopped, spec, model):
     if model in others:
         return
     flag = "--" + spec.name.replace("_", "-")
-    told = f"{flag} is a setting of {' and '.join(others)}, not of {model}"
+    message = f"{flag} is a setting of {' and '.join(others)}, not of {model}"
     words = flags(spec, other_value(spec))
-    # Before the data are looked at.
-    assert said(run("train", "nowhere", "model", "--model", model, *words), status=2) == told
+    # Before the data are read.
+    assert said(run("train", "nowhere", "model", "--model", model, *words), status=2) == message
     if model == "mlgpf":
-        told += f"; use --model {others[0]}"
-        assert said(run("train", "data", "model", *words), status=2) == told
+        message += f"; use --model {others[0]}"
+        assert said(run("train", "data", "model", *words), status=2) == message
 
 
-def test_the_model_that_is_named_is_one_that_allows_the_value():
-    told = "--inference is a setting of bmlpl and gpc, not of mlgpf; use --model {}"
+def test_the_advice_names_a_model_that_allows_the_value():
+    message = "--inference is a setting of bmlpl and gpc, not of mlgpf; use --model {}"
     for value, model in (("gibbs", "bmlpl"), ("vi-jj", "gpc")):
-        assert said(run("train", "data", "model", "--inference", value), status=2) == told.format(model)
+        assert said(run("train", "data", "model", "--inference", value), status=2) == message.format(model)
 
 
 def test_a_value_that_only_another_model_allows_is_wrong_usage(place):
-    told = "--inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs with the model bmlpl"
-    # Before the data are looked at.
-    assert said(run("train", "nowhere", "model", "--model", "bmlpl", "--inference", "vi-jj"), status=2) == told
+    message = "--inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs with the model bmlpl"
+    # Before the data are read.
+    assert said(run("train", "nowhere", "model", "--model", "bmlpl", "--inference", "vi-jj"), status=2) == message
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  topics: {settings: {model: bmlpl}}\n")
         catalogue.write("  wrong: {settings: {model: gpc, inference: em}}\n")
-    assert said(run("train", "data", "model", "--recipe", "topics", "--inference", "vi-jj"), status=2) == told
+    assert said(run("train", "data", "model", "--recipe", "topics", "--inference", "vi-jj"), status=2) == message
     run("preprocess", "data", "model", "--model", "bmlpl")
-    assert said(run("train", "data", "model", "--inference", "vi-jj"), status=2) == told
-    told = "--inference is 'em', but must be one of svi-adadelta, vi-jj, vi-jj-full, vi-jj-hybrid, vi-taylor"
+    assert said(run("train", "data", "model", "--inference", "vi-jj"), status=2) == message
+    message = "--inference is 'em', but must be one of svi-adadelta, vi-jj, vi-jj-full, vi-jj-hybrid, vi-taylor"
     line = said(run("train", "nowhere", "model", "--model", "gpc", "--inference", "em"), status=2)
-    assert line == f"{told} with the model gpc"
-    # It is not the user's doing.
+    assert line == f"{message} with the model gpc"
+    # The error is not in the user's options.
     line = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "3"))
-    assert line == f"recipe wrong: {told.removeprefix('--')}"
-    told = "Invalid value for '--inference': 'vi' is not one of 'em-cg', 'em', 'online-em', 'gibbs', 'svi-adadelta', "
-    assert said(run("train", "data", "model", "--inference", "vi"), status=2).startswith(told)
+    assert line == f"recipe wrong: {message.removeprefix('--')}"
+    message = (
+        "Invalid value for '--inference': 'vi' is not one of 'em-cg', 'em', 'online-em', 'gibbs', 'svi-adadelta', "
+    )
+    assert said(run("train", "data", "model", "--inference", "vi"), status=2).startswith(message)
 
 
 def other_names(model):
@@ -195,8 +197,8 @@ def test_help_has_a_section_for_the_settings_of_each_model():
     assert "Settings of bmlpl" not in run("preprocess", "--help").stdout
 
 
-def test_help_of_an_option_has_what_each_model_says_of_it():
-    # Lines may end at any hyphen.
+def test_the_help_of_an_option_has_the_text_of_each_model():
+    # Lines may break at any hyphen.
     text = "".join(run("train", "--help").stdout.split())
     assert text.count("--inference[") == 1
     bmlpl, gpc = re.search(r"--inference\[em-cg\|.*?\]bmlpl:(.*?)gpc:(.*?)--", text).groups()
@@ -207,7 +209,7 @@ def test_help_of_an_option_has_what_each_model_says_of_it():
     bmlpl, gpc = re.search(r"--iterationsINTEGERRANGEbmlpl:(.*?)gpc:(.*?)--", text).groups()
     assert "200withgibbs]" in bmlpl
     assert "withvi-jj-full]" in gpc
-    # Where they say the same, it is said once.
+    # Equal texts are printed once.
     assert "--seedINTEGERRANGESeedofallrandomnumbers.[default:0]" in text
 
 
@@ -216,74 +218,74 @@ def test_a_recipe_decides_the_model(place, stopped):
         catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
     assert stopped("--recipe", "some-topics", "--seed", "3") == BMLPLSettings(topics=5, seed=3)
     assert stopped("--recipe", "some-topics", "--model", "bmlpl") == BMLPLSettings(topics=5)
-    told = said(run("train", "data", "model", "--recipe", "some-topics", "--model", "mlgpf"))
-    assert told == "recipe some-topics is of the model bmlpl, not of mlgpf"
-    told = said(run("train", "data", "model", "--recipe", "some-topics", "-P", "3"), status=2)
-    assert told == "--factors is a setting of mlgpf, not of bmlpl"
-    told = said(run("train", "data", "model", "--recipe", "s-SMALL", "--model", "bmlpl"))
-    assert told == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
+    message = said(run("train", "data", "model", "--recipe", "some-topics", "--model", "mlgpf"))
+    assert message == "recipe some-topics is of the model bmlpl, not of mlgpf"
+    message = said(run("train", "data", "model", "--recipe", "some-topics", "-P", "3"), status=2)
+    assert message == "--factors is a setting of mlgpf, not of bmlpl"
+    message = said(run("train", "data", "model", "--recipe", "s-SMALL", "--model", "bmlpl"))
+    assert message == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
 
 
-def test_what_is_asked_for_in_vain_is_told(place):
+def test_options_without_effect_are_reported(place):
     options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--burn-in", "0", "--batch-size", "9"]
-    told = run("train", "data", "model", *options).stderr.splitlines()
+    message = run("train", "data", "model", *options).stderr.splitlines()
     K = ModelFolder("model").description["data"]["K"]
-    assert told[:-1] == [
+    assert message[:-1] == [
         "model: --batch-size has no effect with --inference em-cg",
         "model: --burn-in has no effect with --inference em-cg",
         f"model: there are only {K} labels, so {K} topics are used",
     ]
-    assert told[-1].startswith("model: trained, 1 iteration in ")
+    assert message[-1].startswith("model: trained, 1 iteration in ")
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
-def test_what_is_asked_for_in_vain_of_two_classes_is_told(place):
+def test_options_of_gpc_without_effect_are_reported(place):
     write_dataset("one.txt", small_dataset(K=1))
     options = ["--model", "gpc", "-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
-    told = run("train", "one.txt", "model", *options, "--inference", "vi-jj").stderr.splitlines()
-    assert told[:-1] == [
+    message = run("train", "one.txt", "model", *options, "--inference", "vi-jj").stderr.splitlines()
+    assert message[:-1] == [
         "model: --batch-size has no effect with --inference vi-jj",
         "model: --learning-rate has no effect with --inference vi-jj",
     ]
-    assert told[-1].startswith("model: trained, 1 iteration in ")
-    told, doubt = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
-    assert told.startswith("other: trained, 1 iteration in ")
+    assert message[-1].startswith("model: trained, 1 iteration in ")
+    message, doubt = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
+    assert message.startswith("other: trained, 1 iteration in ")
     assert doubt == (
         "other: the bound is lower than that of a constant prediction; try another --inference, or another "
         "--learning-rate"
     )
 
 
-def test_without_a_recipe_the_default_one_is_for_its_own_model(stopped):
+def test_other_models_than_that_of_the_default_recipe_have_their_own_defaults(stopped):
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--model", "bmlpl") == BMLPLSettings()
     assert stopped("--model", "gpc") == GPCSettings()
 
 
-def test_training_goes_on_from_preprocessing_with_its_model(stopped):
+def test_training_takes_the_model_of_preprocessing(stopped):
     run("preprocess", "data", "model", "--model", "bmlpl", "--seed", "6")
     assert stopped("--topics", "4") == BMLPLSettings(seed=6, topics=4)
     assert stopped("--model", "bmlpl") == BMLPLSettings(seed=6)
-    # Another model, which is trained from the beginning.
+    # Another model is trained from the start.
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--recipe", "default") == DEFAULT
-    told = said(run("train", "data", "model", "--factors", "3"), status=2)
-    assert told == "--factors is a setting of mlgpf, not of bmlpl; use --model mlgpf"
+    message = said(run("train", "data", "model", "--factors", "3"), status=2)
+    assert message == "--factors is a setting of mlgpf, not of bmlpl; use --model mlgpf"
 
 
-def test_another_model_is_not_resumed(monkeypatch):
+def test_resume_refuses_another_model(monkeypatch):
     run("train", "data", "model", *SMALL)
-    told = said(run("train", "data", "model", "--resume", "--model", "bmlpl", "--topics", "3"))
+    message = said(run("train", "data", "model", "--resume", "--model", "bmlpl", "--topics", "3"))
     assert (
-        told
+        message
         == "model: the model has model mlgpf, not bmlpl; leave the option out, or use --no-resume to start a new run"
     )
-    told = said(run("train", "data", "model", "--resume", "--topics", "3"), status=2)
-    assert told == "--topics is a setting of bmlpl, not of mlgpf; use --model bmlpl"
+    message = said(run("train", "data", "model", "--resume", "--topics", "3"), status=2)
+    assert message == "--topics is a setting of bmlpl, not of mlgpf; use --model bmlpl"
     assert run("train", "data", "model", "--resume", "--model", "mlgpf", "-P", "3").exit_code == 0
 
 
-def test_training_goes_on_from_preprocessing_with_its_settings(monkeypatch):
+def test_training_takes_the_settings_and_arrays_of_preprocessing(monkeypatch):
     run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
     kept = ModelFolder("model").entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
@@ -292,13 +294,13 @@ def test_training_goes_on_from_preprocessing_with_its_settings(monkeypatch):
     assert ModelFolder("model").entries("preprocess.") == kept
 
 
-def test_a_recipe_named_to_train_wins_over_that_of_preprocessing():
+def test_a_recipe_overrides_that_of_preprocessing():
     run("preprocess", "data", "model", "--recipe", "s-SMALL")
     run("train", "data", "model", "--recipe", "default")
     assert ModelFolder("model").settings == DEFAULT
 
 
-def test_training_again_starts_from_the_recipe_not_from_the_model():
+def test_a_trained_model_does_not_change_the_default_recipe():
     run("train", "data", "model", "--recipe", "s-SMALL", "-P", "4")
     run("train", "data", "model")
     assert ModelFolder("model").settings == DEFAULT
@@ -325,11 +327,11 @@ def test_a_damaged_folder_is_replaced(tmp_path):
 DIVERGENT = ["--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"]
 
 
-def test_a_failed_attempt_leaves_no_settings_behind():
-    # It fails before it begins, and has nothing to keep.
+def test_a_failed_training_does_not_change_the_default_recipe():
+    # It fails before the first step, so nothing is kept.
     said(run("train", "data", "model", "--lengthscale", "1e30", "--kernel", "se"))
     assert not os.path.exists("model")
-    # It has trained for a moment, which is not worth an error.
+    # A run of less than a minute is discarded.
     result = run("train", "data", "model", *DIVERGENT)
     note, line = result.stderr.splitlines()
     assert (result.exit_code, note) == (
@@ -353,7 +355,7 @@ def test_divergence_is_one_line_without_warnings():
     )
 
 
-def test_standard_input_and_bits_that_do_not_depend_on_the_process(tmp_path):
+def test_standard_input_in_another_process_gives_the_same_model(tmp_path):
     run("train", "data", "model", *SMALL)
     with open("data/train.txt", "rb") as stdin:
         result = spawn("train", "-", "again", *SMALL, "-q", stdin=stdin)
@@ -397,23 +399,23 @@ CLASHES = [
 
 
 @pytest.mark.parametrize(("options", "reason"), CLASHES)
-def test_options_that_do_not_fit_each_other(options, reason):
+def test_options_that_contradict_each_other_are_wrong_usage(options, reason):
     assert said(run("train", "data", "model", "--model", "bmlpl", *options), status=2) == reason
     assert not os.path.exists("model")
 
 
-def test_an_option_that_does_not_fit_a_recipe(place):
+def test_an_option_that_contradicts_a_recipe_is_wrong_usage(place):
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
         catalogue.write("  wrong:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 9}\n")
-    told = said(run("train", "data", "model", "--recipe", "sampled", "--iterations", "4"), status=2)
-    assert told == "burn_in is 5, but must be less than --iterations, 4"
-    # It is not the user's doing.
-    told = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "4"))
-    assert told == "recipe wrong: burn_in is 9, but must be less than iterations, 9"
+    message = said(run("train", "data", "model", "--recipe", "sampled", "--iterations", "4"), status=2)
+    assert message == "burn_in is 5, but must be less than --iterations, 4"
+    # The error is not in the user's options.
+    message = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "4"))
+    assert message == "recipe wrong: burn_in is 9, but must be less than iterations, 9"
 
 
-def test_numbers_that_click_lets_through():
+def test_numbers_that_click_accepts_are_checked():
     allowed = "must be a finite number above 0"
     assert said(run("train", "data", "model", "--learning-rate", "nan")).endswith(allowed)
     assert said(run("train", "data", "model", "--diagonal", "inf")).endswith(allowed)
@@ -421,20 +423,20 @@ def test_numbers_that_click_lets_through():
     assert "factors is 10000000000" in said(run("train", "data", "model", "-P", "1" + "0" * 30))
 
 
-def test_wrong_data(tmp_path):
+def test_malformed_data_are_refused(tmp_path):
     (tmp_path / "bad.txt").write_text("2 3 4\n1 0:1\n9 0:1\n")
     assert said(run("train", "bad.txt", "model")).startswith("bad.txt:3: label ")
     assert said(run("train", "missing", "model")) == "missing: No such file or directory"
     assert not os.path.exists("model")
 
 
-@pytest.mark.parametrize(("text", "told"), [("Unable to allocate 9 TiB", ": Unable to allocate 9 TiB"), ("", "")])
-def test_too_little_memory(monkeypatch, text, told):
+@pytest.mark.parametrize(("text", "message"), [("Unable to allocate 9 TiB", ": Unable to allocate 9 TiB"), ("", "")])
+def test_too_little_memory(monkeypatch, text, message):
     def exhausted(self, *arguments):
         raise MemoryError(text)
 
     monkeypatch.setattr(train_module._Run, "_train", exhausted)
-    assert said(run("train", "data", "model")) == "there is not enough memory" + told
+    assert said(run("train", "data", "model")) == "there is not enough memory" + message
     assert not os.path.exists("model")
 
 

@@ -74,7 +74,7 @@ def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, we
 
 @pytest.mark.parametrize("standardise", [True, False])
 @pytest.mark.parametrize("dense", [True, False])
-def test_what_standardises_features_is_stored(tmp_path, dense, standardise):
+def test_standardisation_is_stored(tmp_path, dense, standardise):
     dataset = Dataset(small_features(density=0.25 if dense else 0.05), small_dataset(K=1).labels)
     settings = GPCSettings(inducing_count=6, standardise=standardise)
     folder = preprocess_model(dataset, tmp_path, settings)
@@ -88,22 +88,22 @@ def test_what_standardises_features_is_stored(tmp_path, dense, standardise):
 
 
 @pytest.mark.parametrize("K", [2, 7])
-def test_two_classes_have_one_label(tmp_path, K):
+def test_gpc_refuses_data_with_several_labels(tmp_path, K):
     for build_model in (preprocess_model, train_model):
-        told = rf"^gpc is for two classes: the training data must have one label \(K is {K}\)$"
-        with pytest.raises(SettingsError, match=told):
+        message = rf"^gpc is for two classes: the training data must have one label \(K is {K}\)$"
+        with pytest.raises(SettingsError, match=message):
             build_model(small_dataset(K=K), tmp_path, GPCSettings())
     assert not snapshot(tmp_path)
 
 
-def test_preprocessing_of_one_model_is_not_that_of_another(tmp_path):
+def test_preprocessing_of_another_model_is_not_used(tmp_path):
     dataset = small_dataset()
     preprocess_model(dataset, tmp_path, BMLPLSettings())
     assert train_model(dataset, tmp_path, FREE).settings == FREE
     assert stored_preprocessing(ModelFolder(tmp_path)).inducing.shape == (6, 25)
 
 
-def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
+def test_the_stored_basis_has_the_memory_order_of_products(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path, SUBSPACE)
     assert stored_preprocessing(folder).basis.T.flags.c_contiguous
     rows_first = np.ascontiguousarray(folder.array("preprocess.basis"))
@@ -115,8 +115,8 @@ def test_the_stored_basis_is_in_the_order_of_products(tmp_path):
     same(stored_preprocessing(other).basis, rows_first)
 
 
-def test_commands_do_not_wait_for_scikit_learn():
-    # Its import takes longer than to predict a small file.
+def test_commands_do_not_import_scikit_learn():
+    # Importing it takes longer than predicting a small file.
     modules = "xmlgp.runs.train, xmlgp.mlgpf.predictor, xmlgp.bmlpl.predictor, xmlgp.gpc.predictor"
     program = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -124,8 +124,8 @@ def test_commands_do_not_wait_for_scikit_learn():
 
 @pytest.mark.parametrize("settings", [FREE, SUBSPACE, PLAIN], ids=["free", "subspace", "plain"])
 @pytest.mark.parametrize("before", [True, False])
-def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_path, settings, before):
-    # Held-out points are ranked better with the regression.
+def test_training_gives_the_same_model_with_and_without_separate_preprocessing(tmp_path, settings, before):
+    # The regression ranks the held-out points better.
     dataset = paired_dataset(N=120)
     if before:
         preprocess_model(dataset, tmp_path, settings)
@@ -148,7 +148,7 @@ def test_training_is_that_of_the_library_whether_preprocessed_before_or_not(tmp_
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_training_of_two_classes_is_that_of_the_library(tmp_path, before):
+def test_gpc_gives_the_same_model_with_and_without_separate_preprocessing(tmp_path, before):
     dataset, settings = small_dataset(K=1), GPCSettings(inducing_count=6, iterations=2)
     if before:
         preprocess_model(dataset, tmp_path, settings)
@@ -164,7 +164,7 @@ def test_training_of_two_classes_is_that_of_the_library(tmp_path, before):
     assert folder.description["validation"] is None
 
 
-def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, monkeypatch):
+def test_preprocessing_is_used_again_unless_it_depends_on_a_change(tmp_path, monkeypatch):
     dataset = small_dataset()
     kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
@@ -175,7 +175,7 @@ def test_preprocessing_is_kept_where_nothing_it_depends_on_changed(tmp_path, mon
 
 
 @pytest.mark.parametrize("change", ["settings", "data", "damage"])
-def test_preprocessing_is_done_anew_where_something_changed(tmp_path, change):
+def test_preprocessing_is_repeated_after_a_change(tmp_path, change):
     before = preprocess_model(small_dataset(), tmp_path, FREE).array("preprocess.inducing")
     settings, dataset = FREE, small_dataset()
     if change == "settings":
@@ -192,7 +192,7 @@ def test_preprocessing_is_done_anew_where_something_changed(tmp_path, change):
     assert {str(file) for file in snapshot(tmp_path)} == {"model.json", *named}
 
 
-def test_preprocessing_anew_replaces_a_trained_model(tmp_path):
+def test_preprocessing_replaces_a_trained_model(tmp_path):
     train_model(small_dataset(), tmp_path, FREE)
     folder = preprocess_model(small_dataset(), tmp_path, FREE)
     assert folder.stage == "preprocessed"
@@ -200,7 +200,7 @@ def test_preprocessing_anew_replaces_a_trained_model(tmp_path):
 
 
 @pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained", "other preprocessing"])
-def test_what_was_there_survives_training_that_fails(tmp_path, earlier):
+def test_the_earlier_content_survives_a_failed_training(tmp_path, earlier):
     path = tmp_path / "model"
     if earlier == "preprocessed":
         preprocess_model(small_dataset(), path, FREE)
@@ -214,7 +214,7 @@ def test_what_was_there_survives_training_that_fails(tmp_path, earlier):
 
 
 @pytest.mark.parametrize("function", [preprocess_model, train_model])
-def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, monkeypatch, function):
+def test_an_unwritable_folder_is_reported_before_the_work(tmp_path, monkeypatch, function):
     for name in ("xmlgp.runs.train.preprocess_data", "xmlgp.runs.preprocess.preprocess_data"):
         monkeypatch.setattr(name, None)
     (tmp_path / "file").write_text("")
@@ -225,7 +225,7 @@ def test_a_folder_that_cannot_be_written_is_found_out_before_the_work(tmp_path, 
 
 @pytest.mark.parametrize("function", [preprocess_model, train_model])
 @pytest.mark.parametrize("size", [{"K": 0}, {"D": 0}, {"N": 0}], ids=str)
-def test_data_to_learn_nothing_from_are_refused_and_nothing_is_written(tmp_path, function, size):
+def test_empty_data_are_refused_and_nothing_is_written(tmp_path, function, size):
     N, D, K = ({"N": 4, "D": 5, "K": 3} | size).values()
     nonzero = sp.csr_array(np.ones((N, D), np.float32)), sp.csr_array(np.ones((N, K), bool))
     with pytest.raises(SettingsError, match="^there is nothing to learn"):

@@ -1,4 +1,4 @@
-"""Fields of settings: what is allowed, what is refused, and how it is said."""
+"""Fields of settings: which values are allowed, and the messages for others."""
 
 import dataclasses
 from dataclasses import fields
@@ -130,8 +130,8 @@ def test_preprocess_part_is_what_preprocessing_depends_on():
     assert BMLPLSettings(topics=9, weighting="unit", seed=2).preprocess_part() == {"weighting": "unit", "seed": 2}
 
 
-def test_preprocess_part_tells_what_is_fixed():
-    # Preprocessing asks any model for these.
+def test_preprocess_part_includes_fixed_settings():
+    # Preprocessing needs these of any model.
     fixed = {"inducing": "free", "inducing_start": "kmeans"}
     part = GPCSettings(inducing_count=7, seed=3, nodes=5).preprocess_part()
     assert part == fixed | {"standardise": True, "inducing_count": 7, "seed": 3, "weighting": "standard"}
@@ -140,7 +140,7 @@ def test_preprocess_part_tells_what_is_fixed():
 
 
 @pytest.mark.parametrize("value", ["x" * 10**6, [["x"] * 1000] * 1000, -(16**5000), {"a": {"b": {"c": "d"}}}], ids=type)
-def test_of_a_wrong_value_the_start_is_shown(value):
+def test_messages_show_the_start_of_a_wrong_value(value):
     with pytest.raises(SettingsError, match="^factors is .*, but must be an integer from 1") as caught:
         MLGPFSettings(factors=value)
     assert len(str(caught.value)) < 200

@@ -1,4 +1,4 @@
-"""Settings of models: which there are, what they share, and how they are read from mappings."""
+"""Settings of the models: what they share, and how they are read from mappings."""
 
 from dataclasses import fields
 
@@ -20,7 +20,7 @@ def test_models_are_known_by_the_names_of_their_settings():
 
 
 def test_a_setting_is_the_same_in_all_models_that_have_it():
-    # The command line has one option for all of them, which can tell of other choices and what is usual alone.
+    # The command line has one option for all of them; only choices, texts and defaults may differ.
     first, differing = {}, set()
     for model in MODELS.values():
         for spec in fields(model.settings):
@@ -65,7 +65,7 @@ def test_a_mapping_may_name_its_model():
     for model in MODELS:
         settings = MODELS[model].settings(seed=5)
         assert settings_from(settings.with_model(), "here") == settings_from(settings.mapping(), "here", model)
-    # Where the model is known, it is no setting.
+    # With an explicit model, `model` is an unknown setting.
     with pytest.raises(SettingsError, match="^here: model is not a setting; there are "):
         settings_from(mapping, "here", "bmlpl")
 
@@ -74,14 +74,14 @@ def test_a_mapping_may_name_its_model():
     ("model", "shown"),
     [("MLGPF", "'MLGPF'"), ("", "''"), (None, "None"), (["mlgpf"], "['mlgpf']"), ({}, "{}"), (3, "3")],
 )
-def test_an_unknown_model_is_refused_with_those_there_are(model, shown):
+def test_an_unknown_model_is_refused_with_a_list_of_models(model, shown):
     with pytest.raises(SettingsError) as caught:
         settings_from({"model": model, "factors": 3}, "recipe x")
     assert str(caught.value) == f"recipe x: model is {shown}, but must be one of mlgpf, bmlpl, gpc"
 
 
 @pytest.mark.parametrize(
-    ("name", "model", "told"),
+    ("name", "model", "message"),
     [
         ("topics", "mlgpf", "topics is a setting of bmlpl, not of mlgpf"),
         ("kernel", "bmlpl", "kernel is a setting of mlgpf, not of bmlpl"),
@@ -90,11 +90,11 @@ def test_an_unknown_model_is_refused_with_those_there_are(model, shown):
         ("inducing_start", "gpc", "inducing_start is a setting of mlgpf, not of gpc"),
     ],
 )
-def test_a_setting_of_another_model_is_refused_with_its_models(name, model, told):
+def test_a_setting_of_another_model_is_refused_with_its_models(name, model, message):
     for refuse in (settings_from, check_names, check_each):
         with pytest.raises(OtherModelError) as caught:
             refuse({name: 1, "seed": 3}, "recipe x", model)
-        assert str(caught.value) == f"recipe x: {told}"
+        assert str(caught.value) == f"recipe x: {message}"
         assert (caught.value.name, caught.value.model) == (name, model)
     check_names(["seed", "batch_size"], "recipe x", model)
 
@@ -109,54 +109,54 @@ def test_a_wrong_value_says_where():
 def test_a_value_that_only_another_model_allows():
     with pytest.raises(ChoiceError) as caught:
         settings_from({"inference": "vi-jj"}, "recipe x", "bmlpl")
-    told = "recipe x: inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs"
-    assert (str(caught.value), caught.value.name, caught.value.model) == (told, "inference", "bmlpl")
+    message = "recipe x: inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs"
+    assert (str(caught.value), caught.value.name, caught.value.model) == (message, "inference", "bmlpl")
     assert settings_from({"inference": "vi-jj"}, "recipe x", "gpc") == GPCSettings(inference="vi-jj")
 
 
-def test_each_setting_by_itself():
+def test_settings_are_checked_one_by_one():
     with pytest.raises(ChoiceError, match="^options: inference is 'em', but must be one of svi-adadelta, vi-jj, "):
         check_each({"inference": "em"}, "options", "gpc")
     with pytest.raises(SettingsError, match="^options: nodes is 0, but must be an integer from 1 to 100$"):
         check_each({"inference": "vi-jj", "nodes": 0}, "options", "gpc")
-    # What they are together is not looked at.
+    # Contradictions between settings are not checked.
     check_each({"inference": "gibbs", "burn_in": 200}, "options", "bmlpl")
 
 
 @pytest.mark.parametrize(
     "model", [model for model, record in MODELS.items() if "iterations" in vars(record.settings())]
 )
-def test_iterations_where_none_are_asked_for(model):
+def test_the_default_number_of_iterations_is_the_documented_one(model):
     (spec,) = (spec for spec in fields(MODELS[model].settings) if spec.name == "inference")
     (text,) = (spec.metadata["if_unset"] for spec in fields(MODELS[model].settings) if spec.name == "iterations")
     for inference in spec.metadata["choices"]:
         settings = MODELS[model].settings(inference=inference)
-        # The last number before its name is how many there are.
-        told = text.split(inference)[0]
-        assert str(settings.passes) == [word for word in told.split() if word.isdigit()][-1]
+        # The number stands before the name of the method.
+        message = text.split(inference)[0]
+        assert str(settings.passes) == [word for word in message.split() if word.isdigit()][-1]
         assert MODELS[model].settings(inference=inference, iterations=7).passes == 7
 
 
-def test_usual_iterations_in_words():
+def test_default_iterations_in_words():
     assert USUAL_ITERATIONS["gibbs"] == 200
     (spec,) = (spec for spec in fields(BMLPLSettings) if spec.name == "iterations")
     assert spec.metadata["if_unset"] == "100 with em-cg and em, 20 with online-em, 200 with gibbs"
 
 
 @pytest.mark.parametrize(
-    ("settings", "idle"),
+    ("settings", "unused"),
     [
-        (MLGPFSettings(), set()),
-        (BMLPLSettings(), {"burn_in", "thinning", "batch_size"}),
-        (BMLPLSettings(inference="gibbs"), {"cg_steps", "batch_size"}),
-        (GPCSettings(), {"batch_size", "learning_rate"}),
-        (GPCSettings(inference="vi-taylor"), {"batch_size", "learning_rate"}),
-        (GPCSettings(inference="svi-adadelta"), set()),
+        (MLGPFSettings(), []),
+        (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
+        (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
+        (GPCSettings(), ["batch_size", "learning_rate"]),
+        (GPCSettings(inference="vi-taylor"), ["batch_size", "learning_rate"]),
+        (GPCSettings(inference="svi-adadelta"), []),
     ],
     ids=repr,
 )
-def test_what_the_inference_has_no_use_for(settings, idle):
-    assert settings.unused() == idle
+def test_unused_settings_of_an_inference_method(settings, unused):
+    assert sorted(settings.unused()) == unused
     assert settings.unused() <= set(settings.mapping())
 
 
@@ -170,19 +170,19 @@ CLASHES = [
 ]
 
 
-@pytest.mark.parametrize(("mapping", "told"), CLASHES)
-def test_settings_that_do_not_fit_each_other(mapping, told):
+@pytest.mark.parametrize(("mapping", "message"), CLASHES)
+def test_settings_that_contradict_each_other_are_refused(mapping, message):
     with pytest.raises(ClashError) as caught:
         BMLPLSettings(**mapping)
-    assert str(caught.value) == told
+    assert str(caught.value) == message
     with pytest.raises(ClashError) as caught:
         settings_from(mapping, "recipe x", "bmlpl")
-    assert str(caught.value) == f"recipe x: {told}"
+    assert str(caught.value) == f"recipe x: {message}"
     for name in mapping:
         BMLPLSettings(**{key: value for key, value in mapping.items() if key != name})
 
 
-def test_what_only_one_inference_looks_at_is_no_clash():
+def test_settings_of_other_inference_methods_do_not_contradict():
     assert BMLPLSettings(iterations=5, burn_in=5).passes == 5
     assert BMLPLSettings(inference="gibbs", iterations=5, burn_in=4).burned == 4
     assert BMLPLSettings(inference="gibbs", iterations=1).burned == 0
@@ -209,7 +209,7 @@ def test_unknown_names_are_refused_and_the_known_ones_listed(mapping, model, kno
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_is_no_setting_is_named_in_one_line(name, shown):
+def test_an_unknown_name_of_any_type_is_shown_in_one_line(name, shown):
     with pytest.raises(SettingsError) as caught:
         settings_from({name: 1}, "my.yaml")
     assert str(caught.value).startswith(f"my.yaml: {shown} is not a setting; there are ard, ")
