@@ -1,12 +1,12 @@
-"""An iteration of BMLPL's EM with conjugate gradients beside the sparse products that it cannot do without.
+"""The time of an iteration of BMLPL's EM with conjugate gradients, relative to that of its sparse products.
 
     python benchmarks/bmlpl.py DATA ... [--topics 100] [--iterations 100] [--json FILE]
 
-For each DATA, a folder with train.txt and test.txt: the time of an iteration (the median), that of each kind of its
-products measured by itself in the same run, and their sum, the limit. An iteration with c conjugate gradient steps
-takes 3 + 2c products with the features, X or its transpose (log odds, gradient, diagonals, two for each step), and
-three with the positive labels (rates, counts of points, counts of labels). There is no product of dense matrices. Then
-the seconds of all iterations beside those of the paper's figure 2, left, on Delicious with all labels.
+DATA is a folder with train.txt and test.txt. The output has the median time of an iteration, the time of each kind of
+its products measured alone in the same run, and the sum of these, a lower limit of the iteration. An iteration with c
+conjugate gradient steps has 3 + 2c products with the features, X or its transpose (log odds, gradient, diagonals, two
+per step), and three with the positive labels (rates, counts per point, counts per label). It has no dense products. The
+last line compares the seconds of all iterations with figure 2 (left) of [B], on Delicious with all labels.
 """
 
 import time
@@ -28,7 +28,7 @@ PAPER_SECONDS = 800
 
 
 def products(design, positives, T, cg_steps, dtype):
-    """Return the milliseconds of one product of each kind, and how many an iteration has."""
+    """Return the milliseconds of one product of each kind, and the number of such products in an iteration."""
     by_point = positives.by_point(np.ones(len(positives), dtype))
     by_label = positives.by_label(np.ones(len(positives), dtype))
     kinds = {
@@ -50,23 +50,23 @@ def products(design, positives, T, cg_steps, dtype):
 
 
 def measure(data, T, iterations):
-    """Print and return the time of iterations and of their products."""
+    """Print and return the time of an iteration and of its products."""
     train, _ = harness.read_folder(data)
     settings = BMLPLSettings(topics=T, iterations=iterations)
     coordinates = preprocess(train.features, settings).coordinates(train.features, settings.dtype)
     dtype = np.dtype(settings.dtype)
     design, positives = Design(coordinates.weighted(slice(None))), Positives(train.labels)
     run_inference(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))
-    # Before and after, for the rate of a machine that others use changes.
+    # Measured before and after, as the speed of a shared machine changes.
     with one_blas_thread():
         before = products(design, positives, T, settings.cg_steps, dtype)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     _, history = run_inference(coordinates, train.labels, settings)
-    whole = time.perf_counter() - begun
+    whole = time.perf_counter() - start
     with one_blas_thread():
         after = products(design, positives, T, settings.cg_steps, dtype)
     iteration = 1e3 * float(np.median(np.diff([epoch["seconds"] for epoch in history])))
-    table = harness.Table({data.name: 16, "an iteration has": 18, "ms each": 10, "GFLOP/s": 10})
+    table = harness.Table({data.name: 16, "per iteration": 18, "ms each": 10, "GFLOP/s": 10})
     limit = 0.0
     for name in before:
         ms = (before[name]["ms"] + after[name]["ms"]) / 2
@@ -75,7 +75,7 @@ def measure(data, T, iterations):
     ratio = iteration / limit
     print(f"iteration {iteration:.1f} ms, its products {limit:.1f} ms: {ratio:.2f} times")
     seconds = history[-1]["seconds"]
-    print(f"{iterations} iterations with {T} topics: {seconds:.2f} s ({whole:.2f} s with what comes before them)")
+    print(f"{iterations} iterations with {T} topics: {seconds:.2f} s ({whole:.2f} s including initialisation)")
     result = {"iteration_ms": iteration, "products_ms": limit, "ratio": ratio, "seconds": seconds, "whole_s": whole}
     if data.name == "delicious" and iterations == 100:
         print(f"the paper: about {PAPER_SECONDS} s, {PAPER_SECONDS / seconds:.0f} times as long")

@@ -1,15 +1,15 @@
-"""MLGPF with its expectations by quadrature, by the bound of Jaakkola and Jordan, and by a Taylor series.
+"""MLGPF with expectations by quadrature, by the bound of Jaakkola and Jordan, and by a Taylor series.
 
     python benchmarks/expectations.py DATA [DATA ...] [--seeds 3] [--only default|passes] [--set NAME=VALUE ...]
         [--json FILE]
 
-DATA is a folder with train.txt and test.txt, such as data/bibtex. For each a Markdown table has, with the recipe and
-with equal passes (20 epochs on all points, without regression), the measures on the test points: mean and standard
-deviation over the seeds. Log loss is in nats a label. The bounds are of all training points with the parameters that
-training ends with, in nats a point: `own` with the expectations of the training, `by quadrature` with 20 nodes, which
-can be compared; both are without the regression, which has no part in them. Seconds are of preprocessing and training,
-`a step` is of the last training, in milliseconds; `of quadrature` are their ratios to those with quadrature and the
-same seed. Each seed trains the three one after the other, so that other work on the machine slows all of them.
+DATA is a folder with train.txt and test.txt, such as data/bibtex. A Markdown table shows measures on the test points,
+mean and standard deviation over the seeds, for two modes: the recipe itself, and 20 epochs on all points without
+regression. Log loss is in nats per label. Bounds are over all training points at the final parameters, in nats per
+point, without the regression: `own` with the expectations used in training, `by quadrature` with 20 nodes, which makes
+the rows comparable. Seconds include preprocessing; `ms a step` is from the last training; `of quadrature` is the ratio
+to the row with quadrature at the same seed. Each seed trains the three one after the other, so that other work on the
+machine slows all of them.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
-#: How there is trained, by name: settings other than the recipe's.
-WAYS = {"default": {}, "passes": {"validation": 0, "regression_points": 0, "epochs": 20}}
+#: Modes of training, by name: settings other than the recipe's.
+MODES = {"default": {}, "passes": {"validation": 0, "regression_points": 0, "epochs": 20}}
 
-#: Nodes by which bounds are compared.
+#: Quadrature nodes of the bound that makes rows comparable.
 NODES = 20
 
 COLUMNS = [*MEASURES, "log loss", "bound, own", "by quadrature", "epochs", "seconds", "of quadrature", "ms a step"]
@@ -39,7 +39,7 @@ COLUMNS += ["of quadrature"]
 
 
 def bounds(model, dataset):
-    """Return the bound of all points, divided by their number: with the model's expectations, and by quadrature."""
+    """Return the bound per point with the model's own expectations, and by quadrature."""
     settings, preprocessed, parameters = model
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     own = MLGPF(settings).bound
@@ -50,7 +50,7 @@ def bounds(model, dataset):
 
 
 def run(train, test, settings):
-    """Return the numbers of one training, in the order of `COLUMNS` but for the ratios."""
+    """Return the numbers of one training in the order of `COLUMNS`, without the ratios."""
     start = time.perf_counter()
     model, history = harness.fit(train, settings)
     seconds = time.perf_counter() - start
@@ -66,20 +66,15 @@ def run(train, test, settings):
     ]
 
 
-def with_ratios(numbers, usual):
-    """Return the numbers, seeds×7 and two times, with each time followed by its ratio to that of quadrature."""
+def with_ratios(numbers, baseline):
+    """Return the numbers, seeds×9, with each of the last two columns followed by its ratio to the baseline's."""
     numbers = np.array(numbers)
-    ratios = numbers[:, -2:] / np.array(usual)[:, -2:]
+    ratios = numbers[:, -2:] / np.array(baseline)[:, -2:]
     return np.column_stack([numbers[:, :-1], ratios[:, 0], numbers[:, -1], ratios[:, 1]])
 
 
-def line(cells):
-    """Return a line of a Markdown table."""
-    return "| " + " | ".join(cells) + " |"
-
-
 def texts(numbers):
-    """Return the means and deviations of columns of numbers, as many digits of each as count."""
+    """Return the mean and standard deviation of each column, with its number of digits."""
     digits = [2, 2, 2, 5, 3, 3, 0, 1, 2, 1, 2]
     deviations = numbers.std(axis=0, ddof=min(1, len(numbers) - 1))
     columns = zip(digits, numbers.mean(axis=0), deviations, strict=True)
@@ -87,29 +82,29 @@ def texts(numbers):
 
 
 def report(name, train, test, settings):
-    """Print the lines of a way of training, and return its numbers.
+    """Print the rows of a mode of training, and return its numbers.
 
     Parameters
     ----------
     name : str
     train, test : Dataset
     settings : list of MLGPFSettings
-        For each seed.
+        One per seed.
     """
     numbers = {kind: [] for kind in EXPECTATIONS}
-    for usual in settings:
+    for seeded in settings:
         for kind in EXPECTATIONS:
-            numbers[kind].append(run(train, test, dataclasses.replace(usual, expectations=kind)))
+            numbers[kind].append(run(train, test, dataclasses.replace(seeded, expectations=kind)))
     found = {kind: with_ratios(numbers[kind], numbers["quadrature"]) for kind in EXPECTATIONS}
     for kind, values in found.items():
-        print(line([name, kind, *texts(values)]), flush=True)
+        print(harness.markdown_row([name, kind, *texts(values)]), flush=True)
     return {kind: values.tolist() for kind, values in found.items()}
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @harness.folders_argument()
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--only", type=click.Choice(list(WAYS)), help="One of the ways to train.")
+@click.option("--only", type=click.Choice(list(MODES)), help="One of the modes of training.")
 @click.option("--recipe", default="default", show_default=True)
 @harness.set_option
 @harness.json_option
@@ -117,10 +112,10 @@ def main(folders, seeds, only, recipe, chosen, as_json):
     results = {"columns": COLUMNS}
     for folder in folders:
         train, test = harness.read_folder(folder)
-        print(line([folder.name, "expectations", *COLUMNS]))
-        print(line(["---"] * (2 + len(COLUMNS))), flush=True)
+        print(harness.markdown_row([folder.name, "expectations", *COLUMNS]))
+        print(harness.markdown_row(["---"] * (2 + len(COLUMNS))), flush=True)
         results[folder.name] = {}
-        for name, different in WAYS.items():
+        for name, different in MODES.items():
             if only not in (None, name):
                 continue
             settings = [

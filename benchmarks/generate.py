@@ -1,14 +1,14 @@
-"""Data sets of the shape of well-known large ones, whose labels can be told from their features.
+"""Generated data sets in the shape of well-known large ones, with labels that features predict.
 
     python benchmarks/generate.py SHAPE FOLDER [--scale 1] [--seed 0]
 
-Writes FOLDER/train.txt and FOLDER/test.txt in the repository's text format, a block of points at a time. With a scale
-below one there are so many times the points, and features and labels are fewer by its square root, as vocabularies
-grow (Heaps' law).
+Writes FOLDER/train.txt and FOLDER/test.txt in the repository's text format, a block of points at a time. The scale
+multiplies the number of points; its square root multiplies the numbers of features and labels, as vocabularies grow
+(Heaps' law).
 
-A point draws labels by a power law, some of them associates of its first one. Its words come in part from a few dozen
-own words of each of its labels, in part from a background that follows a power law as well; they are weighed by
-frequency and rarity, as tf-idf does, and printed with three decimals.
+A point draws labels from a power law, some of them associates of its first label. Part of its words come from a few
+dozen words of each of its labels, the rest from a background that follows a power law as well. Words are weighted by
+tf-idf and written with three decimals.
 """
 
 import dataclasses
@@ -27,9 +27,16 @@ __all__ = ["SHAPES", "GeneratedSet", "Shape", "draw"]
 
 @dataclass(frozen=True)
 class Shape:
-    """N training points, D features, K labels; how many features and labels a point has on average.
+    """The shape of a data set.
 
-    `own` is the share of words that tell of a label; the lower, the harder to tell.
+    Attributes
+    ----------
+    N, D, K : int
+        Training points, features and labels.
+    features, labels : float
+        Features and labels per point, on average.
+    own : float
+        Share of the words that come from a label; the lower, the harder is prediction.
     """
 
     N: int
@@ -40,7 +47,7 @@ class Shape:
     own: float
 
     def scaled(self, scale):
-        """Return the shape with `scale` times the points."""
+        """Return the shape with the number of points multiplied by `scale`."""
         D, K = (max(10, round(count * scale**0.5)) for count in (self.D, self.K))
         return dataclasses.replace(self, N=max(1, round(self.N * scale)), D=D, K=K)
 
@@ -53,50 +60,50 @@ SHAPES = {
     "titles": Shape(N=41_103, D=23_376, K=580, features=12, labels=2, own=0.5),
 }
 
-#: Test points: a tenth of the training points, but not more than this.
+#: Most test points; otherwise a tenth of the training points.
 TEST_LIMIT = 10_000
 
-#: Points drawn together, from a stream of random numbers of their own.
+#: Points that are drawn together, from their own stream of random numbers.
 BLOCK = 2048
 
-# Frequency of the r-th most frequent word or label: 1 / (r + offset), a power law with a blunted head.
+# Frequency of the r-th most frequent word or label: 1 / (r + offset), a power law with a flattened head.
 WORD_OFFSET = 10
 OWN_WORD_OFFSET = 200
 LABEL_OFFSET = 3
 
-#: Own words of a label, the r-th of them at frequency 1 / (r + 2).
+#: Words of a label; the r-th has frequency 1 / (r + 2).
 OWN_WORDS = 40
 OWN_OFFSET = 2
 
-#: Labels that like to come with a label.
+#: Labels that often occur together with a label.
 ASSOCIATES = 8
 
-#: Share of further labels that are associates of the first one.
+#: Share of the labels after the first that are associates of the first.
 ASSOCIATE_SHARE = 0.5
 
 #: Standard deviation of the logarithm of a point's length.
 LENGTH_SPREAD = 0.5
 
-#: Rounds in which lengths are adapted to repetitions, which do not count.
+#: Rounds that adapt lengths, as repeated words count once.
 PILOT_ROUNDS = 4
 
 
 class GeneratedSet:
-    """A data set that is drawn where it is looked at; `rows`, N, D and K are those of `Dataset`.
+    """A data set that is drawn on access, with `rows`, N, D and K as in `Dataset`.
 
     Parameters
     ----------
     shape : Shape
     seed : int
     test : bool
-        Other points of the same kind, a tenth as many.
+        Draw test points instead: other points of the same distribution.
     """
 
     def __init__(self, shape, seed=0, test=False):
         self.N, self.D, self.K = shape.N, shape.D, shape.K
         self._seed, self._part = seed, int(test)
         random = np.random.default_rng([seed, 2])
-        # Neither words nor labels are numbered by their frequency.
+        # The numbers of words and labels do not depend on their frequency.
         self._words, self._labels = random.permutation(self.D), random.permutation(self.K)
         shape_own = self.K, min(OWN_WORDS, self.D)
         self._own = self._words[_power_law(random.random(shape_own, np.float32), self.D, OWN_WORD_OFFSET)]
@@ -168,13 +175,13 @@ def write(shape, folder, scale=1.0, seed=0, progress=None):
 
 
 def _power_law(uniforms, size, offset):
-    """Return ranks below `size`, distributed as 1 / (rank + offset), of uniform random numbers."""
+    """Return ranks below `size` with density ∝ 1 / (rank + offset), from uniform random numbers."""
     ranks = offset * (size / offset + 1) ** uniforms - offset
     return np.minimum(ranks.astype(np.int64), size - 1)
 
 
 def _ends(rows):
-    """Return where each row of a block starts and ends, given the sorted rows of its elements."""
+    """Return `indptr` of a block from the sorted row numbers of its elements."""
     return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=BLOCK))])
 
 

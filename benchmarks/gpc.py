@@ -1,17 +1,17 @@
-"""An iteration of vi-jj beside the dense products that it cannot do without.
+"""The time of an iteration of vi-jj, relative to that of its dense products.
 
     python benchmarks/gpc.py DATA ... [--inducing-count 500] [--iterations 5] [--json FILE]
 
-For each DATA, a file in libsvm's format or a folder with one, all of whose points are trained on: the time of an
-iteration (the median but for the first), and of its dense products at the rate of a double precision product of two
-2000×2000 matrices, measured before and after in the same run. An iteration makes a few closed-form updates and a few
-evaluations of the bound with its gradient; their products, counted as they are called:
+DATA is a libsvm file or a folder with one; all its points are training points. The output has the median time of an
+iteration, without the first, and the time that its dense products would take at the rate of a double precision product
+of two 2000×2000 matrices, measured before and after in the same run. An iteration makes a few closed-form updates and a
+few evaluations of the bound with its gradient. Their products are counted when they are called:
 
-- covariances at new hyperparameters: points and inducing inputs, 2MND operations (where points are dense);
-- every optimum: K_ZX Λ K_XZ, M²N (half of a product, for it is symmetric), and 4M³ of M×M matrices;
-- every set of moments or gradients: K_XZ H, 2M²N, and 4M³ or 8M³.
+- covariances at new hyperparameters: points and inducing inputs, 2MND operations (if points are dense);
+- each optimum: K_ZX Λ K_XZ, M²N (half of a product, as it is symmetric), and 4M³ for M×M matrices;
+- each set of moments or gradients: K_XZ H, 2M²N, and 4M³ or 8M³.
 
-Exponentials, factorisations, sums and what L-BFGS-B does itself are what an iteration takes beyond that.
+The rest of an iteration are exponentials, factorisations, sums and L-BFGS-B itself.
 """
 
 import collections
@@ -30,7 +30,7 @@ from xmlgp.linear_algebra.dense import product
 from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.runtime.threads import one_blas_thread
 
-#: What of an iteration has products, and where it is called.
+#: The parts of an iteration that have products, and the methods that compute them.
 CALLS = {
     "covariances": (collapsed.BlockCovariances, "__init__"),
     "optima": (collapsed.Optimum, "__init__"),
@@ -40,7 +40,7 @@ CALLS = {
 
 
 def operations(N, D, M, dense):
-    """Return the floating-point operations of the products of each of `CALLS`."""
+    """Return the floating-point operations of one call of each of `CALLS`."""
     whole = 2 * M * M * N
     between = 2 * M * N * D if dense else 0
     cube = M**3
@@ -54,7 +54,7 @@ def operations(N, D, M, dense):
 
 @contextlib.contextmanager
 def counted():
-    """Count `CALLS` within the block."""
+    """Count the calls of `CALLS` within the block."""
     counts, originals = collections.Counter(), {}
     for name, (kind, method) in CALLS.items():
         originals[name] = original = getattr(kind, method)
@@ -72,7 +72,7 @@ def counted():
 
 
 def gemm_rate():
-    """Return floating-point operations a second of a double precision product on all cores, the best of some."""
+    """Return the best rate of several double precision products on all cores, in operations per second."""
     a = np.random.default_rng(0).random((harness.GEMM_SIZE, harness.GEMM_SIZE))
     with one_blas_thread():
         return 2 * harness.GEMM_SIZE**3 / harness.best_seconds(lambda: product(a, a), 5)
@@ -84,7 +84,7 @@ def measure(data, M, iterations):
     settings = GPCSettings(inference="vi-jj", inducing_count=M, iterations=iterations)
     preprocessed = preprocess(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    # Before and after, for the rate of a machine that others use changes.
+    # Measured before and after, as the speed of a shared machine changes.
     rates = [gemm_rate()]
     seen = []
     with counted() as counts:

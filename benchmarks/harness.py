@@ -1,6 +1,6 @@
-"""What the benchmarks share: training through the library, generated data, time, memory, tables and JSON.
+"""Functions that the benchmarks share: training through the library, generated data, time, memory, tables and JSON.
 
-Import it before NumPy, whose kernels it chooses.
+Import it before NumPy, as it chooses the kernels that NumPy uses.
 """
 
 from xmlgp.runtime.threads import prefer_avx512
@@ -37,13 +37,13 @@ from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
 from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings.fields import Settings  # noqa: E402
 
-#: Side of the matrices whose product gives the machine's rate.
+#: Rows and columns of the matrices whose product gives the machine's rate.
 GEMM_SIZE = 2000
 
-#: Seconds are rounded to this in the history of a training; an epoch that takes less looks as if it took none.
+#: Histories round seconds to this, so that a shorter epoch appears to take none.
 HISTORY_RESOLUTION = 1e-3
 
-#: After so long no more repeats are begun.
+#: No repeat starts after this time.
 ENOUGH_SECONDS = 20
 
 
@@ -58,7 +58,7 @@ def _peers_option(context, parameter, value):
 
 
 def _setting(context, parameter, pairs):
-    """Return the mapping that name=value pairs stand for; a value that is not JSON is a name such as linear."""
+    """Return the mapping of name=value pairs; a value that is not JSON is a string such as linear."""
     chosen = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -79,22 +79,32 @@ def folders_argument(required=True):
 
 recipes_option = click.option("--recipe", "recipes", multiple=True, default=["default"], show_default=True)
 set_option = click.option(
-    "--set", "chosen", multiple=True, callback=_setting, metavar="NAME=VALUE", help="A setting other than the recipe's."
+    "--set",
+    "chosen",
+    multiple=True,
+    callback=_setting,
+    metavar="NAME=VALUE",
+    help="A setting, over the recipe.",
 )
 peers_option = click.option(
-    "--peers", "names", default=",".join(PEERS), callback=_peers_option, show_default=True, help="Some of the peers."
+    "--peers",
+    "names",
+    default=",".join(PEERS),
+    callback=_peers_option,
+    show_default=True,
+    help="Peers to measure.",
 )
 peers_python_option = click.option(
-    "--peers-python", default=sys.executable, help="An interpreter that has the peers installed.  [default: this one]"
+    "--peers-python", default=sys.executable, help="Python interpreter with the peers installed.  [default: this one]"
 )
-json_option = click.option("--json", "as_json", type=click.Path(dir_okay=False), help="Write the numbers here as well.")
+json_option = click.option("--json", "as_json", type=click.Path(dir_okay=False), help="Write the numbers to this file.")
 
 
 # ---- Training
 
 
 class Model(NamedTuple):
-    """A model as training made it, or as far as it has come."""
+    """A trained model, or one during training."""
 
     settings: Settings
     preprocessed: Preprocessed
@@ -113,9 +123,9 @@ def stack_scores(blocks):
 
 
 def fit(dataset, settings, after_epoch=None):
-    """Return a model trained from raw features, and the history of its training.
+    """Train a model from raw features; return it and the history of its training.
 
-    With `after_epoch`, called as `after_epoch(epoch, model)` after each epoch, all points are trained on to the last
+    With `after_epoch`, called as `after_epoch(epoch, model)` after each epoch, training runs on all points to the last
     epoch, and the model has no regression.
     """
     preprocessed = preprocess(dataset.features, settings)
@@ -134,21 +144,21 @@ def fit(dataset, settings, after_epoch=None):
 
 
 def warm_up(settings):
-    """Train on a few points, so that what a process does once, such as loading libraries, is not measured."""
+    """Train on a few points, so that loading libraries and compiling are not measured."""
     settings = dataclasses.replace(settings, epochs=1, inducing_count=5, factors=3, basis_size=10)
     generated = generate(100, 50, 20, features=10)
     fit(generated, settings)[0].precision(generated)
 
 
 def epoch_seconds(history):
-    """Return the median seconds of an epoch but the first, or of the only one; at least `HISTORY_RESOLUTION`."""
+    """Return the median seconds of an epoch, without the first if there are several; at least `HISTORY_RESOLUTION`."""
     ends = np.array([0.0, *(epoch["seconds"] for epoch in history)])
     seconds = float(np.median(np.diff(ends)[1:])) if len(history) > 1 else float(ends[-1])
     return max(seconds, HISTORY_RESOLUTION)
 
 
 def resolve_settings(recipe, dataset, chosen):
-    """Return the settings of a recipe on a data set, as `xmlgp train` does."""
+    """Return the settings of a recipe for a data set, as `xmlgp train` does."""
     return resolve(load_catalogue(), recipe, (dataset.N, dataset.D, dataset.K), chosen)[0]
 
 
@@ -156,12 +166,12 @@ def resolve_settings(recipe, dataset, chosen):
 
 
 def read_folder(folder):
-    """Return the training and the test set of a folder, all of them in memory."""
+    """Return the training and the test set of a folder, in memory."""
     return [read_dataset(folder / name, cache=False) for name in ("train.txt", "test.txt")]
 
 
 def generate(N, D, K, features=70, labels=5):
-    """Return a generated data set of N points with so many features and labels each."""
+    """Return a generated data set of N points with the given numbers of features and labels per point."""
     return GeneratedSet(Shape(N, D, K, features, labels, own=0.2)).rows(slice(None))
 
 
@@ -169,7 +179,7 @@ def generate(N, D, K, features=70, labels=5):
 
 
 def best_seconds(action, repeats):
-    """Return the least seconds that an action took in some repeats, fewer where it takes long."""
+    """Return the least seconds of several repeats of an action, fewer if it takes long."""
     times = []
     while len(times) < repeats and sum(times) < ENOUGH_SECONDS:
         start = time.perf_counter()
@@ -179,27 +189,27 @@ def best_seconds(action, repeats):
 
 
 def gemm_rate():
-    """Return floating-point operations a second of a float32 product, the best of some."""
+    """Return the best rate of several float32 products, in operations per second."""
     a = np.random.default_rng(0).random((GEMM_SIZE, GEMM_SIZE), np.float32)
     return 2 * GEMM_SIZE**3 / best_seconds(lambda: a @ a, 10)
 
 
 def in_fresh_process(function, *args):
-    """Return what a function of a module returns in a new interpreter."""
+    """Return the result of a module's function, called in a new interpreter."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *args).result()
 
 
 class PeakMemory:
-    """Peak resident memory of this process above what it has when this is made."""
+    """Peak resident memory of this process, relative to its memory when this object is created."""
 
     def __init__(self):
-        self.forget()
+        self.reset()
         self._start = _resident("VmRSS")
 
     @staticmethod
-    def forget():
-        """Count the peak from now on, where the system lets it be reset, as Linux does."""
+    def reset():
+        """Start a new peak, if the system allows it, as Linux does."""
         with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
             file.write("5")
 
@@ -209,7 +219,7 @@ class PeakMemory:
 
 
 def _resident(field):
-    """Return bytes of resident memory: now (VmRSS) or at the peak (VmHWM), which is all that some systems tell."""
+    """Return bytes of resident memory: current (VmRSS) or peak (VmHWM); some systems have the peak only."""
     try:
         with open("/proc/self/status") as file:
             return next(1024 * int(line.split()[1]) for line in file if line.startswith(field))
@@ -218,7 +228,7 @@ def _resident(field):
 
 
 def exponent(values, results):
-    """Return the power of the values with which the results grow: the slope by least squares of their logarithms."""
+    """Return the exponent p of results ∝ values^p: the least-squares slope of their logarithms."""
     return float(np.polyfit(np.log(values), np.log(results), 1)[0])
 
 
@@ -230,8 +240,8 @@ class Table:
 
     Parameters
     ----------
-    **columns
-        Names and widths; the first is aligned to the left.
+    columns : mapping of str to int
+        Names and widths; the first column is aligned to the left.
     """
 
     def __init__(self, columns):
@@ -239,7 +249,7 @@ class Table:
         self.row(*columns)
 
     def row(self, first, *others):
-        """Print a row; numbers with four digits that count."""
+        """Print a row; numbers have four significant digits."""
         cells = [f"{first:{self._widths[0]}}"]
         cells += [f"{_text(cell):>{width}}" for cell, width in zip(others, self._widths[1:], strict=True)]
         print("".join(cells).rstrip(), flush=True)
@@ -251,8 +261,13 @@ def _text(cell):
     return f"{cell:.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"
 
 
+def markdown_row(cells):
+    """Return a row of a Markdown table."""
+    return "| " + " | ".join(cells) + " |"
+
+
 def write_json(path, results):
-    """Write results with the machine they were measured on, where a path is given."""
+    """Write results with a description of the machine, if a path is given."""
     if path:
         machine = {"processor": _processor(), "cores": os.cpu_count(), "numpy": np.__version__}
         Path(path).write_text(json.dumps({"machine": machine} | results, indent=1) + "\n", encoding="utf-8")

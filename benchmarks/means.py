@@ -1,23 +1,23 @@
-"""Whether closed-form updates of the means of q(u_p) pay, where expectations are by the bound of Jaakkola and Jordan.
+"""Closed-form updates of the means of q(u_p) with the bound of Jaakkola and Jordan: what they gain and take.
 
     python benchmarks/means.py DATA [DATA ...] [--epochs 1 --epochs 5 --epochs 20] [--sweeps 2] [--set NAME=VALUE ...]
         [--json FILE]
 
-DATA is a folder with train.txt and test.txt, such as data/bibtex. With ξ and all else fixed that bound is quadratic in
-the means of q(u_p) of all latent functions. After so many epochs of training, all points being trained on, a Markdown
-table has what these take, in epochs' time, and gain, in nats a point of the bound with the best ξ, and P@1, P@3 and P@5
-on the test points:
+DATA is a folder with train.txt and test.txt, such as data/bibtex. With ξ and all else fixed, the bound is quadratic in
+the means μ_p of q(u_p) of all latent functions. After each of the given numbers of epochs of training on all points, a
+Markdown table has the time of these updates, in units of an epoch, their gain in the bound at the best ξ, in nats per
+point, and P@1, P@3 and P@5 on the test points:
 
-- one more epoch of training, for comparison, which moves all else as well;
-- a sweep: each μ_p is set to where the bound is greatest, given the others, by the linear system
-  (K_Z + K_ZX diag(Σ_k 2λ(ξ_ik) φ_kp²) K_XZ) μ_p = K_ZX g_p, one p after the other;
-- a joint step of all μ_p towards where it is greatest if λ(ξ_ik) is taken for a product of a point's weight and a
-  label's, so that one decomposition serves all p, as far as the quadratic bound rises on the way.
+- one more epoch of training, for comparison, which changes all other parameters as well;
+- a sweep: each μ_p in turn is set to its optimum given the others, by the linear system
+  (K_Z + K_ZX diag(Σ_k 2λ(ξ_ik) φ_kp²) K_XZ) μ_p = K_ZX g_p;
+- a joint step of all μ_p towards the optimum under a rank-one approximation of λ(ξ_ik), a weight of the point times a
+  weight of the label, so that one decomposition serves all p; the step length maximises the quadratic bound.
 
-Then a table has where trainings end, of the greatest of these numbers of epochs: as it is, with a joint step after each
-epoch, and with twice as many epochs. The bound `by quadrature` is that of the same parameters.
+A second table compares the ends of trainings with the greatest of these numbers of epochs: without updates, with a
+joint step after each epoch, and with twice as many epochs. The bound `by quadrature` is at the same parameters.
 
-Training is that of the recipe with the shared-diagonal posterior, without regression and held-out points.
+Training follows the recipe with the shared-diagonal posterior, without regression and held-out points.
 """
 
 import dataclasses
@@ -39,17 +39,17 @@ from xmlgp.mlgpf.model import MLGPF
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
-#: What is trained with in any case.
+#: Settings of all trainings.
 TRAINING = {"expectations": "jj", "posterior": "shared-diagonal", "validation": 0, "regression_points": 0}
 
-#: Added to diagonals, as a multiple of their means: covariances are of single precision.
+#: Added to diagonals, relative to their means, as covariances have single precision.
 JITTER = 1e-4
 
 
 class Quadratic:
-    """The bound as a function of the means μ of q(u_p), M×P, with ξ at its best for some parameters.
+    """The bound as a function of the means μ of q(u_p), M×P, at the best ξ for the given parameters.
 
-    Σ_ik ((y_ik − ½) f_ik − λ_ik f_ik²) − ½ Σ_p μ_pᵀ K_Z μ_p + constant, with f = K_XZ μ Φᵀ + what μ does not move.
+    Σ_ik ((y_ik − ½) f_ik − λ_ik f_ik²) − ½ Σ_p μ_pᵀ K_Z μ_p + constant, with f = K_XZ μ Φᵀ + terms without μ.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Quadratic:
             LinearTerm(LabelWeights(parameters), batch.features).add_moments(0, utilities, variance)
         self.cross, self.latent = covariances.K_BZ, moments.mean
         self.prior = jittered(covariances.K_Z)
-        #: 2λ(ξ), N×K, and the gradient by the utilities, N×K.
+        #: 2λ(ξ), N×K, and the gradient with respect to the utilities, N×K.
         self.weights = 2 * JaakkolaJordan().gradients(utilities, variance)[1]
         self.residuals = batch.labels.toarray() - utilities.dtype.type(0.5) - self.weights * utilities
 
     def sweep(self):
-        """Return μ after each of its columns was set to its optimum."""
+        """Return μ after setting each of its columns to its optimum, in turn."""
         mean = self.mean.copy()
         by_factor = self.weights @ np.square(self.loadings)
         for p, loading in enumerate(np.ascontiguousarray(self.loadings.T)):
@@ -102,19 +102,14 @@ class Quadratic:
 
 
 def jittered(covariance):
-    """Return a covariance matrix in double precision, with the jitter on its diagonal."""
+    """Return a covariance matrix in double precision, with jitter on its diagonal."""
     covariance = covariance.astype(np.float64)
     covariance[np.diag_indices_from(covariance)] += JITTER * np.trace(covariance) / len(covariance)
     return covariance
 
 
-def line(cells):
-    """Return a line of a Markdown table."""
-    return "| " + " | ".join(cells) + " |"
-
-
 def report(train, test, settings, epochs, sweeps):
-    """Print the lines of a data set, and return their numbers."""
+    """Print the rows of a data set, and return their numbers."""
     kept = {}
 
     def keep(epoch, model):
@@ -134,7 +129,7 @@ def report(train, test, settings, epochs, sweeps):
         measures = list(model.precision(test).values())
         time_taken = f"{seconds / epoch_seconds:.2f}" if seconds else ""
         cells = [f"{epoch} epochs", name, time_taken, f"{value:.4f}", f"{gain:+.4f}" if seconds else ""]
-        print(line([*cells, *(f"{measure:.2f}" for measure in measures)]), flush=True)
+        print(harness.markdown_row([*cells, *(f"{measure:.2f}" for measure in measures)]), flush=True)
         results.append([epoch, name, seconds, value, gain, *measures])
         return value
 
@@ -157,12 +152,12 @@ def report(train, test, settings, epochs, sweeps):
 def all_points(train, model):
     """Return all points of a data set as one batch."""
     coordinates = model.preprocessed.coordinates(train.features, model.settings.dtype)
-    own = "label_weights.mean" in model.parameters
-    return make_batch(coordinates, train.labels, np.arange(train.N), weighted=own)
+    weighted = "label_weights.mean" in model.parameters
+    return make_batch(coordinates, train.labels, np.arange(train.N), weighted=weighted)
 
 
 def train_with(train, settings, joint):
-    """Return a model and the seconds of its training, with a joint step after each epoch where so said."""
+    """Train, with a joint step after each epoch if `joint`; return the model and the seconds."""
     mlgpf, batch, spent = MLGPF(settings), None, 0.0
 
     def after_epoch(epoch, model):
@@ -178,7 +173,7 @@ def train_with(train, settings, joint):
 
 
 def report_trainings(train, test, settings):
-    """Print where trainings end with joint steps, with none, and with none in twice as many epochs; return numbers."""
+    """Print the ends of trainings with and without joint steps, and with twice as many epochs; return the numbers."""
     usual, results = settings.epochs, []
     for name, epochs, joint in [
         (f"{usual} epochs", usual, False),
@@ -188,7 +183,7 @@ def report_trainings(train, test, settings):
         model, seconds = train_with(train, dataclasses.replace(settings, epochs=epochs), joint)
         values, measures = bounds(model, train), list(model.precision(test).values())
         cells = [f"{value:.3f}" for value in values] + [f"{measure:.2f}" for measure in measures]
-        print(line([name, f"{seconds:.1f}", *cells]), flush=True)
+        print(harness.markdown_row([name, f"{seconds:.1f}", *cells]), flush=True)
         results.append([name, seconds, *values, *measures])
     return results
 
@@ -196,7 +191,7 @@ def report_trainings(train, test, settings):
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @harness.folders_argument()
 @click.option("--epochs", type=click.IntRange(1), multiple=True, default=[1, 5, 20], show_default=True)
-@click.option("--sweeps", type=click.IntRange(1), default=2, show_default=True, help="Updates one after the other.")
+@click.option("--sweeps", type=click.IntRange(1), default=2, show_default=True, help="Number of successive updates.")
 @click.option("--recipe", default="default", show_default=True)
 @harness.set_option
 @harness.json_option
@@ -206,13 +201,13 @@ def main(folders, epochs, sweeps, recipe, chosen, as_json):
         train, test = harness.read_folder(folder)
         settings = harness.resolve_settings(recipe, train, chosen | TRAINING | {"epochs": max(epochs)})
         harness.warm_up(settings)
-        print(line([folder.name, "update", "epochs' time", "bound", "gain", *MEASURES]))
-        print(line(["---"] * (5 + len(MEASURES))), flush=True)
+        print(harness.markdown_row([folder.name, "update", "epochs' time", "bound", "gain", *MEASURES]))
+        print(harness.markdown_row(["---"] * (5 + len(MEASURES))), flush=True)
         one_more = dataclasses.replace(settings, epochs=max(epochs) + 1)
         results[folder.name] = report(train, test, one_more, sorted(epochs), sweeps)
         print()
-        print(line([folder.name, "seconds", "bound", "by quadrature", *MEASURES]))
-        print(line(["---"] * (4 + len(MEASURES))), flush=True)
+        print(harness.markdown_row([folder.name, "seconds", "bound", "by quadrature", *MEASURES]))
+        print(harness.markdown_row(["---"] * (4 + len(MEASURES))), flush=True)
         results[folder.name]["trainings"] = report_trainings(train, test, settings)
         print()
     harness.write_json(as_json, results)

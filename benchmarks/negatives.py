@@ -1,14 +1,14 @@
-"""What sampling negative labels saves and what it costs: time and memory against K, and precision.
+"""Sampled negative labels: time and memory against K, and precision.
 
     python benchmarks/negatives.py [DATA ...] [--sampled 50] [--labels K ...] [--json FILE]
     python benchmarks/negatives.py data/delicious --share 0.01 --seeds 3
 
-First seconds a step and peak memory with so many sampled negatives a point, on generated data of ever more labels,
-each case in a fresh process. Φ and b with the optimiser's two moments take memory in proportion to K, whatever a step
-touches; they stand beside the peak, which is above that of the imports and includes the data. Then, for each DATA, a
-folder with train.txt and test.txt, the precision on its test points after training with a share of the negatives, in
-minibatches of 2000 points for 80 epochs, and with all of them and the recipe's: mean and standard deviation over the
-seeds.
+The first table has seconds per step and peak memory with sampled negatives on generated data with an increasing number
+of labels, each case in a fresh process. Φ and b with the optimiser's two moments take memory in proportion to K,
+however few labels a step samples; their size is next to the peak, which excludes the imports and includes the data.
+Then, for each DATA, a folder with train.txt and test.txt, a table compares the precision on the test points after
+training with a share of the negatives, in minibatches of 2000 points for 80 epochs, and with all negatives and the
+recipe's minibatches and epochs: mean and standard deviation over the seeds.
 """
 
 import click
@@ -18,27 +18,27 @@ from peers import MEASURES
 
 from xmlgp.mlgpf.settings import MLGPFSettings
 
-#: Points and features of the generated data, inducing inputs, factors and points a step.
+#: Points and features of the generated data, inducing inputs, factors and points per step.
 N, D, M, P, B = 5000, 1000, 200, 100, 500
 
 EPOCHS = 4
 
-#: With few negatives a larger minibatch averages their noise; more epochs then take the time of fewer with all of them.
-WITH_FEW = {"batch_size": 2000, "epochs": 80}
+#: A larger minibatch averages the noise of few negatives; 80 such epochs take the time of 40 with all negatives.
+WITH_SAMPLED = {"batch_size": 2000, "epochs": 80}
 
-#: Φ and b, and two moments of Adam for each.
+#: Arrays of the size of Φ and b: themselves and the two moments of Adam.
 COPIES = 3
 
 
 def measure(K, sampled):
-    """Return what a training on K labels takes in this process."""
+    """Return the time and memory of a training with K labels in this process."""
     settings = MLGPFSettings(
         inducing_count=M, inducing_start="rows", factors=P, batch_size=B, epochs=EPOCHS, negatives=sampled
     )
     harness.warm_up(settings)
     memory = harness.PeakMemory()
     dataset = harness.generate(N, D, K)
-    memory.forget()
+    memory.reset()
     _, history = harness.fit(dataset, settings)
     step = harness.epoch_seconds(history) * B / N
     parameters = COPIES * K * (P + 1) * np.dtype(settings.dtype).itemsize / 1e6
@@ -47,8 +47,8 @@ def measure(K, sampled):
 
 def growth(label_counts, sampled):
     """Print and return the cost of training with sampled negatives for each number of labels."""
-    print(f"{sampled} sampled negatives a point")
-    table = harness.Table({"K": 10, "ms a step": 14, "peak MB": 14, "of it Φ, b, moments": 22, "rest MB": 12})
+    print(f"{sampled} sampled negatives per point")
+    table = harness.Table({"K": 10, "ms a step": 14, "peak MB": 14, "Φ, b, moments MB": 22, "rest MB": 12})
     cases = []
     for K in label_counts:
         case = harness.in_fresh_process(measure, K, sampled)
@@ -57,7 +57,7 @@ def growth(label_counts, sampled):
         cases.append(case)
     power = harness.exponent(label_counts, [case["step_s"] for case in cases]) if len(cases) > 1 else None
     if power is not None:
-        print(f"a step's time grows with K to the power of {power:.2f}")
+        print(f"the time of a step grows as K^{power:.2f}")
     return {"cases": cases, "step_growth": power}
 
 
@@ -73,7 +73,7 @@ def compare(data, recipe, chosen, share, seeds):
     sampled = max(1, round(share * train.K))
     table = harness.Table({data.name: 24} | dict.fromkeys(MEASURES, 18))
     means, results = {}, {}
-    for name, count, usual in ((f"{sampled} negatives", sampled, WITH_FEW), ("all negatives", None, {})):
+    for name, count, usual in ((f"{sampled} negatives", sampled, WITH_SAMPLED), ("all negatives", None, {})):
         runs = []
         for seed in range(seeds):
             settings = harness.resolve_settings(recipe, train, usual | chosen | {"negatives": count, "seed": seed})
@@ -88,11 +88,11 @@ def compare(data, recipe, chosen, share, seeds):
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @harness.folders_argument(required=False)
-@click.option("--sampled", default=50, show_default=True, help="Negatives a point on generated data.")
+@click.option("--sampled", default=50, show_default=True, help="Negatives per point on generated data.")
 @click.option(
     "--labels", "label_counts", type=int, multiple=True, default=[1000, 10_000, 100_000, 500_000], show_default=True
 )
-@click.option("--share", default=0.01, show_default=True, help="Of the negatives of DATA.")
+@click.option("--share", default=0.01, show_default=True, help="Share of the negatives that is sampled on DATA.")
 @click.option("--seeds", default=3, show_default=True)
 @click.option("--recipe", default="default", show_default=True)
 @harness.set_option

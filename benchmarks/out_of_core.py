@@ -1,14 +1,12 @@
-"""Training on a set of AmazonCat's shape: peak memory and seconds of every command, beside what is wanted.
+"""Peak memory and seconds of every command on a data set in the shape of AmazonCat, with the targets.
 
-    python benchmarks/out_of_core.py --folder FOLDER [--shape amazoncat] [--scale 1] [--json RESULTS]
+    python benchmarks/out_of_core.py --folder FOLDER [--shape amazoncat] [--scale 1] [--json FILE]
 
-Generates the set into FOLDER unless it is there, then runs `xmlgp preprocess` and `xmlgp train` as a user would, with
-one epoch of s-LINEAR and all negatives, first with an empty cache. Memory is the largest resident set of each command
-as the operating system counts it, pages of mapped files included. Wanted are at most 6 GB and an epoch of at most
-10 minutes on two cores.
+Generates the data set into FOLDER if it is missing, then runs the commands as a user would, with an empty cache and one
+epoch of s-LINEAR with all negatives. Memory is the largest resident set of each command according to the operating
+system, including pages of mapped files. The targets are at most 6 GB, and at most 10 minutes per epoch on two cores.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -17,13 +15,14 @@ import time
 from pathlib import Path
 
 import click
+import harness
 from generate import SHAPES, write
 
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runtime.progress import terminal_progress
 
-MEMORY_WANTED_GB = 6.0
-EPOCH_WANTED_SECONDS = 600.0
+TARGET_MEMORY_GB = 6.0
+TARGET_EPOCH_SECONDS = 600.0
 
 
 def run(*arguments, **options):
@@ -34,7 +33,7 @@ def run(*arguments, **options):
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(process.returncode)
-    # Linux counts in kilobytes, macOS in bytes.
+    # Linux reports kilobytes, macOS bytes.
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
     return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, peak
 
@@ -46,13 +45,13 @@ def run(*arguments, **options):
 @click.option("-R", "basis_size", default=2000, show_default=True)
 @click.option("-M", "inducing_count", default=500, show_default=True)
 @click.option("-P", "factors", default=30, show_default=True)
-@click.option("--json", "as_json", type=click.Path(dir_okay=False, path_type=Path))
+@harness.json_option
 def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
     data, model, cache = (folder / name for name in (f"{shape}-{scale:g}", "model", "cache"))
     if not (data / "test.txt").exists():
         write(shape, data, scale, progress=terminal_progress())
-    for made in (model, cache):
-        shutil.rmtree(made, ignore_errors=True)
+    for earlier in (model, cache):
+        shutil.rmtree(earlier, ignore_errors=True)
     options = {"env": os.environ | {"XMLGP_CACHE_DIR": str(cache)}}
     sizes = "-R", basis_size, "-M", inducing_count
     results = {"shape": vars(SHAPES[shape].scaled(scale)), "R": basis_size, "M": inducing_count, "P": factors}
@@ -70,10 +69,9 @@ def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
     history = ModelFolder(model).description["history"]
     results["epoch_seconds"] = history[-1]["seconds"]
     peak = max(results[name]["peak_GB"] for name in ("preprocess", "train"))
-    print(f"one epoch {results['epoch_seconds']:.1f} s (wanted {EPOCH_WANTED_SECONDS:.0f})")
-    print(f"largest resident set {peak:.2f} GB (wanted {MEMORY_WANTED_GB:.0f})")
-    if as_json:
-        as_json.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"one epoch {results['epoch_seconds']:.1f} s (target {TARGET_EPOCH_SECONDS:.0f})")
+    print(f"largest resident set {peak:.2f} GB (target {TARGET_MEMORY_GB:.0f})")
+    harness.write_json(as_json, results)
 
 
 if __name__ == "__main__":

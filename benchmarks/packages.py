@@ -1,17 +1,17 @@
-"""Data sets of real text from the index of a Debian archive: what a package is about, told from its description.
+"""Data sets of real text from the index of a Debian archive: predict the tags of a package from its description.
 
     python benchmarks/packages.py --packages FILE --translation FILE FOLDER [--seed 0]
 
-The first FILE is a Packages file, such as `apt-cache dumpavail` prints, the second the archive's Translation-en, which
-has the descriptions; either may be packed by gzip, bzip2 or xz. Writes train.txt and test.txt of three sets in the
-repository's text format, and prints their sizes:
+The first FILE is a Packages file, as printed by `apt-cache dumpavail`, the second the archive's Translation-en, which
+contains the descriptions; either may be compressed by gzip, bzip2 or xz. Writes train.txt and test.txt of three data
+sets in the repository's text format, and prints their sizes:
 
-    FOLDER/tags        descriptions and their debtags, such as role::program
-    FOLDER/shorttags   the first lines of descriptions, a few words, and the same tags
-    FOLDER/deps        descriptions and names, and the packages they depend on: many labels, most of them rare
+    FOLDER/tags        descriptions with their debtags, such as role::program
+    FOLDER/shorttags   the first lines of descriptions, a few words, with the same tags
+    FOLDER/deps        descriptions and names with dependencies: many labels, most of them rare
 
-A feature is the count of a word in the text. Three quarters of the packages are for training, chosen by the seed; only
-words that two of them have and labels that one has count, and packages left without either are left out.
+A feature is the count of a word in the text. The seed chooses three quarters of the packages for training. Words in
+fewer than two of these and labels of none of them are dropped, then packages without words or without labels.
 """
 
 import bz2
@@ -32,10 +32,10 @@ from xmlgp.errors import DataFormatError, XmlgpError
 
 __all__ = ["collect", "read_index", "split"]
 
-#: How packed files begin; without any of these a file is taken for text.
+#: First bytes of compressed files; any other file is read as text.
 OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 
-#: What reading a damaged or truncated packed file raises.
+#: Errors of reading a damaged or truncated compressed file.
 DAMAGED = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 WORD = re.compile(r"[a-z][a-z0-9+]+")
@@ -47,42 +47,42 @@ STOP_WORDS = {
 #: A facet with one value, `role::program`, or with several, `works-with::{text,image}`.
 TAG = re.compile(r"([^\s,{}]+::)(?:\{([^}]*)\}|([^\s,{}]+))")
 
-#: A dependency is `name (>= version)`, or several of these with bars between them, of which the first is the usual one.
+#: A dependency is `name (>= version)`, or several alternatives separated by bars; the first is the preferred one.
 DEPENDENCY = re.compile(r"[^\s(:|,\[]+")
 
-#: The C library, on which every second package depends whatever it is about.
-EVERYWHERE = "libc6"
+#: The C library, on which half of all packages depend whatever their subject.
+UBIQUITOUS = "libc6"
 
-#: Packages of `deps`: of a whole release about 20,000 others are named by so many.
+#: Packages in `deps`; in a whole release these have about 20,000 distinct dependencies.
 DEPENDENTS = 28_000
 
 TRAINING_SHARE = 0.75
 
-#: Training points that must have a word.
+#: Training points in which a word must occur.
 WORD_POINTS = 2
 
 
 class Example(NamedTuple):
-    """A package as a data set sees it: its words, with repetitions, and its labels."""
+    """A package in a data set: its words, with repetitions, and its labels."""
 
     words: list
     labels: set
 
 
 def read_index(path):
-    """Yield the paragraphs of an index, each a mapping of the names of its fields to their text.
+    """Yield the paragraphs of an index, each a mapping of field names to texts.
 
     Parameters
     ----------
     path : str or Path
-        Text, or text packed by gzip, bzip2 or xz.
+        Text, or text compressed by gzip, bzip2 or xz.
 
     Raises
     ------
     DataFormatError
-        For a line that is no part of a field, with its number.
+        For a line that does not belong to a field, with its number.
     XmlgpError
-        Where the file is damaged or no text.
+        If the file is damaged or not text.
     """
     with open(path, "rb") as stream:
         start = stream.read(max(map(len, OPENERS)))
@@ -91,7 +91,7 @@ def read_index(path):
         with opener(path, "rt", encoding="utf-8") as lines:
             yield from _paragraphs(lines, path)
     except UnicodeDecodeError:
-        raise XmlgpError(f"{path}: this is no text, nor packed by gzip, bzip2 or xz") from None
+        raise XmlgpError(f"{path}: not text, nor text compressed by gzip, bzip2 or xz") from None
     except DAMAGED as error:
         raise XmlgpError(f"{path}: cannot be read to its end ({error})") from error
 
@@ -115,14 +115,14 @@ def _paragraphs(lines, path):
 
 
 def collect(packages, translations):
-    """Return the examples of each set (dict of str to list of Example), packages in alphabetical order.
+    """Return the examples of each data set (dict of str to list of Example), packages in alphabetical order.
 
     Parameters
     ----------
     packages, translations : iterable of mapping
-        Paragraphs of the two files. Of a package that comes several times the first counts.
+        Paragraphs of the two files. Only the first paragraph of a package counts.
     """
-    # A description is known by the hash of its text, for versions of a package differ in it.
+    # Descriptions are identified by the hash of their text, as versions of a package differ in it.
     descriptions = {
         fields["Description-md5"].strip(): fields["Description-en"]
         for fields in translations
@@ -157,7 +157,7 @@ def _tags(text):
 
 def _dependencies(text):
     firsts = (DEPENDENCY.search(clause) for clause in text.split(","))
-    return {first[0] for first in firsts if first} - {EVERYWHERE}
+    return {first[0] for first in firsts if first} - {UBIQUITOUS}
 
 
 def split(examples, random, limit=None):
@@ -167,9 +167,9 @@ def split(examples, random, limit=None):
     ----------
     examples : list of Example
     random : numpy.random.Generator
-        Chooses which are for training.
+        Chooses the training points.
     limit : int, optional
-        Examples taken, at random where there are more.
+        Number of examples; a random sample if there are more.
     """
     order = random.permutation(len(examples))[:limit]
     count = int(len(order) * TRAINING_SHARE)
@@ -200,12 +200,12 @@ def _dataset(examples, features, labels):
 
 
 def write(packages, translation, folder, seed=0):
-    """Write the sets of two index files and print their sizes.
+    """Write the data sets of two index files and print their sizes.
 
     Raises
     ------
     XmlgpError
-        Where a file is malformed, or there are too few packages to learn from.
+        If a file is malformed or has too few packages.
     """
     sets = collect(read_index(packages), read_index(translation))
     print(f"{'set':12}{'N':>8}{'test':>8}{'D':>8}{'K':>8}{'words a point':>16}{'labels a point':>16}")

@@ -1,17 +1,16 @@
-"""The classifiers that a user would take instead of xmlgp: how precise and how fast they are on this machine.
+"""Precision and time of other extreme classifiers on this machine.
 
     python benchmarks/peers.py DATA [DATA ...] [--peers NAME,...] [--peers-python PATH] [--repeats 3]
 
 DATA is a folder with train.txt and test.txt. Prints JSON: for each data set and peer P@1, P@3 and P@5 in percent,
 seconds of training, seconds of prediction (the best of the repeats) and the number of test points. A peer that is not
-installed is left out, with a message. To keep them out of xmlgp's environment, name the interpreter of another, with
+installed is skipped with a message. --peers-python can name the interpreter of another environment, with
 
     pip install scikit-learn omikuji napkinxc libpecos
 
-Each peer runs in a process of its own, on all cores, with its own defaults where nothing else is said below. Times
-start at raw features in memory and include scaling rows to unit length, which all of them expect; omikuji alone trains
-from the file, whose reading its time includes. This file needs neither xmlgp nor Click, which need not be there beside
-the peers.
+Each peer runs in its own process, on all cores, with its defaults unless changed below. Times start at raw features in
+memory and include scaling rows to unit length, which all peers expect; omikuji trains from the file, so its time
+includes reading. This file imports neither xmlgp nor Click, as the environment of the peers may lack them.
 """
 
 import argparse
@@ -32,7 +31,7 @@ from sklearn.preprocessing import normalize
 
 MEASURES = ("P@1", "P@3", "P@5")
 
-#: Labels predicted a point.
+#: Labels predicted per point.
 TOP = 5
 
 #: Utility of a label that no training point has.
@@ -42,7 +41,7 @@ NEVER = -1e9
 class OneVsRest:
     """A linear classifier of scikit-learn for each label."""
 
-    #: In which Liblinear computes; anything else it would convert for each label anew.
+    #: The precision of Liblinear, which would convert any other type once per label.
     dtype = np.float64
 
     def __init__(self, module, name, **parameters):
@@ -53,7 +52,7 @@ class OneVsRest:
         from joblib import Parallel, delayed
 
         columns = Y.tocsc()
-        # Liblinear lets other threads run, and threads start faster than processes.
+        # Liblinear releases the interpreter lock, and threads start faster than processes.
         fitted = Parallel(n_jobs=-1, prefer="threads")(
             delayed(self._fit_label)(X, columns[:, [label]].toarray().ravel()) for label in range(Y.shape[1])
         )
@@ -61,7 +60,7 @@ class OneVsRest:
         self.bias = np.array([bias for _, bias in fitted])
 
     def load(self):
-        """Make ready to predict; its time counts neither as training nor as prediction."""
+        """Prepare prediction; its time counts neither as training nor as prediction."""
 
     def _fit_label(self, X, y):
         if y.all() or not y.any():
@@ -119,7 +118,7 @@ class NapkinXC:
 
 
 class Pecos:
-    """PECOS XLinear on a hierarchy of labels from their points' features."""
+    """PECOS XLinear on a hierarchy of labels, clustered by the features of their points."""
 
     dtype = np.float32
 
@@ -135,7 +134,7 @@ class Pecos:
         self.model = self.XLinearModel.train(X, Y, clusters)
 
     def load(self):
-        # Only a model read from disk has PECOS's fast prediction.
+        # PECOS predicts fast only with a model read from disk.
         with tempfile.TemporaryDirectory() as folder:
             self.model.save(folder)
             self.model = self.XLinearModel.load(folder, is_predict_only=True)
@@ -147,8 +146,8 @@ class Pecos:
 
 PEERS = {
     "svm": lambda: OneVsRest("svm", "LinearSVC", random_state=0),
-    # Of 0.25, 0.5, 1 and, for logistic regression, 1, 4, 16 these are the best at P@3 and P@5 on Bibtex's test points:
-    # the goal is not to be set too low.
+    # The best of C = 0.25, 0.5, 1 (SVM) and 1, 4, 16 (logistic regression) at P@3 and P@5 on Bibtex's test points: this
+    # favours the peers.
     "svm-0.25": lambda: OneVsRest("svm", "LinearSVC", C=0.25, random_state=0),
     "logistic": lambda: OneVsRest("linear_model", "LogisticRegression", C=4, solver="liblinear", random_state=0),
     "omikuji": Omikuji,
@@ -188,11 +187,11 @@ def precision(predicted, Y):
 
 @contextlib.contextmanager
 def silence():
-    """Keep what compiled code prints away from the results."""
+    """Discard the output of compiled code, which would mix with the results."""
     warnings.simplefilter("ignore")
     saved = os.dup(1), os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 1), os.dup2(nowhere.fileno(), 2)
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), 1), os.dup2(null.fileno(), 2)
     try:
         yield
     finally:
@@ -200,7 +199,7 @@ def silence():
 
 
 def measure_here(data, name, repeats):
-    """Return what is known about a peer after training it in this process, or why it cannot be."""
+    """Train and measure a peer in this process; return the measures, or the reason why it is missing."""
     try:
         with silence():
             peer = PEERS[name]()
@@ -221,30 +220,30 @@ def measure_here(data, name, repeats):
 
 
 def measure(data, names, python=sys.executable, repeats=1):
-    """Train and score peers on a data set, each in a fresh process.
+    """Train and measure peers on a data set, each in a fresh process.
 
     Parameters
     ----------
     data : Path
         Folder with train.txt and test.txt.
     names : sequence of str
-        Of `PEERS`.
+        Keys of `PEERS`.
     python : str
-        The interpreter beside which the peers are installed.
+        An interpreter with the peers installed.
     repeats : int
-        Predictions, of which the fastest counts.
+        Number of predictions; the fastest counts.
 
     Returns
     -------
     dict of str to dict
-        For each peer that is installed P@1, P@3, P@5, `train_s`, `predict_s` and `rows`.
+        For each installed peer P@1, P@3, P@5, `train_s`, `predict_s` and `rows`.
     """
     results = {}
     for name in names:
         command = [python, __file__, str(data), "--peers", name, "--repeats", str(repeats), "--here"]
         result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         if "missing" in result:
-            print(f"{name} is left out: {result['missing']}", file=sys.stderr)
+            print(f"{name} is skipped: {result['missing']}", file=sys.stderr)
         else:
             results[name] = result
     return results
@@ -255,16 +254,16 @@ def peer_names(text):
     names = text.split(",")
     unknown = [name for name in names if name not in PEERS]
     if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]} is not a peer; there are {', '.join(PEERS)}")
+        raise argparse.ArgumentTypeError(f"{unknown[0]} is not a peer; choose from {', '.join(PEERS)}")
     return names
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, metavar="DATA")
-    parser.add_argument("--peers", type=peer_names, default=list(PEERS), help="some of them, separated by commas")
-    parser.add_argument("--peers-python", default=sys.executable, help="an interpreter that has them")
-    parser.add_argument("--repeats", type=int, default=3, help="predictions, of which the fastest counts")
+    parser.add_argument("--peers", type=peer_names, default=list(PEERS), help="peers to measure, separated by commas")
+    parser.add_argument("--peers-python", default=sys.executable, help="Python interpreter with the peers installed")
+    parser.add_argument("--repeats", type=int, default=3, help="number of predictions; the fastest counts")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # one peer, in this process
     args = parser.parse_args()
     if args.here:

@@ -1,18 +1,17 @@
-"""Where precision is lost: the default recipe with one choice changed at a time, on points held out of training.
+"""Ablations: the default recipe with one choice changed at a time, on points held out of training.
 
     python benchmarks/precision.py [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4] [--fold-count 1]
         [--set NAME=VALUE ...] [--cache FILE] [--json FILE]
 
-DIR is a folder with train.txt, whose points are dealt into so many folds; the first ones are held out in turn. Test
-points are never looked at. For each data set a Markdown table has the measures on the points held out, in percent: mean
-and, over the seeds, standard deviation; and the seconds of preprocessing and training. Columns with a Δ are differences
-to the default on the same points with the same seeds, and their standard errors: over points, of each point's
-difference, averaged over the seeds. Differences of more than two standard errors are bold; the others may be noise. Of
-dozens of differences one or two are bold by chance.
+DIR is a folder with train.txt; its points are divided into folds, and the first folds are held out in turn. Test points
+are not used. For each data set a Markdown table has measures on the held-out points in percent, mean and standard
+deviation over the seeds, and the seconds of preprocessing and training. Columns with a Δ are differences to the default
+on the same points with the same seeds, with their standard errors over points. Differences of more than two standard
+errors are bold; others may be noise. Of dozens of differences one or two are bold by chance.
 
-With --cache what was predicted is kept in FILE, and what is there already is not trained again. It knows the data, the
-split and the settings, but not the program: name another file when that has changed. Settings of --set hold for every
-variant, the default as well, where the variant does not say otherwise.
+--cache keeps predictions in FILE, and later calls do not train those again. The file identifies the data, the split and
+the settings, but not the program: use another file after changes to the program. --set applies to every variant,
+including the default, unless the variant has its own value.
 """
 
 import dataclasses
@@ -41,7 +40,7 @@ __all__ = ["MEASURES", "VARIANTS", "Variant", "by_point", "compare"]
 
 
 class Variant(NamedTuple):
-    """A change of the default recipe: its name, the group it is printed in, and settings."""
+    """A change of the default recipe: its name, its group in the table, and settings."""
 
     name: str
     group: str
@@ -50,7 +49,7 @@ class Variant(NamedTuple):
 
 DEFAULT = Variant("default", "", {})
 
-#: To measure another choice, add a line; a group is printed where its first line stands.
+#: To measure another choice, add a line. A group is printed at the place of its first variant.
 VARIANTS = [
     DEFAULT,
     Variant("weighting=idf", "feature weighting", {"weighting": "idf"}),
@@ -88,17 +87,23 @@ VARIANTS = [
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@5", "nDCG@5")
 
-#: Where data sets are looked for that are not named.
-FOLDERS, USUAL = ("data", "../shared/datasets"), ("bibtex", "delicious")
+#: Folders in which default data sets are searched, and their names.
+FOLDERS, DEFAULT_DATA = ("data", "../shared/datasets"), ("bibtex", "delicious")
 
-#: Differences of more standard errors than this are bold.
+#: Differences are bold beyond this number of standard errors.
 NOTABLE = 2
 
 
 class Fold(NamedTuple):
-    """Points to train on and points held out.
+    """Training points and held-out points.
 
-    `split` tells the fold from others, as a mapping that JSON keeps; `weights` are inverse propensities, K.
+    Attributes
+    ----------
+    split : dict
+        Identifies the fold, in JSON types.
+    train, held_out : Dataset
+    weights : ndarray, K
+        Inverse propensities.
     """
 
     split: dict
@@ -111,18 +116,18 @@ class Fold(NamedTuple):
 
 
 def make_folds(dataset, folds, count):
-    """Return the first of the folds into which points are dealt, the same ones whatever the seed of a training.
+    """Divide points into folds and return the first ones; the division does not depend on the seed of a training.
 
     Parameters
     ----------
     dataset : Dataset
     folds, count : int
-        How many there are, and how many of them are returned.
+        Number of folds, and how many of them to return.
 
     Raises
     ------
     XmlgpError
-        Where no point held out has a label.
+        If no held-out point has a label.
     """
     entry = load_catalogue().find_by_shape(dataset.N, dataset.D, dataset.K)
     known = entry and entry.propensity
@@ -133,7 +138,7 @@ def make_folds(dataset, folds, count):
     for number in range(count):
         train, held_out = dataset.rows(place != number), dataset.rows(place == number)
         if not held_out.labels.nnz:
-            raise XmlgpError(f"of {dataset.N} points in {folds} folds none that is held out has a label")
+            raise XmlgpError(f"no held-out point has a label, of {dataset.N} points in {folds} folds")
         split = {"data": content, "folds": folds, "fold": number}
         made.append(Fold(split, train, held_out, 1 / propensities(train.labels, a, b)))
     return made
@@ -143,15 +148,15 @@ def make_folds(dataset, folds, count):
 
 
 def by_point(predicted, labels, weights):
-    """Return `MEASURES` of single points in percent, whose means are those of `evaluate_ranking`.
+    """Return `MEASURES` per point in percent, with the same means as `evaluate_ranking`.
 
-    PSP@5 is a quotient of sums over points, the lower one the same for all rankings; each point has its share of the
-    upper one, divided by the mean of the lower one.
+    PSP@5 is a quotient of sums over points with a denominator that does not depend on the ranking. A point's value is
+    its term of the numerator, divided by the mean term of the denominator.
 
     Parameters
     ----------
     predicted : ndarray of int, N×k
-        The k ≤ 5 best labels of each point, the best first.
+        The k ≤ 5 best labels of each point, best first.
     labels : csr_array of bool, N×K
         The true labels.
     weights : ndarray, K
@@ -160,7 +165,7 @@ def by_point(predicted, labels, weights):
     Returns
     -------
     ndarray, n×5
-        Of the n points that have a label.
+        For the n points that have a label.
     """
     N, K = labels.shape
     counts = np.diff(labels.indptr)
@@ -168,7 +173,7 @@ def by_point(predicted, labels, weights):
     hits = np.isin(predicted + K * np.arange(N)[:, None], labels.indices + K * points)
     discounts = 1 / np.log2(np.arange(TOP) + 2)
     ideal_dcg = np.cumsum(discounts)[np.minimum(np.maximum(counts, 1), TOP) - 1]
-    # The greatest weights first within each point.
+    # Descending weights within each point.
     best = np.lexsort((-weights[labels.indices], points))
     first = np.arange(labels.nnz) - np.repeat(labels.indptr[:-1], counts) < TOP
     ideal_psp = weights[labels.indices[best[first]]].sum() / np.count_nonzero(counts)
@@ -178,22 +183,21 @@ def by_point(predicted, labels, weights):
     return 100 * np.stack(columns, axis=1)[counts > 0]
 
 
-def compare(runs, usual):
-    """Return what runs of a variant tell beside those of the default.
+def compare(runs, baseline):
+    """Compare the runs of a variant with those of the default.
 
     Parameters
     ----------
-    runs, usual : ndarray, S×n×5
+    runs, baseline : ndarray, S×n×5
         Measures with S seeds on the same n points.
 
     Returns
     -------
     dict of str to list of float
-        Five each, one a measure:
-        `mean`, its standard `deviation` over seeds, the `difference` to the default and its standard `error` over
-        points.
+        For each measure the `mean`, its standard `deviation` over seeds, the `difference` to the default and its
+        standard `error` over points.
     """
-    paired = (runs - usual).mean(axis=0)
+    paired = (runs - baseline).mean(axis=0)
     seeds, points = runs.shape[:2]
     return {
         "mean": runs.mean(axis=(0, 1)).tolist(),
@@ -207,7 +211,7 @@ def compare(runs, usual):
 
 
 def predict(fold, settings):
-    """Return the best labels of the points held out, N×k, and the seconds of training."""
+    """Train, and return the best labels of the held-out points, N×k, and the seconds of training."""
     harness.warm_up(settings)
     start = time.perf_counter()
     model, _ = harness.fit(fold.train, settings)
@@ -218,17 +222,17 @@ def predict(fold, settings):
 
 
 class Runs:
-    """Finished runs, in a JSON file where one is given.
+    """Finished runs, kept in a JSON file if one is given.
 
     Parameters
     ----------
     path : path or None
-        The file; made where missing.
+        The file; created if missing.
 
     Raises
     ------
     XmlgpError
-        Where it holds something else.
+        If the file is not a cache of runs.
     """
 
     def __init__(self, path):
@@ -237,18 +241,18 @@ class Runs:
             try:
                 self._runs = json.loads(Path(path).read_text(encoding="utf-8"))["runs"]
             except (ValueError, LookupError, TypeError):
-                raise XmlgpError(f"{path}: this is no cache of runs; name another file") from None
+                raise XmlgpError(f"{path}: not a cache of runs; use another file") from None
 
     def find(self, split, settings):
         """Return a run on a split of data with these settings, or None.
 
-        Settings that did not exist at the time of the run were at what is their default now.
+        Settings that did not exist at the time of the run count as their current default.
         """
-        wanted, usual = dataclasses.asdict(settings), dataclasses.asdict(MLGPFSettings())
-        return next((r for r in self._runs if r["split"] == split and usual | r["settings"] == wanted), None)
+        wanted, defaults = dataclasses.asdict(settings), dataclasses.asdict(MLGPFSettings())
+        return next((r for r in self._runs if r["split"] == split and defaults | r["settings"] == wanted), None)
 
     def add(self, split, settings, result):
-        """Keep and return a run."""
+        """Store and return a run."""
         run = {"split": split, "settings": dataclasses.asdict(settings)} | result
         self._runs.append(run)
         if self._path:
@@ -258,12 +262,12 @@ class Runs:
 
 
 def run(fold, settings, runs):
-    """Return a run, one of those that are there or a new one.
+    """Return a run, from the finished ones if possible.
 
     Raises
     ------
     NumericalError
-        Where training diverges, now or then.
+        If training diverges or diverged.
     """
     found = runs.find(fold.split, settings)
     if not found:
@@ -284,9 +288,9 @@ def measure(folds, seeds, runs):
     Parameters
     ----------
     folds : list of Fold
-        With n points held out, in all, that have a label.
+        With n held-out points in total that have a label.
     seeds : list of MLGPFSettings
-        Of S trainings that differ in their seeds.
+        For S trainings that differ in their seeds.
     runs : Runs
     """
     values, seconds = [], []
@@ -301,32 +305,29 @@ def measure(folds, seeds, runs):
 # ---- Tables
 
 
-def line(cells):
-    """Return a line of a Markdown table."""
-    return "| " + " | ".join(cells) + " |"
-
-
 def table_row(variant, result):
-    """Return the line of a variant: empty where it failed, without differences where it is the default."""
-    start, width = [variant.group, variant.name], len(MEASURES)
+    """Return the row of a variant: empty if it failed, without differences for the default."""
+    first, width = [variant.group, variant.name], len(MEASURES)
     if "failed" in result:
-        return line([*start, *[""] * 2 * width, f"failed {result['failed']}"])
+        return harness.markdown_row([*first, *[""] * 2 * width, f"failed {result['failed']}"])
     spread = "{:.2f} ± {:.2f}" if result["seeds"] > 1 else "{:.2f}"
     means = [spread.format(*pair) for pair in zip(result["mean"], result["deviation"], strict=True)]
     changes = [change(*pair) for pair in zip(result["difference"], result["error"], strict=True)]
-    return line([*start, *means, *([""] * width if variant == DEFAULT else changes), f"{result['seconds']:.1f}"])
+    return harness.markdown_row(
+        [*first, *means, *([""] * width if variant == DEFAULT else changes), f"{result['seconds']:.1f}"]
+    )
 
 
 def change(difference, error):
-    """Return the text of a difference to the default."""
+    """Format a difference to the default."""
     mark = "**" if abs(difference) > NOTABLE * error else ""
     return f"{mark}{difference:+.2f}{mark} ± {error:.2f}"
 
 
 def report(data, variants, chosen, seeds, folds, fold_count, runs):
-    """Print the table of a data set and return its numbers, by name of the variant."""
+    """Print the table of a data set and return its numbers by the name of the variant."""
     dataset = read_dataset(locate(data, "train"), cache=False)
-    # Before the first training, as a setting that is not allowed should not come up after an hour.
+    # Resolved before the first training, so that an invalid setting does not fail after an hour.
     settings = {
         variant.name: [
             harness.resolve_settings("default", dataset, chosen | variant.settings | {"seed": seed})
@@ -334,18 +335,18 @@ def report(data, variants, chosen, seeds, folds, fold_count, runs):
         ]
         for variant in variants
     }
-    made = make_folds(dataset, folds, fold_count)
-    held_out = sum(fold.held_out.N for fold in made)
+    chosen_folds = make_folds(dataset, folds, fold_count)
+    held_out = sum(fold.held_out.N for fold in chosen_folds)
     print(f"{data.name}: {held_out} of {dataset.N} points held out, {fold_count} of {folds} folds, {seeds} seeds\n")
-    print(line(["group", "variant", *MEASURES, *(f"Δ {name}" for name in MEASURES), "seconds"]))
-    print(line(["---"] * (3 + 2 * len(MEASURES))), flush=True)
+    print(harness.markdown_row(["group", "variant", *MEASURES, *(f"Δ {name}" for name in MEASURES), "seconds"]))
+    print(harness.markdown_row(["---"] * (3 + 2 * len(MEASURES))), flush=True)
     results = {}
     for variant in variants:
         try:
-            values, seconds = measure(made, settings[variant.name], runs)
+            values, seconds = measure(chosen_folds, settings[variant.name], runs)
             if variant == DEFAULT:
-                usual = values
-            result = compare(values, usual) | {"seeds": seeds, "seconds": seconds}
+                baseline = values
+            result = compare(values, baseline) | {"seeds": seeds, "seconds": seconds}
         except NumericalError as error:
             if variant == DEFAULT:
                 raise
@@ -360,22 +361,22 @@ def report(data, variants, chosen, seeds, folds, fold_count, runs):
 
 
 def choose(patterns):
-    """Return the default and the variants whose names match one of the patterns, those of a group together."""
+    """Return the default and the variants whose names match a pattern, sorted by group."""
     unmatched = [p for p in patterns if not any(fnmatchcase(variant.name, p) for variant in VARIANTS)]
     if unmatched:
-        raise click.UsageError(f"{unmatched[0]} matches no variant; there are {', '.join(v.name for v in VARIANTS)}.")
+        raise click.UsageError(f"{unmatched[0]} matches no variant; choose from {', '.join(v.name for v in VARIANTS)}.")
     groups = [variant.group for variant in VARIANTS]
     chosen = [v for v in VARIANTS if v == DEFAULT or any(fnmatchcase(v.name, p) for p in patterns)]
     return sorted(chosen, key=lambda variant: groups.index(variant.group))
 
 
-def usual_data():
-    """Return the folders of the usual data sets, wherever they are."""
-    places = [[Path(folder, name) for folder in FOLDERS] for name in USUAL]
+def default_data():
+    """Return the folders of the default data sets."""
+    places = [[Path(folder, name) for folder in FOLDERS] for name in DEFAULT_DATA]
     found = [next((path for path in paths if path.is_dir()), None) for paths in places]
     if None in found:
         paths = places[found.index(None)]
-        raise click.UsageError(f"There is neither {' nor '.join(map(str, paths))}; name data sets with --data.")
+        raise click.UsageError(f"Found neither {' nor '.join(map(str, paths))}; use --data to name data sets.")
     return found
 
 
@@ -385,14 +386,14 @@ _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @click.option("--data", "folders", multiple=True, type=_folder, help="A data set.  [default: bibtex and delicious]")
 @click.option(
-    "--only", "patterns", multiple=True, default=["*"], help="Variants whose names match, beside the default."
+    "--only", "patterns", multiple=True, default=["*"], help="Variants to measure besides the default, by name."
 )
 @click.option("--seeds", type=click.IntRange(1), default=2, show_default=True)
-@click.option("--folds", type=click.IntRange(2), default=4, show_default=True, help="Parts that points are dealt into.")
+@click.option("--folds", type=click.IntRange(2), default=4, show_default=True, help="Number of folds.")
 @click.option(
-    "--fold-count", type=click.IntRange(1), default=1, show_default=True, help="How many are held out in turn."
+    "--fold-count", type=click.IntRange(1), default=1, show_default=True, help="Number of folds to hold out in turn."
 )
-@click.option("--cache", type=click.Path(dir_okay=False), help="Keep finished runs here, and use those that are there.")
+@click.option("--cache", type=click.Path(dir_okay=False), help="Keep finished runs in this file, and reuse them.")
 @harness.set_option
 @harness.json_option
 def main(folders, patterns, seeds, folds, fold_count, cache, chosen, as_json):
@@ -402,7 +403,7 @@ def main(folders, patterns, seeds, folds, fold_count, cache, chosen, as_json):
     try:
         runs = Runs(cache)
         results = {}
-        for data in folders or usual_data():
+        for data in folders or default_data():
             results[data.name] = report(data, variants, chosen, seeds, folds, fold_count, runs)
         harness.write_json(as_json, results)
     except (OSError, XmlgpError) as error:

@@ -1,13 +1,13 @@
-"""How many points a second xmlgp predicts, beside the peers in the same run and beside the machine's limit.
+"""Predicted points per second, compared with the peers in the same run and with the limit of the machine.
 
     python benchmarks/prediction.py [DATA ...] --peers-python PATH [--large-labels 200000] [--json FILE]
 
-DATA is a folder with train.txt and test.txt. Five labels a point are predicted for its test points, all in memory,
-loading not counted, the best of several repeats; xmlgp's model is trained for one epoch, for its time does not depend
-on how long it was. The last model is written with random parameters and scores generated points: P = 100, M = 500,
-D = 100,000, with so many labels (0 leaves it out). There `limit` is what the products of utilities, 2KP operations a
-point, would allow at the GEMM rate measured in the same run. Peak memory is above that of the imports. `command` is
-the seconds of one whole `xmlgp predict`, from text to text.
+DATA is a folder with train.txt and test.txt. Five labels per point are predicted for its test points in memory, without
+loading, best of several repeats. xmlgp's model is trained for one epoch, as prediction time does not depend on the
+length of training. The last model has random parameters and generated points: P = 100, M = 500, D = 100,000 and
+--large-labels labels (0 skips it). Its `limit` is the rate at which the products of utilities, 2KP operations per
+point, would run at the GEMM rate of the same run. Peak memory excludes the imports. `command` is the time of a complete
+`xmlgp predict`, from text to text.
 """
 
 import subprocess
@@ -27,10 +27,10 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.runs.stored import open_predictor
 
-#: The model that is made up: features, and nonzero ones a point; points, inducing inputs and factors.
+#: The random model: features, nonzero features per point, points, inducing inputs and factors.
 D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100
 
-#: Standard deviation of a label's utility over points, as trained models have it.
+#: Standard deviation of a label's utility over points, typical of trained models.
 UTILITY_SPREAD = 2.0
 
 
@@ -42,7 +42,7 @@ def xmlgp(*arguments):
 
 
 def write_random_model(path, K):
-    """Write a trained model of random parameters, in the format of docs/model-folder.md."""
+    """Write a trained model with random parameters and K labels."""
     random = np.random.default_rng(0)
 
     def normal(deviation, *shape):
@@ -55,11 +55,11 @@ def write_random_model(path, K):
         "parameters.inducing": inducing,
         "parameters.kernel.linear.log_variance": np.zeros((), np.float32),
         "parameters.kernel.linear.log_relevance": np.zeros(D, np.float32),
-        # A point's covariance with an inducing input is about D^-1/2, so latent functions have unit variance.
+        # A point's covariance with an inducing input is about D^-1/2, so latent functions get unit variance.
         "parameters.posterior.mean": normal((D / M) ** 0.5, M, P),
         "parameters.posterior.log_diagonal": np.zeros(M, np.float32),
         "parameters.loadings": normal(UTILITY_SPREAD * P**-0.5, K, P),
-        # Log odds of frequencies that follow a power law.
+        # Log odds of frequencies with a power law.
         "parameters.bias": -np.log(random.permutation(K) + 10).astype(np.float32),
     }
     ModelFolder.write(
@@ -73,7 +73,7 @@ def write_random_model(path, K):
 
 
 def throughput(model, file, repeats):
-    """Return points a second of a model folder in this process, for each output, with peak memory and GEMM rate."""
+    """Return points per second of a model folder in this process for each output, with peak memory and GEMM rate."""
     memory = harness.PeakMemory()
     features = read_dataset(file, cache=False).features
     predictor = open_predictor(ModelFolder(model))
@@ -89,13 +89,13 @@ def throughput(model, file, repeats):
 
 
 def measure(model, file, repeats, scores):
-    """Return the throughput of a model folder and the seconds of the whole command."""
+    """Return the throughput of a model folder and the seconds of the command."""
     result = harness.in_fresh_process(throughput, model, file, repeats)
     return result | {"command_s": xmlgp("predict", "-q", model, file, "-o", scores)}
 
 
 def measure_data(data, folder, names, python, recipe, repeats):
-    """Return the figures of xmlgp and of the peers on a data set."""
+    """Return the numbers of xmlgp and of the peers on a data set."""
     model = folder / data.name
     xmlgp("train", "-q", data, model, "--recipe", recipe, "--epochs", 1)
     ours = measure(model, data / "test.txt", repeats, folder / "scores")
@@ -104,7 +104,7 @@ def measure_data(data, folder, names, python, recipe, repeats):
 
 
 def measure_large(folder, K, repeats):
-    """Return the figures of a generated model with K labels, and the limit."""
+    """Return the numbers of a random model with K labels, and the limit."""
     write_random_model(folder / "large", K)
     write_dataset(folder / "large.txt", harness.generate(N, D, K, FEATURES))
     result = measure(folder / "large", folder / "large.txt", repeats, folder / "scores")
@@ -116,8 +116,8 @@ def report(table, name, result):
     ours = result["xmlgp"]
     for output in OUTPUTS:
         command = ours["command_s"] if output == "utility" else ""
-        beside = {peer: ours[output] / rate for peer, rate in result.get("peers", {}).items()}
-        table.row(name, f"xmlgp {output}", ours[output], beside.get("napkinxc", ""), ours["peak_mb"], command)
+        ratios = {peer: ours[output] / rate for peer, rate in result.get("peers", {}).items()}
+        table.row(name, f"xmlgp {output}", ours[output], ratios.get("napkinxc", ""), ours["peak_mb"], command)
     others = result.get("peers") or {f"limit at {ours['gemm_gflops']:.0f} GFLOP/s": result["limit"]}
     for other, rate in others.items():
         table.row(name, other, rate, "", "", "")
@@ -126,14 +126,14 @@ def report(table, name, result):
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @harness.folders_argument(required=False)
 @click.option("--recipe", default="default", show_default=True)
-@click.option("--large-labels", default=200_000, show_default=True, help="K of the generated model.")
+@click.option("--large-labels", default=200_000, show_default=True, help="K of the random model.")
 @click.option("--repeats", default=5, show_default=True)
 @harness.peers_option
 @harness.peers_python_option
 @harness.json_option
 def main(folders, recipe, large_labels, repeats, names, peers_python, as_json):
     results = {}
-    table = harness.Table({"data": 14, "": 24, "points/s": 12, "to napkinxc": 14, "peak MB": 12, "command s": 12})
+    table = harness.Table({"data": 14, "": 24, "points/s": 12, "× napkinxc": 14, "peak MB": 12, "command s": 12})
     with tempfile.TemporaryDirectory() as folder:
         for data in folders:
             results[data.name] = measure_data(data, Path(folder), names, peers_python, recipe, repeats)

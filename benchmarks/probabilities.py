@@ -1,14 +1,13 @@
-"""How good xmlgp's probabilities are, beside those of one-vs-rest logistic regression trained in the same run.
+"""The quality of xmlgp's probabilities, compared with one-vs-rest logistic regression trained in the same run.
 
     python benchmarks/probabilities.py DATA [DATA ...] [--recipe default] [--set NAME=VALUE ...] [--seeds 1]
         [--strength C ...] [--json FILE]
 
-DATA is a folder with train.txt and test.txt, such as data/bibtex; one without them is left out, with a message. Log
-loss, in nats, and expected calibration error are over all labels of all test points; P@1 is in percent, `train s` is
-seconds of training from raw features in memory. `frequencies` gives each label the share of the training points that
-have it, the same for every point. Logistic regression is scikit-learn's with Liblinear, on rows of unit length, without
-and with the idf weights that xmlgp's default recipe has; labels of all training points or of none get the probability
-of the rule of succession.
+DATA is a folder with train.txt and test.txt, such as data/bibtex; other folders are skipped with a message. Log loss,
+in nats, and expected calibration error are over all labels of all test points; P@1 is in percent; `train s` is seconds
+of training from raw features in memory. `frequencies` predicts each label with its training frequency, for every point.
+Logistic regression is scikit-learn's with Liblinear, on rows of unit length, without and with idf weights. Labels of
+all training points or of none get the probability of the rule of succession.
 """
 
 import sys
@@ -37,13 +36,13 @@ class Prediction(NamedTuple):
 
 
 def predict_frequencies(train, test):
-    """Return each label's frequency for every point."""
+    """Predict each label with its training frequency."""
     share = (train.labels.sum(axis=0) + 1) / (train.N + 2)
     return Prediction(np.tile(share, (test.N, 1)), 0.0)
 
 
 def predict_xmlgp(train, test, settings):
-    """Return the probabilities of a model trained with these settings."""
+    """Train a model with these settings and predict."""
     start = time.perf_counter()
     model, _ = harness.fit(train, settings)
     seconds = time.perf_counter() - start
@@ -52,13 +51,13 @@ def predict_xmlgp(train, test, settings):
 
 
 def predict_logistic(train, test, strength, idf):
-    """Return the probabilities of a logistic regression for each label."""
+    """Train a logistic regression for each label and predict."""
     start = time.perf_counter()
     weights = inverse_document_frequency(train.features) if idf else None
     peer = OneVsRest("linear_model", "LogisticRegression", C=strength, solver="liblinear", random_state=0)
     peer.fit(weigh(train.features, weights, True).astype(peer.dtype), train.labels, None)
     seconds = time.perf_counter() - start
-    # Peers give such labels a probability of 0 or 1 up to rounding; one wrong entry would then cost 36 nats.
+    # For labels of all points or of none the peer's probability is 0 or 1; one wrong entry would cost 36 nats.
     bias = np.where(np.abs(peer.bias) == abs(NEVER), np.sign(peer.bias) * np.log(train.N + 1), peer.bias)
     return Prediction(expit(weigh(test.features, weights, True) @ peer.weights + bias), seconds)
 
@@ -106,16 +105,16 @@ def compare(data, recipe, chosen, seeds, strengths):
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--recipe", default="default", show_default=True)
 @harness.set_option
-@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Trainings of xmlgp.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Number of trainings of xmlgp.")
 @click.option(
     "--strength",
     "strengths",
     type=click.FloatRange(min=0, min_open=True),
     multiple=True,
-    # The best in precision on Bibtex (benchmarks/peers.py), and scikit-learn's own.
+    # The most precise on Bibtex (benchmarks/peers.py), and scikit-learn's default.
     default=[4, 1],
     show_default=True,
-    help="C of logistic regression: the inverse strength of its regulariser.",
+    help="C of logistic regression, the inverse regularisation strength.",
 )
 @harness.json_option
 def main(folders, recipe, chosen, seeds, strengths, as_json):
@@ -124,7 +123,7 @@ def main(folders, recipe, chosen, seeds, strengths, as_json):
         if all((data / name).is_file() for name in ("train.txt", "test.txt")):
             results[data.name] = compare(data, recipe, chosen, seeds, strengths)
         else:
-            print(f"{data} is left out: it has no train.txt and test.txt", file=sys.stderr)
+            print(f"{data} is skipped: it has no train.txt and test.txt", file=sys.stderr)
     harness.write_json(as_json, results)
 
 

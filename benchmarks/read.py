@@ -1,18 +1,18 @@
-"""How fast data files are read, beside scikit-learn's `load_svmlight_file`.
+"""The speed of reading data files, compared with scikit-learn's `load_svmlight_file`.
 
-    python benchmarks/read.py [FILE ...] [--json RESULTS]
+    python benchmarks/read.py [FILE ...] [--json FILE]
 
-Numbers are megabytes of text a second of processor time, which other work on the machine does not disturb.
-Without files, one like those of the large sets is generated: a hundred features a point, six decimals each.
+Numbers are megabytes of text per second of processor time, which other work on the machine does not affect. Without
+files, one like those of the large data sets is generated: a hundred features per point with six decimals each.
 """
 
-import json
 import os
 import tempfile
 import time
 from pathlib import Path
 
 import click
+import harness  # before NumPy
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
@@ -27,7 +27,7 @@ ROUNDS = 3
 
 
 def generate(path):
-    """Write a file of weights as tf-idf gives them."""
+    """Write a file with weights like those of tf-idf."""
     random = np.random.default_rng(0)
     features = random.random((N, FEATURES)).round(6).astype(np.float32)
     columns = np.sort(random.integers(0, D // FEATURES, (N, FEATURES)) + np.arange(0, D, D // FEATURES))
@@ -37,14 +37,14 @@ def generate(path):
 
 
 def read_with_scikit_learn(path):
-    """Return X; the first line, which its format lacks, gives the number of features."""
+    """Return X. The first line, which the libsvm format lacks, gives the number of features."""
     with open(path, "rb") as stream:
         features = int(stream.readline().split()[1])
         return load_svmlight_file(stream, n_features=features, dtype=np.float32, multilabel=True, zero_based=True)[0]
 
 
 def seconds(action, rounds=ROUNDS):
-    """Return the least processor time of some rounds, and the result."""
+    """Return the least processor time of several rounds, and the result."""
     times = []
     for _ in range(rounds):
         start = time.process_time()
@@ -54,24 +54,24 @@ def seconds(action, rounds=ROUNDS):
 
 
 def measure(path):
-    """Return the megabytes a second of each way to read a file."""
+    """Return megabytes per second of each way to read a file."""
     megabytes = os.path.getsize(path) / 1e6
     text, dataset = seconds(lambda: read_dataset(path, cache=False))
     conversion, _ = seconds(lambda: read_dataset(path), rounds=1)
     cached, _ = seconds(lambda: read_dataset(path))
     peer, X = seconds(lambda: read_with_scikit_learn(path))
     if (csr_array(X) != dataset.features).nnz:
-        raise SystemExit(f"{path}: scikit-learn reads something else")
+        raise SystemExit(f"{path}: scikit-learn reads different features")
     times = {"text": text, "into cache": conversion, "from cache": cached, "scikit-learn": peer}
     return {"file": "/".join(path.parts[-2:]), "MB": megabytes} | {
         way: megabytes / spent for way, spent in times.items()
     }
 
 
-@click.command(help="\b\n" + __doc__)
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "results", type=click.Path(path_type=Path), help="Write the numbers here as well.")
-def main(files, results):
+@harness.json_option
+def main(files, as_json):
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XMLGP_CACHE_DIR"] = folder
         if not files:
@@ -83,8 +83,7 @@ def main(files, results):
     for row in rows:
         name, *numbers = row.values()
         click.echo(f"{name[-24:]:<24}" + "".join(f"{number:14.1f}" for number in numbers))
-    if results:
-        results.write_text(json.dumps(rows, indent=1) + "\n")
+    harness.write_json(as_json, {"files": rows})
 
 
 if __name__ == "__main__":

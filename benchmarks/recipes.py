@@ -1,9 +1,10 @@
-"""Precision and time of recipes: each trained, scored and evaluated by the commands that users type.
+"""Precision and time of recipes, each trained, scored and evaluated by the commands that users type.
 
     python benchmarks/recipes.py DATA [DATA ...] [--recipe NAME ...] [--seeds 1] [--json FILE]
 
-DATA is a folder with train.txt and test.txt, such as data/bibtex. Times are of the whole command `xmlgp train`,
-preprocessing included, on a cold cache; precision in percent, with several seeds the mean and standard deviation.
+DATA is a folder with train.txt and test.txt, such as data/bibtex. Times are those of the complete command
+`xmlgp train`, including preprocessing, with an empty cache. Measures are in percent; with several seeds the table has
+the mean and standard deviation.
 """
 
 import json
@@ -21,13 +22,13 @@ MEASURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 def xmlgp(*arguments, **options):
-    """Run a command and return what it printed."""
+    """Run a command and return its output."""
     command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
 def run(data, recipe, seed):
-    """Return the measures of one training, and its seconds."""
+    """Train once, and return the measures and the seconds."""
     with tempfile.TemporaryDirectory() as folder:
         model, scores = Path(folder, "model"), Path(folder, "scores")
         cold = os.environ | {"XMLGP_CACHE_DIR": folder}

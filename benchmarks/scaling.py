@@ -1,12 +1,12 @@
-"""How peak memory and the time of an epoch grow with N, D, K, M, P and R.
+"""Growth of peak memory and of the time of an epoch with N, D, K, M, P and R.
 
     python benchmarks/scaling.py [--vary NAME ...] [--scale 1] [--json FILE]
 
-Each is varied alone over a factor of eight about a base case on generated data, each case in a fresh process. Memory is
-the peak above that of the imports, data included; time the median of some epochs. Below the cases stands the growth
-fitted to them: the power of the varied number, by least squares of logarithms. A part that does not depend on it at all
-makes the power smaller. Inducing inputs are free but where R is varied; K is varied with all negatives and with 50
-sampled ones. All of it takes about five minutes; --scale multiplies N.
+Each number varies alone over a factor of eight around a base case on generated data, each case in a fresh process.
+Memory is the peak without the imports, including the data; time is the median of several epochs. The line `power` has
+the exponent of the fitted growth, by least squares of logarithms; a constant part makes it smaller. Inducing inputs are
+free except where R varies; K varies with all negatives and with 50 sampled ones. All cases take about five minutes;
+--scale multiplies N.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ EPOCHS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A data set's shape and a model's; R None stands for free inducing inputs."""
+    """The shape of a data set and of a model; inducing inputs are free if R is None."""
 
     N: int = 4000
     D: int = 2000
@@ -46,7 +46,7 @@ class Case:
 
 BASE = Case()
 
-#: What is varied: the field, its values and what else differs from the base case.
+#: What varies: the field, its values, and other differences to the base case.
 VARIED = {
     "N": ("N", (2000, 4000, 8000, 16000), {}),
     "D": ("D", (1000, 2000, 4000, 8000), {}),
@@ -59,11 +59,11 @@ VARIED = {
 
 
 def measure(case):
-    """Return the peak memory of a training in this process, in megabytes, and seconds an epoch."""
+    """Return the peak memory of a training in this process, in megabytes, and seconds per epoch."""
     harness.warm_up(case.settings)
     memory = harness.PeakMemory()
     dataset = harness.generate(case.N, case.D, case.K)
-    memory.forget()
+    memory.reset()
     _, history = harness.fit(dataset, case.settings)
     return {"peak_mb": memory.megabytes(), "epoch_s": harness.epoch_seconds(history)}
 

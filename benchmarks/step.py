@@ -1,21 +1,20 @@
-"""What one training step costs, part by part, beside what its products would take at this machine's GEMM rate.
+"""The time of a training step, part by part, relative to that of its products at the GEMM rate of the machine.
 
     python benchmarks/step.py                          all cases on generated data of the real sets' shapes
     python benchmarks/step.py --case bibtex --posterior diagonal --json step.json
 
-Time does not depend on the values, so data are drawn at random in the shape of the real sets and nothing needs to be
-there but xmlgp. `limit` is the number of floating-point operations of the products, all taken as dense, over the GEMM
-rate measured in the same run, with which the parts' times can be compared on any machine. Two parts run beside each
-other, the factorisation and the products of points and inducing inputs, so that parts add up to more than the step.
+Time does not depend on the values, so the data are random in the shape of real data sets. `limit` is the number of
+floating-point operations of the products, all counted as dense, divided by the GEMM rate measured in the same run. The
+factorisation runs in parallel with the products of points and inducing inputs, so the parts add up to more than the
+step.
 """
 
-import argparse
 import contextlib
-import json
 import threading
 import time
 from dataclasses import dataclass
 
+import click
 import harness  # before NumPy
 import numpy as np
 import scipy.sparse as sp
@@ -33,7 +32,7 @@ from xmlgp.training.optimisers import Adam
 
 @dataclass(frozen=True)
 class Case:
-    """A shape of data and the settings of a step on it; `R` None stands for free inducing inputs (R = D)."""
+    """The shape of data and the settings of a step; inducing inputs are free (R = D) if `R` is None."""
 
     N: int
     D: int
@@ -66,7 +65,7 @@ CASES = {
 
 
 def draw(case, random):
-    """Return coordinates and labels of a case's shape."""
+    """Return random coordinates and labels in the shape of a case."""
 
     def sparse(columns, per_row):
         counts = random.poisson(per_row, case.N).clip(1, columns)
@@ -86,11 +85,11 @@ def draw(case, random):
 
 
 def operations(case, posterior):
-    """Return the floating-point operations of the products of a step, by part."""
+    """Return the floating-point operations of the products of a step by part."""
     B, M, Q, P, K = case.B, case.M, case.Q, case.P, case.K
     copies = P if posterior == "diagonal" else 1
     return {
-        # A syrk computes half of a symmetric product.
+        # Of a symmetric product only half is computed.
         "kernel": 2 * B * M * Q + M * M * Q,
         "factorisation": copies * M**3,
         "moments": copies * 2 * B * M * M + 2 * B * M * P + 2 * M * M * P,
@@ -101,7 +100,7 @@ def operations(case, posterior):
 
 
 class Clock:
-    """Time spent in named functions, each less what it spent in others of them on the same thread."""
+    """Time spent in given functions, each without the time of others of them that it calls on the same thread."""
 
     def __init__(self):
         self.seconds = {}
@@ -109,7 +108,7 @@ class Clock:
 
     @contextlib.contextmanager
     def watch(self, *places):
-        """Replace functions, each (owner, attribute, part), by ones that are timed."""
+        """Replace functions, each (owner, attribute, part), by timed ones within the block."""
         saved = [(owner, name, getattr(owner, name)) for owner, name, _ in places]
         for (owner, name, part), (_, _, function) in zip(places, saved, strict=True):
             setattr(owner, name, self._timed(function, part))
@@ -136,7 +135,7 @@ class Clock:
 
 
 def measure(case, posterior, steps):
-    """Return the median seconds of a step, and of its parts."""
+    """Return the median seconds of a step and of its parts."""
     random = np.random.default_rng(0)
     settings = MLGPFSettings(
         kernel="linear", ard=case.ard, posterior=posterior, factors=case.P, inducing_count=case.M, batch_size=case.B
@@ -147,7 +146,6 @@ def measure(case, posterior, steps):
     inducing = inducing.toarray() if sp.issparse(inducing) else inducing
     parameters = model.initial(inducing, labels, random)
     optimiser = Adam(parameters)
-    posterior_module = type(model.posterior).__module__
     places = [
         (minibatches, "make_batch", "gather"),
         (inner_products, "forward_inducing", "kernel"),
@@ -163,7 +161,6 @@ def measure(case, posterior, steps):
         (Quadrature, "gradients", "expectations"),
         (Adam, "step", "optimiser"),
     ]
-    assert posterior_module
     totals, parts = [], []
     for _ in range(steps):
         clock = Clock()
@@ -175,36 +172,33 @@ def measure(case, posterior, steps):
             optimiser.step(parameters, gradients, 1e-4)
             totals.append(time.perf_counter() - start)
         parts.append(clock.seconds)
-    skipped = steps // 5  # the first steps warm caches up
+    skipped = steps // 5  # the first steps fill caches
     names = parts[0]
     return float(np.median(totals[skipped:])), {n: float(np.median([p[n] for p in parts[skipped:]])) for n in names}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", default="", help="only cases whose name starts so")
-    parser.add_argument("--posterior", default="shared-diagonal", choices=["shared-diagonal", "diagonal"])
-    parser.add_argument("--steps", type=int, default=25)
-    parser.add_argument("--json", help="write the figures into this file")
-    args = parser.parse_args()
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.option("--case", "prefix", default="", help="Only cases whose names start with this.")
+@click.option("--posterior", type=click.Choice(["shared-diagonal", "diagonal"]), default="shared-diagonal")
+@click.option("--steps", type=click.IntRange(2), default=25, show_default=True)
+@harness.json_option
+def main(prefix, posterior, steps, as_json):
     results = {}
     for name, case in CASES.items():
-        if not name.startswith(args.case):
+        if not name.startswith(prefix):
             continue
         rate = harness.gemm_rate()
         with one_blas_thread():
-            total, parts = measure(case, args.posterior, args.steps)
-        limits = {part: count / rate for part, count in operations(case, args.posterior).items()}
+            total, parts = measure(case, posterior, steps)
+        limits = {part: count / rate for part, count in operations(case, posterior).items()}
         limit = sum(limits.values())
         results[name] = {"gemm_gflops": rate / 1e9, "step_s": total, "limit_s": limit, "parts_s": parts}
-        print(f"{name}, {args.posterior}: {1e3 * total:.1f} ms a step, {total / limit:.2f} times the limit of")
+        print(f"{name}, {posterior}: {1e3 * total:.1f} ms per step, {total / limit:.2f} times the limit of")
         print(f"  {1e3 * limit:.1f} ms at {rate / 1e9:.0f} GFLOP/s")
         for part, seconds in parts.items():
-            beside = f"{1e3 * limits[part]:8.2f}" if part in limits else "        "
-            print(f"    {part:20s} {1e3 * seconds:8.2f} ms  limit {beside}", flush=True)
-    if args.json:
-        with open(args.json, "w") as file:
-            json.dump(results, file, indent=1)
+            part_limit = f"{1e3 * limits[part]:8.2f}" if part in limits else "        "
+            print(f"    {part:20s} {1e3 * seconds:8.2f} ms  limit {part_limit}", flush=True)
+    harness.write_json(as_json, results)
 
 
 if __name__ == "__main__":

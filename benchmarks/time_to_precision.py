@@ -1,14 +1,14 @@
-"""How long training takes to reach the precision of the peers, which are trained in the same run.
+"""Time of training until the precision of the peers is reached, with all trained in the same run.
 
     python benchmarks/time_to_precision.py DATA [DATA ...] --peers-python PATH [--recipe NAME ...]
         [--epochs E ...] [--set NAME=VALUE ...] [--json FILE]
 
 DATA is a folder with train.txt and test.txt, such as data/bibtex. For each peer and each of P@1, P@3 and P@5 the table
-has the peer's precision in percent, after how many seconds xmlgp first reached it on the test points, and the ratio to
-the peer's seconds of training; the last column is for all three at once, a star marks the best peer. xmlgp's seconds
-are of preprocessing and training from raw features in memory, as the peers' are; scoring after each epoch is not
-counted, and neither is what a process does once. The schedule of the learning rate depends on the number of epochs:
-where --epochs is given several times, each is a training of its own and the earliest counts.
+has the peer's precision in percent, the seconds until xmlgp first reaches it on the test points, and the ratio to the
+peer's seconds of training. The last column is for all three at once; a star marks the best peer. Seconds include
+preprocessing and training from raw features in memory, for peers as well, but not scoring after each epoch, loading and
+compiling. The schedule of the learning rate depends on the number of epochs: several --epochs are separate trainings,
+and the earliest to reach a precision counts.
 """
 
 import time
@@ -17,12 +17,12 @@ import click
 import harness
 import peers
 
-#: P@k of equal rankings, computed by different sums, differ by less.
+#: Largest difference of P@k between equal rankings, from the order of sums.
 ROUNDING = 1e-9
 
 
 def curve(train, test, settings):
-    """Return seconds since the start and precision after each epoch of a training."""
+    """Train, and return seconds since the start and precision after each epoch."""
     points, scoring = [], 0.0
     start = time.perf_counter()
 
@@ -37,7 +37,7 @@ def curve(train, test, settings):
 
 
 def reached(runs, targets):
-    """Return the first seconds at which a training has all of the targets, by name of the measure, or None."""
+    """Return the least seconds at which a training reaches all targets, or None."""
     seconds = [
         point["seconds"]
         for run in runs
@@ -48,7 +48,7 @@ def reached(runs, targets):
 
 
 def compare(peer, runs):
-    """Return xmlgp's seconds, and their ratio to the peer's, for each measure and for all of them."""
+    """Return xmlgp's seconds and their ratio to the peer's, for each measure and for all together."""
     goals = {name: {name: peer[name]} for name in peers.MEASURES}
     goals["all"] = {name: peer[name] for name in peers.MEASURES}
     times = {name: reached(runs, targets) for name, targets in goals.items()}
@@ -56,7 +56,7 @@ def compare(peer, runs):
 
 
 def cell(result, precision=None, best=False):
-    """Return the text of a comparison."""
+    """Format a comparison."""
     text = "" if precision is None else f"{precision:.2f}{'*' if best else ' '} "
     if result["seconds"] is None:
         return text + "not reached"
@@ -80,7 +80,10 @@ def report(measured, runs):
 @harness.recipes_option
 @harness.set_option
 @click.option(
-    "--epochs", multiple=True, type=click.IntRange(1), help="Instead of the recipe's; several for several trainings."
+    "--epochs",
+    multiple=True,
+    type=click.IntRange(1),
+    help="Epochs, over the recipe; several are separate trainings.",
 )
 @harness.peers_option
 @harness.peers_python_option

@@ -1,10 +1,10 @@
-"""What each choice of BMLPL's defaults is worth, on points held out of training, beside MLGPF's default recipe.
+"""Ablations of BMLPL's defaults on points held out of training, with MLGPF's default recipe for comparison.
 
     python benchmarks/topics.py DATA ... [--seeds 2] [--only NAME ...] [--json FILE]
 
-For each DATA, a folder with train.txt, a fifth of whose points is held out; test points are never looked at. A Markdown
-table has precision, propensity-scored precision and the three averages of AUC on the points held out, in percent, means
-over the seeds, each of which holds out other points; and the seconds of training.
+DATA is a folder with train.txt. Each seed holds out another fifth of the training points; test points are not used. A
+Markdown table has precision, propensity-scored precision and the three averages of AUC on the held-out points, in
+percent, and the seconds of training, as means over the seeds.
 """
 
 import dataclasses
@@ -15,20 +15,17 @@ import click
 import harness
 import numpy as np
 
-from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train as train_bmlpl
 from xmlgp.data.dataset import Dataset
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import train as train_mlgpf
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.models import MODELS
+from xmlgp.runtime.progress import silent
 from xmlgp.training.stopping import hold_out
 
-#: Settings that differ from the default's. To measure another choice, add a line.
+#: Settings other than the default's. To measure another choice, add a line.
 VARIANTS = {
     "default": {},
     "precision=0.03": {"precision": 0.03},
@@ -58,16 +55,13 @@ MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "AUC_instance", "AUC_micro", 
 
 
 def measure(settings, train, held, propensity):
-    """Return the measures on held-out points after training, and the seconds of that."""
-    begun = time.perf_counter()
-    preprocessed = preprocess(train.features, settings)
-    if settings.model == "bmlpl":
-        parameters = train_bmlpl(train.features, train.labels, preprocessed, settings).parameters
-        predictor = BMLPLPredictor(settings, preprocessed, parameters, train.D)
-    else:
-        parameters = train_mlgpf(train.features, train.labels, preprocessed, settings).parameters
-        predictor = MLGPFPredictor(settings, preprocessed, parameters, train.D)
-    seconds = time.perf_counter() - begun
+    """Train, and return the measures on the held-out points and the seconds of training."""
+    start = time.perf_counter()
+    model = MODELS[settings.model]
+    preprocessed = model.preprocess(train.features, settings, silent)
+    trained = model.train(train.features, train.labels, preprocessed, settings, silent, None)
+    predictor = model.predictor(settings, preprocessed, trained.parameters, train.D)
+    seconds = time.perf_counter() - start
     scores = harness.stack_scores(predictor.top(held.features, None))
     found = evaluate_ranking(scores, held.labels, (1, 3, 5), propensity)
     found |= {name: 100 * area for name, area in multilabel_roc_auc(scores, held.labels).items()}
@@ -99,7 +93,7 @@ def compare(data, seeds, patterns):
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
 @harness.folders_argument()
 @click.option("--seeds", default=2, show_default=True)
-@click.option("--only", "patterns", multiple=True, metavar="NAME", help="Only these, patterns such as topics=*.")
+@click.option("--only", "patterns", multiple=True, metavar="NAME", help="Variants, by patterns such as topics=*.")
 @harness.json_option
 def main(folders, seeds, patterns, as_json):
     harness.write_json(as_json, {data.name: compare(data, seeds, patterns) for data in folders})

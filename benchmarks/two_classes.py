@@ -1,11 +1,11 @@
-"""Precision and time of gpc on two classes, beside classifiers of scikit-learn that a user would pick instead.
+"""Accuracy and time of gpc on binary data, compared with classifiers of scikit-learn.
 
     python benchmarks/two_classes.py DATA ... [--inference vi-taylor ...] [--json FILE]
 
-DATA is a file in libsvm's format or a folder with one; of a folder without test points a random fifth of the points
-are, the same for all. Accuracy in percent, log loss in nats, the area under the ROC curve, and seconds of training from
-features in memory: standardised for all, with preprocessing for gpc, and on all cores where a classifier has a choice.
-`SVC` has no probabilities of its own: those here are of Platt's method on three folds, which its time includes.
+DATA is a libsvm file or a folder with one; without test points a random fifth of the points is held out, the same for
+all classifiers. The table has accuracy in percent, log loss in nats, the area under the ROC curve, and seconds of
+training from features in memory: standardised for all, with preprocessing for gpc, and on all cores where a classifier
+has this option. `SVC` has no probabilities itself; Platt's method on three folds adds them, and its time counts.
 """
 
 import time
@@ -26,10 +26,10 @@ from xmlgp.data.locate import locate
 from xmlgp.errors import XmlgpError
 from xmlgp.estimators import GPCClassifier
 
-#: Share of the points that are test points where there are no others.
+#: Share of the points that become test points if a data set has none.
 TEST_SHARE = 0.2
 
-#: Points above which SVC, whose time grows with their square, is left out.
+#: Largest number of points for SVC, whose time grows with its square.
 SVC_POINTS = 50_000
 
 PEERS = {
@@ -64,9 +64,9 @@ def measure(data, inferences):
     for name, make in kinds.items():
         if "SVC" in name and len(X) > SVC_POINTS:
             continue
-        begun = time.perf_counter()
+        start = time.perf_counter()
         model = make().fit(X, y)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         probability = model.predict_proba(X_test)[:, 1]
         measures = {
             "accuracy": 100 * accuracy_score(y_test, probability > 0.5),
@@ -84,7 +84,7 @@ def measure(data, inferences):
 @click.option("--inference", "inferences", multiple=True, default=["vi-taylor", "vi-jj-hybrid"], show_default=True)
 @harness.json_option
 def main(data, inferences, as_json):
-    # What a process compiles and loads once is not measured.
+    # Compile and load before measuring.
     random = np.random.default_rng(0)
     for name in inferences:
         GPCClassifier(inference=name, inducing_count=5, iterations=1).fit(

@@ -15,9 +15,9 @@ SETTINGS = MLGPFSettings(factors=3, inducing_count=6, epochs=3, validation=0, re
 
 
 def test_times_are_compared_with_those_of_the_same_seed():
-    usual = [[*range(7), 2.0, 10.0], [*range(7), 4.0, 20.0]]
+    baseline = [[*range(7), 2.0, 10.0], [*range(7), 4.0, 20.0]]
     numbers = [[*range(7), 1.0, 30.0], [*range(7), 6.0, 10.0]]
-    found = expectations.with_ratios(numbers, usual)
+    found = expectations.with_ratios(numbers, baseline)
     assert found.shape == (2, len(expectations.COLUMNS))
     np.testing.assert_array_equal(found[:, 7:], [[1, 0.5, 30, 3], [6, 1.5, 10, 0.5]])
 

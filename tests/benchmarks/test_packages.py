@@ -97,7 +97,7 @@ def test_truncated_files_are_refused(tmp_path, pack):
 def test_what_is_no_text_is_refused(tmp_path):
     path = tmp_path / "index.lz4"
     path.write_bytes(b"\x04\x22\x4d\x18\xff\xfe")
-    with pytest.raises(XmlgpError, match="no text, nor packed"):
+    with pytest.raises(XmlgpError, match="not text, nor text compressed"):
         list(read_index(path))
 
 

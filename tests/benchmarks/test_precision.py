@@ -58,10 +58,10 @@ def test_measures_of_points_are_those_of_the_ranking(K):
 
 
 def test_standard_errors_are_those_of_a_paired_test():
-    runs, usual = np.random.default_rng(0).random((2, 3, 40, len(MEASURES)))
-    compared = compare(runs, usual)
+    runs, baseline = np.random.default_rng(0).random((2, 3, 40, len(MEASURES)))
+    compared = compare(runs, baseline)
     # Seeds share their points, so they are averaged first.
-    statistic = ttest_rel(runs.mean(axis=0), usual.mean(axis=0)).statistic
+    statistic = ttest_rel(runs.mean(axis=0), baseline.mean(axis=0)).statistic
     assert np.divide(compared["difference"], compared["error"]) == pytest.approx(statistic)
     of_seeds = runs.mean(axis=1)
     assert compared["mean"] == pytest.approx(of_seeds.mean(axis=0))
@@ -170,11 +170,11 @@ def test_a_variant_that_diverges_does_not_end_the_others(data, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--only", "nothing*"], 2, "nothing* matches no variant; there are default, "),
+        (["--only", "nothing*"], 2, "nothing* matches no variant; choose from default, "),
         (["--fold-count", "5"], 2, "--fold-count 5 is more than --folds 4"),
         (["--set", "colour=red"], 1, "colour is not a setting"),
         (["--set", "epochs=0"], 1, "epochs is 0, but must be"),
-        (["--cache", "{data}/train.txt"], 1, "train.txt: this is no cache of runs"),
+        (["--cache", "{data}/train.txt"], 1, "train.txt: not a cache of runs"),
         (["--data", "{data}/.."], 1, "there is no train.txt"),
     ],
 )
@@ -194,5 +194,5 @@ def test_a_default_that_diverges_is_an_error(data, monkeypatch):
 
 def test_points_without_labels_cannot_be_held_out():
     dataset = small_dataset(4)
-    with pytest.raises(XmlgpError, match="of 4 points in 50 folds none that is held out has a label"):
+    with pytest.raises(XmlgpError, match="no held-out point has a label, of 4 points in 50 folds"):
         make_folds(dataset, 50, 50)

@@ -76,7 +76,7 @@ def test_every_model_is_measured_and_folders_without_data_are_left_out(tmp_path)
     arguments = [tmp_path / "nothing", tmp_path / "small", "--json", tmp_path / "out.json"]
     result = CliRunner().invoke(probabilities.main, [*map(str, arguments), *quick])
     assert result.exit_code == 0, result.output
-    assert result.stderr == f"{tmp_path / 'nothing'} is left out: it has no train.txt and test.txt\n"
+    assert result.stderr == f"{tmp_path / 'nothing'} is skipped: it has no train.txt and test.txt\n"
     measured = json.loads((tmp_path / "out.json").read_text())["small"]
     models = ["frequencies", "xmlgp, seed 0", "xmlgp, seed 1", "logistic C=0.5", "logistic C=0.5, idf"]
     assert list(measured) == models
