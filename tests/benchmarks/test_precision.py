@@ -175,7 +175,7 @@ def test_a_variant_that_diverges_does_not_end_the_others(data, monkeypatch):
         (["--set", "colour=red"], 1, "colour is not a setting"),
         (["--set", "epochs=0"], 1, "epochs is 0, but must be"),
         (["--cache", "{data}/train.txt"], 1, "train.txt: not a cache of runs"),
-        (["--data", "{data}/.."], 1, "there is no train.txt"),
+        (["--data", "{data}/.."], 1, "this folder contains no train.txt"),
     ],
 )
 def test_mistakes_are_one_sentence(data, arguments, status, message):
