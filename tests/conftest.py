@@ -37,8 +37,9 @@ os.umask(0o022)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory):
-    """Keep the user's cache out of the tests."""
+def _surroundings(tmp_path_factory):
+    """Keep the user's cache out of the tests, and do not wait for the disk: no test is about a power failure."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield

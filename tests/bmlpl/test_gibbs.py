@@ -82,10 +82,18 @@ def distances(chains, sweeps, seed=0):
     return np.abs(np.mean(means, axis=0) - expected.mean(axis=0)) / np.hypot(error, expected.std(axis=0) / 400_000**0.5)
 
 
-@pytest.mark.parametrize(("dense", "sweeps"), [(module.DENSE_SIZE, 120), (0, 40)], ids=["exact", "gradients"])
-def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, sweeps):
+@pytest.mark.parametrize(
+    ("dense", "chains", "sweeps"),
+    [
+        pytest.param(module.DENSE_SIZE, 60, 40, id="exact"),
+        pytest.param(0, 60, 20, id="gradients"),
+        pytest.param(module.DENSE_SIZE, 100, 120, id="exact, long", marks=pytest.mark.exhaustive),
+        pytest.param(0, 100, 40, id="gradients, long", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, chains, sweeps):
     monkeypatch.setattr(module, "DENSE_SIZE", dense)
-    assert (distances(100, sweeps) < 4).all()
+    assert (distances(chains, sweeps) < 4).all()
 
 
 def swept(sweeps, features=None, labels=None, **chosen):

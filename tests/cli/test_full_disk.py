@@ -63,8 +63,6 @@ def disk(place, monkeypatch):
     # Threads would wait for each other longer than they work.
     for user in ("threads", "models.build", "models.unfinished"):
         monkeypatch.setattr(f"xmlgp.{user}.core_count", lambda: 1)
-    # That what is written reaches the disk matters where the machine fails; here it takes most of the time.
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     # Checkpoints after every step, whatever the time.
     monkeypatch.setattr("xmlgp.training.checkpoints.PATIENCE", 0)
     # Else figures in PDF have the time in them.

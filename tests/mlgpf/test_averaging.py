@@ -13,6 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import conditional, inducing_posterior, random_parameters, scikit_covariances
+from tests.grids import grid
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
 from xmlgp.gp.exact_gp import DOUBT, LENGTHSCALE, NOISE, regress
@@ -176,12 +177,15 @@ def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
     np.testing.assert_allclose(open_predictor(folder).score(NEW)[0], expected, atol=1e-3)
 
 
-@PARTS
-@pytest.mark.parametrize("k", [1, 5, None])
-@pytest.mark.parametrize("output", ["utility", "probability"])
-@pytest.mark.parametrize("with_std", [True, False])
-@pytest.mark.parametrize("memory", [0, 256])
-def test_top_labels_are_those_of_all_scores(tmp_path, monkeypatch, own, regressed, k, output, with_std, memory):
+@grid(
+    parts=[(True, True), (True, False), (False, True)],
+    k=[1, 5, None],
+    output=["utility", "probability"],
+    with_std=[True, False],
+    memory=[0, 256],
+)
+def test_top_labels_are_those_of_all_scores(tmp_path, monkeypatch, parts, k, output, with_std, memory):
+    own, regressed = parts
     predictor = open_predictor(model(tmp_path, own, regressed))
     values, deviations = predictor.score(NEW, output, with_std=True)
     kept = k or K
