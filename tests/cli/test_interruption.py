@@ -61,7 +61,7 @@ PHASES = {
         "after 8 of 12 steps on the points not held out",
     ),
     "scoring": ("xmlgp.mlgpf.train._ndcg", 2, "after 8 of 12 steps on the points not held out"),
-    "the regression on some": ("xmlgp.mlgpf.train.regress", 1, "after 12 of 12 steps on the points not held out"),
+    "the regression on some": ("xmlgp.mlgpf.train.fit_exact_gp", 1, "after 12 of 12 steps on the points not held out"),
     "comparing": ("xmlgp.mlgpf.train._ndcg", 5, "after 12 of 12 steps on the points not held out"),
     "the start on all points": ("xmlgp.mlgpf.stochastic.start", 2, "after 12 of 12 steps on the points not held out"),
     "a step on all points": (
@@ -69,7 +69,7 @@ PHASES = {
         14,
         "after 2 of [0-9]+ steps on all points",
     ),
-    "the regression on all": ("xmlgp.mlgpf.train.regress", 2, "after ([0-9]+) of \\1 steps on all points"),
+    "the regression on all": ("xmlgp.mlgpf.train.fit_exact_gp", 2, "after ([0-9]+) of \\1 steps on all points"),
     "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 9, "after ([0-9]+) of \\1 steps on all points"),
 }
 

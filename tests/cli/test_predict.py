@@ -18,7 +18,7 @@ from tests.cli.command import run, said
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
-from xmlgp.gp.exact_gp import DOUBT, LENGTHSCALE
+from xmlgp.gp.exact_gp import LENGTHSCALE, PROBABILITY_MARGIN
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -207,7 +207,7 @@ def test_points_without_features_and_no_points(tmp_path):
     covariances = np.exp(-lengths / (2 * LENGTHSCALE**2))
     regressed = covariances @ parameters["regression.weights"] @ parameters["regression.loadings"].T
     regressed = np.clip(parameters["regression.mean"] + regressed, 0, 1)
-    expected = (parameters["bias"] + logit((regressed + DOUBT) / (1 + 2 * DOUBT))) / 2
+    expected = (parameters["bias"] + logit((regressed + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
     labels, scores = zip(*(pair.split(":") for pair in bare), strict=True)
     assert list(map(int, labels)) == np.argsort(-expected).tolist()
     np.testing.assert_allclose(list(map(float, scores)), np.sort(expected)[::-1], rtol=1e-4)

@@ -1,6 +1,6 @@
-"""Binary GP classification as SPEC section 2 has it, written out on dense arrays, and random problems of it.
+"""Reference formulas of binary GP classification on dense arrays ([I] section 1), and random problems.
 
-Only the names of parameters are xmlgp's: labels are y ∈ {−1, +1}, and covariances scikit-learn's.
+Labels are y ∈ {−1, +1} and covariances are computed by scikit-learn; only the names of parameters are those of xmlgp.
 """
 
 from typing import NamedTuple
@@ -12,21 +12,21 @@ from scipy.special import expit, log_expit
 from tests.gp.reference import conditional, gaussian_kl, scikit_covariances
 from xmlgp.gp.expectations import EXPECTATIONS
 from xmlgp.gp.inner_products import Points
-from xmlgp.gpc.collapsed import Collapsed
+from xmlgp.gpc.collapsed import CollapsedBound
 from xmlgp.gpc.model import GPC
 from xmlgp.preprocess.coordinates import Coordinates
 
-__all__ = ["THETA", "Problem", "expanded", "moments", "predicted", "random_problem"]
+__all__ = ["THETA", "Problem", "uncollapsed_bound", "moments", "predicted", "random_problem"]
 
 #: Names of the hyperparameters.
 THETA = ["kernel.se.log_variance", "kernel.se.log_lengthscale", "kernel.noise.log_variance"]
 
-#: Of the mean diagonal of K_Z, added to it in double precision.
+#: Added to the diagonal of K_Z in double precision, as a multiple of its mean.
 JITTER = 1e-8
 
 
 class Problem(NamedTuple):
-    """Points X, N×D, whether they are of the second class, N, inducing inputs Z, M×D, and θ."""
+    """Points X, N×D, whether they are positive, N, inducing inputs Z, M×D, and hyperparameters θ."""
 
     points: np.ndarray
     positive: np.ndarray
@@ -45,7 +45,7 @@ class Problem(NamedTuple):
 
     @property
     def covariances(self):
-        """K_XZ, K_Z with its jitter, and K_X."""
+        """Return K_XZ, K_Z with its jitter, and K_X."""
         cross, inducing, points = scikit_covariances(("se", "noise"), self.parameters, self.points, self.inducing)
         return cross, inducing + JITTER * np.trace(inducing) / len(inducing) * np.eye(len(inducing)), points
 
@@ -56,23 +56,23 @@ class Problem(NamedTuple):
         return Coordinates(sp.csr_array(self.points), None, np.float64, sparse=sparse)
 
     def collapsed(self, kind="jj", sparse=False):
-        """What is tested, with expectations of a name."""
-        return Collapsed(GPC(), self.coordinates(sparse), self.positive, EXPECTATIONS[kind]())
+        """Return the `CollapsedBound` with the expectations of a name."""
+        return CollapsedBound(GPC(), self.coordinates(sparse), self.positive, EXPECTATIONS[kind]())
 
-    def at(self, touching, kind="jj"):
-        return self.collapsed(kind).at(self.parameters, touching)
+    def optimum(self, tangent_points, kind="jj"):
+        return self.collapsed(kind).optimum(self.parameters, tangent_points)
 
-    def best(self, touching):
-        """Mean and covariance of the best q(u) at ξ, as SPEC section 2 has them."""
+    def optimal_posterior(self, tangent_points):
+        """Return mean and covariance of the optimal q(u) for ξ ([I] (12), (13))."""
         cross, inducing, _ = self.covariances
-        precision = np.tanh(touching / 2) / (4 * touching)
+        precision = np.tanh(tangent_points / 2) / (4 * tangent_points)
         total = inducing + cross.T @ np.diag(2 * precision) @ cross
         covariance = inducing @ np.linalg.solve(total, inducing)
         return 0.5 * covariance @ np.linalg.solve(inducing, cross.T @ self.signs), covariance
 
 
 def random_problem(seed=0, N=13, M=5, D=3, scale=0.5, absent=0.0):
-    """Labels have to do with points, and inducing inputs are neither of these nor far from them."""
+    """Return a random problem whose labels depend on the points."""
     random = np.random.default_rng(seed)
     points = random.normal(size=(N, D)) * (random.random((N, D)) >= absent)
     positive = points @ random.normal(size=D) + 0.7 * random.normal(size=N) > 0
@@ -81,19 +81,19 @@ def random_problem(seed=0, N=13, M=5, D=3, scale=0.5, absent=0.0):
 
 
 def moments(problem, mean, covariance):
-    """Means and variances of q(f) at the training points."""
+    """Return means and variances of q(f) at the training points."""
     cross, inducing, points = problem.covariances
     means, covariances = conditional(cross, inducing, points, mean, covariance)
     return means, np.diagonal(covariances)
 
 
-def expanded(problem, kind, touching, mean, covariance):
-    """What F is for q(u) = N(mean, covariance), not collapsed: the bound of SPEC section 1 with quadratic functions.
+def uncollapsed_bound(problem, kind, tangent_points, mean, covariance):
+    """Return the bound for q(u) = N(mean, covariance) with a quadratic approximation of log σ(yf).
 
-    In place of log σ(yf) the bound of Jaakkola and Jordan at ξ, or the Taylor series of second order around t.
+    This is the bound of Jaakkola and Jordan at ξ, or the second-order Taylor expansion around t.
     """
     m, s = moments(problem, mean, covariance)
-    y, t = problem.signs, np.asarray(touching)
+    y, t = problem.signs, np.asarray(tangent_points)
     if kind == "jj":
         terms = log_expit(t) + (y * m - t) / 2 - np.tanh(t / 2) / (4 * t) * (m**2 + s - t**2)
     else:
@@ -102,6 +102,6 @@ def expanded(problem, kind, touching, mean, covariance):
 
 
 def predicted(problem, posterior, points):
-    """What `GPC.predictive` says of f at points, given parameters of q(u)."""
+    """Return mean and variance of f at points by `GPC.predictive`, given parameters of q(u)."""
     points = Points(np.asarray(points, float), np.zeros(len(points)))
     return GPC().predictive(problem.parameters | posterior)(points)

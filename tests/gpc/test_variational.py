@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
 from xmlgp.gpc import variational as module
-from xmlgp.gpc.collapsed import Collapsed, gradient_of_touching, tightest
+from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import INFERENCES, run_inference
 
@@ -39,7 +39,7 @@ def trained(problem, inference, **chosen):
 def where(problem, running):
     """The problem at its θ, and t."""
     arrays = running.arrays()
-    return problem.with_theta(arrays["hyperparameters"]), arrays["touching"].copy()
+    return problem.with_theta(arrays["hyperparameters"]), arrays["tangent_points"].copy()
 
 
 def separable(N=60, width=8.0, seed=0):
@@ -66,8 +66,8 @@ def test_no_iteration_lowers_the_bound(inference, seed):
     running = begun(problem, inference)
     values = []
     for iteration in range(12):
-        here, touching = where(problem, running)
-        values.append(here.at(touching).value)
+        here, tangent_points = where(problem, running)
+        values.append(here.optimum(tangent_points).value)
         running.step(iteration, 0)
     assert min(np.diff(values)) > -1e-9 * abs(values[0])
     assert values[-1] > values[0] + 0.5
@@ -85,18 +85,18 @@ def test_parameters_are_those_of_the_best_q_and_the_step_tells_of_its_bound_by_q
     here = problem.with_theta([parameters[name] for name in THETA])
     assert told[-1] == pytest.approx(by_quadrature(here, parameters), rel=1e-8)
     if inference != "vi-taylor":
-        here, touching = where(problem, running)
+        here, tangent_points = where(problem, running)
         np.testing.assert_array_equal([parameters[name] for name in THETA], here.theta)
         mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
-        best_mean, best_covariance = here.best(touching)
+        best_mean, best_covariance = here.optimal_posterior(tangent_points)
         np.testing.assert_allclose(mean, best_mean, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(covariance, best_covariance, rtol=1e-5, atol=1e-7)
 
 
 @any_bound
 def test_it_begins_at_the_bound_that_is_best_for_the_prior(inference):
-    here, touching = where(random_problem(), begun(random_problem(), inference))
-    np.testing.assert_allclose(touching, np.sqrt(np.exp(here.theta[0]) + np.exp(here.theta[2])), rtol=1e-12)
+    here, tangent_points = where(random_problem(), begun(random_problem(), inference))
+    np.testing.assert_allclose(tangent_points, np.sqrt(np.exp(here.theta[0]) + np.exp(here.theta[2])), rtol=1e-12)
 
 
 @SEEDS
@@ -111,10 +111,10 @@ def test_it_ends_where_the_bound_is_flat_and_all_ways_lead_there(monkeypatch, se
             if running.converged:
                 break
         assert running.converged
-        here, touching = where(problem, running)
-        optimum = here.at(touching)
+        here, tangent_points = where(problem, running)
+        optimum = here.optimum(tangent_points)
         gradients, found = optimum.gradients()
-        along = gradient_of_touching(touching, found, *here.collapsed().touch(touching))
+        along = tangent_point_gradient(tangent_points, found, *here.collapsed().slope_and_curvature(tangent_points))
         # But for noise at its least.
         free = [gradients[name] for name in THETA if name != THETA[2] or here.theta[2] > np.log(module.LEAST_NOISE)]
         assert np.abs([*free, *along]).max() < 0.02, inference
@@ -144,13 +144,13 @@ def test_what_is_small_enough_a_gain_to_end_at(monkeypatch, inference):
 
 @any_inference
 def test_how_often_the_bound_is_evaluated(monkeypatch, inference):
-    count, at = [0], Collapsed.at
+    count, at = [0], CollapsedBound.optimum
 
     def counting(self, *arguments):
         count[0] += 1
         return at(self, *arguments)
 
-    monkeypatch.setattr(Collapsed, "at", counting)
+    monkeypatch.setattr(CollapsedBound, "optimum", counting)
     running = begun(random_problem(N=40, M=8), inference)
     counts = []
     for iteration in range(8):
@@ -168,7 +168,7 @@ def test_whatever_is_tried_last_the_best_is_where_it_goes_on_from(monkeypatch, i
     problem = random_problem(N=40, M=8)
     running = begun(problem, inference)
     monkeypatch.setattr(module, "UPDATES", 0)
-    here, touching = where(problem, running)
+    here, tangent_points = where(problem, running)
     starts = []
 
     def trying(negative, start, **options):
@@ -181,12 +181,12 @@ def test_whatever_is_tried_last_the_best_is_where_it_goes_on_from(monkeypatch, i
 
     monkeypatch.setattr(module, "minimize", trying)
     running.step(0, 0)
-    expected = np.concatenate([here.theta, touching])
+    expected = np.concatenate([here.theta, tangent_points])
     expected[: len(starts[0])] = starts[0]
-    here, touching = where(problem, running)
-    np.testing.assert_array_equal(np.concatenate([here.theta, touching]), expected)
+    here, tangent_points = where(problem, running)
+    np.testing.assert_array_equal(np.concatenate([here.theta, tangent_points]), expected)
     # What is known of the place is of this place.
-    again = here.at(touching)
+    again = here.optimum(tangent_points)
     np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
 
 
@@ -203,14 +203,14 @@ def test_noise_does_not_vanish(inference):
 @any_inference
 def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_bound(monkeypatch, inference, seed):
     # There the bound rises without end, as variance and lengthscale do.
-    seen, at = [], Collapsed.at
+    seen, original = [], CollapsedBound.optimum
 
     def watching(self, *arguments):
-        optimum = at(self, *arguments)
+        optimum = original(self, *arguments)
         seen.append(optimum.value)
         return optimum
 
-    monkeypatch.setattr(Collapsed, "at", watching)
+    monkeypatch.setattr(CollapsedBound, "optimum", watching)
     problem = random_problem(seed, N=200, M=20)
     parameters, history = trained(problem, inference)
     # No log likelihood is above zero; and a fair coin is the least to do as well as.
@@ -240,10 +240,10 @@ def test_where_the_functions_touch_does_not_stay_at_zero(seed):
     running = begun(problem, "vi-jj-full")
     while not running.converged:
         running.step(0, 0)
-    here, touching = where(problem, running)
-    assert touching.all()
-    optimum = here.at(touching)
-    updated = here.at(tightest(optimum.moments()))
+    here, tangent_points = where(problem, running)
+    assert tangent_points.all()
+    optimum = here.optimum(tangent_points)
+    updated = here.optimum(optimal_tangent_points(optimum.moments()))
     assert updated.value - optimum.value < module.TOLERANCE * 200
 
 
@@ -299,11 +299,11 @@ def test_a_move_that_costs_too_much_is_halved_or_left_undone(monkeypatch, far):
 
     monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
     monkeypatch.setattr(module, "UPDATES", 0)
-    _, touching = where(problem, running)
+    _, tangent_points = where(problem, running)
 
     def bound(theta):
         here = problem.with_theta(theta)
-        return by_quadrature(here, here.at(touching, "taylor").posterior())
+        return by_quadrature(here, here.optimum(tangent_points, "taylor").posterior())
 
     running._iterate()
     moved = np.unique(np.round(where(problem, running)[0].theta - start.theta, 9))

@@ -16,7 +16,7 @@ from tests.gp.reference import conditional, inducing_posterior, random_parameter
 from tests.grids import grid
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
-from xmlgp.gp.exact_gp import DOUBT, LENGTHSCALE, NOISE, regress
+from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, initial_label_weights
 from xmlgp.gp.posteriors import POSTERIORS
@@ -59,7 +59,7 @@ def model(path, own=True, regressed=True, **chosen):
             weights[name] += random.normal(0, 0.7, weights[name].shape).astype(settings.dtype)
         parameters |= weights
     if regressed:
-        found = regress(features, DATASET.labels, K)._asdict()
+        found = fit_exact_gp(features, DATASET.labels, K)._asdict()
         found |= {
             "indptr": features.indptr.astype(np.int64),
             "indices": features.indices.astype(np.int32),
@@ -125,7 +125,7 @@ def utilities(folder, regressed):
         return mean, variance
     clipped = np.clip(regression(), 0, 1)
     assert np.abs(clipped - regression()).max() > 0.01
-    return (mean + logit((clipped + DOUBT) / (1 + 2 * DOUBT))) / 2, variance / 4
+    return (mean + logit((clipped + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2, variance / 4
 
 
 def moments_of_probabilities(mean, variance):
@@ -172,7 +172,7 @@ def test_labels_are_ranked_by_pooled_utilities(tmp_path, own, regressed, dtype):
 @pytest.mark.parametrize(("regressed", "sign"), [(50, 1), (-50, -1)])
 def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
     folder = model(tmp_path, dtype=dtype)
-    expected = (own_utilities(folder)[0] + sign * logit((1 + DOUBT) / (1 + 2 * DOUBT))) / 2
+    expected = (own_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
     folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
     np.testing.assert_allclose(open_predictor(folder).score(NEW)[0], expected, atol=1e-3)
 

@@ -12,7 +12,7 @@ from sklearn.metrics import ndcg_score
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
-from xmlgp.gp.exact_gp import regress
+from xmlgp.gp.exact_gp import fit_exact_gp
 from xmlgp.mlgpf import train as module
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -229,7 +229,7 @@ def test_the_regression_is_on_all_points(refit):
     arguments = prepared(PAIRED, refit=refit, epochs=2)
     found = of_regression(train(*arguments).parameters)
     features = coordinates_of(*arguments).weighted(slice(None))
-    expected = regress(features, PAIRED.labels, REGRESSION_RANK)
+    expected = fit_exact_gp(features, PAIRED.labels, REGRESSION_RANK)
     for name in ("weights", "loadings", "mean"):
         np.testing.assert_array_equal(found[f"regression.{name}"], getattr(expected, name))
     stored = tuple(found[f"regression.{name}"] for name in ("values", "indices", "indptr"))
@@ -253,7 +253,7 @@ def test_the_regression_is_kept_only_where_it_ranks_held_out_points_better(datas
     factors = {name: value for name, value in found.parameters.items() if not name.startswith("regression.")}
     # Of the training part alone: on all points it would have seen those that it is judged by.
     features = coordinates_of(*arguments).weighted(trained)
-    regression = regress(features, labels[trained], REGRESSION_RANK)._asdict()
+    regression = fit_exact_gp(features, labels[trained], REGRESSION_RANK)._asdict()
     regression |= {"indptr": features.indptr, "indices": features.indices, "values": features.data}
     regression = {f"regression.{name}": value for name, value in regression.items()}
     truth = labels[held].toarray()
@@ -300,7 +300,7 @@ def test_every_stage_is_reported_in_full(dataset, validation, trainings):
         stages.append(label)
 
     arguments = prepared(dataset, validation=validation)
-    regress(coordinates_of(*arguments).weighted(slice(None)), dataset.labels, REGRESSION_RANK, progress=progress)
+    fit_exact_gp(coordinates_of(*arguments).weighted(slice(None)), dataset.labels, REGRESSION_RANK, progress=progress)
     regression = stages.copy()
     assert regression[0] == "covariances"
     stages.clear()

@@ -1,11 +1,12 @@
-"""The bound of GPC with the logistic likelihood made quadratic, so that the best q(u) has a closed form.
+"""The collapsed bound of GPC: a quadratic approximation of the likelihood gives the optimal q(u) in closed form.
 
-At each point a quadratic function stands in for log(1 + e^f) that touches it at t:
+At each point log(1 + e^f) is replaced by a quadratic function with the same value and slope at the tangent point t:
 
     log(1 + e^f) ≈ log(1 + e^t) + σ(t)(f − t) + ½ λ(t)(f − t)².
 
-With the curvature of Jaakkola and Jordan, λ(t) = (σ(t) − ½)/t, it is nowhere below, touches at −t as well, and the
-bound stays one; with Taylor's, λ(t) = σ(t)σ(−t), it is an approximation. All else is the same for both.
+With the curvature of Jaakkola and Jordan, λ(t) = (σ(t) − ½)/t, this is an upper bound, tight at ±t, and the result is a
+lower bound on log p(y). With the curvature of the Taylor expansion, λ(t) = σ(t)σ(−t), it is an approximation. The code
+is the same for both. Source: [I] section 1.
 """
 
 from functools import partial
@@ -22,65 +23,64 @@ from xmlgp.linear_algebra.cholesky import factorise
 from xmlgp.linear_algebra.dense import product
 from xmlgp.runtime.threads import core_count, run_parallel
 
-__all__ = ["Collapsed", "Moments", "Optimum", "gradient_of_touching", "tightest"]
+__all__ = ["CollapsedBound", "Optimum", "PointMoments", "optimal_tangent_points", "tangent_point_gradient"]
 
-#: Covariances of a block of points and the inducing inputs: enough for BLAS's full rate, and a core's cache has them.
+#: Covariances per block of points: enough for the full rate of BLAS, and few enough for the cache of a core.
 BLOCK = 1 << 19
 
-#: Least and most points of a block.
+#: Least and most points per block.
 LEAST, MOST = 512, 8192
 
-#: Bytes up to which the covariances of all points and inducing inputs are kept; beyond they are computed once more
-#: where they are needed again.
-KEPT = 1 << 30
+#: Most bytes of covariances that are kept between passes. With more, each pass computes them again.
+CACHE_LIMIT = 1 << 30
 
 
-class Moments(NamedTuple):
+class PointMoments(NamedTuple):
     """Moments of q(f_i) at the training points.
 
     Attributes
     ----------
     mean : ndarray, N
         m_i.
-    square : ndarray, N
+    second_moment : ndarray, N
         E f_i² = m_i² + s_i.
     """
 
     mean: np.ndarray
-    square: np.ndarray
+    second_moment: np.ndarray
 
 
-def tightest(moments):
-    """Return where the functions of Jaakkola and Jordan touch if the bound is best: ξ_i = √(m_i² + s_i) ([I] (15)).
+def optimal_tangent_points(moments):
+    """Return the tangent points ξ_i = √(m_i² + s_i) that maximise the bound of Jaakkola and Jordan ([I] (15)).
 
     Parameters
     ----------
-    moments : Moments
+    moments : PointMoments
     """
-    return np.sqrt(np.maximum(moments.square, 0))
+    return np.sqrt(np.maximum(moments.second_moment, 0))
 
 
-def gradient_of_touching(touching, moments, slope, curvature):
-    """Return the derivatives of the bound of Jaakkola and Jordan by ξ_i: −½ λ′(ξ_i)(E f_i² − ξ_i²).
+def tangent_point_gradient(tangent_points, moments, slope, curvature):
+    """Return the derivatives −½ λ′(ξ_i)(E f_i² − ξ_i²) of the bound of Jaakkola and Jordan by the tangent points.
 
     Parameters
     ----------
-    touching : ndarray, N
+    tangent_points : ndarray, N
         ξ.
-    moments : Moments
-        Of the best q(u) at ξ, whose own change does not matter.
+    moments : PointMoments
+        Of the optimal q(u) for ξ, whose own derivative vanishes.
     slope, curvature : ndarray, N
         σ(ξ) and λ(ξ).
     """
-    # λ′(ξ) = (σ(ξ)σ(−ξ) − λ(ξ))/ξ, which is nearly −ξ/24 at zero.
-    small = np.abs(touching) < 1e-4
-    change = (slope * (1 - slope) - curvature) / np.where(small, 1, touching)
-    change = np.where(small, -touching / 24, change)
-    return -0.5 * change * (moments.square - np.square(touching))
+    # λ′(ξ) = (σ(ξ)σ(−ξ) − λ(ξ))/ξ, with the limit −ξ/24 at zero.
+    small = np.abs(tangent_points) < 1e-4
+    change = (slope * (1 - slope) - curvature) / np.where(small, 1, tangent_points)
+    change = np.where(small, -tangent_points / 24, change)
+    return -0.5 * change * (moments.second_moment - np.square(tangent_points))
 
 
 class Sites(NamedTuple):
-    """The quadratic functions: Σ_i log p(y_i | f_i) ≈ constant + Σ_i [c_i f_i − ½ λ_i f_i²].
+    """The quadratic approximation Σ_i log p(y_i | f_i) ≈ constant + Σ_i [c_i f_i − ½ λ_i f_i²].
 
     Attributes
     ----------
@@ -94,15 +94,16 @@ class Sites(NamedTuple):
     constant: float
 
 
-class Collapsed:
-    """The bound as a function of hyperparameters θ and the points t where the quadratic functions touch.
+class CollapsedBound:
+    """The bound F as a function of the hyperparameters θ and the tangent points t, maximised over q(u).
 
     With c_i = y_i − σ(t_i) + λ_i t_i (y_i one or zero), Λ = diag(λ), B = K_Z + K_ZX Λ K_XZ and v = K_ZX c:
 
         F(θ, t) = −Σ_i [log(1 + e^{t_i}) − σ(t_i) t_i + ½ λ_i t_i²] + ½ vᵀ B⁻¹ v + ½ log|K_Z| − ½ log|B|
                   − ½ Σ_i λ_i (k(x_i, x_i) − k_iᵀ K_Z⁻¹ k_i).
 
-    With Jaakkola and Jordan's curvature this is [I] (14), with Taylor's [I] (19), each with the terms in t alone.
+    With the curvature of Jaakkola and Jordan this is [I] (14), with that of Taylor [I] (19), plus the terms that depend
+    on t only.
 
     Parameters
     ----------
@@ -111,51 +112,51 @@ class Collapsed:
         Of the N training points, in double precision.
     positive : ndarray of bool, N
         Whether y_i is one.
-    expectations
-        Of `xmlgp.gp.expectations`: their derivatives at a variance of zero give σ(t) and λ(t).
+    expectations : JaakkolaJordan or Taylor
+        Their derivatives for a variance of zero are σ(t) and ½ λ(t).
     """
 
     def __init__(self, model, coordinates, positive, expectations):
         self.model = model
         self._coordinates, self._positive = coordinates, positive.astype(np.float64)
         self._expectations = expectations
-        #: Hyperparameters that were asked for last, and the covariances there.
-        self._theta, self._covariances = None, None
+        # The last hyperparameters, and their covariances.
+        self._hyperparameters, self._covariances = None, None
 
-    def touch(self, touching):
+    def slope_and_curvature(self, tangent_points):
         """Return σ(t) and λ(t), both N."""
-        slope, half_curvature = self._expectations.gradients(touching, np.zeros_like(touching))
+        slope, half_curvature = self._expectations.gradients(tangent_points, np.zeros_like(tangent_points))
         return slope, 2 * half_curvature
 
-    def at(self, parameters, touching):
-        """Return the `Optimum` for given hyperparameters and t.
+    def optimum(self, parameters, tangent_points):
+        """Return the `Optimum` for given hyperparameters and tangent points.
 
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            `inducing`, always the same, and `kernel.*`.
-        touching : ndarray, N
+            `kernel.*`, and `inducing`, which must be the same in all calls.
+        tangent_points : ndarray, N
             t.
 
         Raises
         ------
         NumericalError
-            Where a covariance matrix cannot be factorised, or the bound is not finite.
+            If a covariance matrix cannot be factorised, or the bound is not finite.
         """
-        slope, curvature = self.touch(touching)
-        values = self._expectations.expected_softplus(touching, np.zeros_like(touching))
-        constant = -float(np.sum(values - slope * touching + 0.5 * curvature * touching**2))
-        sites = Sites(self._positive - slope + curvature * touching, curvature, constant)
-        theta = [float(parameters[name]) for name in self.model.kernel.parameter_names()]
-        if theta != self._theta:
-            self._theta, self._covariances = None, None
+        slope, curvature = self.slope_and_curvature(tangent_points)
+        values = self._expectations.expected_softplus(tangent_points, np.zeros_like(tangent_points))
+        constant = -float(np.sum(values - slope * tangent_points + 0.5 * curvature * tangent_points**2))
+        sites = Sites(self._positive - slope + curvature * tangent_points, curvature, constant)
+        hyperparameters = [float(parameters[name]) for name in self.model.kernel.parameter_names()]
+        if hyperparameters != self._hyperparameters:
+            self._hyperparameters, self._covariances = None, None
             self._covariances = BlockCovariances(self.model.kernel, parameters, self._coordinates)
-            self._theta = theta
+            self._hyperparameters = hyperparameters
         return Optimum(self._covariances, sites)
 
 
 class BlockCovariances:
-    """Covariances of the training points and the inducing inputs, in blocks of points, and the factorised K_Z.
+    """The covariances of the training points and the inducing inputs in blocks of points, and the factorised K_Z.
 
     Parameters
     ----------
@@ -171,44 +172,44 @@ class BlockCovariances:
 
     def __init__(self, kernel, parameters, coordinates):
         self.kernel, self._coordinates = kernel, coordinates
-        prior, self._between = kernel.forward_inducing(parameters)
-        self.lower = factorise(add_jitter(prior), "K_Z").factor
+        K_Z, self._inducing_tape = kernel.forward_inducing(parameters)
+        self.lower = factorise(add_jitter(K_Z), "K_Z").factor
         self.inverse_lower = get_lapack_funcs("trtri", (self.lower,))(self.lower, lower=1)[0]
-        count, M = len(coordinates), len(prior)
+        count, M = len(coordinates), len(K_Z)
         size = max(LEAST, min(MOST, BLOCK // max(1, M)))
         self.blocks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-        self._kept = [None] * len(self.blocks) if 2 * count * M * prior.itemsize <= KEPT else None
+        self._cache = [None] * len(self.blocks) if 2 * count * M * K_Z.itemsize <= CACHE_LIMIT else None
 
-    def of_block(self, number):
-        """Return K_BZ, diag K_B and the tape of the kernel of a block."""
-        if self._kept is not None and self._kept[number] is not None:
-            return self._kept[number]
+    def block(self, number):
+        """Return K_BZ, diag K_B and the tape of the kernel for a block of points."""
+        if self._cache is not None and self._cache[number] is not None:
+            return self._cache[number]
         points = Points(*self._coordinates.rows(self.blocks[number]))
-        found = self.kernel.forward_points(points, self._between)
-        if self._kept is not None:
-            self._kept[number] = found
-        return found
+        covariances = self.kernel.forward_points(points, self._inducing_tape)
+        if self._cache is not None:
+            self._cache[number] = covariances
+        return covariances
 
     def for_blocks(self, task):
-        """Call `task(number, rows, core)` for all blocks, each core's in their order, on all cores at once."""
+        """Call `task(number, rows, core)` for all blocks in parallel; each core has its blocks in a fixed order."""
 
-        def of_core(core):
+        def run_core(core):
             for number in range(core, len(self.blocks), core_count()):
                 task(number, self.blocks[number], core)
 
-        run_parallel(partial(of_core, core) for core in range(core_count()))
+        run_parallel(partial(run_core, core) for core in range(core_count()))
 
-    def unwhiten(self, inner):
-        """Return L⁻ᵀ times a matrix, M×M, times L⁻¹."""
-        return product(product(self.inverse_lower.T, inner), self.inverse_lower)
+    def unwhiten(self, matrix):
+        """Return L⁻ᵀ C L⁻¹ for a matrix C, M×M."""
+        return product(product(self.inverse_lower.T, matrix), self.inverse_lower)
 
 
 class Optimum:
-    """The best q(u) for quadratic functions that are given, and the value of the bound there.
+    """The optimal q(u) for given sites, and the value of the bound.
 
     With K_Z = L Lᵀ and A = L⁻¹ K_ZX Λ K_XZ L⁻ᵀ, B⁻¹ = L⁻ᵀ (I + A)⁻¹ L⁻¹ and q(u) = N(K_Z a, K_Z B⁻¹ K_Z) with
-    a = B⁻¹ v. Nothing is solved with B itself, whose condition is up to N times that of K_Z: digits of the bound would
-    be lost. Source: [I] (12), (13).
+    a = B⁻¹ v. B itself is never factorised: its condition number is up to N times that of K_Z, which would lose digits
+    of the bound. Source: [I] (12), (13).
 
     Parameters
     ----------
@@ -224,16 +225,16 @@ class Optimum:
     def __init__(self, covariances, sites):
         self._covariances, self._sites = covariances, sites
         inverse_lower = covariances.inverse_lower
-        products, weighted, total_variance = self._sums(len(inverse_lower))
-        self._explained = product(product(inverse_lower, products), inverse_lower.T)
+        weighted_gram, weighted_sum, total_variance = self._sums(len(inverse_lower))
+        self._explained = product(product(inverse_lower, weighted_gram), inverse_lower.T)
         self._explained += self._explained.T
         self._explained *= 0.5
         precision = self._explained.copy()
         precision[np.diag_indices_from(precision)] += 1
-        #: I + A.
+        # I + A.
         self._precision = factorise(precision, "the precision of q(u)")
-        right = inverse_lower @ weighted
-        #: (I + A)⁻¹ L⁻¹ v, the mean of L⁻¹ u; and a.
+        right = inverse_lower @ weighted_sum
+        # (I + A)⁻¹ L⁻¹ v, the mean of L⁻¹ u; then a.
         self._mean = self._precision.inverse @ right
         self._weights = inverse_lower.T @ self._mean
         log_likelihood = sites.constant - 0.5 * (total_variance - np.trace(self._explained))
@@ -246,76 +247,76 @@ class Optimum:
         sums = [[np.zeros((M, M)), np.zeros(M), 0.0] for _ in range(core_count())]
 
         def add(number, rows, core):
-            cross, variances, _ = self._covariances.of_block(number)
+            K_BZ, K_diag, _ = self._covariances.block(number)
             linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
-            weighted = cross * np.sqrt(curvature)[:, None]
-            # NumPy sees that both are the same and computes half.
+            weighted = K_BZ * np.sqrt(curvature)[:, None]
+            # NumPy recognises the symmetric product and computes half of it.
             sums[core][0] += weighted.T @ weighted
-            sums[core][1] += linear @ cross
-            sums[core][2] += float(curvature @ variances)
+            sums[core][1] += linear @ K_BZ
+            sums[core][2] += float(curvature @ K_diag)
 
         self._covariances.for_blocks(add)
         return [sum(parts) for parts in zip(*sums, strict=True)]
 
     def moments(self):
-        """Return the `Moments` of q(f_i)."""
-        found, matrix = self._no_moments(), self._matrix()
+        """Return the `PointMoments` of q(f_i)."""
+        moments, matrix = self._empty_moments(), self._gradient_matrix()
 
         def fill(number, rows, core):
-            cross, variances, _ = self._covariances.of_block(number)
-            self._fill(found, rows, cross, variances, cross @ matrix)
+            K_BZ, K_diag, _ = self._covariances.block(number)
+            self._fill_moments(moments, rows, K_BZ, K_diag, K_BZ @ matrix)
 
         self._covariances.for_blocks(fill)
-        return found
+        return moments
 
     def gradients(self):
-        """Return the gradients of F by θ, as mapping of names, and the `Moments` of q(f_i)."""
-        found, matrix = self._no_moments(), self._matrix()
-        kernel, of_blocks = self._covariances.kernel, [None] * len(self._covariances.blocks)
+        """Return the gradients of F by θ, as a dict by parameter name, and the `PointMoments` of q(f_i)."""
+        moments, matrix = self._empty_moments(), self._gradient_matrix()
+        kernel, block_gradients = self._covariances.kernel, [None] * len(self._covariances.blocks)
 
         def fill(number, rows, core):
-            cross, variances, tape = self._covariances.of_block(number)
-            d_cross = cross @ matrix
-            self._fill(found, rows, cross, variances, d_cross)
+            K_BZ, K_diag, tape = self._covariances.block(number)
+            d_K_BZ = K_BZ @ matrix
+            self._fill_moments(moments, rows, K_BZ, K_diag, d_K_BZ)
             linear, curvature = self._sites.linear[rows], self._sites.curvature[rows]
-            d_cross *= 2 * curvature[:, None]
-            d_cross += linear[:, None] * self._weights
-            d_covariances = Covariances(d_cross, None, -0.5 * curvature)
-            of_blocks[number] = kernel.backward(tape, d_covariances, inducing_needed=False)
+            d_K_BZ *= 2 * curvature[:, None]
+            d_K_BZ += linear[:, None] * self._weights
+            d_covariances = Covariances(d_K_BZ, None, -0.5 * curvature)
+            block_gradients[number] = kernel.backward(tape, d_covariances, inducing_needed=False)
 
         self._covariances.for_blocks(fill)
         # ∂F/∂K_Z = ½ L⁻ᵀ [I − A − (I + A)⁻¹ − m mᵀ] L⁻¹, with m the mean of L⁻¹ u.
         inner = -self._explained - self._precision.inverse - np.outer(self._mean, self._mean)
         inner[np.diag_indices_from(inner)] += 1
-        d_prior = self._covariances.unwhiten(0.5 * inner)
-        jitter_backward(d_prior)
-        _, _, tape = self._covariances.of_block(0)
-        total = kernel.backward(tape, Covariances(None, d_prior, None), inducing_needed=False)
-        return {name: total[name] + sum(part[name] for part in of_blocks) for name in total}, found
+        d_K_Z = self._covariances.unwhiten(0.5 * inner)
+        jitter_backward(d_K_Z)
+        _, _, tape = self._covariances.block(0)
+        total = kernel.backward(tape, Covariances(None, d_K_Z, None), inducing_needed=False)
+        return {name: total[name] + sum(part[name] for part in block_gradients) for name in total}, moments
 
     def bound(self, moments, positive, expectations):
-        """Return the bound of section 1 for this q(u), Σ_i E log p(y_i | f_i) − KL[q(u) ‖ p(u)] ([I] (11)).
+        """Return the uncollapsed bound Σ_i E log p(y_i | f_i) − KL[q(u) ‖ p(u)] for this q(u) ([I] (11)).
 
-        With Jaakkola and Jordan's expectations it is F for the best t; by quadrature it is what all kinds of inference
-        can be compared by.
+        With the expectations of Jaakkola and Jordan it is F for the optimal t. With quadrature it is comparable between
+        inference methods.
 
         Parameters
         ----------
-        moments : Moments
+        moments : PointMoments
             Of q(f_i).
         positive : ndarray of bool, N
-        expectations
-            Of `xmlgp.gp.expectations`.
+        expectations : Quadrature, JaakkolaJordan or Taylor
         """
-        variance = np.maximum(moments.square - np.square(moments.mean), 0)
+        variance = np.maximum(moments.second_moment - np.square(moments.mean), 0)
         expected = moments.mean[positive].sum() - expectations.expected_softplus(moments.mean, variance).sum()
-        # Of L⁻¹ u, whose prior is N(0, I).
-        trace, log_determinant = np.trace(self._precision.inverse), self._precision.log_determinant
-        return float(expected - gauss_kl(self._mean @ self._mean, trace, log_determinant, len(self._mean)))
+        # The divergence of L⁻¹ u ~ N(m, (I + A)⁻¹) from its prior N(0, I).
+        mahalanobis = self._mean @ self._mean
+        trace = np.trace(self._precision.inverse)
+        return float(expected - gauss_kl(mahalanobis, trace, self._precision.log_determinant, len(self._mean)))
 
     def posterior(self):
-        """Return the parameters of q(u) as `Cholesky` has them."""
-        # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A; a product would lose half of the digits.
+        """Return the parameters of q(u), named and shaped as those of `Cholesky`."""
+        # K_Z B⁻¹ K_Z = Vᵀ V with V = T⁻¹ Lᵀ and T Tᵀ = I + A. Forming the product would lose half of the digits.
         lower = self._covariances.lower
         solve = get_lapack_funcs("trtrs", (lower,))
         root = np.linalg.qr(solve(self._precision.factor, lower.T, lower=1)[0], mode="r")
@@ -323,7 +324,7 @@ class Optimum:
         np.fill_diagonal(factor, np.log(np.diagonal(factor)))
         return {"posterior.mean": (lower @ self._mean)[:, None], "posterior.factor": np.tril(factor)[None]}
 
-    def _matrix(self):
+    def _gradient_matrix(self):
         """Return H, M×M, with ∂F/∂K_XZ = 2 Λ K_XZ H + c aᵀ, and E f_i² = k(x_i, x_i) − 2 k_iᵀ H k_i.
 
         H = ½ (K_Z⁻¹ − B⁻¹ − a aᵀ).
@@ -332,9 +333,9 @@ class Optimum:
         inner[np.diag_indices_from(inner)] += 1
         return self._covariances.unwhiten(0.5 * inner)
 
-    def _no_moments(self):
-        return Moments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
+    def _empty_moments(self):
+        return PointMoments(*(np.empty(len(self._sites.linear)) for _ in range(2)))
 
-    def _fill(self, moments, rows, cross, variances, multiplied):
-        moments.mean[rows] = cross @ self._weights
-        moments.square[rows] = variances - 2 * np.einsum("bm,bm->b", cross, multiplied)
+    def _fill_moments(self, moments, rows, K_BZ, K_diag, K_BZ_H):
+        moments.mean[rows] = K_BZ @ self._weights
+        moments.second_moment[rows] = K_diag - 2 * np.einsum("bm,bm->b", K_BZ, K_BZ_H)

@@ -7,7 +7,7 @@ from scipy.optimize import Bounds, minimize
 
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
 from xmlgp.gp.kernels import NOISE_VARIANCE
-from xmlgp.gpc.collapsed import Collapsed, gradient_of_touching, tightest
+from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
 from xmlgp.gpc.model import GPC
 from xmlgp.training.inference import Inference
 
@@ -71,8 +71,8 @@ class _Variational(Inference):
         self._most_log_lengthscale = self._theta[self._names.index("kernel.se.log_lengthscale")] + np.log(
             MOST_LENGTHSCALE
         )
-        self._touching = np.empty(len(positive))
-        self._collapsed = Collapsed(model, coordinates, positive, self.expectations)
+        self._tangent_points = np.empty(len(positive))
+        self._collapsed = CollapsedBound(model, coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
         #: The optimum at θ and t, and the moments there, once they are known.
         self._optimum, self._moments = None, None
@@ -82,11 +82,11 @@ class _Variational(Inference):
 
     def _start(self, deviation):
         # The tightest for q(u) = p(u).
-        self._touching[:] = deviation
+        self._tangent_points[:] = deviation
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
-        return {"hyperparameters": self._theta, "touching": self._touching}
+        return {"hyperparameters": self._theta, "tangent_points": self._tangent_points}
 
     def parameters(self, epochs):
         """Return the parameters of the model, as `GPC.parameter_names` lists them."""
@@ -96,7 +96,7 @@ class _Variational(Inference):
         """Make an iteration; return the bound of its q(u) and θ, by quadrature."""
         before = self._best().value
         self._iterate()
-        self.converged = abs(self._best().value - before) < TOLERANCE * len(self._touching)
+        self.converged = abs(self._best().value - before) < TOLERANCE * len(self._tangent_points)
         return self._bound()
 
     def _parameters(self, theta):
@@ -105,7 +105,7 @@ class _Variational(Inference):
     def _best(self):
         """Return the optimum at θ and t."""
         if self._optimum is None:
-            self._optimum = self._collapsed.at(self._parameters(self._theta), self._touching)
+            self._optimum = self._collapsed.optimum(self._parameters(self._theta), self._tangent_points)
         return self._optimum
 
     def _bound(self):
@@ -117,11 +117,11 @@ class _Variational(Inference):
     def _update(self):
         """Move t to where it is best for q(u), and with it q(u) to where that is best for t."""
         moments = self._moments or self._best().moments()
-        self._touching[:] = self._touched(moments)
+        self._tangent_points[:] = self._next_tangent_points(moments)
         self._optimum, self._moments = None, None
 
-    def _touched(self, moments):
-        return tightest(moments)
+    def _next_tangent_points(self, moments):
+        return optimal_tangent_points(moments)
 
     def _ascend(self, evaluations, everything=False):
         """Maximise F by L-BFGS-B over θ, or θ and t, from where they are; go to the best point seen."""
@@ -130,23 +130,24 @@ class _Variational(Inference):
         seen = {}
 
         def negative(x):
-            theta, touching = x[:size], x[size:] if everything else self._touching
-            optimum = self._collapsed.at(self._parameters(theta), touching) if seen else best
+            theta, tangent_points = x[:size], x[size:] if everything else self._tangent_points
+            optimum = self._collapsed.optimum(self._parameters(theta), tangent_points) if seen else best
             gradients, moments = optimum.gradients()
             gradient = np.array([gradients[name] for name in self._names])
             if everything:
-                along = gradient_of_touching(touching, moments, *self._collapsed.touch(touching))
-                gradient = np.concatenate([gradient, along])
+                slopes = self._collapsed.slope_and_curvature(tangent_points)
+                by_tangent_points = tangent_point_gradient(tangent_points, moments, *slopes)
+                gradient = np.concatenate([gradient, by_tangent_points])
             if not seen or optimum.value > seen["value"]:
                 seen["value"] = optimum.value
                 self._theta[:] = theta
                 if everything:
-                    self._touching[:] = touching
+                    self._tangent_points[:] = tangent_points
                 self._optimum, self._moments = optimum, moments
             self.after_evaluation()
             return -optimum.value, -gradient
 
-        start = np.concatenate([self._theta, self._touching]) if everything else self._theta.copy()
+        start = np.concatenate([self._theta, self._tangent_points]) if everything else self._theta.copy()
         # ξ has no bounds: the bound is an even function of it, and flat at zero, where L-BFGS-B would not leave again.
         # Nor have all of θ: where all have, it makes a first step as long as the gradient.
         least, most = np.full(len(start), -np.inf), np.full(len(start), np.inf)
@@ -177,8 +178,8 @@ class TaylorExpansion(_Variational):
     expectations = Taylor()
 
     def _start(self, deviation):
-        self._touching[:] = 0
-        self._kept = {"kept.hyperparameters": self._theta.copy(), "kept.touching": self._touching.copy()}
+        self._tangent_points[:] = 0
+        self._kept = {"kept.hyperparameters": self._theta.copy(), "kept.tangent_points": self._tangent_points.copy()}
         #: The bound of what is kept, and how many iterations have not raised it enough since.
         self._record = np.array([-sys.float_info.max, 0.0])
 
@@ -188,25 +189,25 @@ class TaylorExpansion(_Variational):
 
     def parameters(self, epochs):
         """Return the parameters of the model of the highest bound so far."""
-        theta, touching = self._kept.values()
+        theta, tangent_points = self._kept.values()
         optimum = self._best()
-        if not (np.array_equal(theta, self._theta) and np.array_equal(touching, self._touching)):
-            optimum = self._collapsed.at(self._parameters(theta), touching)
+        if not (np.array_equal(theta, self._theta) and np.array_equal(tangent_points, self._tangent_points)):
+            optimum = self._collapsed.optimum(self._parameters(theta), tangent_points)
         return self._parameters(theta) | optimum.posterior()
 
     def step(self, epoch, done):
         """Make an iteration; return the highest bound so far, by quadrature."""
         self._iterate()
         bound, (highest, _) = self._bound(), self._record
-        self._record[1] = 0 if bound > highest + TOLERANCE * len(self._touching) else self._record[1] + 1
+        self._record[1] = 0 if bound > highest + TOLERANCE * len(self._tangent_points) else self._record[1] + 1
         if bound > highest:
             self._record[0] = bound
-            for kept, value in zip(self._kept.values(), (self._theta, self._touching), strict=True):
+            for kept, value in zip(self._kept.values(), (self._theta, self._tangent_points), strict=True):
                 kept[:] = value
         self.converged = bool(self._record[1] >= PATIENCE)
         return self._record[0]
 
-    def _touched(self, moments):
+    def _next_tangent_points(self, moments):
         return moments.mean
 
     def _iterate(self):

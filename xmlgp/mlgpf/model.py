@@ -114,7 +114,7 @@ class Predictive:
                 parameters[f"regression.{name}"] for name in ("indptr", "indices", "values", "weights")
             )
             points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, feature_count))
-            self._regression = exact_gp.Regression(points, weights)
+            self._regression = exact_gp.ExactGP(points, weights)
 
     def latent(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
@@ -154,7 +154,7 @@ class Predictive:
         if latent is not None:
             predicted = latent @ self._parameters["regression.loadings"][labels].T
             predicted += self._parameters["regression.mean"][labels]
-            exact_gp.pool(predicted, mean, variance)
+            exact_gp.logarithmic_pool(predicted, mean, variance)
 
     def pool_pairs(self, latent, indptr, labels, mean, variance):
         """Do the same to the moments of pairs, E; see `pair_moments`."""
@@ -162,7 +162,7 @@ class Predictive:
             certain = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
             shared = self._parameters["regression.loadings"], self._parameters["regression.mean"]
             predicted, _ = pair_moments(certain, *shared, indptr, labels)
-            exact_gp.pool(predicted, mean, variance)
+            exact_gp.logarithmic_pool(predicted, mean, variance)
 
     def mean(self, points, features=None):
         """Return the mean of utilities, B×K ([S] A.3), pooled with the regression if there is one.

@@ -22,7 +22,7 @@ __all__ = ["MLGPFPredictor"]
 class MLGPFPredictor(Predictor):
     """A trained MLGPF, ready to score.
 
-    The utility is the mean of q(f), pooled with the regression where there is one (`gp.regression.pool`); the
+    The utility is the mean of q(f), pooled with the regression where there is one (`gp.exact_gp.logarithmic_pool`); the
     probability is E σ(f) under the same distribution, and its standard deviation that of σ(f) ([S] A.3).
 
     Parameters
@@ -52,7 +52,7 @@ class MLGPFPredictor(Predictor):
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and parameters["inducing"].size
             and label_weights.are_valid(parameters, D, K)
-            and exact_gp.fits(parameters, D, K)
+            and exact_gp.are_valid(parameters, D, K)
         )
 
     def prepare(self, features, output, with_std):

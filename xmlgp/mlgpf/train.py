@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.exact_gp import regress
+from xmlgp.gp.exact_gp import fit_exact_gp
 from xmlgp.gp.inner_products import Points
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.stochastic import StochasticAscent, usual_rate
@@ -193,7 +193,7 @@ def _regression(coordinates, labels, progress):
     """Return the parameters of the regression; none if features are too large for it, since the model is trained."""
     features = coordinates.weighted(slice(None))
     try:
-        found = regress(features, labels, REGRESSION_RANK, progress=progress)
+        found = fit_exact_gp(features, labels, REGRESSION_RANK, progress=progress)
     except NumericalError:
         return {}
     return {
