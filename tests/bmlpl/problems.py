@@ -4,7 +4,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import INFERENCES
 from xmlgp.preprocess.coordinates import Coordinates
 
 __all__ = ["begun", "ordinary", "problem", "separable"]
@@ -42,4 +41,4 @@ def begun(features, labels, **chosen):
     settings = BMLPLSettings(**{"dtype": "float64"} | chosen)
     coordinates = Coordinates(sp.csr_array(np.asarray(features, settings.dtype)), None, settings.dtype)
     random = np.random.default_rng(settings.seed)
-    return INFERENCES[settings.inference](coordinates, sp.csr_array(labels), settings, random)
+    return settings.method.load()(coordinates, sp.csr_array(labels), settings, random)

@@ -212,7 +212,7 @@ def test_what_moves_is_all_that_it_goes_on_from():
 def test_exact_steps_with_more_features_than_there_is_room_for_are_refused(monkeypatch):
     monkeypatch.setattr(module, "MOST_FEATURES", 2)
     features, labels = np.eye(4, 3), np.ones((4, 2), bool)
-    sentence = r"^inference em solves with 4 rows and columns [^\n]* at most 2 features; [^\n]*$"
+    sentence = r"^inference em factorises a matrix of 4 rows [^\n]* at most 2 features; [^\n]*$"
     with pytest.raises(SettingsError, match=sentence):
         begun(features, labels, inference="em")
     begun(features, labels, inference="em-cg")

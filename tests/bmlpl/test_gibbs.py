@@ -9,7 +9,7 @@ from tests.bmlpl.problems import begun, problem, separable
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import gibbs as module
 from xmlgp.bmlpl import hyperparameters
-from xmlgp.bmlpl.gibbs import kept
+from xmlgp.bmlpl.gibbs import is_kept
 from xmlgp.bmlpl.positives import Positives
 
 N, D, K, T = 4, 2, 3, 2
@@ -104,7 +104,7 @@ def swept(sweeps, features=None, labels=None, **chosen):
     drawn = []
     for sweep in range(sweeps):
         assert np.isfinite(gibbs.step(sweep, 0))
-        drawn.append({name: array.copy() for name, array in gibbs._drawn().items()})
+        drawn.append({name: array.copy() for name, array in gibbs._sample().items()})
     return gibbs, drawn
 
 
@@ -114,7 +114,7 @@ def swept(sweeps, features=None, labels=None, **chosen):
 def test_parameters_are_means_of_the_samples_that_are_kept(burn_in, thinning, samples):
     gibbs, drawn = swept(12, burn_in=burn_in, thinning=thinning)
     found = gibbs.parameters(12)
-    assert [sweep for sweep in range(12) if kept(gibbs._settings, sweep)] == list(samples)
+    assert [sweep for sweep in range(12) if is_kept(gibbs._settings, sweep)] == list(samples)
     means = {name: np.mean([drawn[i][name] for i in samples], axis=0) for name in drawn[0]}
     np.testing.assert_allclose(found["topics"], means["topics"], rtol=1e-12)
     np.testing.assert_allclose(found["weights"], means["weights"][:-1], rtol=1e-12)

@@ -122,7 +122,7 @@ def test_gradients_of_minibatches_are_on_average_that_of_all_points(monkeypatch)
         inference.weights[:] = np.random.default_rng(1).normal(size=inference.weights.shape)
         gradients = []
         monkeypatch.setattr(inference._adam, "step", lambda _, found, __, to=gradients: to.append(found["weights"]))
-        monkeypatch.setattr(inference, "_remember", lambda *arguments: None)
+        monkeypatch.setattr(inference, "_update_statistics", lambda *arguments: None)
         for done in range(inference.steps_per_epoch):
             inference.step(0, done)
         assert len(gradients) == 12 // batch_size

@@ -13,7 +13,7 @@ from tests.problems import small_dataset
 from tests.training.interrupting import in_pieces
 from xmlgp.bmlpl import train as module
 from xmlgp.bmlpl.parameters import are_valid_parameters
-from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
 from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.pipeline import preprocess
@@ -23,7 +23,6 @@ from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
 N, D, K, T = 40, 25, 7, 4
 DATASET = small_dataset(N, D, K)
 SMALL = {"topics": T, "iterations": 5, "batch_size": 16, "burn_in": 1, "thinning": 2}
-INFERENCES = list(module.INFERENCES)
 #: Minibatches of a pass of online-em.
 BATCHES = 3
 
@@ -176,7 +175,7 @@ def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path, infe
 @any_inference
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
-    path, kind, steps = tmp_path / "checkpoint", module.INFERENCES[inference], []
+    path, kind, steps = tmp_path / "checkpoint", INFERENCES[inference].load(), []
     step = kind.step
 
     def interrupted(self, *arguments):
@@ -200,7 +199,7 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
 @any_inference
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_log_posterior_that_is_lost(monkeypatch, inference, value):
-    steps, kind = itertools.count(), module.INFERENCES[inference]
+    steps, kind = itertools.count(), INFERENCES[inference].load()
     step = kind.step
     monkeypatch.setattr(kind, "step", lambda *arguments: value if next(steps) == 2 else step(*arguments))
     with pytest.raises(NumericalError) as caught:
@@ -215,7 +214,7 @@ def test_what_a_step_says_of_lost_numbers_is_told_with_the_step(monkeypatch, inf
     def losing(*arguments):
         raise NumericalError("it has no factor")
 
-    monkeypatch.setattr(module.INFERENCES[inference], "step", losing)
+    monkeypatch.setattr(INFERENCES[inference].load(), "step", losing)
     with pytest.raises(
         NumericalError,
         match="^training diverged before the first step: it has no factor; try another",
@@ -225,7 +224,7 @@ def test_what_a_step_says_of_lost_numbers_is_told_with_the_step(monkeypatch, inf
 
 @any_inference
 def test_parameters_that_are_lost_are_neither_returned_nor_kept(tmp_path, monkeypatch, inference):
-    kind = module.INFERENCES[inference]
+    kind = INFERENCES[inference].load()
     step = kind.step
 
     def losing(self, *arguments):

@@ -14,8 +14,8 @@ from xmlgp.data.formats import read_dataset
 from xmlgp.gp.expectations import expected_sigmoid
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import GPC
-from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import INFERENCES, run_inference
+from xmlgp.gpc.settings import INFERENCES, GPCSettings
+from xmlgp.gpc.train import run_inference
 from xmlgp.preprocess.pipeline import preprocess
 
 DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"

@@ -13,17 +13,15 @@ import scipy.sparse as sp
 from tests.gpc.dense_gpc import THETA, random_problem
 from tests.training.interrupting import in_pieces
 from xmlgp.errors import NumericalError
-from xmlgp.gpc import train as module
 from xmlgp.gpc import variational
 from xmlgp.gpc.model import GPC
-from xmlgp.gpc.settings import GPCSettings
+from xmlgp.gpc.settings import INFERENCES, GPCSettings
 from xmlgp.gpc.train import run_inference
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
 from xmlgp.training.loop import Verdict
 
 N, D, M = 40, 3, 8
-INFERENCES = list(module.INFERENCES)
 #: Minibatches of a pass of svi-adadelta.
 BATCHES = 3
 ITERATIONS = 5
@@ -222,7 +220,7 @@ def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path, infe
 @any_inference
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
-    path, kind, steps = tmp_path / "checkpoint", module.INFERENCES[inference], []
+    path, kind, steps = tmp_path / "checkpoint", INFERENCES[inference].load(), []
     step = kind.step
 
     def interrupted(self, *arguments):
@@ -249,7 +247,7 @@ ADVICE = {"svi-adadelta": "try a lower --learning-rate"}
 @any_inference
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_bound_that_is_lost(monkeypatch, inference, value):
-    steps, kind = itertools.count(), module.INFERENCES[inference]
+    steps, kind = itertools.count(), INFERENCES[inference].load()
     step = kind.step
     monkeypatch.setattr(kind, "step", lambda *arguments: value if next(steps) == 2 else step(*arguments))
     with pytest.raises(NumericalError) as caught:
@@ -263,7 +261,7 @@ def test_what_a_step_says_of_lost_numbers_is_told_with_the_step(monkeypatch, inf
     def losing(*arguments):
         raise NumericalError("it has no factor")
 
-    monkeypatch.setattr(module.INFERENCES[inference], "step", losing)
+    monkeypatch.setattr(INFERENCES[inference].load(), "step", losing)
     with pytest.raises(NumericalError, match="^training diverged before the first step: it has no factor; check"):
         run_inference(*prepared(inference))
 
@@ -277,7 +275,7 @@ def test_a_start_that_is_beyond_all_limits(inference):
 
 @any_inference
 def test_parameters_that_are_lost_are_not_returned(monkeypatch, inference):
-    kind = module.INFERENCES[inference]
+    kind = INFERENCES[inference].load()
     parameters = kind.parameters
     monkeypatch.setattr(
         kind, "parameters", lambda self, passes: parameters(self, passes) | {"posterior.mean": np.full((M, 1), np.nan)}

@@ -10,8 +10,8 @@ from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
 from xmlgp.gpc import variational as module
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
-from xmlgp.gpc.settings import GPCSettings
-from xmlgp.gpc.train import INFERENCES, run_inference
+from xmlgp.gpc.settings import INFERENCES, GPCSettings
+from xmlgp.gpc.train import run_inference
 
 ALL = [name for name in INFERENCES if name != "svi-adadelta"]
 BOUNDS = [name for name in ALL if name != "vi-taylor"]
@@ -26,7 +26,7 @@ def settings(inference, **chosen):
 
 def begun(problem, inference, **chosen):
     """An inference with its start."""
-    return INFERENCES[inference](
+    return INFERENCES[inference].load()(
         problem.coordinates(), problem.positive, problem.inducing, settings(inference, **chosen)
     )
 

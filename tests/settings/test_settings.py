@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from xmlgp.bmlpl.settings import USUAL_ITERATIONS, BMLPLSettings
+from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
 from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -138,7 +138,7 @@ def test_the_default_number_of_iterations_is_the_documented_one(model):
 
 
 def test_default_iterations_in_words():
-    assert USUAL_ITERATIONS["gibbs"] == 200
+    assert INFERENCES["gibbs"].iterations == 200
     (spec,) = (spec for spec in fields(BMLPLSettings) if spec.name == "iterations")
     assert spec.metadata["if_unset"] == "100 with em-cg and em, 20 with online-em, 200 with gibbs"
 

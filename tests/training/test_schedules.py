@@ -72,7 +72,7 @@ def test_usual_epochs_make_so_many_steps_within_limits(monkeypatch, count, batch
 @given(st.integers(1, 10**7), st.integers(1, 10**5))
 def test_usual_epochs_are_those_that_the_help_tells_of(count, batch_size):
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "epochs")
-    steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["help"]))
+    steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["if_unset"]))
     epochs = usual_epochs(count, batch_size)
     assert type(epochs) is int
     assert least <= epochs <= most

@@ -129,9 +129,9 @@ def test_of_equal_scores_the_lower_label_comes_first():
 
 def test_scores_of_other_points_or_of_no_true_label_are_refused():
     scores, labels = drawn(SCORES["all different"])
-    with pytest.raises(SettingsError, match="of 59 points"):
+    with pytest.raises(SettingsError, match="have 59 points"):
         ndcg_of_top(labels, [scores[:-1]])
-    with pytest.raises(SettingsError, match="of 60 points and 29 labels"):
+    with pytest.raises(SettingsError, match="have 60 points and 29 labels"):
         ndcg_of_top(labels, [scores[:, 1:]])
     with pytest.raises(SettingsError, match="no point has a true label"):
         ndcg_of_top(labels[::7], [scores[::7]])

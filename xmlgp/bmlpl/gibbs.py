@@ -1,57 +1,55 @@
-"""Gibbs sampling, and the means of the samples that are kept."""
+"""Gibbs sampling for BMLPL."""
 
 import numpy as np
 
 from xmlgp.bmlpl import activations, conditionals, hyperparameters, least_squares, start
 from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.dense import all_finite
-from xmlgp.training.inference import Inference
 
 __all__ = ["Gibbs"]
 
-#: Columns of the features, with the intercept, up to which weights are drawn by factorising a dense matrix a topic.
+#: Largest number of weights of a topic, with the intercept, that are sampled by a dense Cholesky factorisation.
 DENSE_SIZE = 4096
 
-#: Beyond it they are drawn by conjugate gradients, of at most so many steps.
-DRAW_STEPS = 100
+#: Conjugate gradient steps at most, for larger ones.
+CG_STEPS = 100
 
 
-class Gibbs(Inference):
-    """Draws counts, topics, shapes, weights and activations in turn ([B] section 3.1).
+class Gibbs(BMLPLInference):
+    """Sample counts, topics, shapes, weights and activations in turn ([B] section 3.1); return means of the samples.
 
-    Shapes and weights are drawn with the activations integrated out, which are drawn anew right after them. Precisions,
-    where they are learned, are those of type-II maximum likelihood given the draw of the weights.
+    Shapes and weights are sampled with the activations integrated out; the activations are sampled right after them.
+    Learned precisions maximise the marginal likelihood given the sampled weights (type-II maximum likelihood).
 
     Parameters
     ----------
     coordinates : Coordinates
+        Of the N training points, without a basis.
     labels : csr_array of bool, N×K
         Y.
     settings : BMLPLSettings
     random : numpy.random.Generator
     """
 
-    objective = "log_posterior"
-    advice = "try another --weighting or --precision"
-
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self.random, self.epochs = settings, random, settings.passes
         self._positives = Positives(labels)
-        begun = start.start(coordinates.feature_count, labels, settings, random)
-        self.topics, self.weights, self.shapes, self.precisions = begun
+        initial = start.start(coordinates.feature_count, labels, settings, random)
+        self.topics, self.weights, self.shapes, self.precisions = initial
         dtype, T = self.weights.dtype, len(self.shapes)
         self.activations = np.empty((labels.shape[0], T), dtype)
         self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
         self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
         self._shares = np.full(T, 1 / T, dtype)
-        self._sums = {name: np.zeros(array.shape) for name, array in self._drawn().items()}
+        self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
 
-    def _drawn(self):
-        """Return what the model consists of, as last drawn."""
+    def _sample(self):
+        """Return the parameters as last sampled, by name."""
         return {
             "topics": self.topics,
             "weights": self.weights,
@@ -62,12 +60,12 @@ class Gibbs(Inference):
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
-        arrays = {f"parameters.{name}": array for name, array in self._drawn().items()}
+        arrays = {f"parameters.{name}": array for name, array in self._sample().items()}
         arrays["activations"] = self.activations
         return arrays | {f"sums.{name}": array for name, array in self._sums.items()}
 
     def step(self, epoch, done):
-        """Make one sweep, counted from 0; return the log posterior after it. NumericalError where numbers are lost."""
+        """Make one sweep; return the log posterior after it."""
         settings, random = self._settings, self.random
         counts = conditionals.sample_counts(self._positives, self.topics, self.activations, random)
         self._shares[:] = topic_shares(counts.by_label, self._positives.frequencies())
@@ -88,11 +86,11 @@ class Gibbs(Inference):
         else:
             mean = sparse.product(system.design.columns, twice_kappa)
             mean *= 0.5
-            self.weights[:] = least_squares.cg_sample(system, random, DRAW_STEPS, mean)
+            self.weights[:] = least_squares.cg_sample(system, random, CG_STEPS, mean)
         system.set_log_odds(self.weights)
         self.activations[:] = conditionals.sample_activations(m, system.log_odds, self.shapes, random)
-        if kept(settings, epoch):
-            for name, array in self._drawn().items():
+        if is_kept(settings, epoch):
+            for name, array in self._sample().items():
                 self._sums[name] += array
         return (
             expected_counts(self._positives, self.topics, self.activations).log_likelihood
@@ -103,20 +101,17 @@ class Gibbs(Inference):
         )
 
     def parameters(self, epochs):
-        """Return the parameters of the model after some sweeps, by their names: means of the samples that were kept.
-
-        Before there are any, it is the last sample.
-        """
-        count = sum(kept(self._settings, sweep) for sweep in range(epochs))
+        """Return the parameters of the model, by name: the means of the kept samples, or the last one before any."""
+        count = sum(is_kept(self._settings, sweep) for sweep in range(epochs))
         means = {name: (array / max(1, count)).astype(self.weights.dtype) for name, array in self._sums.items()}
         if not count:
-            means = self._drawn()
+            means = self._sample()
         weights = means.pop("weights")
         means["precisions"] = means["precisions"][:-1]
         return means | {"weights": weights[:-1], "intercepts": weights[-1]}
 
 
-def kept(settings, sweep):
+def is_kept(settings, sweep):
     """Return whether the sample of a sweep, counted from 0, is kept."""
     since = sweep - settings.burned
     return since >= 0 and since % settings.thinning == 0

@@ -1,65 +1,62 @@
-"""Online expectation maximisation: minibatches, of which decayed statistics are all that is kept."""
+"""Online expectation maximisation for BMLPL: minibatches, with exponentially decayed statistics."""
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import activations, hyperparameters, least_squares, start
 from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.linear_algebra import sparse
-from xmlgp.training.inference import Inference
-from xmlgp.training.minibatches import epoch_rows
+from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam
 from xmlgp.training.schedules import SCHEDULES
 
 __all__ = ["OnlineEM"]
 
-#: Weight γ of a minibatch in the statistics: (DELAY + step)^(−DECAY), so that early ones are forgotten.
+#: The weight γ of a minibatch in the statistics is (DELAY + step)^(−DECAY), so that early minibatches are forgotten.
 DELAY, DECAY = 2.0, 0.6
 
-#: Rounds between counts and activations of a minibatch, of which nothing is kept from one pass to the next.
+#: Alternations between counts and activations of a minibatch; they start from the prior in every epoch.
 ROUNDS = 5
 
-#: Adam's learning rate of the weights, up to half of the passes; then it falls to zero.
+#: Adam's learning rate of the weights in the first half of the epochs; then it falls to zero.
 LEARNING_RATE = 0.05
 
-#: Statistics below this are none yet.
-LEAST = 1e-12
+#: Sums below this are still zero; shapes are not updated from them.
+MINIMUM_SUM = 1e-12
 
 
-class OnlineEM(Inference):
-    """The same maximum as `EM`'s, approached in small steps; memory does not grow with the number of points.
+class OnlineEM(BMLPLInference):
+    """Approach the maximum of `EM` in small steps; memory does not grow with the number of points.
 
-    Topics come from decayed counts, shapes from decayed sums. The weights follow the decayed gradient of the negative
-    binomial likelihood (Adam): with decayed matrices Xᵀ Ω X for each topic, as in [B] 3.2, memory and time would grow
-    with the square of the number of features.
+    Topics come from decayed counts, shapes from decayed sums. The weights follow the gradient of the negative binomial
+    likelihood by Adam. [B] 3.2 has decayed matrices Xᵀ Ω X for each topic instead; their memory and time grow with the
+    square of the number of features.
 
     Parameters
     ----------
     coordinates : Coordinates
+        Of the N training points, without a basis.
     labels : csr_array of bool, N×K
         Y.
     settings : BMLPLSettings
     random : numpy.random.Generator
     """
 
-    objective = "log_posterior"
-    advice = "try another --weighting or --precision"
-
     def __init__(self, coordinates, labels, settings, random):
         self._coordinates, self._labels, self._settings = coordinates, labels, settings
-        begun = start.start(coordinates.feature_count, labels, settings, random)
-        self._label_counts, self.weights, self.shapes, self.precisions = begun
+        initial = start.start(coordinates.feature_count, labels, settings, random)
+        self._label_counts, self.weights, self.shapes, self.precisions = initial
         T = len(self.shapes)
-        self.epochs, self.steps_per_epoch = settings.passes, -(-labels.shape[0] // settings.batch_size)
-        # As many counts as there are labels, so that the first minibatches say how they are shared out, not how many.
+        self._minibatches = SeededMinibatches(labels.shape[0], settings.batch_size, settings.seed)
+        self.epochs, self.steps_per_epoch = settings.passes, len(self._minibatches)
+        # As many counts as positive labels, so that the first minibatches change their shares and not their scale.
         self._label_counts *= labels.nnz / T
         self._sums = np.zeros((2, T))
         self._adam = Adam({"weights": self.weights})
         self._schedule = SCHEDULES["linear"]
-        #: The pass whose minibatches are known, and these.
-        self._dealt = None
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -72,11 +69,11 @@ class OnlineEM(Inference):
         }
 
     def step(self, epoch, done):
-        """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the log posterior before."""
+        """Update with one minibatch; return an estimate of the log posterior before the update."""
         settings, N = self._settings, self._labels.shape[0]
-        rows = self._minibatches(epoch)[done]
+        rows = self._minibatches.rows(epoch, done)
         design = least_squares.with_intercept(self._coordinates.weighted(rows))
-        # Only the labels that some of these points have, numbered anew: of topics the others' part is not looked at.
+        # Only the labels of these points, renumbered: the rows of other labels in the topics are not needed.
         present, positives = present_labels(self._labels[rows])
         scale, totals = N / len(rows), self._totals()
         topics = (self._label_counts[present] + settings.concentration) / totals
@@ -104,39 +101,32 @@ class OnlineEM(Inference):
         self._adam.step(
             {"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * self._schedule(number / total)
         )
-        self._remember(present, counts, activated, scale, (DELAY + number) ** -DECAY)
+        self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
 
     def _totals(self):
-        """Return Σ_k η + m_kt, T, which topics are scaled by."""
+        """Return Σ_k (η + m_kt), T, the normalisers of the topics."""
         eta, K = self._settings.concentration, len(self._label_counts)
         return self._label_counts.sum(axis=0, dtype=np.float64) + K * eta
 
     def _log_prior_of_topics(self, totals):
-        """Return η Σ_kt log v_kt without an array of all v_kt = (η + m_kt) / Σ_k (η + m_kt)."""
+        """Return η Σ_kt log v_kt, with v_kt = (η + m_kt) / Σ_k (η + m_kt), without an array of all v_kt."""
         eta, K = self._settings.concentration, len(self._label_counts)
         return hyperparameters.log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
 
-    def _minibatches(self, epoch):
-        """Return the points of each minibatch of a pass, which the seed and its number alone decide."""
-        if self._dealt is None or self._dealt[0] != epoch:
-            order = np.random.default_rng([self._settings.seed, 2, epoch])
-            self._dealt = epoch, epoch_rows(self._labels.shape[0], self._settings.batch_size, order)
-        return self._dealt[1]
-
-    def _remember(self, present, counts, activated, scale, share):
-        """Let the statistics of a minibatch take their share of those so far."""
+    def _update_statistics(self, present, counts, activated, scale, share):
+        """Mix the statistics of a minibatch into the decayed ones, and update the shapes."""
         self._label_counts *= 1 - share
         self._label_counts[present] += share * scale * counts.by_label
         self._sums += share * (scale * np.array(activated[:2]) - self._sums)
-        # The share of the zeros that the sums began from is the same in both, and cancels where there is no prior.
-        if self._sums[0].min() > LEAST:
-            # Half of the way, by logarithms: the sums are of other shapes, and whole steps could swing ever further.
-            after = hyperparameters.update_shapes(self.shapes, activations.ActivationSums(*self._sums, 0.0))
-            self.shapes[:] = np.sqrt(self.shapes * after)
+        # Both sums contain the same share of the initial zeros, which cancels but for the prior.
+        if self._sums[0].min() > MINIMUM_SUM:
+            # Half a step on the log scale: the sums belong to earlier shapes, so whole steps could oscillate.
+            updated = hyperparameters.update_shapes(self.shapes, activations.ActivationSums(*self._sums, 0.0))
+            self.shapes[:] = np.sqrt(self.shapes * updated)
 
     def parameters(self, epochs):
-        """Return the parameters of the model, by their names."""
+        """Return the parameters of the model, by name."""
         return {
             "topics": hyperparameters.update_topics(self._label_counts.copy(), self._settings.concentration),
             "weights": self.weights[:-1],
@@ -148,7 +138,7 @@ class OnlineEM(Inference):
 
 
 def present_labels(labels):
-    """Return the labels that some points have, ascending, and these positives with the labels numbered among them.
+    """Return the labels that occur, ascending, and the `Positives` with these labels renumbered from 0.
 
     Parameters
     ----------

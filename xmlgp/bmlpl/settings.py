@@ -5,19 +5,38 @@ from typing import ClassVar
 
 from xmlgp.errors import ClashError
 from xmlgp.settings import shared
-from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
+from xmlgp.settings.fields import EPOCHS_LIMIT, setting
+from xmlgp.settings.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
 
-__all__ = ["BMLPLSettings"]
+__all__ = ["INFERENCES", "BMLPLSettings"]
 
-#: Default number of iterations, by inference method.
-USUAL_ITERATIONS = {"em-cg": 100, "em": 100, "online-em": 20, "gibbs": 200}
+#: The inference methods, by the value of the setting `inference`.
+INFERENCES = {
+    "em-cg": InferenceMethod(
+        "xmlgp.bmlpl.em:EM", "EM with conjugate gradient M-steps", iterations=100, settings=("cg_steps",)
+    ),
+    "em": InferenceMethod(
+        "xmlgp.bmlpl.em:ExactEM",
+        "EM with exact M-steps, for at most 16000 features; hundreds of times slower",
+        iterations=100,
+    ),
+    "online-em": InferenceMethod(
+        "xmlgp.bmlpl.online_em:OnlineEM", "EM with minibatches", iterations=20, settings=("batch_size",)
+    ),
+    "gibbs": InferenceMethod(
+        "xmlgp.bmlpl.gibbs:Gibbs",
+        "Gibbs sampling; minutes to hours",
+        iterations=200,
+        settings=("burn_in", "thinning"),
+    ),
+}
 
 #: Conjugate gradients converge in far fewer.
 CG_STEPS_LIMIT = 1000
 
 
 @dataclass(frozen=True)
-class BMLPLSettings(Settings):
+class BMLPLSettings(InferenceSettings):
     """Settings of a BMLPL model.
 
     Raises
@@ -28,21 +47,10 @@ class BMLPLSettings(Settings):
     """
 
     model: ClassVar[str] = "bmlpl"
-    only_of: ClassVar[dict] = {
-        "cg_steps": ("em-cg",),
-        "burn_in": ("gibbs",),
-        "thinning": ("gibbs",),
-        "batch_size": ("online-em",),
-    }
+    inferences: ClassVar[dict] = INFERENCES
 
     weighting: str = shared.weighting()
-    inference: str = setting(
-        "em-cg",
-        "Inference method: em-cg (EM with conjugate gradient M-steps), em (EM with exact M-steps, for at most 16000 "
-        "features; hundreds of times slower), online-em (EM with minibatches) or gibbs (Gibbs sampling; minutes to "
-        "hours).",
-        choices=("em-cg", "em", "online-em", "gibbs"),
-    )
+    inference: str = inference_setting("em-cg", INFERENCES)
     topics: int | None = setting(
         None,
         "Topics, which are distributions over labels; at most K.",
@@ -50,7 +58,7 @@ class BMLPLSettings(Settings):
         minimum=1,
         if_unset="200",
     )
-    iterations: int | None = shared.iterations(USUAL_ITERATIONS, "passes over the data")
+    iterations: int | None = iterations_setting(INFERENCES, "passes over the data")
     cg_steps: int = setting(2, "Conjugate gradient steps in an M-step of em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
     concentration: float = setting(0.01, "Concentration η of the Dirichlet prior of topics.", above=0)
     precision: float = setting(
@@ -90,11 +98,6 @@ class BMLPLSettings(Settings):
         if self.inference == "online-em" and self.learn_precision:
             reason = "{inference} online-em does not support {learn_precision}"
             raise ClashError(reason, ("inference", "learn_precision"))
-
-    @property
-    def passes(self):
-        """Number of passes over the data."""
-        return self.iterations or USUAL_ITERATIONS[self.inference]
 
     @property
     def burned(self):

@@ -3,17 +3,11 @@
 import numpy as np
 
 from xmlgp.bmlpl import start
-from xmlgp.bmlpl.em import EM
-from xmlgp.bmlpl.gibbs import Gibbs
-from xmlgp.bmlpl.online_em import OnlineEM
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.trained import Trained
 
-__all__ = ["INFERENCES", "run_inference", "train"]
-
-#: The inference method by the setting `inference`.
-INFERENCES = {"em": EM, "em-cg": EM, "online-em": OnlineEM, "gibbs": Gibbs}
+__all__ = ["run_inference", "train"]
 
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
@@ -76,5 +70,5 @@ def run_inference(coordinates, labels, settings, progress=silent, after_epoch=No
         As `train` does.
     """
     labels = start.revealed(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
-    loop = Loop(INFERENCES[settings.inference], coordinates, labels, settings, np.random.default_rng(settings.seed))
+    loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
     return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)

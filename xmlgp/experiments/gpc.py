@@ -17,7 +17,6 @@ from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gpc import record
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.predictor import GPCPredictor
-from xmlgp.gpc.train import INFERENCES
 from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.model import Model
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
@@ -199,7 +198,7 @@ def _train(full_batch, problem, stopwatch):
     try:
         if full_batch:
             return FullBatch(*problem).maximise(stopwatch)
-        return _step_by_step(INFERENCES[problem[-1].inference](*problem), stopwatch)
+        return _step_by_step(problem[-1].method.load()(*problem), stopwatch)
     except NumericalError as error:
         return f"diverged: {error}"
 

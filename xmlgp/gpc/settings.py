@@ -4,16 +4,40 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xmlgp.settings import shared
-from xmlgp.settings.fields import Settings, setting
+from xmlgp.settings.fields import setting
+from xmlgp.settings.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
 
-__all__ = ["GPCSettings"]
+__all__ = ["INFERENCES", "GPCSettings"]
 
-#: Default number of iterations, by inference method.
-USUAL_ITERATIONS = {"svi-adadelta": 100, "vi-jj": 100, "vi-jj-full": 40, "vi-jj-hybrid": 100, "vi-taylor": 100}
+#: The inference methods, by the value of the setting `inference`.
+INFERENCES = {
+    "svi-adadelta": InferenceMethod(
+        "xmlgp.gpc.svi:SVIAdaDelta",
+        "stochastic gradients with AdaDelta",
+        iterations=100,
+        settings=("batch_size", "learning_rate"),
+    ),
+    "vi-jj": InferenceMethod(
+        "xmlgp.gpc.variational:JJ",
+        "closed-form updates of the Jaakkola–Jordan bound, alternating with a few L-BFGS steps for the kernel",
+        iterations=100,
+    ),
+    "vi-jj-full": InferenceMethod(
+        "xmlgp.gpc.variational:Full", "L-BFGS on all parameters of this bound", iterations=40
+    ),
+    "vi-jj-hybrid": InferenceMethod(
+        "xmlgp.gpc.variational:Hybrid", "the updates, then L-BFGS on all parameters", iterations=100
+    ),
+    "vi-taylor": InferenceMethod(
+        "xmlgp.gpc.variational:TaylorExpansion",
+        "as vi-jj, with a quadratic expansion of the likelihood in place of the bound; the fastest",
+        iterations=100,
+    ),
+}
 
 
 @dataclass(frozen=True)
-class GPCSettings(Settings):
+class GPCSettings(InferenceSettings):
     """Settings of a GPC model.
 
     Attributes
@@ -28,7 +52,7 @@ class GPCSettings(Settings):
     """
 
     model: ClassVar[str] = "gpc"
-    only_of: ClassVar[dict] = {"batch_size": ("svi-adadelta",), "learning_rate": ("svi-adadelta",)}
+    inferences: ClassVar[dict] = INFERENCES
     dtype: ClassVar[str] = "float64"
     inducing: ClassVar[str] = "free"
     inducing_start: ClassVar[str] = "kmeans"
@@ -39,18 +63,10 @@ class GPCSettings(Settings):
         "scaled, because the kernel does not change with a shift.",
         preprocess=True,
     )
-    inference: str = setting(
-        "vi-taylor",
-        "Inference method: svi-adadelta (stochastic gradients with AdaDelta), vi-jj (closed-form updates of the "
-        "Jaakkola–Jordan bound, alternating with a few L-BFGS steps for the kernel), vi-jj-full (L-BFGS on all "
-        "parameters of this bound), vi-jj-hybrid (the updates, then L-BFGS on all parameters) or vi-taylor (as vi-jj, "
-        "with a quadratic expansion of the likelihood in place of the bound; the fastest).",
-        choices=("svi-adadelta", "vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"),
-    )
+    inference: str = inference_setting("vi-taylor", INFERENCES)
     inducing_count: int = shared.inducing_count()
-    iterations: int | None = shared.iterations(
-        USUAL_ITERATIONS,
-        "at most; all methods but svi-adadelta stop when they have converged",
+    iterations: int | None = iterations_setting(
+        INFERENCES, "at most; all methods but svi-adadelta stop when they have converged"
     )
     batch_size: int = shared.batch_size()
     learning_rate: float | None = shared.learning_rate()
@@ -61,11 +77,6 @@ class GPCSettings(Settings):
     def weighting(self):
         """The feature weighting: "standard" or "none"."""
         return "standard" if self.standardise else "none"
-
-    @property
-    def passes(self):
-        """Largest number of iterations."""
-        return self.iterations or USUAL_ITERATIONS[self.inference]
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on, with the fixed ones."""

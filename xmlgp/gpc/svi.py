@@ -1,11 +1,10 @@
 """The bound with q(u) left free, maximised by AdaDelta over minibatches: the baseline of [I]."""
 
-import numpy as np
 from scipy.sparse import csr_array
 
 from xmlgp.gpc.model import GPC
 from xmlgp.training.inference import Inference
-from xmlgp.training.minibatches import epoch_rows, make_batch
+from xmlgp.training.minibatches import SeededMinibatches, make_batch
 from xmlgp.training.optimisers import AdaDelta
 
 __all__ = ["SVIAdaDelta"]
@@ -36,9 +35,8 @@ class SVIAdaDelta(Inference):
         self._rate = settings.learning_rate or AdaDelta.usual_rate
         self._settings, self._coordinates = settings, coordinates
         self._labels = csr_array(positive[:, None])
-        self.epochs, self.steps_per_epoch = settings.passes, -(-len(positive) // settings.batch_size)
-        #: The pass whose minibatches are known, and these.
-        self._dealt = None
+        self._minibatches = SeededMinibatches(len(positive), settings.batch_size, settings.seed)
+        self.epochs, self.steps_per_epoch = settings.passes, len(self._minibatches)
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -51,13 +49,7 @@ class SVIAdaDelta(Inference):
 
     def step(self, epoch, done):
         """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the bound before."""
-        batch = make_batch(self._coordinates, self._labels, self._minibatches(epoch)[done])
+        batch = make_batch(self._coordinates, self._labels, self._minibatches.rows(epoch, done))
         value, gradients = self._bound.value_and_gradients(self._all, batch)
         self._adadelta.step(self._all, gradients, self._rate)
         return value
-
-    def _minibatches(self, epoch):
-        if self._dealt is None or self._dealt[0] != epoch:
-            random = np.random.default_rng([self._settings.seed, 2, epoch])
-            self._dealt = epoch, epoch_rows(self._labels.shape[0], self._settings.batch_size, random)
-        return self._dealt[1]

@@ -1,21 +1,10 @@
 """Training of GPC: from points of two classes to the posterior and the hyperparameters."""
 
-from xmlgp.gpc.svi import SVIAdaDelta
-from xmlgp.gpc.variational import JJ, Full, Hybrid, TaylorExpansion
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.trained import Trained
 
-__all__ = ["INFERENCES", "run_inference", "train"]
-
-#: The inference method by the setting `inference`.
-INFERENCES = {
-    "svi-adadelta": SVIAdaDelta,
-    "vi-jj": JJ,
-    "vi-jj-full": Full,
-    "vi-jj-hybrid": Hybrid,
-    "vi-taylor": TaylorExpansion,
-}
+__all__ = ["run_inference", "train"]
 
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
@@ -78,5 +67,5 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
     TrainingDiverged, ModelFolderError
         As `train` does.
     """
-    loop = Loop(INFERENCES[settings.inference], coordinates, labels.toarray()[:, 0], inducing, settings)
+    loop = Loop(settings.method.load(), coordinates, labels.toarray()[:, 0], inducing, settings)
     return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)

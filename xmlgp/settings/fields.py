@@ -44,8 +44,6 @@ class Settings:
     ----------
     model : str
         The model's name.
-    only_of : dict of str to tuple of str
-        Settings that only some inference methods use, with these methods.
 
     Raises
     ------
@@ -54,7 +52,6 @@ class Settings:
     """
 
     model: ClassVar[str]
-    only_of: ClassVar[dict] = {}
 
     def __post_init__(self):
         for spec in dataclasses.fields(self):
@@ -69,8 +66,8 @@ class Settings:
         return {"model": self.model} | self.mapping()
 
     def unused(self):
-        """Return the names of the settings that have no effect with the chosen inference method."""
-        return {name for name, inferences in self.only_of.items() if self.inference not in inferences}
+        """Return the names of the settings that have no effect with the values of the others."""
+        return set()
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on, as a mapping."""

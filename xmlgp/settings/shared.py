@@ -1,8 +1,8 @@
 """Settings that several models share: functions that make the field, with the same text and limits everywhere."""
 
-from xmlgp.settings.fields import EPOCHS_LIMIT, setting
+from xmlgp.settings.fields import setting
 
-__all__ = ["batch_size", "dtype", "inducing_count", "iterations", "learning_rate", "nodes", "seed", "weighting"]
+__all__ = ["batch_size", "dtype", "inducing_count", "learning_rate", "nodes", "seed", "weighting"]
 
 #: NumPy tests its Gauss–Hermite nodes up to this degree; with several hundred they overflow.
 NODES_LIMIT = 100
@@ -33,23 +33,6 @@ def inducing_count():
     return setting(200, "Inducing inputs; at most N are used.", symbol="M", minimum=1, preprocess=True)
 
 
-def iterations(usual, what):
-    """Return the field of the number of iterations.
-
-    Parameters
-    ----------
-    usual : mapping of str to int
-        The default number, by inference method.
-    what : str
-        A remark on the number.
-    """
-    alike = {}
-    for inference, count in usual.items():
-        alike.setdefault(count, []).append(inference)
-    defaults = ", ".join(f"{count} with {_listed(inferences)}" for count, inferences in alike.items())
-    return setting(None, f"Iterations, {what}.", minimum=1, maximum=EPOCHS_LIMIT, if_unset=defaults)
-
-
 def learning_rate():
     """Return the field of the learning rate."""
     return setting(
@@ -78,8 +61,3 @@ def dtype():
 def seed():
     """Return the field of the seed."""
     return setting(0, "Seed of all random numbers.", minimum=0, maximum=SEED_LIMIT, preprocess=True)
-
-
-def _listed(words):
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last

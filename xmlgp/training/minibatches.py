@@ -6,7 +6,7 @@ from xmlgp.gp.bound import Batch
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Pairs
 
-__all__ = ["SAMPLERS", "epoch_rows", "make_batch", "sample_by_frequency", "sample_negatives"]
+__all__ = ["SAMPLERS", "SeededMinibatches", "epoch_rows", "make_batch", "sample_by_frequency", "sample_negatives"]
 
 #: Share of the negatives that are sampled in proportion to the frequencies of labels; the rest are uniform, which keeps
 #: the weights of rare labels within twice their uniform ones.
@@ -25,6 +25,35 @@ def epoch_rows(count, batch_size, random):
     random : numpy.random.Generator
     """
     return np.array_split(random.permutation(count), -(-count // batch_size))
+
+
+class SeededMinibatches:
+    """Minibatches that the seed and the number of the epoch determine, so that no checkpoint needs their order.
+
+    Parameters
+    ----------
+    count : int
+        N.
+    batch_size : int
+        Largest size of a minibatch.
+    seed : int
+    """
+
+    def __init__(self, count, batch_size, seed):
+        self._count, self._batch_size, self._seed = count, batch_size, seed
+        #: The epoch last asked for, and its minibatches.
+        self._last = None, None
+
+    def __len__(self):
+        """Return the number of minibatches in an epoch."""
+        return -(-self._count // self._batch_size)
+
+    def rows(self, epoch, number):
+        """Return the rows of one minibatch, both counted from 0."""
+        if self._last[0] != epoch:
+            random = np.random.default_rng([self._seed, 2, epoch])
+            self._last = epoch, epoch_rows(self._count, self._batch_size, random)
+        return self._last[1][number]
 
 
 def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, weighted=False):

@@ -1,0 +1,12 @@
+"""What the inference methods of BMLPL have in common."""
+
+from xmlgp.training.inference import Inference
+
+__all__ = ["BMLPLInference"]
+
+
+class BMLPLInference(Inference):
+    """Base class of the inference methods of BMLPL; they maximise or sample from the posterior."""
+
+    objective = "log_posterior"
+    advice = "try another --weighting or --precision"
