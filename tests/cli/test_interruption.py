@@ -339,9 +339,8 @@ def test_the_second_of_two_trainings_of_one_model_is_refused(data):
             ["preprocess", "data", "model"],
         ):
             line = said(run(*command))
-            pattern = (
-                rf"model: process {first.pid} on [^ ]+ is writing this model; wait for its end or name another folder"
-            )
+            advice = "wait until it ends, or choose another folder"
+            pattern = rf"model: process {first.pid} on [^ ]+ is writing this model; {advice}"
             assert re.fullmatch(pattern, line)
         result = spawn("train", "data", "model", *LONG)
         assert (result.returncode, result.stdout) == (1, b"")

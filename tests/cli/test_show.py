@@ -14,7 +14,7 @@ from xmlgp import __version__
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import alone_in
+from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training.checkpoints import Checkpoints
@@ -146,7 +146,7 @@ def test_an_interrupted_run_beside_a_model(place, interrupt):
 
 def test_a_run_in_progress_names_its_process(place, interrupt):
     interrupt()
-    with alone_in("model"):
+    with lock_model_folder("model"):
         message = run("show", "model").stdout
         assert re.search(
             rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 6 steps on all points at its last", message

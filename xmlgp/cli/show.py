@@ -7,7 +7,7 @@ import click
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import writer_in
+from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import InterruptedRun
 
@@ -90,7 +90,7 @@ def _state(model, run, damage):
     """Return the state of an interrupted run in words."""
     if damage:
         return f"an interrupted run that cannot be resumed: {damage}"
-    writer = writer_in(model)
+    writer = find_writer(model)
     if writer:
         return f"a run by {writer}, {run.where} at its last checkpoint"
     command = shlex.join(["xmlgp", "train", "DATA", model, "--resume"])
@@ -102,7 +102,7 @@ def _facts(model, run, damage):
     if damage:
         return {"damage": damage}
     facts = {name: getattr(run, name) for name in ("step", "steps", "seconds", "where", "cores", "data")}
-    return {"writer": writer_in(model)} | facts | {"settings": run.settings.mapping()}
+    return {"writer": find_writer(model)} | facts | {"settings": run.settings.mapping()}
 
 
 def _settings(mapping):

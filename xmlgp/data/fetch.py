@@ -11,18 +11,17 @@ from xmlgp.data.sources import FetchRequest, Mirror
 from xmlgp.data.verify import find_mismatch
 from xmlgp.errors import FetchError
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.locks import hold_lock
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
-
-try:
-    import fcntl
-except ImportError:  # on Windows, concurrent fetches of the same data set are not kept apart
-    fcntl = None
 
 __all__ = ["FetchedDataset", "fetch"]
 
 #: Folder for unfinished work; within the target folder, so that finished files can be renamed into place.
 WORK_FOLDER = ".partial"
+
+#: The lock in the work folder of a data set.
+LOCK = "lock"
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def _work_folder(into, name, progress):
     work_folder = into / WORK_FOLDER / name
     downloads = work_folder / "downloads"
     try:
-        with _lock(work_folder, progress):
+        with hold_lock(work_folder / LOCK, lambda: progress("waiting for another fetch of this data set")):
             try:
                 yield work_folder
             except OSError as error:
@@ -175,42 +174,3 @@ def _work_folder(into, name, progress):
         for folder in (downloads, work_folder, work_folder.parent, *([into] if is_new else [])):
             with contextlib.suppress(OSError):
                 folder.rmdir()
-
-
-#: Attempts to open a lock in a folder that other processes create and remove.
-MAX_ATTEMPTS = 1000
-
-
-@contextlib.contextmanager
-def _lock(folder, progress):
-    """Create a folder and keep other processes out of it, after waiting for one that uses it."""
-    path = folder / "lock"
-    attempts = 0
-    while True:
-        with contextlib.ExitStack() as stack:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                file = stack.enter_context(open(path, "wb"))
-            except (FileNotFoundError, FileExistsError):
-                # Another process has just removed the folder. If that persists, it has another cause.
-                attempts += 1
-                if attempts == MAX_ATTEMPTS:
-                    raise
-                continue
-            _lock_file(file, progress)
-            # The process before has removed the file that it had locked; a third one would not see this lock.
-            if os.fstat(file.fileno()).st_nlink:
-                stack.callback(path.unlink, missing_ok=True)
-                yield
-                return
-
-
-def _lock_file(file, progress):
-    if fcntl:
-        # Some network file systems have no locks; concurrent fetches of the same data set are rare enough.
-        with contextlib.suppress(OSError):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                with progress("waiting for another fetch of this data set"):
-                    fcntl.flock(file, fcntl.LOCK_EX)

@@ -2,7 +2,7 @@
 
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import alone_in
+from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import named_arrays
@@ -37,7 +37,7 @@ def preprocess_model(dataset, path, settings, progress=silent):
     OSError
         Where the folder cannot be written; its earlier content stays.
     """
-    with alone_in(path):
+    with lock_model_folder(path):
         ModelFolder.check_writable(path)
         arrays = named_arrays(preprocess_data(dataset, settings, progress))
         interrupted = readable_run(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.arrays import read_array, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.model_folder.lock import alone_in
+from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, describe_run
 from xmlgp.runs.plan import Action, plan_run
@@ -72,7 +72,7 @@ def train_model(
     path = Path(path)
     if not isinstance(request, Request):
         request = Request.exactly(request)
-    with alone_in(path):
+    with lock_model_folder(path):
         ModelFolder.check_writable(path)
         plan = plan_run(path, dataset, request, resume)
         on_plan(plan)

@@ -1,0 +1,229 @@
+"""Lock files: one process at a time holds one, and it is released however that process ends."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from xmlgp.runtime import locks
+from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
+
+pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no such locks")
+
+#: Holds the lock until its standard input ends.
+HOLDING = """if True:
+    import sys
+    from xmlgp.runtime.locks import hold_lock
+    with hold_lock(sys.argv[1]):
+        print("locked", flush=True)
+        sys.stdin.read()
+"""
+
+#: Holds the lock many times, and each time creates a file that must not exist.
+RACING = """if True:
+    import contextlib, os, random, sys, time
+    from pathlib import Path
+    from xmlgp.runtime.locks import LockedError, hold_lock
+    file, rounds = Path(sys.argv[1]), int(sys.argv[2])
+    waiting = contextlib.nullcontext if sys.argv[3] == "wait" else None
+    print("ready", flush=True)
+    sys.stdin.readline()
+    while rounds:
+        try:
+            with hold_lock(file, waiting):
+                inside = file.parent / "inside"
+                os.close(os.open(inside, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                time.sleep(0.0005 * random.random())
+                inside.unlink()
+            rounds -= 1
+        except LockedError:
+            time.sleep(0.0005 * random.random())
+"""
+
+
+def started(program, *arguments):
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.readline()
+    return process
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "folder" / "lock"
+
+
+@pytest.fixture
+def holder(file):
+    """Another process that holds the lock."""
+    with started(HOLDING, file) as process:
+        yield process
+        process.kill()
+
+
+def content(path):
+    return sorted(str(file.relative_to(path)) for file in path.rglob("*"))
+
+
+def hold(file, waiting=None):
+    with hold_lock(file, waiting):
+        pass
+
+
+def rejected(file):
+    with pytest.raises(LockedError) as caught:
+        hold(file)
+    return caught.value.holder
+
+
+def test_a_second_process_is_rejected_and_told_of_the_first(tmp_path, file, holder):
+    told = rejected(file)
+    assert told.startswith(f"process {holder.pid} on ")
+    assert told.isprintable()
+    assert content(tmp_path) == ["folder", "folder/lock"]
+
+
+def test_the_same_process_cannot_hold_it_twice(file):
+    with hold_lock(file):
+        assert rejected(file).startswith(f"process {os.getpid()} on ")
+    hold(file)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, None], ids=["killed", "ended"])
+def test_the_lock_ends_with_its_process(file, holder, number):
+    if number:
+        holder.send_signal(number)
+    else:
+        holder.stdin.close()
+    holder.wait(60)
+    assert file.exists() == bool(number)
+    assert lock_holder(file) is None
+    with hold_lock(file):
+        assert file.read_text().startswith(f"{os.getpid()} on ")
+
+
+def test_waiting_processes_get_the_lock_when_it_is_released(file, holder):
+    @contextlib.contextmanager
+    def waiting():
+        waited.append(lock_holder(file))
+        holder.stdin.close()
+        yield
+
+    waited = []
+    hold(file, waiting)
+    assert len(waited) == 1
+    assert waited[0].startswith(f"process {holder.pid} on ")
+    hold(file, waiting)
+    assert len(waited) == 1
+
+
+@pytest.mark.parametrize("failure", [None, ValueError, KeyboardInterrupt])
+def test_the_file_and_empty_new_folders_are_removed(tmp_path, failure):
+    file = tmp_path / "deep" / "folder" / "lock"
+    with contextlib.suppress(ValueError, KeyboardInterrupt), hold_lock(file):
+        assert content(tmp_path) == ["deep", "deep/folder", "deep/folder/lock"]
+        if failure:
+            raise failure
+    assert content(tmp_path) == []
+
+
+def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
+    (tmp_path / "before").mkdir()
+    hold(tmp_path / "before" / "lock")
+    with hold_lock(tmp_path / "new" / "folder" / "lock"):
+        (tmp_path / "new" / "folder" / "something").write_text("")
+    assert content(tmp_path) == ["before", "new", "new/folder", "new/folder/something"]
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"\xff\xfe", b"12 on \x1b[2J\n", b"1\n2 on a\n", b"12 on " + b"x" * 5000, b"12 on there"], ids=repr
+)
+def test_other_content_of_a_lock_file_is_not_shown(file, said):
+    with hold_lock(file):
+        file.write_bytes(said)
+        assert rejected(file) == "another process"
+        assert lock_holder(file) == "another process"
+
+
+def test_the_content_of_an_old_lock_is_replaced(tmp_path):
+    (tmp_path / "lock").write_text("9" * 5000)
+    with hold_lock(tmp_path / "lock"):
+        assert lock_holder(tmp_path / "lock").startswith(f"process {os.getpid()} on ")
+
+
+def test_a_missing_lock_has_no_holder(tmp_path):
+    assert lock_holder(tmp_path / "lock") is None
+    assert lock_holder(tmp_path / "missing" / "lock") is None
+
+
+def test_asking_for_the_holder_does_not_keep_others_out(tmp_path):
+    (tmp_path / "lock").write_text("")
+    with open(tmp_path / "lock", "rb") as stream:
+        locks.fcntl.flock(stream, locks.fcntl.LOCK_SH)
+        release = threading.Timer(locks.PAUSE / 5, locks.fcntl.flock, [stream, locks.fcntl.LOCK_UN])
+        release.start()
+        hold(tmp_path / "lock")
+        release.join()
+
+
+PUT = {
+    "link": lambda file, elsewhere: file.symlink_to(elsewhere),
+    "dangling link": lambda file, elsewhere: file.symlink_to(elsewhere.with_name("nowhere")),
+    "pipe": lambda file, elsewhere: os.mkfifo(file),
+    "folder": lambda file, elsewhere: file.mkdir(),
+}
+
+
+@pytest.mark.parametrize("put", PUT.values(), ids=PUT)
+def test_other_kinds_of_files_are_neither_followed_nor_opened(tmp_path, put):
+    (tmp_path / "elsewhere").write_text("precious")
+    put(tmp_path / "lock", tmp_path / "elsewhere")
+    with pytest.raises(NotALockError):
+        hold(tmp_path / "lock")
+    assert lock_holder(tmp_path / "lock") is None
+    assert (tmp_path / "elsewhere").read_text() == "precious"
+    assert content(tmp_path) == ["elsewhere", "lock"]
+
+
+def test_a_file_in_place_of_the_folder_raises_os_error(tmp_path):
+    (tmp_path / "folder").write_text("")
+    for file in (tmp_path / "folder" / "lock", tmp_path / "folder" / "deep" / "lock"):
+        with pytest.raises(OSError, match="File exists|Not a directory") as caught:
+            hold(file)
+        assert caught.value.filename
+
+
+def test_a_file_system_without_locks_is_used_without(tmp_path, file, monkeypatch):
+    def flock(*arguments):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(locks.fcntl, "flock", flock)
+    with hold_lock(file):
+        assert lock_holder(file) is None
+    assert content(tmp_path) == []
+
+
+def test_a_system_without_locks_is_used_without(tmp_path, file, monkeypatch):
+    monkeypatch.setattr(locks, "fcntl", None)
+    with hold_lock(file):
+        assert content(tmp_path) == ["folder"]
+        assert lock_holder(file) is None
+    assert content(tmp_path) == []
+
+
+@pytest.mark.parametrize("waiting", ["wait", "try"])
+def test_two_of_many_processes_never_hold_it_at_once(tmp_path, waiting):
+    # Each creates and removes the folders, while the others do.
+    processes = [started(RACING, tmp_path / "deep" / "folder" / "lock", 50, waiting) for _ in range(8)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (0, "")

@@ -1,0 +1,174 @@
+"""A lock file, which one process at a time holds, to protect the folder that it is in.
+
+The operating system releases the lock (flock) when its process ends, however that happens. On systems and file systems
+without such locks processes are not kept apart.
+"""
+
+import contextlib
+import errno
+import os
+import re
+import socket
+import stat
+import time
+from pathlib import Path
+
+from xmlgp.runtime.atomic_files import report_errors_as
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = ["LockedError", "NotALockError", "hold_lock", "lock_holder"]
+
+#: The content of a lock file: the process that holds it.
+HOLDER = re.compile(rb"([0-9]{1,20}) on ([A-Za-z0-9._-]{1,100})\n")
+
+#: Attempts to create a folder that other processes remove at the same time.
+MAX_ATTEMPTS = 1000
+
+#: Seconds after which a lock is tried once more, because `lock_holder` holds it for a moment.
+PAUSE = 0.05
+
+
+class LockedError(Exception):
+    """Another process holds the lock.
+
+    Attributes
+    ----------
+    holder : str
+        Its number and machine in words, as in "process 123 on machine".
+    """
+
+    def __init__(self, holder):
+        super().__init__(f"{holder} holds the lock")
+        self.holder = holder
+
+
+class NotALockError(OSError):
+    """Something other than a regular file has the name of the lock."""
+
+
+@contextlib.contextmanager
+def hold_lock(file, waiting=None):
+    """Hold a lock within the block; create its folder before and remove it afterwards if it was created and is empty.
+
+    Parameters
+    ----------
+    file : path
+        The lock file, which is removed afterwards.
+    waiting : callable, optional
+        Returns a context manager to wait in while another process holds the lock.
+
+    Raises
+    ------
+    LockedError
+        If another process holds the lock and `waiting` is not given.
+    NotALockError
+        If `file` is not a regular file.
+    OSError
+        If the folder or the file cannot be created.
+    """
+    file, created, descriptor = Path(file), [], None
+    try:
+        descriptor = _acquire(file, created, waiting)
+        yield
+    finally:
+        if descriptor is not None:
+            # Before it is released: afterwards the file may be another process's lock.
+            with contextlib.suppress(OSError):
+                file.unlink(missing_ok=True)
+            os.close(descriptor)
+        for folder in created:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def lock_holder(file):
+    """Return which process holds a lock, in words, or None.
+
+    Parameters
+    ----------
+    file : path
+    """
+    try:
+        if fcntl and stat.S_ISREG(os.lstat(file).st_mode):
+            with open(file, "rb", buffering=0) as stream:
+                try:
+                    fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return _read_holder(stream.fileno())
+    except OSError:
+        pass
+    return None
+
+
+def _acquire(file, created, waiting):
+    """Return the descriptor of the locked file, or None without locks; add the folders that it creates."""
+    attempts = 0
+    while True:
+        try:
+            created += [folder for folder in (file.parent, *file.parent.parents) if not folder.exists()]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            if fcntl is None:
+                return None
+            descriptor = _open(file)
+        except (FileNotFoundError, FileExistsError):
+            # Another process has just removed the folder. If that persists, it has another cause.
+            attempts += 1
+            if attempts == MAX_ATTEMPTS:
+                raise
+            continue
+        try:
+            _lock(descriptor, waiting)
+            # A file that its holder removed before it was locked here does not keep out a third process.
+            if os.fstat(descriptor).st_nlink:
+                _write_holder(descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _open(file):
+    # The folder can be untrusted: a symbolic link could have any file overwritten, a named pipe would block.
+    if os.path.lexists(file) and not stat.S_ISREG(os.lstat(file).st_mode):
+        raise NotALockError(errno.EINVAL, "this is not a lock file", os.fspath(file))
+    with report_errors_as(file.parent, file):
+        return os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def _lock(descriptor, waiting):
+    # Some network file systems have no locks; two processes in one folder are rare enough there.
+    with contextlib.suppress(OSError):
+        if _try_lock(descriptor):
+            return
+        if waiting:
+            with waiting():
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            return
+        time.sleep(PAUSE)
+        if not _try_lock(descriptor):
+            raise LockedError(_read_holder(descriptor))
+
+
+def _try_lock(descriptor):
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_holder(descriptor):
+    # A full disk is reported by whoever writes more.
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()} on {socket.gethostname()}\n".encode())
+
+
+def _read_holder(descriptor):
+    found = HOLDER.fullmatch(os.pread(descriptor, 200, 0))
+    return "process {} on {}".format(*map(bytes.decode, found.groups())) if found else "another process"
