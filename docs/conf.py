@@ -13,16 +13,14 @@ author = "The xmlgp developers"
 copyright = author
 version = release = xmlgp.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "command_reference", "self_contained"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "reference", "self_contained"]
 myst_heading_anchors = 4
 nitpicky = False
 default_role = "code"
 add_module_names = False
 autodoc_member_order = "bysource"
-napoleon_google_docstring = False
-napoleon_use_ivar = True
-napoleon_use_param = False
-napoleon_use_rtype = False
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
 
 html_theme = "furo"
 html_title = f"xmlgp {release}"

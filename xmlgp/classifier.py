@@ -28,7 +28,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     history_ : list of dict
         For each epoch `epoch`, the model's objective and `seconds`.
     n_features_in_ : int
-        D.
+        Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
     """

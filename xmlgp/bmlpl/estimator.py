@@ -26,7 +26,7 @@ class BMLPLClassifier(Classifier, model=BMLPL):
     history_ : list of dict
         For each pass `epoch`, `log_posterior` and `seconds`.
     n_features_in_ : int
-        D.
+        Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
     """

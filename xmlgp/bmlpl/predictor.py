@@ -23,7 +23,7 @@ class BMLPLPredictor(Predictor):
     parameters : mapping of str to ndarray
         As training returns them.
     feature_count : int
-        D.
+        Number of features, D.
     """
 
     def __init__(self, settings, preprocessed, parameters, feature_count):

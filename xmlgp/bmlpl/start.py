@@ -55,7 +55,7 @@ def start(feature_count, labels, settings, random):
     Parameters
     ----------
     feature_count : int
-        D.
+        Number of features, D.
     labels : csr_array of bool, N×K
         Y.
     settings : BMLPLSettings
@@ -130,7 +130,7 @@ def initial_weights(feature_count, count, positives_a_point, dtype):
     Parameters
     ----------
     feature_count : int
-        D.
+        Number of features, D.
     count : int
         T.
     positives_a_point : float
@@ -147,7 +147,7 @@ def initial_precisions(feature_count, precision, dtype):
     Parameters
     ----------
     feature_count : int
-        D.
+        Number of features, D.
     precision : float
         Of all features; the intercept has its own.
     dtype : dtype

@@ -28,7 +28,7 @@ class GPCClassifier(Classifier, model=GPC):
     history_ : list of dict
         For each iteration `epoch`, `bound` and `seconds`.
     n_features_in_ : int
-        D.
+        Number of features, D.
     classes_ : ndarray, 2
         The classes in ascending order; the commands write the probability of the second one.
     """

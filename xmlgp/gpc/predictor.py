@@ -26,7 +26,7 @@ class GPCPredictor(Predictor):
     parameters : mapping of str to ndarray
         As training returns them.
     feature_count : int
-        D.
+        Number of features, D.
     """
 
     usual_output = "probability"

@@ -26,7 +26,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     validation_history_ : list of dict or None
         The same, with `ndcg@5`, of the training that the held-out points stopped; None where no points were held out.
     n_features_in_ : int
-        D.
+        Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
     """

@@ -33,7 +33,7 @@ class MLGPFPredictor(Predictor):
     parameters : mapping of str to ndarray
         As training returns them.
     feature_count : int
-        D.
+        Number of features, D.
     """
 
     def __init__(self, settings, preprocessed, parameters, feature_count):

@@ -51,7 +51,7 @@ class Coordinates:
     dimension : int
         R or D.
     feature_count : int
-        D.
+        Number of features, D.
     """
 
     def __init__(self, features, basis, dtype, dense_limit=DENSE_LIMIT, weigh=None, sparse=False, center=None):
@@ -141,7 +141,7 @@ class Selected:
     ----------
     dtype : dtype
     feature_count : int
-        D.
+        Number of features, D.
     """
 
     def __init__(self, coordinates, chosen):

@@ -1,10 +1,12 @@
-"""The Sphinx directive `command`: the help of an xmlgp command as part of a page.
+"""The Sphinx directives `command` and `settings`: the help of a command and the settings of a model.
 
-It records what Click writes for `--help`, so the page has the same usage, texts, options and sections. The extension
-sphinx-click is not used: it parses help texts as reStructuredText, which they are not, and loses the sections.
+`command` records what Click writes for `--help`, so the page has the same usage, texts, options and sections. The
+extension sphinx-click is not used: it parses help texts as reStructuredText, which they are not, and loses the
+sections.
 """
 
 import contextlib
+import dataclasses
 import re
 
 import click
@@ -12,8 +14,9 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 from xmlgp.cli import main
+from xmlgp.models import MODELS
 
-__all__ = ["Command", "find_command", "help_sections", "setup"]
+__all__ = ["Command", "ModelSettings", "find_command", "help_sections", "setup"]
 
 #: Parts of a help text that are code: quoted by backticks, or an option.
 CODE = re.compile(r"`([^`]+)`|((?<![\w-])--[a-z][a-z-]+)")
@@ -72,6 +75,32 @@ class Command(Directive):
         return found
 
 
+class ModelSettings(Directive):
+    """Describe the settings of a model: name, type, default and help text."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Return the nodes of the description."""
+        items = []
+        for field in dataclasses.fields(MODELS[self.arguments[0]].settings):
+            term = nodes.term("", "", nodes.literal("", f"{field.name}={field.default!r}"))
+            body = nodes.paragraph("", "", *_inline(_help_of(field)))
+            items.append(nodes.definition_list_item("", term, nodes.definition("", body)))
+        return [nodes.definition_list("", *items, classes=["options"])]
+
+
+def _help_of(field):
+    """Return the help text of a setting, with its choices and what None means."""
+    about = field.metadata
+    text = about["help"].rstrip(".") + "."
+    if about["choices"]:
+        text += f" One of {', '.join(map(repr, about['choices']))}."
+    if about["if_unset"]:
+        text += f" None: {about['if_unset']}."
+    return text
+
+
 def _described(text):
     """Yield the paragraphs of a help text, those after a line with only a backspace as code."""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r", "").strip()):
@@ -110,6 +139,7 @@ def _code_block(text, language):
 
 
 def setup(app):
-    """Register the directive."""
+    """Register the directives."""
     app.add_directive("command", Command)
+    app.add_directive("settings", ModelSettings)
     return {"parallel_read_safe": True}
