@@ -7,9 +7,9 @@ DATA is a folder with train.txt and test.txt, such as data/bibtex. A Markdown ta
 mean and standard deviation over the seeds, for two modes: the recipe itself, and 20 epochs on all points without
 regression. Log loss is in nats per label. Bounds are over all training points at the final parameters, in nats per
 point, without the regression: `own` with the expectations used in training, `by quadrature` with 20 nodes, which makes
-the rows comparable. Seconds include preprocessing; `ms a step` is from the last training; `of quadrature` is the ratio
-to the row with quadrature at the same seed. Each seed trains the three one after the other, so that other work on the
-machine slows all of them.
+the rows comparable. Seconds include preprocessing; `ms per step` is from the last training; `of quadrature` is the
+ratio to the row with quadrature at the same seed. Each seed trains the three one after the other, so that other work on
+the machine slows all of them.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ MODES = {"default": {}, "passes": {"validation": 0, "regression_points": 0, "epo
 #: Quadrature nodes of the bound that makes rows comparable.
 NODES = 20
 
-COLUMNS = [*MEASURES, "log loss", "bound, own", "by quadrature", "epochs", "seconds", "of quadrature", "ms a step"]
+COLUMNS = [*MEASURES, "log loss", "bound, own", "by quadrature", "epochs", "seconds", "of quadrature", "ms per step"]
 COLUMNS += ["of quadrature"]
 
 

@@ -86,7 +86,7 @@ class Quadratic:
         return mean
 
     def joint_step(self):
-        """Return μ after a step of all its columns, in a direction that one decomposition gives."""
+        """Return μ after a joint step of all columns, in the direction from one decomposition."""
         gradient = self.cross.T @ (self.residuals @ self.loadings) - self.prior @ self.mean
         by_point, by_label = self.weights.mean(axis=1), self.weights.mean(axis=0) / self.weights.mean()
         information, directions = scipy.linalg.eigh(

@@ -48,7 +48,7 @@ def measure(K, sampled):
 def growth(label_counts, sampled):
     """Print and return the cost of training with sampled negatives for each number of labels."""
     print(f"{sampled} sampled negatives per point")
-    table = harness.Table({"K": 10, "ms a step": 14, "peak MB": 14, "Φ, b, moments MB": 22, "rest MB": 12})
+    table = harness.Table({"K": 10, "ms per step": 14, "peak MB": 14, "Φ, b, moments MB": 22, "rest MB": 12})
     cases = []
     for K in label_counts:
         case = harness.in_fresh_process(measure, K, sampled)

@@ -208,7 +208,7 @@ def write(packages, translation, folder, seed=0):
         If a file is malformed or has too few packages.
     """
     sets = collect(read_index(packages), read_index(translation))
-    print(f"{'set':12}{'N':>8}{'test':>8}{'D':>8}{'K':>8}{'words a point':>16}{'labels a point':>16}")
+    print(f"{'set':12}{'N':>8}{'test':>8}{'D':>8}{'K':>8}{'words per point':>18}{'labels per point':>18}")
     for name, examples in sets.items():
         train, test = split(examples, np.random.default_rng(seed), DEPENDENTS if name == "deps" else None)
         if not (train.N and test.N):
@@ -218,7 +218,7 @@ def write(packages, translation, folder, seed=0):
         for part, dataset in ("train", train), ("test", test):
             write_dataset(target / f"{part}.txt", dataset)
         sizes = f"{train.N:8}{test.N:8}{train.D:8}{train.K:8}"
-        print(f"{name:12}{sizes}{train.features.nnz / train.N:16.1f}{train.labels.nnz / train.N:16.1f}", flush=True)
+        print(f"{name:12}{sizes}{train.features.nnz / train.N:18.1f}{train.labels.nnz / train.N:18.1f}", flush=True)
 
 
 _file = click.Path(exists=True, dir_okay=False)

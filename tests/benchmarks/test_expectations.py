@@ -1,4 +1,4 @@
-"""The table of expectations: its ratios, its bounds and its lines."""
+"""The table of expectations: its ratios, bounds and rows."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 SETTINGS = MLGPFSettings(factors=3, inducing_count=6, epochs=3, validation=0, regression_points=0)
 
 
-def test_times_are_compared_with_those_of_the_same_seed():
+def test_ratios_compare_trainings_with_the_same_seed():
     baseline = [[*range(7), 2.0, 10.0], [*range(7), 4.0, 20.0]]
     numbers = [[*range(7), 1.0, 30.0], [*range(7), 6.0, 10.0]]
     found = expectations.with_ratios(numbers, baseline)
@@ -23,7 +23,7 @@ def test_times_are_compared_with_those_of_the_same_seed():
 
 
 @pytest.mark.parametrize("kind", ["quadrature", "jj", "taylor"])
-def test_bounds_are_those_of_all_points(kind):
+def test_bounds_are_means_over_all_points(kind):
     train = small_dataset()
     model, _ = expectations.harness.fit(train, dataclasses.replace(SETTINGS, expectations=kind))
     own, exact = expectations.bounds(model, train)
@@ -33,7 +33,7 @@ def test_bounds_are_those_of_all_points(kind):
         assert own == pytest.approx(exact, abs=1e-4 if kind == "quadrature" else 0.5)
 
 
-def test_a_table_has_a_line_for_each_way_and_kind(tmp_path):
+def test_the_table_has_a_row_for_each_mode_and_expectation(tmp_path):
     for name, points in (("train", small_dataset()), ("test", small_dataset(20, seed=7))):
         write_dataset(tmp_path / f"{name}.txt", points)
     options = ["--seeds", "2", "--only", "passes", "--set", "factors=3", "--set", "inducing_count=6"]

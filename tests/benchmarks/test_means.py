@@ -1,4 +1,4 @@
-"""Updates of the means of q(u_p) in closed form: they end where the bound has no gradient by them, and never fall."""
+"""Closed-form updates of the means of q(u_p): they raise the bound and converge where its gradient is zero."""
 
 import numpy as np
 import pytest
@@ -28,26 +28,26 @@ def trained(request):
 
 
 @pytest.mark.parametrize("update", [Quadratic.sweep, Quadratic.joint_step])
-def test_updates_lead_upwards_to_where_there_is_no_gradient(trained, update):
+def test_updates_raise_the_bound_to_a_stationary_point(trained, update):
     model, parameters, batch = trained
     value, gradients = model.bound.value_and_gradients(parameters, batch)
     steepest = np.abs(gradients["posterior.mean"]).max()
     for _ in range(60):
         parameters = parameters | {"posterior.mean": update(Quadratic(model, parameters, batch))}
         before, (value, gradients) = value, model.bound.value_and_gradients(parameters, batch)
-        # The jitter is not the bound's.
+        # The bound has no jitter.
         assert value > before - 1e-4
     assert np.abs(gradients["posterior.mean"]).max() < 1e-3 * steepest
 
 
-def test_a_table_has_a_line_for_each_update(tmp_path):
+def test_the_table_has_a_row_for_each_update(tmp_path):
     for name, points in (("train", small_dataset()), ("test", small_dataset(20, seed=7))):
         write_dataset(tmp_path / f"{name}.txt", points)
     options = ["--epochs", "1", "--set", "factors=3", "--set", "inducing_count=6"]
     result = CliRunner().invoke(main, [str(tmp_path), *options], catch_exceptions=False)
     lines = [[cell.strip() for cell in line.split("|")] for line in result.stdout.splitlines() if line]
     assert [cells[2] for cells in lines[2:8]] == ["", "one more epoch", "sweep", "2 of them", "joint step", "2 of them"]
-    # What was gained is what the bound has more than before.
+    # The gain is the difference of two bounds in the table.
     before = float(lines[2][4])
     assert all(float(cells[5]) == pytest.approx(float(cells[4]) - before, abs=2e-4) for cells in lines[3:8])
     assert [cells[1] for cells in lines[10:]] == ["1 epochs", "a joint step after each", "2 epochs"]
@@ -55,5 +55,5 @@ def test_a_table_has_a_line_for_each_update(tmp_path):
 
 
 @pytest.mark.parametrize("ends", [[0.0], [0.0, 0.0], [0.004, 0.004, 0.004]])
-def test_an_epoch_too_short_for_the_history_can_be_divided_by(ends):
+def test_the_time_of_a_very_short_epoch_is_not_zero(ends):
     assert harness.epoch_seconds([{"seconds": end} for end in ends]) > 0

@@ -1,4 +1,4 @@
-"""The sets of a made-up archive of a few packages."""
+"""The data sets of an invented archive of a few packages."""
 
 import bz2
 import gzip
@@ -57,7 +57,7 @@ def index(tmp_path, text, name="index"):
 
 
 def archive(count):
-    """Return the index files of so many packages of two kinds, told apart by one word."""
+    """Return the index files of packages of two kinds, which one word distinguishes."""
     kinds = [("sound", "audio player"), ("text", "word processor")]
     packages, translation = [], []
     for i in range(count):
@@ -68,7 +68,7 @@ def archive(count):
     return "\n".join(packages), "\n".join(translation)
 
 
-def test_sets_of_an_index(tmp_path):
+def test_the_data_sets_of_an_index(tmp_path):
     sets = collect(*(read_index(index(tmp_path, text, str(i))) for i, text in enumerate([PACKAGES, TRANSLATION])))
     tags = {"role::program", "use::viewing", "works-with::image", "works-with::text"}
     drawing = Example(["drawing", "library"], {"role::shared-lib"})
@@ -80,7 +80,7 @@ def test_sets_of_an_index(tmp_path):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
-def test_packed_files_are_read_as_plain_ones(tmp_path, pack):
+def test_compressed_files_are_read_like_plain_ones(tmp_path, pack):
     packed = tmp_path / "packed"
     packed.write_bytes(pack(PACKAGES.encode()))
     assert list(read_index(packed)) == list(read_index(index(tmp_path, PACKAGES)))
@@ -94,7 +94,7 @@ def test_truncated_files_are_refused(tmp_path, pack):
         list(read_index(packed))
 
 
-def test_what_is_no_text_is_refused(tmp_path):
+def test_binary_files_are_refused(tmp_path):
     path = tmp_path / "index.lz4"
     path.write_bytes(b"\x04\x22\x4d\x18\xff\xfe")
     with pytest.raises(XmlgpError, match="not text, nor text compressed"):
@@ -107,9 +107,9 @@ def test_malformed_lines_are_refused(tmp_path, text, line):
         list(read_index(index(tmp_path, text)))
 
 
-def test_only_words_of_two_training_points_and_labels_of_one_count():
+def test_rare_words_and_unseen_labels_are_dropped():
     examples = [Example(["b", "a", "b", f"own{i}"], {"y", "x"}) for i in range(7)] + [Example(["a"], {"rare"})]
-    # With this seed the rare one is not for training.
+    # With this seed the rare word is in a test point.
     seed = next(seed for seed in itertools.count() if np.random.default_rng(seed).permutation(8)[-1] == 7)
     train, test = split(examples, np.random.default_rng(seed))
     assert train.features.toarray().tolist() == [[1, 2]] * 6
@@ -119,7 +119,7 @@ def test_only_words_of_two_training_points_and_labels_of_one_count():
     assert test.labels.toarray().tolist() == [[True, True]]
 
 
-def test_no_more_examples_than_the_limit():
+def test_the_limit_bounds_the_number_of_examples():
     train, test = split([Example(["a"], {"x"})] * 40, np.random.default_rng(0), limit=20)
     assert (train.N, test.N) == (15, 5)
 
@@ -134,7 +134,7 @@ def written(tmp_path):
     return {path.relative_to(tmp_path): path.read_bytes() for path in sorted(tmp_path.glob("out/*/*.txt"))}
 
 
-def test_files_read_back_and_hang_on_the_seed_alone(tmp_path):
+def test_files_can_be_read_and_depend_on_the_seed_only(tmp_path):
     texts = archive(20)
     result = run(tmp_path, texts)
     assert result.exit_code == 0, result.output
@@ -143,7 +143,7 @@ def test_files_read_back_and_hang_on_the_seed_alone(tmp_path):
         train, test = (read_dataset(tmp_path / "out" / name / f"{part}.txt") for part in ("train", "test"))
         sizes = train.N, test.N, train.D, train.K
         assert sizes == (15, 5, features, 2)
-        # Features are in alphabetical order, audio first; labels too, sound first.
+        # Features and labels are in alphabetical order: audio and sound first.
         assert np.array_equal(train.features.toarray()[:, 0] > 0, train.labels.toarray()[:, 0])
     files = written(tmp_path)
     reversed_order = ["\n\n".join(reversed(text.strip().split("\n\n"))) + "\n" for text in texts]
@@ -154,7 +154,7 @@ def test_files_read_back_and_hang_on_the_seed_alone(tmp_path):
 
 
 @pytest.mark.parametrize("texts", [("", ""), (PACKAGES, TRANSLATION)], ids=["none", "two"])
-def test_too_few_packages_are_refused_in_one_sentence(tmp_path, texts):
+def test_too_few_packages_are_a_one_line_error(tmp_path, texts):
     result = run(tmp_path, texts)
     assert result.exit_code == 1
     assert "too few packages" in result.stderr

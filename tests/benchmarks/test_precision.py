@@ -1,4 +1,4 @@
-"""Measures of single points, their paired differences, and runs that are not done twice."""
+"""Measures per point, their paired differences, and the cache of runs."""
 
 import json
 
@@ -25,7 +25,7 @@ TWO = ["--only", "weighting=unit", "--only", "weighting=none"]
 
 @pytest.fixture
 def data(tmp_path):
-    """A folder without test points, which are none of this benchmark's business."""
+    """A folder without test points, which this benchmark must not use."""
     (tmp_path / "small").mkdir()
     write_dataset(tmp_path / "small" / "train.txt", small_dataset(80))
     return tmp_path / "small"
@@ -36,13 +36,13 @@ def run(data, *arguments):
 
 
 def rows(output):
-    """Return the cells of the table by name of the variant."""
+    """Return the cells of the table by the name of the variant."""
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines() if line.startswith("|")]
     return {name: rest for _, name, *rest in cells[2:]}
 
 
 @pytest.mark.parametrize("K", [3, 30])
-def test_measures_of_points_are_those_of_the_ranking(K):
+def test_means_over_points_are_the_ranking_measures(K):
     random = np.random.default_rng(0)
     # Some points without labels, with many labels more than five.
     scores, labels = random.random((50, K)), sp.csr_array(random.random((50, K)) < 0.3 * random.random((50, 1)))
@@ -57,10 +57,10 @@ def test_measures_of_points_are_those_of_the_ranking(K):
     assert found[:, MEASURES.index("nDCG@5")] == pytest.approx(100 * np.array(ndcg))
 
 
-def test_standard_errors_are_those_of_a_paired_test():
+def test_standard_errors_agree_with_a_paired_t_test():
     runs, baseline = np.random.default_rng(0).random((2, 3, 40, len(MEASURES)))
     compared = compare(runs, baseline)
-    # Seeds share their points, so they are averaged first.
+    # Seeds have the same points, so they are averaged first.
     statistic = ttest_rel(runs.mean(axis=0), baseline.mean(axis=0)).statistic
     assert np.divide(compared["difference"], compared["error"]) == pytest.approx(statistic)
     of_seeds = runs.mean(axis=1)
@@ -68,7 +68,7 @@ def test_standard_errors_are_those_of_a_paired_test():
     assert compared["deviation"] == pytest.approx(of_seeds.std(axis=0, ddof=1))
 
 
-def test_folds_part_the_points():
+def test_folds_partition_the_points():
     dataset = small_dataset(83)
     folds = make_folds(dataset, 4, 4)
     assert sorted(fold.held_out.N for fold in folds) == [20, 21, 21, 21]
@@ -81,13 +81,13 @@ def test_folds_part_the_points():
     assert len({json.dumps(fold.split) for fold in folds}) == 4
 
 
-def test_every_variant_is_an_allowed_change_with_a_name_of_its_own():
+def test_every_variant_is_valid_and_has_a_unique_name():
     assert len({variant.name for variant in VARIANTS}) == len(VARIANTS)
     changed = {variant.name for variant in VARIANTS if settings_from(variant.settings, "variant") != MLGPFSettings()}
     assert changed == {variant.name for variant in VARIANTS} - {DEFAULT.name}
 
 
-def test_variants_of_a_group_stand_together(monkeypatch):
+def test_variants_are_sorted_by_group(monkeypatch):
     late = Variant("late", VARIANTS[1].group, {"epochs": 7})
     monkeypatch.setattr(precision, "VARIANTS", [*VARIANTS, late])
     chosen = choose([VARIANTS[1].name, "epochs=*", "late"])
@@ -109,7 +109,7 @@ def test_table_and_json(data, tmp_path):
     assert numbers["weighting=unit"]["settings"] == {"weighting": "unit"}
 
 
-def test_finished_runs_are_not_done_again(data, tmp_path, monkeypatch):
+def test_finished_runs_are_not_repeated(data, tmp_path, monkeypatch):
     cached = ["--cache", tmp_path / "cache.json"]
     fit, trained = precision.harness.fit, []
 
@@ -136,7 +136,7 @@ def test_finished_runs_are_not_done_again(data, tmp_path, monkeypatch):
     assert trained == [("root-idf", 0), ("unit", 0)] * 3
 
 
-def test_a_setting_younger_than_a_run_was_at_its_default(tmp_path):
+def test_runs_without_a_newer_setting_count_as_its_default(tmp_path):
     runs = Runs(tmp_path / "cache.json")
     runs.add({"fold": 0}, MLGPFSettings(), {"seconds": 1.0})
     text = json.loads((tmp_path / "cache.json").read_text())
@@ -158,7 +158,7 @@ def diverging(weighting):
     return fit
 
 
-def test_a_variant_that_diverges_does_not_end_the_others(data, monkeypatch):
+def test_a_variant_that_diverges_does_not_stop_the_others(data, monkeypatch):
     monkeypatch.setattr(precision.harness, "fit", diverging("unit"))
     result = run(data, *TWO)
     assert result.exit_code == 0, result.output
@@ -178,7 +178,7 @@ def test_a_variant_that_diverges_does_not_end_the_others(data, monkeypatch):
         (["--data", "{data}/.."], 1, "this folder contains no train.txt"),
     ],
 )
-def test_mistakes_are_one_sentence(data, arguments, status, message):
+def test_errors_are_one_line(data, arguments, status, message):
     result = run(data, *(argument.format(data=data) for argument in arguments), "--only", "default", "--seeds", 1)
     assert result.exit_code == status
     assert message in result.stderr

@@ -1,4 +1,4 @@
-"""The probabilities that are compared, their measures, and folders without data."""
+"""The compared probabilities, their measures, and folders without data."""
 
 import json
 
@@ -21,7 +21,7 @@ from xmlgp.data.repository_format import write_dataset
 
 @pytest.fixture
 def data():
-    """Training and test points, with a label that no training point has and one that all have."""
+    """Training and test points; no training point has label 0 and all have label 1."""
     train, test = small_dataset(60), small_dataset(30, seed=7)
     labels = train.labels.toarray()
     labels[:, 0], labels[:, 1] = False, True
@@ -29,7 +29,7 @@ def data():
 
 
 @pytest.mark.parametrize("idf", [False, True])
-def test_logistic_regression_is_that_of_scikit_learn(data, idf):
+def test_logistic_regression_agrees_with_scikit_learn(data, idf):
     train, test = data
     found = predict_logistic(train, test, 4, idf).probabilities
     assert found[:, :2] == pytest.approx(np.tile([1 / 62, 61 / 62], (30, 1)))
@@ -57,7 +57,7 @@ def test_measures_of_a_prediction():
     assert found["train_s"] == 1.5
 
 
-def test_every_model_is_measured_and_folders_without_data_are_left_out(tmp_path):
+def test_every_model_is_measured_and_folders_without_data_are_skipped(tmp_path):
     (tmp_path / "small").mkdir()
     for name, seed in ("train.txt", 0), ("test.txt", 7):
         write_dataset(tmp_path / "small" / name, small_dataset(60, seed=seed))

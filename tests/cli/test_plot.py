@@ -89,8 +89,8 @@ def test_untrained_models_are_refused(tmp_path):
     write_dataset(tmp_path / "train.txt", small_dataset())
     for options in ([], ["--model", "bmlpl"]):
         assert run("preprocess", "train.txt", "model", "-q", "--no-cache", *options).exit_code == 0
-        told = said(run("plot", "bound", "model"))
-        assert told == "model: the model is preprocessed, but not trained yet"
+        message = said(run("plot", "bound", "model"))
+        assert message == "model: the model is preprocessed, but not trained yet"
     assert said(run("plot", "bound", "nowhere")) == "nowhere: there is no model here (no model.json)"
     assert not (tmp_path / "bound.png").exists()
 
@@ -133,8 +133,8 @@ def test_standard_streams_and_gzip(tmp_path):
 )
 def test_unplottable_scores_are_a_one_line_error(tmp_path, content, sentence):
     (tmp_path / "b.scores").write_text(content)
-    told = said(run("plot", "reliability", "-q", "all.scores", "b.scores", "test.txt"))
-    assert told.startswith(sentence)
+    message = said(run("plot", "reliability", "-q", "all.scores", "b.scores", "test.txt"))
+    assert message.startswith(sentence)
     assert not (tmp_path / "reliability.png").exists()
 
 
@@ -142,8 +142,8 @@ def test_wrong_use():
     assert said(run("plot", "reliability", "-", "-"), status=2).startswith("Only one of SCORES and DATA")
     assert "Missing argument" in said(run("plot", "reliability", "all.scores"), status=2)
     assert said(run("plot", "reliability", "-q", "no.scores", "test.txt")) == "no.scores: No such file or directory"
-    told = said(run("plot", "reliability", "-q", "all.scores", "test.txt", "-o", "a.foo"))
-    assert told == "a.foo: figures are written as png, pdf or svg, not as foo"
+    message = said(run("plot", "reliability", "-q", "all.scores", "test.txt", "-o", "a.foo"))
+    assert message == "a.foo: figures are written as png, pdf or svg, not as foo"
 
 
 @pytest.mark.parametrize("data", ["one.svm", "one.txt"])

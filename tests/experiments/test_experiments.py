@@ -246,24 +246,6 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS
 
 
-def test_plot_draws_the_bound_of_models(data, tmp_path, monkeypatch):
-    from click.testing import CliRunner
-
-    monkeypatch.chdir(tmp_path)
-    for model in ("a", "b"):
-        run = CliRunner().invoke(
-            command, ["train", "-q", str(data / "toy"), model, "-P", "2", "-M", "5", "--epochs", "3"]
-        )
-        assert run.exit_code == 0, run.output
-    result = CliRunner().invoke(command, ["plot", "bound", "a", "b", "-o", "bound.pdf"])
-    assert result.exit_code == 0, result.output
-    assert result.stdout == "bound.pdf\n"
-    assert Path("bound.pdf").read_bytes().startswith(b"%PDF")
-    wrong = CliRunner().invoke(command, ["plot", "bound", "nowhere"])
-    assert wrong.exit_code == 1
-    assert "there is no model here" in wrong.stderr
-
-
 def test_an_interrupt_ends_the_cells_that_run(tmp_path):
     write_dataset(tmp_path / "train.txt", small_dataset())
     write_dataset(tmp_path / "test.txt", small_dataset())

@@ -35,7 +35,7 @@ __all__ = ["reproduce"]
 @click.option("--list", "as_list", is_flag=True, help="Print the experiments of the catalogue.")
 @quiet_option
 def reproduce(names, data, results, datasets, epochs_scale, as_list, quiet):
-    """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers beside ours.
+    """Run the experiments NAMES of the catalogue and print their tables, with the papers' numbers next to ours.
 
     Writes RESULTS/NAME.json and NAME.md, and for figures NAME.png and NAME.pdf. An interrupted experiment continues
     with its unfinished cells. Data sets whose files are missing are skipped with a message.

@@ -1,4 +1,4 @@
-"""Cells of BMLPL: the number of topics chosen on held-out points, and AUC beside the ranking measures."""
+"""Cells of BMLPL: the number of topics chosen on held-out points, and AUC in addition to the ranking measures."""
 
 import dataclasses
 import math

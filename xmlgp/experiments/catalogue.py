@@ -28,7 +28,7 @@ KEYS = {
 #: Keys that have no default.
 REQUIRED = ("title", "paper", "kind", "datasets", "methods")
 
-#: Share of the points that become test points if a data set has none of its own ([I] section 2).
+#: Share of the points that become test points if a data set has none ([I] section 2).
 HELD_OUT = 0.2
 
 #: Symbols of settings in the papers.
@@ -142,7 +142,7 @@ def _read_spec(catalogue, name):
         raise SettingsError(f"{name} is not an experiment; choose from {known}")
     given = catalogue.experiments[name]
     given = given if isinstance(given, dict) else {}
-    # The name of a kind may be anything in a file, unhashable too.
+    # A file can have an unhashable value here.
     kind = KINDS.get(given.get("kind")) if isinstance(given.get("kind"), str) else None
     keys = KEYS | (kind.cell.keys if kind else {})
     defaults = {key: required() for key, required in keys.items() if key not in REQUIRED} | {"restarts": 1}

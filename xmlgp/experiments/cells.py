@@ -90,7 +90,7 @@ class Cell(ABC):
     test_every : int
         Epochs between evaluations on the test points, for curves; 0 for one evaluation at the end.
     held_out : float
-        Share of the points that become test points if the data set has none of its own; otherwise 0.
+        Share of the points that become test points; 0 if the data set has test points.
     timed : bool
         Whether the experiment is about its time, so that it must run alone; the result does not depend on it.
     """

@@ -45,7 +45,7 @@ class GPCCell(Cell):
     learning_rates : tuple of float
         Candidates; short trainings choose one. Empty: the learning rate in the settings.
     full_batch : bool
-        Whether L-BFGS-B maximises the bound over all points at once (`FullBatch`), in place of the settings' inference.
+        Whether L-BFGS-B maximises the bound over all points at once (`FullBatch`), instead of the settings' inference.
     """
 
     seconds: float = 0.0
@@ -71,7 +71,7 @@ class GPCCell(Cell):
     @classmethod
     def methods(cls, spec):
         """Return the methods of an experiment, each with the name of its recipe; see `Cell.methods`."""
-        # L-BFGS-B over all points is not an inference of the model, so it has no recipe of its own.
+        # L-BFGS-B over all points is not an inference method of the model, so it uses the recipe of another method.
         return super().methods(spec) + list(spec["full_batch"].items())
 
     @classmethod
@@ -190,7 +190,7 @@ def _train(full_batch, problem, stopwatch):
     Parameters
     ----------
     full_batch : bool
-        Whether L-BFGS-B maximises the bound over all points at once, in place of the settings' inference.
+        Whether L-BFGS-B maximises the bound over all points at once, instead of the settings' inference.
     problem : tuple
         Coordinates, which points are positive, Z and the settings.
     stopwatch : Stopwatch

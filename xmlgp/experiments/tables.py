@@ -157,7 +157,7 @@ def _write(file, text):
 
 
 def _machine():
-    """Return the processor's name and number of cores, as far as the system tells."""
+    """Return the name of the processor, if the system has it, and the number of cores."""
     name = platform.processor() or platform.machine()
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
         name = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), name)
