@@ -36,6 +36,11 @@ for _name in USER_VARIABLES:
 os.umask(0o022)
 
 
+def pytest_make_parametrize_id(config, val, argname):
+    """Name archives by their parameter: they contain the time, and all workers must agree on the names."""
+    return argname if isinstance(val, bytes) and val.startswith((b"\x1f\x8b", b"PK")) else None
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _surroundings(tmp_path_factory):
     """Keep the user's cache out of the tests, and do not wait for the disk: no test is about a power failure."""

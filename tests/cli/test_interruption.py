@@ -5,6 +5,7 @@ import json
 import os
 import pkgutil
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -375,26 +376,32 @@ def test_what_was_started_to_ignore_interrupts_does(data):
     assert stderr.count("\n") == 1
 
 
-#: Trains again and again, each time another model into the same folder.
-AGAIN = """if True:
+#: Trains another model into the same folder for each line of standard input.
+TRAIN_REPEATEDLY = """if True:
     import sys
     from xmlgp.cli import main
     words = ["train", "data", "model", "--recipe", "s-SMALL", "-q", "--epochs", "1"]
-    for seed in range(int(sys.argv[1])):
-        main([*words, "-P", str(2 + seed % 3), "--checkpoint-every", "1e-9"], standalone_mode=False)
-    print("done", flush=True)
+    for line in sys.stdin:
+        main([*words, "-P", line.strip(), "--checkpoint-every", "1e-9"], standalone_mode=False)
+        print("trained", flush=True)
 """
 
 
-def test_predict_and_show_while_training_replaces_the_model_many_times(data):
+def test_predict_and_show_read_a_complete_model_while_training_replaces_it(data):
     assert run("train", "data", "model", "--recipe", "s-SMALL", "-q").exit_code == 0
-    factors = []
-    with subprocess.Popen([sys.executable, "-c", AGAIN, "15"], stdout=subprocess.PIPE, text=True) as process:
-        while process.poll() is None:
-            result = run("predict", "-q", "model", "data", "-k", "2")
-            assert (result.exit_code, result.stderr) == (0, "")
-            result = run("show", "--json", "model")
-            assert (result.exit_code, result.stderr) == (0, "")
-            factors.append(json.loads(result.stdout)["settings"]["factors"])
-        assert process.communicate()[0] == "done\n"
-    assert len(set(factors)) > 1
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", TRAIN_REPEATEDLY], **pipes) as process:
+        for factors in (2, 3, 4):
+            print(factors, file=process.stdin, flush=True)
+            # At least once while it trains, and until it has.
+            while True:
+                result = run("predict", "-q", "model", "data", "-k", "2")
+                assert (result.exit_code, result.stderr) == (0, "")
+                result = run("show", "--json", "model")
+                assert (result.exit_code, result.stderr) == (0, "")
+                if select.select([process.stdout], [], [], 0)[0]:
+                    break
+            assert process.stdout.readline() == "trained\n"
+            assert json.loads(run("show", "--json", "model").stdout)["settings"]["factors"] == factors
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
