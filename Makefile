@@ -15,7 +15,7 @@ BENCHMARKS = read recipes precision probabilities step time-to-precision predict
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all fuzz mutants wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ test-all: $(VENV)/installed-test ## the same with every case of the large grids
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of all kinds that are read, other ones each time; for a scheduled run
 	$(VENV)/bin/python -m tests.fuzzing
+
+mutants: $(VENV)/installed-test ## put each of 40 mistakes into a copy of the code and see that a test fails; half an hour
+	$(VENV)/bin/python tests/mutants.py
 
 wheel-test: ## build the wheel, install it into an empty environment and run the demo from there
 	rm -rf build

@@ -1,0 +1,591 @@
+"""Forty mutants of xmlgp, and a program that shows which of them the tests catch.
+
+A mutant is the project with one mistake in it: a wrong sign, a lost factor, a missing fsync, an ignored signal. A suite
+is as good as the mistakes it catches, so run this program before and after you make the suite faster or smaller:
+
+    python tests/mutants.py                     all mutants
+    python tests/mutants.py kl-factor no-fsync  some of them
+    python tests/mutants.py --check             only check that each mutant still fits the code (a second)
+    python tests/mutants.py --likely-only       do not run the whole suite where the likely tests pass
+    python tests/mutants.py --markdown out.md   also write the results as a table
+
+For each mutant, the program copies the project to a temporary folder, makes the replacement and runs the likely tests:
+those named in the list. If they pass, it runs the whole suite. A mutant is *killed* if a test fails or does not end.
+That test must also pass without the mutation, so that a test that fails anyway kills nothing. Otherwise the mutant
+*survives*. The exit status is 1 if a mutant survives. Use a machine without other load.
+
+When code moves, change `file`, `old` and `new` of its mutants and keep the mistake the same. When a test moves, change
+`tests`. `tests/test_mutants.py` fails until the list fits the code.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+PROJECT = Path(__file__).resolve().parents[1]
+
+#: What a copy of the project omits: files that are not part of it, or that are made again.
+OMITTED = shutil.ignore_patterns(".git", ".venv", ".hypothesis", ".pytest_cache", ".ruff_cache", "*.pyc", "*.egg-info")
+
+#: Folders beside the code that a copy omits; packages have these names as well.
+OMITTED_FOLDERS = ("data", "models", "build")
+
+#: Seconds that the likely tests and the whole suite may take. A mutant can wait for ever.
+LIKELY_LIMIT, SUITE_LIMIT = 900, 5400
+
+#: Test identifiers in pytest's summary; a parameter may contain blanks.
+FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+\.py(?:::\w+)*(?:\[.*?\])?)(?: - |$)", re.MULTILINE)
+
+
+class Mutant(NamedTuple):
+    """A mistake.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        The kind of mistake, in a few words.
+    breaks : str
+        What goes wrong because of it.
+    file : str
+        The file that is changed, relative to the project.
+    old, new : str
+        Text that occurs exactly once in the file, and its replacement.
+    tests : tuple of str
+        The likely tests: files of tests that are run first.
+    """
+
+    name: str
+    kind: str
+    breaks: str
+    file: str
+    old: str
+    new: str
+    tests: tuple
+
+
+MUTANTS = [
+    # Mathematics that MLGPF and GPC share.
+    Mutant(
+        "kl-factor",
+        "factor 1/2",
+        "The KL divergence of the shared diagonal posterior counts the means twice; its gradient does not.",
+        "xmlgp/gp/divergences.py",
+        "return 0.5 * mahalanobis",
+        "return mahalanobis",
+        ("tests/gp/test_divergences.py", "tests/gp/test_posteriors.py", "tests/gp/test_bound.py"),
+    ),
+    Mutant(
+        "lengthscale-sign",
+        "sign",
+        "With fixed inducing inputs, the gradient of the lengthscale of an SE kernel has the wrong sign.",
+        "xmlgp/gp/kernels.py",
+        '"log_lengthscale": -2 * sums[1]',
+        '"log_lengthscale": 2 * sums[1]',
+        ("tests/gp/test_kernels.py", "tests/gp/test_bound.py", "tests/gpc/test_collapsed.py"),
+    ),
+    Mutant(
+        "quadrature-half",
+        "factor 1/2",
+        "The gradient of the expected log likelihood by the variance is twice too large.",
+        "xmlgp/gp/expectations/quadrature.py",
+        "first[k], real(0.5) * second[k]",
+        "first[k], second[k]",
+        ("tests/gp/expectations/test_quadrature.py",),
+    ),
+    Mutant(
+        "pairs-loadings-factor",
+        "factor 2",
+        "With sampled negatives, the gradient of the loadings has half of the contribution of the variances.",
+        "xmlgp/gp/likelihood.py",
+        "phi *= 2 * ",
+        "phi *= ",
+        ("tests/gp/test_likelihood.py", "tests/gp/test_bound.py"),
+    ),
+    Mutant(
+        "label-weights-prior",
+        "lost sum",
+        "The gradient of the prior variance of a feature has only its last label weight, not the sum over all.",
+        "xmlgp/gp/label_weights.py",
+        "prior[features[e]] += half",
+        "prior[features[e]] = half",
+        ("tests/gp/test_label_weights.py",),
+    ),
+    Mutant(
+        "pooled-variance",
+        "factor 1/2",
+        "Pooling with the exact GP divides the variance of utilities by 2, not by 4.",
+        "xmlgp/gp/exact_gp.py",
+        "variance *= 0.25",
+        "variance *= 0.5",
+        ("tests/gp/test_exact_gp.py", "tests/mlgpf/test_averaging.py"),
+    ),
+    # Mathematics of BMLPL.
+    Mutant(
+        "omega-half",
+        "factor 1/2",
+        "The means of the Polya-Gamma variables are twice too large.",
+        "xmlgp/bmlpl/activations.py",
+        "weight = real(0.5) * total * slope",
+        "weight = total * slope",
+        ("tests/bmlpl/test_activations.py", "tests/bmlpl/test_least_squares.py"),
+    ),
+    Mutant(
+        "counts-sign",
+        "sign",
+        "In the log likelihood of the latent counts, the rates of positive labels have the wrong sign.",
+        "xmlgp/bmlpl/counts.py",
+        "total += logarithm(not_zero) + rate",
+        "total += logarithm(not_zero) - rate",
+        ("tests/bmlpl/test_counts.py",),
+    ),
+    Mutant(
+        "gibbs-shapes",
+        "off by one",
+        "Gibbs sampling draws the shapes r from a gamma distribution with one table too many.",
+        "xmlgp/bmlpl/conditionals.py",
+        "standard_gamma(1 + tables)",
+        "standard_gamma(2 + tables)",
+        ("tests/bmlpl/test_conditionals.py", "tests/bmlpl/test_gibbs.py"),
+    ),
+    Mutant(
+        "weights-noise-root",
+        "lost root",
+        "Samples of the weights by conjugate gradients have noise of the wrong variance.",
+        "xmlgp/bmlpl/least_squares.py",
+        "np.sqrt(system.precisions)",
+        "(system.precisions)",
+        ("tests/bmlpl/test_least_squares.py",),
+    ),
+    Mutant(
+        "predictive-series-sign",
+        "sign",
+        "In predictions, the second term of the series of log(1 + z) has the wrong sign.",
+        "xmlgp/bmlpl/predictive.py",
+        "in (-2, 3)[:terms]",
+        "in (2, 3)[:terms]",
+        ("tests/bmlpl/test_predictive.py", "tests/bmlpl/test_predictor.py"),
+    ),
+    # Mathematics and training of GPC.
+    Mutant(
+        "collapsed-variance-sign",
+        "sign",
+        "The gradient of the collapsed bound by the variances of points has the wrong sign.",
+        "xmlgp/gpc/collapsed.py",
+        "None, -0.5 * curvature)",
+        "None, 0.5 * curvature)",
+        ("tests/gpc/test_collapsed.py", "tests/gpc/test_variational.py"),
+    ),
+    Mutant(
+        "taylor-keeps-last",
+        "lost comparison",
+        "vi-taylor returns the hyperparameters of its last iteration, not those of the highest bound.",
+        "xmlgp/gpc/variational.py",
+        "if bound > highest:",
+        "if bound is not None:",
+        ("tests/gpc/test_variational.py", "tests/gpc/test_train.py"),
+    ),
+    # Metrics.
+    Mutant(
+        "ndcg-discount",
+        "off by one",
+        "nDCG discounts the first label as if it were the second.",
+        "xmlgp/metrics/ranking.py",
+        "np.arange(deepest) + 2",
+        "np.arange(deepest) + 3",
+        ("tests/metrics/test_ranking.py",),
+    ),
+    Mutant(
+        "propensity-constant",
+        "off by one",
+        "The constant of propensities is log N, not log N - 1.",
+        "xmlgp/metrics/propensity.py",
+        "(np.log(n_points) - 1)",
+        "np.log(n_points)",
+        ("tests/metrics/test_propensity.py",),
+    ),
+    # Training.
+    Mutant(
+        "adam-correction",
+        "lost factor",
+        "Adam does not correct the bias of its mean of gradients.",
+        "xmlgp/training/optimisers.py",
+        " / (1 - self.decay_mean**self.step_count)",
+        "",
+        ("tests/training/test_optimisers.py",),
+    ),
+    Mutant(
+        "minibatch-scale",
+        "lost factor",
+        "The likelihood of a minibatch is not scaled by N/|B|.",
+        "xmlgp/training/minibatches.py",
+        "labels.shape[0] / len(rows), features)",
+        "1.0, features)",
+        ("tests/training/test_minibatches.py", "tests/gp/test_minibatches.py"),
+    ),
+    Mutant(
+        "negative-weight",
+        "lost factor",
+        "A negative label that is sampled several times counts once.",
+        "xmlgp/training/minibatches.py",
+        "times / (count * probability",
+        "1 / (count * probability",
+        ("tests/training/test_minibatches.py", "tests/gp/test_minibatches.py"),
+    ),
+    Mutant(
+        "patience",
+        "off by one",
+        "Early stopping waits one epoch too long.",
+        "xmlgp/training/stopping.py",
+        ">= self._patience",
+        "> self._patience",
+        ("tests/training/test_stopping.py",),
+    ),
+    Mutant(
+        "checkpoint-moments",
+        "missing state",
+        "Checkpoints lack the averages of the optimiser, so a resumed training makes different steps.",
+        "xmlgp/mlgpf/stochastic.py",
+        'arrays |= {f"optimiser.',
+        '{} | {f"optimiser.',
+        ("tests/mlgpf/test_resuming.py",),
+    ),
+    Mutant(
+        "checkpoint-random",
+        "missing state",
+        "A resumed training starts its random numbers from the seed again.",
+        "xmlgp/training/loop.py",
+        'state = facts["random"]',
+        'state, facts["random"]',
+        ("tests/training/test_loop.py", "tests/mlgpf/test_resuming.py", "tests/bmlpl/test_train.py"),
+    ),
+    # Files, signals, locks and threads.
+    Mutant(
+        "no-fsync",
+        "missing fsync",
+        "A new file is renamed into place before its content is on the disk.",
+        "xmlgp/runtime/atomic_files.py",
+        "os.fsync(stream.fileno())",
+        "stream.tell()",
+        ("tests/runtime/test_atomic_files.py", "tests/model_folder/test_folder.py", "tests/cli/test_full_disk.py"),
+    ),
+    Mutant(
+        "leftover",
+        "missing clean-up",
+        "When a file cannot be written, its temporary file remains.",
+        "xmlgp/runtime/atomic_files.py",
+        "_remove(temporary)",
+        "temporary.exists()",
+        ("tests/runtime/test_atomic_files.py",),
+    ),
+    Mutant(
+        "swallowed-signal",
+        "ignored signal",
+        "A signal that arrives while signals are deferred is lost at the end of the block.",
+        "xmlgp/runtime/interrupts.py",
+        "        _state.deferred = False\n    raise_pending_signal()",
+        "        _state.deferred = False",
+        ("tests/runtime/test_interrupts.py", "tests/cli/test_interruption.py"),
+    ),
+    Mutant(
+        "signal-status",
+        "exit status",
+        "A command that a signal ends exits with status 1, not 128 + n.",
+        "xmlgp/cli/__init__.py",
+        "Exit(error.status)",
+        "Exit(1)",
+        ("tests/cli/test_main.py", "tests/cli/test_interruption.py"),
+    ),
+    Mutant(
+        "shared-lock",
+        "lost lock",
+        "Two processes can write a model folder at the same time, because the lock is shared.",
+        "xmlgp/model_folder/lock.py",
+        "flock(descriptor, fcntl.LOCK_EX",
+        "flock(descriptor, fcntl.LOCK_SH",
+        ("tests/model_folder/test_lock.py",),
+    ),
+    Mutant(
+        "lost-exception",
+        "lost exception",
+        "An error in another thread is not raised, and the caller continues with a part of the results.",
+        "xmlgp/runtime/threads.py",
+        "failures = [other.exception() for other in others]",
+        "failures = [other.exception() and None for other in others]",
+        ("tests/runtime/test_threads.py",),
+    ),
+    # Data.
+    Mutant(
+        "line-number",
+        "off by one",
+        "Errors in data files name the line after the wrong one.",
+        "xmlgp/data/line_parser.py",
+        '(text.split(b"\\n")[:-1], first_line)',
+        '(text.split(b"\\n")[:-1], first_line + 1)',
+        ("tests/data/test_line_parser.py",),
+    ),
+    Mutant(
+        "duplicate-features",
+        "missing check",
+        "The fast reader accepts a point that has a feature twice.",
+        "xmlgp/data/block_parser.py",
+        "labels.has_canonical_format and features.has_canonical_format",
+        "labels.has_canonical_format",
+        ("tests/data/test_block_parser.py", "tests/data/test_repository_format.py"),
+    ),
+    Mutant(
+        "stale-cache",
+        "missing check",
+        "The cached copy of another file is used.",
+        "xmlgp/data/cache.py",
+        "if digests[TEXT] != text_digest:",
+        "if not digests[TEXT]:",
+        ("tests/data/test_cache.py",),
+    ),
+    Mutant(
+        "fetch-checksum",
+        "missing check",
+        "A downloaded file with a wrong checksum is accepted.",
+        "xmlgp/data/verify.py",
+        "if file.checksums and not any(",
+        "if file.checksums is None and not any(",
+        ("tests/data/test_fetch.py", "tests/cli/test_fetch.py"),
+    ),
+    Mutant(
+        "size-limit",
+        "missing limit",
+        "A downloaded file is unpacked without a limit on its size.",
+        "xmlgp/data/archives.py",
+        "if size > limit:",
+        "if size < 0:",
+        ("tests/data/test_archives.py", "tests/cli/test_fetch_failures.py"),
+    ),
+    # Prediction.
+    Mutant(
+        "tied-labels",
+        "order",
+        "Of labels with equal scores, the one with the higher number comes first.",
+        "xmlgp/prediction/top_k.py",
+        "while place > 0 and value > best[i, place - 1]:",
+        "while place > 0 and value >= best[i, place - 1]:",
+        ("tests/prediction/test_top_k.py", "tests/prediction/test_predictor.py"),
+    ),
+    Mutant(
+        "prediction-memory",
+        "missing limit",
+        "All points are scored at once; --memory has no effect.",
+        "xmlgp/prediction/predictor.py",
+        "chunk = max(1, (memory << 20) // needed)",
+        "chunk = max(1, features.shape[0])",
+        ("tests/prediction/test_predictor.py", "tests/mlgpf/test_predictor.py", "tests/cli/test_predict.py"),
+    ),
+    # The model folder.
+    Mutant(
+        "path-outside",
+        "missing check",
+        "model.json may name arrays outside the model folder.",
+        "xmlgp/model_folder/arrays.py",
+        """entry["file"] == f"{FOLDER}/{Path(entry['file']).name}\"""",
+        """entry["file"].startswith(f"{FOLDER}/")""",
+        ("tests/model_folder/test_folder.py", "tests/model_folder/test_folder_damage.py"),
+    ),
+    Mutant(
+        "index-out-of-range",
+        "off by one",
+        "A damaged model whose sparse arrays name a feature too many is accepted.",
+        "xmlgp/linear_algebra/sparse.py",
+        "indices.max() < column_count",
+        "indices.max() <= column_count",
+        ("tests/linear_algebra/test_sparse.py", "tests/gp/test_label_weights.py", "tests/mlgpf/test_predictor.py"),
+    ),
+    # Settings, preprocessing, estimators, experiments.
+    Mutant(
+        "default-factors",
+        "default",
+        "Models have 50 latent functions by default, not 100.",
+        "xmlgp/mlgpf/settings.py",
+        "factors: int = setting(100,",
+        "factors: int = setting(50,",
+        ("tests/settings/test_settings.py", "tests/test_estimators.py", "tests/experiments/test_experiments.py"),
+    ),
+    Mutant(
+        "standardise-variance",
+        "off by one",
+        "Features are scaled by the variance with divisor N - 1.",
+        "xmlgp/preprocess/standardise.py",
+        "squares / N",
+        "squares / (N - 1)",
+        ("tests/preprocess/test_standardise.py",),
+    ),
+    Mutant(
+        "stored-zeros",
+        "missing step",
+        "Estimators treat zeros that a sparse Y stores as labels.",
+        "xmlgp/classifier.py",
+        "labels.eliminate_zeros()",
+        "labels.sort_indices()",
+        ("tests/test_estimators.py",),
+    ),
+    Mutant(
+        "running-clock",
+        "missing step",
+        "The time of measuring counts as training time in the curves of experiments.",
+        "xmlgp/experiments/stopwatch.py",
+        "+= time.perf_counter() - now",
+        "+= 0.0",
+        ("tests/experiments/test_stopwatch.py",),
+    ),
+]
+
+
+def main(arguments=None):
+    """Run mutants; return the exit status: 0, 1 if a mutant survives, or 2 if one does not fit the code."""
+    known = {mutant.name: mutant for mutant in MUTANTS}
+    parser = argparse.ArgumentParser(description="Show which mutants of xmlgp the tests catch.")
+    parser.add_argument("names", nargs="*", metavar="MUTANT", help="mutants to run (default: all)")
+    parser.add_argument("--check", action="store_true", help="only check that each mutant fits the code")
+    parser.add_argument("--likely-only", action="store_true", help="never run the whole suite")
+    parser.add_argument("--markdown", type=Path, help="write the results to this file as a table")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.names) - known.keys():
+        parser.error(f"unknown mutants: {', '.join(sorted(unknown))}")
+    mutants = [known[name] for name in options.names] or MUTANTS
+    misfits = [text for text in map(misfit, mutants) if text]
+    if misfits or options.check:
+        print(*misfits, f"{len(mutants) - len(misfits)} of {len(mutants)} mutants fit the code", sep="\n")
+        return 2 if misfits else 0
+    results = []
+    with tempfile.TemporaryDirectory(prefix="xmlgp-clean-") as clean:
+        copy_project(Path(clean))
+        for mutant in mutants:
+            start = time.monotonic()
+            verdict = run_mutant(mutant, Path(clean), options.likely_only)
+            results.append((mutant, verdict))
+            print(f"{mutant.name:24} {verdict}  ({time.monotonic() - start:.0f} s)", flush=True)
+            if options.markdown:
+                options.markdown.write_text(table(results), encoding="utf-8")
+    killed = count_killed(results)
+    print(f"{killed} of {len(results)} killed")
+    return 0 if killed == len(results) else 1
+
+
+def misfit(mutant):
+    """Return why a mutant does not fit the code, or None if it does."""
+    file = PROJECT / mutant.file
+    if not file.is_file():
+        return f"{mutant.name}: there is no {mutant.file}"
+    text = file.read_text(encoding="utf-8")
+    if (count := text.count(mutant.old)) != 1:
+        return f"{mutant.name}: {mutant.file} has {mutant.old!r} {count} times, not once"
+    try:
+        compile(text.replace(mutant.old, mutant.new), mutant.file, "exec")
+    except SyntaxError as error:
+        return f"{mutant.name}: {mutant.file} with {mutant.new!r} does not compile: {error}"
+    missing = [test for test in mutant.tests if not (PROJECT / test).exists()]
+    return f"{mutant.name}: there are no tests {', '.join(missing)}" if missing else None
+
+
+def run_mutant(mutant, clean, likely_only):
+    """Return the verdict on a mutant, which starts with "killed", "survived" or "doubtful"."""
+    with tempfile.TemporaryDirectory(prefix="xmlgp-mutant-") as folder:
+        copy_project(Path(folder))
+        mutate(mutant, Path(folder))
+        runs = [(mutant.tests, LIKELY_LIMIT)]
+        if not likely_only:
+            runs.append((["tests"], SUITE_LIMIT))
+        for tests, limit in runs:
+            test = first_failure(Path(folder), tests, limit)
+            # Without its parameter, which pytest may not accept in the form in which it prints it.
+            if test and first_failure(clean, [test.partition("[")[0]] if "::" in test else tests, limit):
+                return f"doubtful: {test} fails without the mutation, too"
+            if test:
+                return f"killed by {test}"
+    return "survived"
+
+
+def copy_project(folder):
+    """Copy the project, with the loops that Numba has compiled: they are valid while files do not change."""
+
+    def omitted(place, names):
+        return OMITTED(place, names) | (set(OMITTED_FOLDERS) & set(names) if Path(place) == PROJECT else set())
+
+    shutil.copytree(PROJECT, folder, ignore=omitted, dirs_exist_ok=True, symlinks=True)
+
+
+def mutate(mutant, project):
+    """Make the mistake in a copy of the project."""
+    file = project / mutant.file
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+    if "@compiled" in text:
+        # Numba compiles a loop again if its own file changes, but not if the file of a loop that it calls does.
+        for compiled in [*project.rglob("*.nbi"), *project.rglob("*.nbc")]:
+            compiled.unlink()
+
+
+def first_failure(project, tests, limit):
+    """Run tests of a copy of the project; return the first that fails, or None if all pass."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "--tb=no", "-p", "no:cacheprovider"]
+    # The check of the mutants themselves fails for every mutant.
+    command += ["--ignore=tests/test_mutants.py", *tests]
+    with tempfile.TemporaryDirectory(prefix="xmlgp-home-") as home:
+        # Tests must see neither an installed xmlgp nor the cache of the user.
+        environment = os.environ | {"PYTHONPATH": str(project), "HOME": home}
+        environment.pop("XDG_CACHE_HOME", None)
+        imported = subprocess.run(
+            [sys.executable, "-c", "import xmlgp; print(xmlgp.__file__)"],
+            cwd=home, env=environment, capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+        if Path(imported).parents[1].resolve() != project.resolve():
+            raise SystemExit(f"tests would import {imported}, not the copy in {project}")
+        process = subprocess.Popen(
+            [*command, f"--basetemp={home}/tests"],
+            cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", start_new_session=True,
+        )  # fmt: skip
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            return f"{' '.join(tests)} (no end in {limit} s)"
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode == 0:
+        return None
+    found = FAILED.search(output)
+    if process.returncode not in (1, 2) and process.returncode >= 0 and not found:
+        raise SystemExit(f"pytest ended with status {process.returncode}:\n{output}")
+    return found[1] if found else f"{' '.join(tests)} (status {process.returncode})"
+
+
+def count_killed(results):
+    """Return the number of mutants that are killed."""
+    return sum(verdict.startswith("killed") for _, verdict in results)
+
+
+def table(results):
+    """Return the results as a table in Markdown."""
+    lines = [
+        f"{count_killed(results)} of {len(results)} mutants are killed.",
+        "",
+        "| mutant | kind | file | result |",
+        "|---|---|---|---|",
+    ]
+    for mutant, verdict in results:
+        shown = verdict.replace("|", "\\|")
+        lines.append(f"| {mutant.name} | {mutant.kind} | `{mutant.file}` | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
