@@ -1,6 +1,6 @@
-"""What a file claims to hold takes no memory: every command reads the worst ones within 300 megabytes more than it has.
+"""No command allocates what a file claims: each reads the worst files within 300 megabytes more than it has.
 
-The bound is set on a process of its own, after all that it needs was imported: beyond it, memory is refused.
+A process of its own imports all that commands need and forks for each command. The child refuses more memory than that.
 """
 
 import json
@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,24 +17,46 @@ import pytest
 from tests.fuzzing.model_originals import DESCRIPTION, make_originals
 from tests.fuzzing.npy_files import packed, unpacked
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory in use is looked up as Linux tells it")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads memory in use from /proc")
 
 MEGABYTES = 300
 
-#: Runs one command to have all that is needed at hand, then another one within the bound.
-BOUNDED = f"""if True:
-    import contextlib, importlib, io, resource, sys
+#: Reads commands from standard input. Each prepares this process, or runs within the bound in a child of it.
+RUNNER = f"""if True:
+    import contextlib, importlib, io, json, os, resource, sys
     from xmlgp.cli import COMMANDS, main
 
-    ready, arguments = sys.argv[1].split("|"), sys.argv[2:]
+    def run_bounded(arguments):
+        for number, (file, flags) in enumerate([("in", os.O_RDONLY), ("out", os.O_RDWR), ("err", os.O_RDWR)]):
+            os.dup2(os.open(file, flags | os.O_CREAT | os.O_TRUNC * (number > 0)), number)
+        sys.stdin = io.TextIOWrapper(open(0, "rb"))
+        pages = int(open("/proc/self/statm").read().split()[0])
+        bound = pages * resource.getpagesize() + ({MEGABYTES} << 20)
+        resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
+        main(arguments)
+
     for name in COMMANDS:
         importlib.import_module(f"xmlgp.cli.{{name}}")
-    with contextlib.redirect_stdout(io.StringIO()):
-        main(ready, standalone_mode=False)
-    pages = int(open("/proc/self/statm").read().split()[0])
-    bound = pages * resource.getpagesize() + ({MEGABYTES} << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
-    main(arguments)
+    for line in sys.stdin:
+        prepare, arguments = json.loads(line)
+        status = 0
+        if prepare:
+            with contextlib.redirect_stdout(io.StringIO()):
+                main(arguments, standalone_mode=False)
+        elif child := os.fork():
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        else:
+            try:
+                run_bounded(arguments)
+            except SystemExit as error:
+                status = error.code
+            except BaseException as error:
+                print(repr(error), file=sys.stderr)
+                status = 99
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status or 0)
+        print(status, flush=True)
 """
 
 HUGE = b"1000000000 1000000000 1000000000\n0 1:1\n5 7:1\n"
@@ -49,49 +72,74 @@ def place(tmp_path_factory):
     return folder
 
 
-def bounded(place, *arguments, ready=("fetch", "--list"), stdin=b""):
-    """Run a command in bounded memory."""
-    command = [sys.executable, "-c", BOUNDED, "|".join(map(str, ready)), *map(str, arguments)]
+@pytest.fixture(scope="module")
+def bounded(place):
+    """Return a function that runs a command in bounded memory, once commands like it have run without a bound."""
     own = {"XMLGP_CACHE_DIR": str(place / "cache"), "XMLGP_CATALOGUE": str(place / "catalogue.yaml")}
-    return subprocess.run(command, input=stdin, capture_output=True, check=False, cwd=place, env=os.environ | own)
+    prepared = set()
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", RUNNER],
+        cwd=place,
+        env=os.environ | own,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def request(prepare, arguments):
+            print(json.dumps([prepare, list(map(str, arguments))]), file=process.stdin, flush=True)
+            return int(process.stdout.readline())
+
+        def run_bounded(*arguments, ready=("fetch", "--list"), stdin=b""):
+            if tuple(ready) not in prepared:
+                request(True, ready)
+                prepared.add(tuple(ready))
+            (place / "in").write_bytes(stdin)
+            status = request(False, arguments)
+            return SimpleNamespace(
+                returncode=status, stdout=(place / "out").read_bytes(), stderr=(place / "err").read_bytes()
+            )
+
+        yield run_bounded
+        process.stdin.close()
 
 
 def complaint(result):
-    """The one line that a command says which refuses its input, but not for want of memory."""
+    """Return the one line of a command that refuses its input for another reason than memory."""
     line, *more = result.stderr.decode().splitlines()
     assert (result.returncode, result.stdout, more) == (1, b"", []), line
     assert "memory" not in line
     return line
 
 
-def test_the_bound_is_one(place):
+def test_memory_is_bounded(place, bounded):
     lines = b"2000000 7\n" + b" ".join(b"%d:0.5" % label for label in range(7)) + b"\n"
     many = lines + lines[10:] * 1_999_999
     assert len(many) < 100e6
-    result = bounded(place, "evaluate", "-q", "-", "test.txt", stdin=many)
+    result = bounded("evaluate", "-q", "-", "test.txt", stdin=many)
     assert result.returncode == 1
     assert b"not enough memory" in result.stderr
 
 
 @pytest.mark.parametrize("cache", [["--cache"], ["--no-cache"]], ids=str)
-def test_a_data_file_that_announces_a_billion_of_everything(place, cache):
+def test_a_data_file_that_announces_a_billion_of_everything(place, bounded, cache):
     (place / "huge.txt").write_bytes(HUGE)
     reason = "huge.txt:4: the file ends after 2 points, but its first line declares 1000000000"
     for command in (["evaluate", "-q", "no.scores", "huge.txt"], ["preprocess", "-q", "huge.txt", "model"]):
-        assert complaint(bounded(place, *command, *cache)) == reason
-    assert complaint(bounded(place, "evaluate", "-q", "no.scores", "-", stdin=HUGE)) == reason.replace("huge.txt", "-")
+        assert complaint(bounded(*command, *cache)) == reason
+    assert complaint(bounded("evaluate", "-q", "no.scores", "-", stdin=HUGE)) == reason.replace("huge.txt", "-")
     assert not (place / "model").exists()
 
 
-def test_a_scores_file_that_announces_a_billion_of_everything(place):
+def test_a_scores_file_that_announces_a_billion_of_everything(place, bounded):
     (place / "huge.scores").write_bytes(HUGE_SCORES)
     reason = "huge.scores:4: the file ends after 2 points, its first line announces 1000000000"
-    assert complaint(bounded(place, "evaluate", "-q", "huge.scores", "test.txt")) == reason
-    assert complaint(bounded(place, "evaluate", "-q", "-", "test.txt", stdin=HUGE_SCORES)).startswith("-:4: ")
+    assert complaint(bounded("evaluate", "-q", "huge.scores", "test.txt")) == reason
+    assert complaint(bounded("evaluate", "-q", "-", "test.txt", stdin=HUGE_SCORES)).startswith("-:4: ")
 
 
 @pytest.mark.parametrize("index", [10_000_001, 2_147_483_647, 9_000_000_000])
-def test_a_libsvm_file_with_an_index_beyond_all_data(place, index):
+def test_a_libsvm_file_with_an_index_beyond_all_data(place, bounded, index):
     (place / "one.svm").write_bytes(b"+1 1:1\n-1 2:1\n")
     (place / "one.scores").write_bytes(b"2 1\n0:0.75\n0:0.25\n")
     ready = ["evaluate", "-q", "one.scores", "one.svm"]
@@ -99,24 +147,24 @@ def test_a_libsvm_file_with_an_index_beyond_all_data(place, index):
     (place / "huge.svm").write_bytes(content)
     reason = f"huge.svm:2: feature '{index}' is above 10000000, the highest index supported"
     for command in (["evaluate", "-q", "one.scores", "huge.svm"], ["preprocess", "-q", "huge.svm", "model"]):
-        assert complaint(bounded(place, *command, ready=ready)) == reason
+        assert complaint(bounded(*command, ready=ready)) == reason
     (place / "huge.svm").write_bytes(content.replace(b"%d" % index, b"10000000"))
-    result = bounded(place, "evaluate", "-q", "one.scores", "huge.svm", "--json", ready=ready)
+    result = bounded("evaluate", "-q", "one.scores", "huge.svm", "--json", ready=ready)
     assert (result.returncode, result.stderr) == (0, b"")
     assert json.loads(result.stdout)["accuracy"] == 100
-    result = bounded(place, *ready[:3], "-", stdin=content, ready=ready)
+    result = bounded(*ready[:3], "-", stdin=content, ready=ready)
     assert complaint(result) == reason.replace("huge.svm", "-")
 
 
-def test_scores_of_two_billion_labels_of_which_few_are_listed(place):
+def test_scores_of_two_billion_labels_of_which_few_are_listed(place, bounded):
     content = b"9 2147483647\n" + b"2147483646:1 0:0.5\n" * 9
-    line = complaint(bounded(place, "evaluate", "-q", "-", "test.txt", stdin=content))
+    line = complaint(bounded("evaluate", "-q", "-", "test.txt", stdin=content))
     assert "9×2147483647" in line or "2147483647" in line
 
 
 @pytest.fixture
 def damaged(place, request):
-    """Return a function that makes a copy of a model with another description."""
+    """Return a function that copies a model and changes its description."""
 
     def make(name, change):
         path = place / "damaged"
@@ -154,17 +202,17 @@ def claim(*names, data=True):
     [("default", []), ("default", ["*"]), ("subspace", ["preprocess.idf"]), ("diagonal", ["parameters.bias"])],
     ids=str,
 )
-def test_a_model_that_claims_to_be_huge(place, damaged, name, arrays):
+def test_a_model_that_claims_to_be_huge(place, bounded, damaged, name, arrays):
     ready = ["predict", "-q", name, "test.txt", "-o", "ready.scores"]
     names = json.loads((place / name / DESCRIPTION).read_text())["arrays"] if arrays == ["*"] else arrays
     model = damaged(name, claim(*names))
-    assert complaint(bounded(place, "predict", "-q", model, "test.txt", ready=ready)).startswith("Error: damaged")
-    shown = bounded(place, "show", model)
+    assert complaint(bounded("predict", "-q", model, "test.txt", ready=ready)).startswith("Error: damaged")
+    shown = bounded("show", model)
     assert (shown.returncode, shown.stderr) == (0, b"")
     assert re.search(rb"N 1000000000, D 1000000000, K 1000000000", shown.stdout)
 
 
-def test_arrays_of_no_numbers_whose_products_are_huge(place, damaged):
+def test_arrays_of_no_numbers_whose_products_are_huge(place, bounded, damaged):
     M = 30_000
     shapes = {
         "preprocess.basis": (0, 25),
@@ -185,20 +233,20 @@ def test_arrays_of_no_numbers_whose_products_are_huge(place, damaged):
 
     model = damaged("subspace", empty)
     ready = ["predict", "-q", "subspace", "test.txt", "-o", "ready.scores"]
-    line = complaint(bounded(place, "predict", "-q", model, "test.txt", ready=ready))
+    line = complaint(bounded("predict", "-q", model, "test.txt", ready=ready))
     assert line == "Error: damaged: the model is damaged, its arrays do not fit its settings"
 
 
-def test_a_preprocessed_model_that_claims_to_be_huge_is_not_trained(place, damaged):
+def test_a_preprocessed_model_that_claims_to_be_huge_is_not_trained(place, bounded, damaged):
     ready = ["train", "-q", "train.txt", str(place / "other"), "-P", "3", "--epochs", "1"]
     model = damaged("preprocessed", claim("preprocess.basis", "preprocess.inducing", data=False))
-    line = complaint(bounded(place, "train", "-q", "train.txt", model, "-P", "3", "--epochs", "1", ready=ready))
+    line = complaint(bounded("train", "-q", "train.txt", model, "-P", "3", "--epochs", "1", ready=ready))
     assert line.startswith("Error: damaged/arrays/preprocess.")
 
 
-def test_aliases_that_stand_for_more_than_memory_holds(place):
+def test_aliases_that_stand_for_more_than_memory_holds(place, bounded):
     lines = ["datasets: {}", "recipes:", "  a0: &a0 {x: 1}"]
     lines += [f"  a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 10)]
     (place / "bomb.yaml").write_text("\n".join(lines))
-    line = complaint(bounded(place, "fetch", "--list", "--catalogue", "bomb.yaml"))
+    line = complaint(bounded("fetch", "--list", "--catalogue", "bomb.yaml"))
     assert re.match(r"Error: bomb.yaml:\d+: invalid YAML: more than 1000000 values", line)
