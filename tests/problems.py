@@ -1,4 +1,4 @@
-"""What the tests of several rooms share: small data sets, and how hypothesis looks for examples."""
+"""Small data sets and hypothesis settings that tests of several packages share."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,19 +8,19 @@ from xmlgp.data.dataset import Dataset
 
 __all__ = ["STEADY", "paired_dataset", "small_dataset", "small_features"]
 
-#: The same examples in every run, however slow the machine.
+#: The same examples in every run, without a time limit.
 STEADY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 
 def small_features(N=40, D=25, density=0.25, seed=0, scale=1.0):
-    """Nonnegative features, N×D, most of them absent, as a csr_array of float32."""
+    """Return sparse nonnegative features, N×D, as a csr_array of float32."""
     random = np.random.default_rng(seed)
     present = random.random((N, D)) < density
     return sp.csr_array((scale * present * random.gamma(2.0, size=(N, D))).astype(np.float32))
 
 
 def small_dataset(N=40, D=25, K=7, seed=0):
-    """Points whose labels can be told from their features; some without labels."""
+    """Return points whose features determine their labels; some have no label."""
     random = np.random.default_rng(seed + 1)
     features = small_features(N, D, seed=seed)
     utilities = features @ random.normal(size=(D, K)) - 2 + 0.1 * random.normal(size=(N, K))

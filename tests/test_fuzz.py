@@ -1,4 +1,4 @@
-"""Damaged files of every kind: a hundred each, the same in every run; `make fuzz` tries other ones, and thousands."""
+"""Damaged files: the same hundred of each kind in every run; `make fuzz` tries thousands of others."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ PROJECT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_damaged_files_are_read_right_or_refused_in_one_sentence(kind, tmp_path, monkeypatch):
+def test_damaged_files_are_read_correctly_or_refused_in_one_sentence(kind, tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "place").mkdir()
     tally = hunt(kind(tmp_path / "place"), 100, tmp_path / "kept")
@@ -23,7 +23,7 @@ def test_damaged_files_are_read_right_or_refused_in_one_sentence(kind, tmp_path,
 
 
 class Picky:
-    """A reader that comes to grief over each `!`, to see whether the hunt finds it."""
+    """A reader that fails on each `!`, which the search must find."""
 
     name = "picky"
 
@@ -38,7 +38,7 @@ class Picky:
         return sample.files["odd.txt"].startswith(b"a")
 
 
-def test_the_smallest_file_treated_wrongly_is_kept(tmp_path):
+def test_the_smallest_file_that_is_treated_wrongly_is_kept(tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
     (whole / "beside.txt").write_text("as it was")
@@ -52,7 +52,7 @@ def test_the_smallest_file_treated_wrongly_is_kept(tmp_path):
     assert {file.name: file.read_text() for file in kept.iterdir()} == {"odd.txt": "!", "beside.txt": "as it was"}
 
 
-def test_the_same_number_gives_the_same_files(tmp_path):
+def test_the_same_seed_gives_the_same_files(tmp_path):
     def tried(number):
         contents = []
 
@@ -67,7 +67,7 @@ def test_the_same_number_gives_the_same_files(tmp_path):
     assert tried(None) == tried(None)
 
 
-def test_the_command_tells_what_was_tried(tmp_path):
+def test_the_command_reports_the_number_of_files_of_each_kind(tmp_path):
     files = str(5 * len(KINDS))
     command = [sys.executable, "-m", "tests.fuzzing", "--files", files, "--seed", "1", "--keep", str(tmp_path / "kept")]
     result = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)

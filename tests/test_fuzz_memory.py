@@ -122,7 +122,7 @@ def test_memory_is_bounded(place, bounded):
 
 
 @pytest.mark.parametrize("cache", [["--cache"], ["--no-cache"]], ids=str)
-def test_a_data_file_that_announces_a_billion_of_everything(place, bounded, cache):
+def test_the_header_of_a_data_file_allocates_nothing(place, bounded, cache):
     (place / "huge.txt").write_bytes(HUGE)
     reason = "huge.txt:4: the file ends after 2 points, but its first line declares 1000000000"
     for command in (["evaluate", "-q", "no.scores", "huge.txt"], ["preprocess", "-q", "huge.txt", "model"]):
@@ -131,7 +131,7 @@ def test_a_data_file_that_announces_a_billion_of_everything(place, bounded, cach
     assert not (place / "model").exists()
 
 
-def test_a_scores_file_that_announces_a_billion_of_everything(place, bounded):
+def test_the_header_of_a_scores_file_allocates_nothing(place, bounded):
     (place / "huge.scores").write_bytes(HUGE_SCORES)
     reason = "huge.scores:4: the file ends after 2 points, its first line announces 1000000000"
     assert complaint(bounded("evaluate", "-q", "huge.scores", "test.txt")) == reason
@@ -139,7 +139,7 @@ def test_a_scores_file_that_announces_a_billion_of_everything(place, bounded):
 
 
 @pytest.mark.parametrize("index", [10_000_001, 2_147_483_647, 9_000_000_000])
-def test_a_libsvm_file_with_an_index_beyond_all_data(place, bounded, index):
+def test_a_huge_index_in_a_libsvm_file_allocates_nothing(place, bounded, index):
     (place / "one.svm").write_bytes(b"+1 1:1\n-1 2:1\n")
     (place / "one.scores").write_bytes(b"2 1\n0:0.75\n0:0.25\n")
     ready = ["evaluate", "-q", "one.scores", "one.svm"]
@@ -156,7 +156,7 @@ def test_a_libsvm_file_with_an_index_beyond_all_data(place, bounded, index):
     assert complaint(result) == reason.replace("huge.svm", "-")
 
 
-def test_scores_of_two_billion_labels_of_which_few_are_listed(place, bounded):
+def test_few_scores_of_two_billion_labels_allocate_nothing(place, bounded):
     content = b"9 2147483647\n" + b"2147483646:1 0:0.5\n" * 9
     line = complaint(bounded("evaluate", "-q", "-", "test.txt", stdin=content))
     assert "9×2147483647" in line or "2147483647" in line
@@ -202,7 +202,7 @@ def claim(*names, data=True):
     [("default", []), ("default", ["*"]), ("subspace", ["preprocess.idf"]), ("diagonal", ["parameters.bias"])],
     ids=str,
 )
-def test_a_model_that_claims_to_be_huge(place, bounded, damaged, name, arrays):
+def test_the_sizes_of_a_model_allocate_nothing(place, bounded, damaged, name, arrays):
     ready = ["predict", "-q", name, "test.txt", "-o", "ready.scores"]
     names = json.loads((place / name / DESCRIPTION).read_text())["arrays"] if arrays == ["*"] else arrays
     model = damaged(name, claim(*names))
@@ -212,7 +212,7 @@ def test_a_model_that_claims_to_be_huge(place, bounded, damaged, name, arrays):
     assert re.search(rb"N 1000000000, D 1000000000, K 1000000000", shown.stdout)
 
 
-def test_arrays_of_no_numbers_whose_products_are_huge(place, bounded, damaged):
+def test_empty_arrays_with_huge_products_allocate_nothing(place, bounded, damaged):
     M = 30_000
     shapes = {
         "preprocess.basis": (0, 25),
@@ -237,14 +237,14 @@ def test_arrays_of_no_numbers_whose_products_are_huge(place, bounded, damaged):
     assert line == "Error: damaged: the model is damaged, its arrays do not fit its settings"
 
 
-def test_a_preprocessed_model_that_claims_to_be_huge_is_not_trained(place, bounded, damaged):
+def test_the_sizes_of_a_preprocessed_model_allocate_nothing_in_training(place, bounded, damaged):
     ready = ["train", "-q", "train.txt", str(place / "other"), "-P", "3", "--epochs", "1"]
     model = damaged("preprocessed", claim("preprocess.basis", "preprocess.inducing", data=False))
     line = complaint(bounded("train", "-q", "train.txt", model, "-P", "3", "--epochs", "1", ready=ready))
     assert line.startswith("Error: damaged/arrays/preprocess.")
 
 
-def test_aliases_that_stand_for_more_than_memory_holds(place, bounded):
+def test_aliases_in_a_catalogue_cannot_exhaust_memory(place, bounded):
     lines = ["datasets: {}", "recipes:", "  a0: &a0 {x: 1}"]
     lines += [f"  a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 10)]
     (place / "bomb.yaml").write_text("\n".join(lines))

@@ -1,4 +1,4 @@
-"""How the tests of the subcommands run them, within the process or as one of their own, and what they run them on."""
+"""Run subcommands, in the process of the test or in one of their own, and the catalogue that they read."""
 
 import os
 import re
@@ -33,7 +33,7 @@ recipes:
 
 
 def run(*arguments, stdin=None):
-    """Run xmlgp within the process; what is not an ordinary end comes up as an error of the test."""
+    """Run xmlgp in this process; an exception other than SystemExit is an error of the test."""
     result = CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -41,7 +41,7 @@ def run(*arguments, stdin=None):
 
 
 def said(result, status=1):
-    """The one line that a failing command says, without `Error: `."""
+    """Return the one line that a failing command prints, without `Error: `."""
     assert result.exit_code == status, result.output
     assert result.stdout == ""
     *usage, line = result.stderr.splitlines()
@@ -49,13 +49,13 @@ def said(result, status=1):
         assert usage == []
     else:
         assert usage[0].startswith("Usage: ")
-    # A mistake in a file is told as FILE:LINE: REASON, with nothing before it.
+    # An error in a file is printed as FILE:LINE: REASON.
     assert line.startswith("Error: ") or re.match(r"[^ ]+:\d+: ", line)
     return line.removeprefix("Error: ")
 
 
 def spawn(*arguments, **options):
-    """Run xmlgp as a process of its own."""
+    """Run xmlgp in a process of its own."""
     command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
     environment = os.environ | options.pop("environment", {})
     return subprocess.run(command, env=environment, capture_output=True, check=False, **options)

@@ -1,4 +1,4 @@
-"""A folder to work in, with data, a catalogue and a cache of its own; and disks of any size."""
+"""A working folder with data, a catalogue and a cache; file systems of any size."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ from xmlgp.data.repository_format import write_dataset
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """The current folder, with data/train.txt and data/test.txt."""
+    """Return the working folder, which has data/train.txt and data/test.txt."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "catalogue.yaml"))
@@ -24,11 +24,11 @@ def place(tmp_path, monkeypatch):
 
 @pytest.fixture
 def mounted():
-    """Return a function that mounts a file system in memory in place of a folder, with options of tmpfs, for root."""
+    """Return a function that mounts a file system in memory over a folder; needs root."""
     places = set()
 
     def mount(place, options):
-        """Mount it, or, with `remount` among the options, change it."""
+        """Mount it with options of tmpfs; the option `remount` changes a mounted one."""
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
         try:
             failure = subprocess.run(command, capture_output=True, check=False, timeout=10).stderr
@@ -40,5 +40,5 @@ def mounted():
 
     yield mount
     for place in places:
-        # Models in it may still be mapped into memory.
+        # Arrays of models in it may still be memory-mapped.
         subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=10)

@@ -1,4 +1,4 @@
-"""Disks that fail, at an operation of a given number or from it on, and what is on them."""
+"""A disk that fails at one operation, or at all operations after it."""
 
 import builtins
 import contextlib
@@ -11,10 +11,10 @@ from pathlib import Path
 
 __all__ = ["everything", "failing_disk"]
 
-#: What Python announces before it does it (PEP 578), whichever library asks for it; writing it does not announce.
+#: Audit events (PEP 578) for changes of files, from any library. There is none for writing.
 CHANGES = {"open", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.truncate", "os.utime"}
 
-#: Those that need no space.
+#: Changes that need no space.
 SPACELESS = CHANGES - {"open", "os.mkdir"}
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -23,7 +23,7 @@ OPEN = open
 
 
 def everything(folder):
-    """What is in a folder: every file with its content and time, every link, every folder."""
+    """Return the files of a folder with their contents and times, its links and its folders."""
     found = {}
     for path in folder.rglob("*"):
         facts = path.lstat()
@@ -34,7 +34,7 @@ def everything(folder):
 
 @contextlib.contextmanager
 def failing_disk(monkeypatch, folder, operation, code, lasting=False):
-    """Let one operation that changes anything in a folder fail, whatever it is, or all from it on.
+    """Let one operation that changes a folder fail, or all operations from there on.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def failing_disk(monkeypatch, folder, operation, code, lasting=False):
         Its `done` are the names of all operations that were tried, `failed` of those that failed.
     """
     if not _state.audited:
-        # For good, for a hook cannot be taken back.
+        # An audit hook cannot be removed.
         sys.addaudithook(_audit)
         _state.audited = True
     disk = _Disk(folder, operation, code, lasting)
@@ -98,7 +98,7 @@ class _Disk:
             raise OSError(self.code, os.strerror(self.code), first, None, second)
 
     def counted(self, name, function):
-        """A function of a file's number: the system's error has no name then."""
+        """Count a function of a file descriptor, whose errors have no file name."""
 
         def call(descriptor, *arguments):
             self.count(name)
@@ -115,7 +115,7 @@ class _Disk:
         return isinstance(path, str | os.PathLike) and Path(os.path.abspath(path)).is_relative_to(self.folder)
 
     def open(self, file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
-        """What `open` does, but that writing is counted, of files that were opened by a number too."""
+        """Open a file as `open` does, and count writes, including those to file descriptors."""
         if not set(mode) & set("wxa+") or not (isinstance(file, int) or self.holds(file)):
             return OPEN(file, mode, buffering, encoding, errors, newline, closefd, opener)
         raw = _Counted(file, mode.replace("b", "").replace("t", ""), closefd, opener)
@@ -125,7 +125,7 @@ class _Disk:
 
 
 class _Counted(io.FileIO):
-    """A file of which a write that fails gets through in part."""
+    """A file to which a failing write writes half of its content."""
 
     def write(self, content):
         try:

@@ -21,13 +21,13 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.training import checkpoints
 
-#: The calls that files are written, replaced and removed by.
+#: Functions that create, write, replace and remove files.
 CALLS = ("open", "fsync", "replace", "unlink")
 
-#: Moments by the clock, with `--every`: calls of libraries, and writes of parts of a file, lie between.
+#: Kills at moments by the clock, with `--every`: these also fall within a write.
 RANDOM_MOMENTS = 20
 
-#: By the name of a kind of training, its options.
+#: Options of each kind of training.
 KINDS = {
     "mlgpf": ["--recipe", "s-SMALL", "--epochs", "3", "--batch-size", "30", "--validation", "0.1"]
     + ["--regression-points", "1000", "--label-weights"],
@@ -42,13 +42,13 @@ KINDS = {
 
 
 def train(kind, model, *options):
-    # Checkpoints as often as they come: after most steps.
+    # A checkpoint after most steps.
     words = ["train", "data", str(model), *KINDS[kind], "--quiet", "--checkpoint-every", "1e-9"]
     return main([*words, *options], standalone_mode=False)
 
 
 def forked(work):
-    """Run it in a process of its own; return its number."""
+    """Run it in a child process; return the process id."""
     child = os.fork()
     if child:
         return child
@@ -102,7 +102,7 @@ def chosen_calls(total):
 
 
 def stage(model):
-    """How far a training is that was killed."""
+    """Return how far a killed training got."""
     if (model / "model.json").exists():
         return "saved"
     unfinished = InterruptedRun.read(model)
@@ -116,14 +116,14 @@ def stage(model):
 
 
 def differences(model, expected):
-    """What is not as it is in the model that nobody disturbed: arrays, and files that are left."""
+    """Return the arrays that differ from the expected model, and files that should not exist."""
     folder, other = ModelFolder(model), ModelFolder(expected)
     names = folder.entries("").keys() | other.entries("").keys()
     found = [name for name in sorted(names) if content(folder, name) != content(other, name)]
     files = {file.name for file in Path(model).rglob("*")} - {
         Path(entry["file"]).name for entry in folder.entries("").values()
     }
-    # The lock of a process that was killed stays until somebody writes there again; it keeps nobody out.
+    # The lock of a killed process stays until the next write; it excludes nobody.
     found += sorted(files - {"arrays", "model.json", ".lock"})
     for history in ("history", "validation"):
         ours, theirs = (
@@ -144,11 +144,11 @@ def finish(kind, model):
 
 
 def run(kind, expected, every):
-    # Epochs end with a checkpoint, however short they are.
+    # Every epoch ends with a checkpoint.
     checkpoints.PATIENCE = 0
-    # A kill leaves the system's cache of the disk alone.
+    # A kill does not lose what the system has not written to the disk yet.
     os.fsync = lambda descriptor: None
-    # Compiles, and warms the caches of files.
+    # Compiles.
     train(kind, "warm")
     model, dice = Path("killed"), random.Random(0)
     first, resumed = partial(train, kind, model), partial(train, kind, model, "--resume")
@@ -156,7 +156,7 @@ def run(kind, expected, every):
     for number in range(total) if every else chosen_calls(total):
         shutil.rmtree(model, ignore_errors=True)
         status, where = killed(first, number), stage(model)
-        # And once more on the way, unless the end comes before.
+        # Killed again, unless it ends before.
         killed(resumed, dice.randrange(total - number))
         finish(kind, model)
         yield {"call": number, "status": status, "stage": where, "differs": differences(model, expected)}

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzzing`: try many damaged files of every kind, anew each time, and tell how many were refused."""
+"""`python -m tests.fuzzing`: try damaged files of each kind, others in each run, and report how many were refused."""
 
 import argparse
 import os
@@ -27,7 +27,7 @@ def main():
     totals = [0, 0, 0, 0.0]
     with tempfile.TemporaryDirectory() as folder:
         for place, kind in enumerate(KINDS):
-            # What does not divide evenly goes to the last.
+            # The last kinds take the remainder.
             count = chosen.files * (place + 1) // len(KINDS) - chosen.files * place // len(KINDS)
             start = time.monotonic()
             workshop = Path(folder, kind.name.replace(" ", "-"))

@@ -1,4 +1,4 @@
-"""Copies in the cache: whatever befell their files, the data set is that of the text, and the copy is good again."""
+"""Damaged copies in the cache: the data set is still that of the text, and the copy is repaired."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from xmlgp.data.repository_format import read_dataset
 
 __all__ = ["CacheEntries"]
 
-#: The first two have one shape and as many elements.
+#: The first two have the same shape and number of elements.
 TEXTS = {
     "one": b"4 9 5\n0,3 1:1.5 4:0.5 8:-2.5\n 0:1\n4\n2,1 5:12.125 7:3\n",
     "another": b"4 9 5\n0,1 1:2.5 3:0.5 8:-2.5\n 2:1\n4\n2,3 4:11.125 7:3\n",
@@ -80,7 +80,7 @@ class CacheEntries:
                     (entry / name).write_bytes(content)
             with self._environment():
                 used = self._check(entry, path, sample)
-                # What was put in place of the copy is a good one.
+                # The copy has been replaced by a correct one.
                 with mock.patch.object(repository_format, "parse_block", side_effect=AssertionError("read the text")):
                     self._compare(read_dataset(path), path)
         finally:

@@ -15,7 +15,7 @@ from xmlgp.data.sources import Archive, Embedded, Files, Mirror, google_drive_ad
 
 __all__ = ["Catalogues"]
 
-BY_HAND = b"""# with what YAML has for lazy people
+BY_HAND = b"""# with all shorthands of YAML
 datasets:
   small: &small
     title: "A \\u0073mall set"   # quoted
@@ -117,7 +117,7 @@ class Catalogues:
             assert not line or "duplicate key" in str(error) or str(error).startswith(f"{path}:{line}: "), error
             return False
         assert catalogue is not None, error
-        # As text, for what is no number is not equal to itself.
+        # As text, since NaN is not equal to itself.
         found = {name: plain(entry) for name, entry in catalogue.entries.items()}
         assert repr((found, catalogue.recipes, catalogue.experiments)) == repr(expected)
         return True

@@ -1,4 +1,4 @@
-"""Data files: read as the strict reader reads them, whichever way they come in, or refused at the same line."""
+"""Data files: every way to read them agrees with the strict reader, or refuses the same line."""
 
 import gzip
 import io
@@ -30,7 +30,7 @@ WHOLE = [
     b"0 3 3\n",
 ]
 
-#: Mostly such as make sense.
+#: Most are valid.
 COUNTS = [b"0", b"1", b"9", b"1000000000", b"2147483647", b"2147483648", b"007", b"-1", b"1.0", b"9" * 60, b""]
 INDICES = [
     b"0", b"1", b"2", b"3", b"8", b"007", b"2147483646", b"2147483647", b"2147483648", b"4294967297",
@@ -50,7 +50,7 @@ D, K = 9, 5
 
 @st.composite
 def points(draw):
-    """Draw a line that is right but for what is drawn of tokens."""
+    """Draw a valid line in which some tokens may be replaced."""
     labels = [b"%d" % label for label in draw(st.lists(st.integers(0, K - 1), max_size=3, unique=True))]
     features = draw(st.lists(st.integers(0, D - 1), max_size=4, unique=True))
     pairs = [b"%d:%b" % (feature, draw(st.sampled_from(VALUES[:5]))) for feature in features]
@@ -67,7 +67,7 @@ def points(draw):
 
 @st.composite
 def composed(draw):
-    """Draw a file of such lines, announced as they are or otherwise."""
+    """Draw a file of such lines, with a first line that may be wrong."""
     rows = draw(st.lists(points(), max_size=6))
     head = [b"%d" % len(rows), b"%d" % D, b"%d" % K]
     if draw(st.integers(0, 4)) == 4:
@@ -79,7 +79,7 @@ def composed(draw):
 PACKED = [gzip.compress(content, mtime=0) for content in WHOLE[:3]]
 
 TEXTS = mangled(WHOLE, TOKENS) | composed()
-#: One in eight is compressed, before or after it is damaged.
+#: One in eight is compressed, before or after the damage.
 SAMPLES = st.one_of(
     *[TEXTS.map(lambda content: {"data.txt": content})] * 7,
     st.one_of(mangled(PACKED), TEXTS.map(gzip.compress)).map(lambda content: {"data.txt.gz": content}),
@@ -87,7 +87,7 @@ SAMPLES = st.one_of(
 
 
 def points_of(dataset, precision=np.float32):
-    """Return the points of a data set in the form of `read_data`, and make sure of what its readers rely on."""
+    """Return the points of a data set in the form of `read_data`, and check what its users rely on."""
     for matrix, dtype in (dataset.features, precision), (dataset.labels, np.bool_):
         assert matrix.dtype == dtype
         assert matrix.has_canonical_format
@@ -150,7 +150,7 @@ class DataFiles:
 
 
 def expected_of(path, content):
-    """Return what the strict reader reads and None, or None and the line it refuses: None where it cannot know."""
+    """Return what the strict reader reads and None, or None and the line that it refuses, which is None if unknown."""
     if path.endswith(".gz"):
         try:
             content = gzip.decompress(content) if content else b""
@@ -163,13 +163,13 @@ def expected_of(path, content):
 
 
 def read_stream(content):
-    """Read a text as standard input, cut at other places than usual."""
+    """Read a text as standard input, in blocks of another size."""
     with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
         return read_dataset("-")
 
 
 def read_by_lines(content):
-    """Read a text as standard input with the line parser alone; blocks of no lines make the empty start."""
+    """Read a text as standard input with the line parser alone."""
     parse = repository_format.parse_block
 
     def none_but_empty(text, D, K):
@@ -180,12 +180,12 @@ def read_by_lines(content):
 
 
 def standard_input(content):
-    """Put a text in place of standard input."""
+    """Replace standard input by a text."""
     return mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
 
 
 def compare_with_scikit_learn(content, expected):
-    """Compare with scikit-learn's reader where it reads the same: features sorted, no empty lines, few digits."""
+    """Compare with scikit-learn's reader where the formats agree: sorted features, no empty lines, few digits."""
     N, D, K, points = expected
     _, _, body = content.partition(b"\n")
     if not all(all(map(is_read_alike, row.split(b" "))) and is_ascending(row) for row in body.splitlines()):

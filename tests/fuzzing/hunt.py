@@ -1,4 +1,4 @@
-"""The hunt for a file that is treated wrongly, which ends with the smallest one found, kept."""
+"""Search for a file that is treated wrongly, and keep the smallest one found."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ __all__ = ["Sample", "Tally", "Violation", "hunt"]
 
 
 class Sample(NamedTuple):
-    """Files to be tried.
+    """Files to try.
 
     Attributes
     ----------
@@ -30,12 +30,12 @@ class Sample(NamedTuple):
 
 
 class Violation(AssertionError):
-    """A file was not treated as all must be; its text says how, and where the file is kept."""
+    """A file was treated wrongly; the message tells how, and where the file is kept."""
 
 
 @dataclass
 class Tally:
-    """How many files of a kind were tried, and how many of these were read."""
+    """Numbers of files of a kind that were tried and that were read."""
 
     tried: int = 0
     read: int = 0
@@ -52,17 +52,17 @@ def hunt(kind, count, kept, number=None):
     ----------
     kind : object
         With `samples`, a strategy for `Sample`; `check`, which returns whether a sample was read, raises an exception
-        of any kind where it was treated wrongly and leaves nothing behind; and `folder`, where `original` is.
+        of any kind where it was treated wrongly and removes its files; and `folder`, where `original` is.
     count : int
     kept : Path
         The folder for the smallest sample that is treated wrongly; replaced.
     number : int, optional
-        Where chance starts from; the same samples in every run where not given.
+        Seed. Default: the same samples in every run.
 
     Raises
     ------
     Violation
-        At the first sample treated wrongly, once it was made as small as can be.
+        For the first sample that is treated wrongly, made as small as possible.
     """
     tally = Tally()
 
@@ -71,7 +71,7 @@ def hunt(kind, count, kept, number=None):
         try:
             tally.read += bool(kind.check(sample))
         except Exception as error:
-            _keep(kind, sample, kept)  # the last one is the smallest
+            _keep(kind, sample, kept)  # hypothesis tries the smallest one last
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             what = " and ".join(sample.files) + f" of {sample.original}" * bool(sample.original)
             raise Violation(f"{reason}; the smallest such {what} is kept in {kept}") from error
@@ -89,17 +89,17 @@ def hunt(kind, count, kept, number=None):
     )
     found = chances(found if number is None else seed(number)(found))
     with contextlib.ExitStack() as stack:
-        # What NumPy or Python would print to standard error is no clear sentence.
+        # A warning on standard error is not the one clear sentence.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error")
-        # Nothing here need outlive a power cut.
+        # No file has to survive a power failure.
         stack.enter_context(mock.patch.object(os, "fsync"))
         found()
     return tally
 
 
 def _keep(kind, sample, kept):
-    """Write the sample, and beside it what belongs to it."""
+    """Write the sample and the other files of its folder."""
     shutil.rmtree(kept, ignore_errors=True)
     if sample.original:
         shutil.copytree(kind.folder / sample.original, kept)

@@ -1,4 +1,4 @@
-"""Data files in libsvm's format: read as the strict reader reads them, whichever way they come in, or refused alike."""
+"""Data files in libsvm's format: every way to read them agrees with the strict reader, or refuses the same line."""
 
 import gzip
 import io
@@ -38,7 +38,7 @@ TOKENS = [*LABELS, *OWN_INDICES, *VALUES, b" 1:1", b"#", b"\n#", b"qid:1 ", b"3 
 
 @st.composite
 def points(draw, label):
-    """Draw a line that is right but for what is drawn of tokens."""
+    """Draw a valid line in which some tokens may be replaced."""
     indices = sorted(draw(st.lists(st.integers(1, 9), max_size=4, unique=True)))
     pairs = [b"%d:%b" % (index, draw(st.sampled_from(VALUES[:5]))) for index in indices]
     match draw(st.sampled_from([None] * 9 + ["label", "index", "value", "order"])):
@@ -65,7 +65,7 @@ def composed(draw):
 
 
 TEXTS = mangled(WHOLE, TOKENS) | composed()
-#: One in eight is compressed, before or after it is damaged.
+#: One in eight is compressed, before or after the damage.
 SAMPLES = st.one_of(
     *[TEXTS.map(lambda content: {"data.svm": content})] * 7,
     st.one_of(mangled([gzip.compress(content, mtime=0) for content in WHOLE[:3]]), TEXTS.map(gzip.compress)).map(
@@ -75,7 +75,7 @@ SAMPLES = st.one_of(
 
 
 class LibsvmFiles:
-    """Data files in libsvm's format, or damaged so far that they are none.
+    """Data files in libsvm's format, some damaged beyond recognition.
 
     Parameters
     ----------
@@ -140,14 +140,14 @@ def expected_libsvm(path, content):
 
 
 def read_stream(content):
-    """Read a text as standard input, cut at other places than usual."""
+    """Read a text as standard input, in blocks of another size."""
     with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
         return read_dataset("-")
 
 
 def compare_with_scikit_learn(content, expected):
     """Compare with scikit-learn's reader, of the whole text at once and with its comments."""
-    if b"\0" in content:  # behind which it does not see a comment
+    if b"\0" in content:  # it ignores comments after one
         return
     _, N, D, _, points = expected
     X, y = load_svmlight_file(io.BytesIO(content), n_features=max(D, 1), zero_based=False)

@@ -1,10 +1,10 @@
-"""Damage that knows nothing of the format: bytes flipped, cut, repeated, moved, and odd ones put in."""
+"""Damage that ignores the format: bytes are flipped, cut, repeated, moved and inserted."""
 
 from hypothesis import strategies as st
 
 __all__ = ["mangled"]
 
-#: What upsets readers of any text.
+#: Difficult input for any reader of text.
 ODDITIES = [
     b"\0", b"\n", b"\r", b"\r\n", b"\t", b" ", b"\x0b", b"\x0c", b"\x1c", b"\x7f", b"\x85", b"\xa0", b"\xff",
     "é".encode(), "\u0663".encode(), "\u2028".encode(), b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", b"\x1f\x8b",
@@ -13,7 +13,7 @@ ODDITIES = [
     b"9" * 400, b"9" * 5000, b"0" * 5000, b"x" * 5000, b"[" * 200, b"[" * 5000, b"{" * 5000,
 ]  # fmt: skip
 
-#: Bytes of the result.
+#: Maximum number of bytes of the result.
 LONGEST = 40_000
 
 
@@ -98,6 +98,6 @@ def mangled(draw, originals, tokens=()):
 
 
 def _stretch(draw, content):
-    """Draw where some bytes start and stop: few, as a rule."""
+    """Draw where a range of bytes starts and stops; most are short."""
     start = draw(st.integers(0, len(content)))
     return start, min(len(content), start + draw(st.integers(1, 4) | st.integers(1, max(1, len(content)))))

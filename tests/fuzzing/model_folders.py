@@ -1,4 +1,4 @@
-"""Model folders: refused in one sentence, or shown and used; the same scores wherever the same numbers are used."""
+"""Model folders: refused in one sentence, or shown and used with scores that only changed numbers change."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from xmlgp.model_folder.folder import ModelFolder
 
 __all__ = ["ModelFolders"]
 
-#: Settings that say how arrays are used.
+#: Settings that determine how arrays are used.
 MEANINGFUL = ["weighting", "inducing", "posterior", "nodes", "dtype"]
 
 TOKENS = [
@@ -27,7 +27,7 @@ TOKENS = [
     b'"model": "bmlpl", ', b'"shape": [1000000000], ', b"//", b"'",
 ]  # fmt: skip
 
-#: Written as they are: Python's own writer would not write all of them.
+#: JSON that Python's writer would not write.
 RAW = [
     "NaN", "Infinity", "-Infinity", "1e999", "-1e999", "9" * 400, "9" * 5000, "[" * 400 + "]" * 400,
     '{"a":' * 400 + "1" + "}" * 400, "[" * 900 + "]" * 900, "[" * 20_000, '"\\ud800"', '"' + "x" * 5000 + '"',
@@ -74,11 +74,11 @@ def paths(node, path=()):
 
 @st.composite
 def rewritten(draw, content):
-    """Draw another description: values changed, gone, added, or given twice."""
+    """Draw a description with values changed, removed, added or duplicated."""
     tree = json.loads(content)
     text = None
     for _ in range(draw(st.integers(1, 2))):
-        # As often at the top as deep among the arrays.
+        # Half of the changes at the top level, half among the arrays.
         depth = draw(st.integers(1, 4))
         path = draw(st.sampled_from([path for path in paths(tree) if len(path) <= depth]))
         node = tree
@@ -140,7 +140,7 @@ class ModelFolders:
             rewritten(description).map(lambda content: {DESCRIPTION: content}),
             mangled([description], TOKENS).map(lambda content: {DESCRIPTION: content}),
             arrays.flatmap(lambda file: damaged_npy(contents[file]).map(lambda content: {file: content})),
-            # An array that is as the description says: it was changed, too.
+            # The description of an array changes with the array.
             arrays.flatmap(
                 lambda file: altered(unpacked(contents[file])).map(
                     lambda array: {file: packed(array), DESCRIPTION: described(description, file, array)}
@@ -165,7 +165,7 @@ class ModelFolders:
         """Show the model and use it; return whether it was read."""
         copy = self._copy(sample.original)
         for name, content in sample.files.items():
-            # Never written in place: what is mapped stays as it was.
+            # Written to a new file: mapped arrays must not change.
             (copy / name).unlink()
             if content is not None:
                 (copy / name).write_bytes(content)
@@ -203,7 +203,7 @@ class ModelFolders:
         return found
 
     def _same_numbers(self, sample):
-        """Whether nothing that scores depend on was changed, however it is written."""
+        """Return whether the values that scores depend on are unchanged."""
         contents = self._contents[sample.original]
         before, after = (json.loads(files[DESCRIPTION]) for files in (contents, contents | sample.files))
         if any(before["settings"].get(name) != after["settings"].get(name) for name in MEANINGFUL):
@@ -219,7 +219,7 @@ def refuse_constant(name):
 
 
 def same_array(before, after):
-    """Whether two `.npy` files hold the same numbers."""
+    """Return whether two `.npy` files hold the same numbers."""
     first = unpacked(before)
     try:
         second = unpacked(after)

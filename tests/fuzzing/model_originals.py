@@ -1,4 +1,4 @@
-"""Small models of all kinds that differ in how they are read, the same in every run, and what they predict."""
+"""Small models of all kinds that differ in how they are read; the same in every run."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Damaged `.npy` files: headers that claim what is not there, and other arrays than there should be."""
+"""Damaged `.npy` files: headers with wrong claims, and arrays of other shapes, types and numbers."""
 
 import io
 
@@ -28,7 +28,7 @@ TOKENS = [text.encode() for text in (*DESCRS, *ORDERS, *SHAPES)] + [
     b"PK\x03\x04",
 ]
 
-#: Numbers that arrays are damaged with.
+#: Numbers that replace others in damaged arrays.
 NUMBERS = [
     0, 1, -1, 2, 7, 25, -(2**31), 2**31 - 1, 2**62, -(2**62), 0.5, -0.0, 1e-45, 1e-30, 30.0, 100.0, 1e10, -1e10, 3e38,
     -3e38, 1e300, float("inf"), float("-inf"), float("nan"),
@@ -49,7 +49,7 @@ def unpacked(content):
 
 @st.composite
 def with_header(draw, content):
-    """Draw a file with another header before the same numbers."""
+    """Draw a file with the same numbers after another header."""
     array = unpacked(content)
     descr = draw(st.sampled_from([repr(array.dtype.str)] * 9 + DESCRS))
     shape = draw(st.sampled_from([str(array.shape)] * 20 + SHAPES))
@@ -62,7 +62,7 @@ def with_header(draw, content):
 
 @st.composite
 def altered(draw, array):
-    """Draw an array like another one, but for some numbers, its shape, its type or its order."""
+    """Draw an array with other numbers, another shape, type or order."""
     match draw(st.sampled_from(["numbers"] * 4 + ["shape"] * 2 + ["type", "order"])):
         case "numbers" if array.size:
             array = array.copy()

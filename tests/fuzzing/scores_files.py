@@ -1,4 +1,4 @@
-"""Scores files: read as the strict reader reads them, whichever way they come in, or refused at the same line."""
+"""Scores files: every way to read them agrees with the strict reader, or refuses the same line."""
 
 import gzip
 import itertools
@@ -40,7 +40,7 @@ K = 5
 
 @st.composite
 def points(draw, columns):
-    """Draw a line that is right but for what is drawn of tokens."""
+    """Draw a valid line in which some tokens may be replaced."""
     number = st.sampled_from(VALUES[:8])
     labels = [b"%d" % label for label in draw(st.lists(st.integers(0, K - 1), max_size=3, unique=True))]
     pairs = [[label, *(draw(number) for _ in range(columns - 1))] for label in labels]
@@ -61,7 +61,7 @@ def points(draw, columns):
 
 @st.composite
 def composed(draw):
-    """Draw a file of such lines, announced as they are or otherwise."""
+    """Draw a file of such lines, with a first line that may be wrong."""
     rows = draw(st.lists(points(draw(st.sampled_from([2, 3]))), max_size=6))
     head = [b"%d" % len(rows), b"%d" % K]
     if draw(st.integers(0, 4)) == 4:
@@ -78,7 +78,7 @@ SAMPLES = st.one_of(
 
 
 def scored_points(scores):
-    """Return the points of `Scores` in the form of `read_scores_text`, and make sure of what its readers rely on."""
+    """Return the points of `Scores` in the form of `read_scores_text`, and check what its users rely on."""
     assert scores.labels.dtype == np.int32
     assert scores.scores.dtype == np.float64
     columns = [scores.labels, scores.scores] + ([] if scores.std is None else [scores.std])
@@ -126,7 +126,7 @@ class ScoresFiles:
 
 
 def expected_of(name, content):
-    """Return what the strict reader reads and None, or None and the line it refuses: None where it cannot know."""
+    """Return what the strict reader reads and None, or None and the line that it refuses, which is None if unknown."""
     if name.endswith(".gz"):
         try:
             content = gzip.decompress(content) if content else b""
@@ -139,6 +139,6 @@ def expected_of(name, content):
 
 
 def read_stream(content):
-    """Read a text as standard input, cut at other places than usual."""
+    """Read a text as standard input, in blocks of another size."""
     with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
         return read_scores("-")

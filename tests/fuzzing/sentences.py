@@ -1,16 +1,16 @@
-"""What a refusal must look like: an error of xmlgp's own, in one line."""
+"""Check that a refusal is an error of xmlgp in one line."""
 
 from tests.cli.command import run, said
 from xmlgp.errors import XmlgpError
 
 __all__ = ["LONGEST_SENTENCE", "attempted", "ends_well"]
 
-#: Characters of a sentence beside the names of files; what was found in a file is shown in part.
+#: Maximum number of characters of a sentence without file names; it shows only part of the content of a file.
 LONGEST_SENTENCE = 600
 
 
 def attempted(action):
-    """Return what an action returns and None, or None and the error that it raises; all others get through."""
+    """Return what an action returns and None, or None and the XmlgpError that it raises."""
     try:
         return action(), None
     except XmlgpError as error:

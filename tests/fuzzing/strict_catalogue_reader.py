@@ -1,4 +1,4 @@
-"""A second reader of catalogues: what PyYAML makes of the text, held against what the head of datasets.yaml says."""
+"""A second reader of catalogues: PyYAML's result, checked against the rules at the top of datasets.yaml."""
 
 import re
 
@@ -10,12 +10,12 @@ GREATEST = 1e9
 FILE_NAME = "[A-Za-z0-9][A-Za-z0-9._+-]*"
 ENTRY_NAME = "[a-z0-9][a-z0-9._+-]*"
 
-#: Addresses that surely are some; of others it is not for this reader to say.
+#: Addresses that are valid beyond doubt; this reader decides on no others.
 ADDRESS = re.compile(r"https://[a-z]+\.org/[A-Za-z0-9./{}]*")
 
 
 class MalformedCatalogue(Exception):
-    """The text is malformed; `line` is where, if it is no YAML."""
+    """The text is malformed; `line` is set if it is not YAML."""
 
     def __init__(self, line=None):
         super().__init__(f"line {line}")
@@ -55,7 +55,7 @@ def _require(condition):
 
 
 def _refuse_twice(node, seen):
-    """Refuse keys that are equal in a mapping, merged ones apart."""
+    """Refuse equal keys in a mapping, except merged ones."""
     if id(node) in seen or not isinstance(node, yaml.CollectionNode):
         return
     seen.add(id(node))

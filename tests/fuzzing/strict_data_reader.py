@@ -18,12 +18,12 @@ HEADER = re.compile(rb"%b*(%b)%b+(%b)%b+(%b)%b*" % (BLANK, INDEX, BLANK, INDEX, 
 PAIR = rb"%b:%b" % (INDEX, DECIMAL)
 POINT = re.compile(rb"(%b(?:,%b)*)?((?:%b+%b)*)%b*" % (INDEX, INDEX, BLANK, PAIR, BLANK))
 
-#: The longest first line, with its end.
+#: Maximum length of the first line with its line end.
 HEADER_BYTES = 200
 
 
 class Malformed(Exception):
-    """The text is malformed; `line` is the first line that is."""
+    """The text is malformed; `line` is the first malformed line."""
 
     def __init__(self, line):
         super().__init__(f"line {line}")
@@ -48,7 +48,7 @@ def read_data(content):
     """
     lines, ended = lines_of(content)
     header = HEADER.fullmatch(lines[0]) if lines and content.find(b"\n") < HEADER_BYTES else None
-    # A first line that does not end has one byte less.
+    # Without its line end the first line has one byte less.
     if not header or (b"\n" not in content and len(content) >= HEADER_BYTES):
         raise Malformed(1)
     N, D, K = map(int, header.groups())

@@ -13,7 +13,7 @@ __all__ = ["HIGHEST", "is_meant", "read_libsvm"]
 
 #: The highest index.
 HIGHEST = 10_000_000
-#: Python's own limit of the digits of a whole number.
+#: Python's limit on the digits of an integer.
 DIGITS = 4300
 
 POINT = re.compile(rb"%b*(%b)((?:%b+\+?%b:%b)*)%b*" % (BLANK, DECIMAL, BLANK, INDEX, DECIMAL, BLANK))
@@ -21,7 +21,7 @@ MEANT = re.compile(rb"\s*%b(\s+[^\s:]*:\S*)+\s*" % DECIMAL)
 
 
 def is_meant(content):
-    """Return whether the first line says that the text is in this format, malformed or not."""
+    """Return whether the first line identifies this format, malformed or not."""
     first = content.split(b"\n")[0]
     text = first.split(b"#")[0]
     if not text.strip():
@@ -41,7 +41,7 @@ def read_libsvm(content):
     points, labels, highest = [], set(), 0
     for number, line in enumerate(lines, 1):
         if b"#" in line:
-            # What then is last in the line may be the first half of its end.
+            # The last byte may be the first half of the line end.
             line = line.split(b"#")[0].removesuffix(b"\r")
         if not line.strip(b" \t"):
             continue
@@ -73,7 +73,7 @@ def _point(label, pairs):
 
 
 def _value(text):
-    to_float32(text)  # which it must fit into, though more digits are kept
+    to_float32(text)  # values beyond single precision are refused
     return float(text)
 
 

@@ -15,7 +15,7 @@ def _line_of(pair):
     return re.compile(rb"%b*(?:%b(?:%b+%b)*)?%b*" % (BLANK, pair, BLANK, pair, BLANK))
 
 
-#: By the number of colons in a pair.
+#: Names of the numbers by the count of colons in a pair.
 LINES = {colons: _line_of(INDEX + (b":" + DECIMAL) * colons) for colons in (1, 2)}
 
 
@@ -37,7 +37,7 @@ def read_scores_text(content):
     points = []
     for number, line in enumerate(lines[1:], 2):
         if colons is None and line.split():
-            # The first pair says how many numbers there are; of none that is one, nothing is said.
+            # The first valid pair determines how many numbers there are.
             colons = 2 if line.split()[0].count(b":") == 2 else 1
         if len(points) == N or not LINES[colons or 1].fullmatch(line):
             raise Malformed(number)
