@@ -1,4 +1,4 @@
-"""BMLPL written out densely, over all N×K labels, and random problems: what its tests compare with."""
+"""Dense reference formulas of BMLPL over all N×K labels, and random problems."""
 
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def random_problem(N=9, K=6, T=3, seed=0, dtype=np.float64):
-    """Some points have no label, some labels no point, and rates are from 1e-6 to 10."""
+    """Return a random problem with a point without labels, a label without points, and rates from 1e-6 to 10."""
     random = np.random.default_rng(seed)
     labels = random.random((N, K)) < 0.4
     labels[0] = labels[:, -1] = False
@@ -43,15 +43,15 @@ def random_problem(N=9, K=6, T=3, seed=0, dtype=np.float64):
 
 
 def log_likelihood(labels, topics, activations):
-    """Σ_nk log p(y_nk), of positives and negatives alike."""
+    """Return Σ_nk log p(y_nk) over positives and negatives."""
     rates = activations @ topics.T
     return stats.bernoulli.logpmf(labels, -np.expm1(-rates)).sum()
 
 
 def log_posterior(labels, features, topics, weights, activations, shapes, precisions, concentration):
-    """log p(V, W, log U, Y | r, τ, η), of the logits of V; features have their intercept, N×(D+1).
+    """Return log p(logit V, W, log U, Y | r, τ, η); the features, N×(D+1), include the intercept.
 
-    Dirichlet's density of logits has a factor v_kt for each topic and label more than that of topics.
+    The density of the logits is that of the topics times Π_kt v_kt.
     """
     scales = np.exp(features @ weights)
     value = log_likelihood(labels, topics, activations)
@@ -63,7 +63,7 @@ def log_posterior(labels, features, topics, weights, activations, shapes, precis
 
 
 class Quadratic(NamedTuple):
-    """A quadratic function at random weights: X with its intercept, N×(D+1), m, r, τ, W, and the system of them."""
+    """Random X with an intercept, N×(D+1), m, r, τ and W, and their `LeastSquares`."""
 
     features: np.ndarray
     counts: np.ndarray
@@ -81,11 +81,11 @@ class Quadratic(NamedTuple):
         return (self.counts + self.shapes) / (2 * self.log_odds) * np.tanh(self.log_odds / 2)
 
     def matrix(self, t):
-        """S_t = Xᵀ Ω_t X + Γ⁻¹."""
+        """Return S_t = Xᵀ Ω_t X + Γ⁻¹."""
         return (self.features.T * self.omega[:, t]) @ self.features + np.diag(self.precisions)
 
     def value(self, weights):
-        """Σ_n κ ψ − ½ ω ψ² − ½ Σ_d τ w², T, of each topic at some weights."""
+        """Return Σ_n κ ψ − ½ ω ψ² − ½ Σ_d τ w² of each topic, T."""
         psi = self.features @ weights
         likelihood = (self.counts - self.shapes) / 2 * psi - self.omega * psi**2 / 2
         return likelihood.sum(axis=0) - (self.precisions[:, None] * weights**2).sum(axis=0) / 2
@@ -97,9 +97,9 @@ class Quadratic(NamedTuple):
 
 
 def random_quadratic(N=12, D=5, T=3, seed=0, dtype=np.float64, exact=False):
-    """One point and one feature are empty; weights and precisions are of different sizes.
+    """Return a random quadratic function, with one point without features and one feature without points.
 
-    With `exact` ω and the residuals have all digits of double precision.
+    With `exact` ω and the residuals are computed by NumPy in double precision.
     """
     random = np.random.default_rng(seed)
     features = random.normal(size=(N, D)) * (random.random((N, D)) < 0.5)
@@ -120,8 +120,8 @@ def random_quadratic(N=12, D=5, T=3, seed=0, dtype=np.float64, exact=False):
     return problem
 
 
-def z_score(draws, mean):
-    """How many standard errors the means of independent draws, along the first axis, are from what they should be."""
-    draws = np.asarray(draws, np.float64)
-    error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
-    return np.abs(draws.mean(axis=0) - mean) / np.maximum(error, 1e-300)
+def z_score(samples, mean):
+    """Return the distance of the mean of independent samples, along the first axis, from `mean` in standard errors."""
+    samples = np.asarray(samples, np.float64)
+    error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
+    return np.abs(samples.mean(axis=0) - mean) / np.maximum(error, 1e-300)

@@ -1,4 +1,4 @@
-"""Draws from conditional posteriors against exact distributions, enumeration and integrals."""
+"""Samples from conditional posteriors against exact distributions, enumeration and integrals."""
 
 import itertools
 
@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def chi_square(values, probabilities):
-    """p-value of integers that should be i with these probabilities; rare ones are put together."""
+    """Return the p-value of a chi-square test of integers against probabilities; rare values are merged."""
     counted = np.bincount(values, minlength=len(probabilities))
     assert not counted[len(probabilities) :].any()
     expected, counted = probabilities * len(values), counted[: len(probabilities)]
@@ -37,14 +37,14 @@ def chi_square(values, probabilities):
     if rare.any():
         counted = np.append(counted[~rare], counted[rare].sum())
         expected = np.append(expected[~rare], expected[rare].sum())
-    # What is all but impossible has not happened.
+    # Values of negligible probability must not occur.
     assert not counted[expected < 1e-6].any()
     counted, expected = counted[expected >= 1e-6], expected[expected >= 1e-6]
     return stats.chisquare(counted, expected * counted.sum() / expected.sum()).pvalue if len(counted) > 1 else 1.0
 
 
 @pytest.mark.parametrize("rate", [1e-35, 1e-9, 0.02, 0.7, 4.0, 29.9, 30.1, 300.0])
-def test_counts_are_poisson_and_not_zero(rate):
+def test_counts_are_zero_truncated_poisson(rate):
     N = 20_000
     positives = Positives(sp.csr_array(np.ones((N, 1), bool)))
     counts = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
@@ -56,8 +56,8 @@ def test_counts_are_poisson_and_not_zero(rate):
     assert counts.by_label[0, 0] == values.sum()
 
 
-def both_counts(topics, activations, most=14):
-    """P(m_1, m_2), most×most, of two topics of a point with both of two labels, by enumeration."""
+def enumerated_counts(topics, activations, most=14):
+    """Return P(m_1, m_2) of the two topics of a point that has both labels, by enumeration."""
     total = np.zeros((2 * most, 2 * most))
     for first, second in itertools.product(range(1, most), repeat=2):
         of_first, of_second = (stats.poisson.pmf(m, topics[k] @ activations) for k, m in ((0, first), (1, second)))
@@ -68,35 +68,34 @@ def both_counts(topics, activations, most=14):
     return total / np.prod(-np.expm1(-topics @ activations))
 
 
-def test_counts_of_topics_are_as_enumerated():
+def test_counts_of_topics_agree_with_enumeration():
     N, topics, activations = 20_000, np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([0.4, 1.3])
-    expected = both_counts(topics, activations)
+    expected = enumerated_counts(topics, activations)
     assert expected.sum() == pytest.approx(1, abs=1e-6)
     positives = Positives(sp.csr_array(np.ones((N, 2), bool)))
-    found = sample_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1)).by_point.astype(
-        int
-    )
-    assert chi_square(found[:, 0] * len(expected) + found[:, 1], expected.ravel()) > 1e-4
+    counts = sample_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1))
+    result = counts.by_point.astype(int)
+    assert chi_square(result[:, 0] * len(expected) + result[:, 1], expected.ravel()) > 1e-4
 
 
 @BOTH
-def test_means_of_counts_are_the_expected_ones(dtype):
+def test_means_of_counts_are_the_expected_counts(dtype):
     problem, random = random_problem(7, 5, 3, dtype=dtype), np.random.default_rng(2)
     expected = expected_counts(problem.positives, problem.topics, problem.activations)
-    drawn = [sample_counts(problem.positives, problem.topics, problem.activations, random) for _ in range(3000)]
+    counts = [sample_counts(problem.positives, problem.topics, problem.activations, random) for _ in range(1000)]
     for name in ("by_point", "by_label"):
-        draws = np.array([getattr(one, name) for one in drawn])
-        assert draws.dtype == dtype
+        samples = np.array([getattr(sample, name) for sample in counts])
+        assert samples.dtype == dtype
         never = getattr(expected, name) < 1e-3
-        assert (z_score(draws, getattr(expected, name))[~never] < 4.5).all()
-        assert (draws.mean(axis=0)[never] < 1e-2).all()
-    assert drawn[0].log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-5)
-    for one in drawn[:20]:
-        np.testing.assert_allclose(one.by_point.sum(axis=0), one.by_label.sum(axis=0), rtol=1e-6)
-        assert (one.by_point.sum(axis=1) >= problem.labels.sum(axis=1)).all()
+        assert (z_score(samples, getattr(expected, name))[~never] < 4.5).all()
+        assert (samples.mean(axis=0)[never] < 1e-2).all()
+    assert counts[0].log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-5)
+    for sample in counts[:20]:
+        np.testing.assert_allclose(sample.by_point.sum(axis=0), sample.by_label.sum(axis=0), rtol=1e-6)
+        assert (sample.by_point.sum(axis=1) >= problem.labels.sum(axis=1)).all()
 
 
-def test_without_positives_no_counts_are_drawn():
+def test_counts_without_positives_are_zero():
     counts = sample_counts(
         Positives(sp.csr_array((3, 2), dtype=bool)), np.ones((2, 1)) / 2, np.ones((3, 1)), np.random.default_rng(0)
     )
@@ -106,26 +105,24 @@ def test_without_positives_no_counts_are_drawn():
 
 
 @pytest.mark.parametrize("concentration", [1e-3, 0.3, 2.0])
-def test_topics_are_from_dirichlet(concentration):
+def test_topics_are_dirichlet(concentration):
     counts, random = np.array([[0.0, 3.0], [2.0, 0.0], [0.0, 1.0]]), np.random.default_rng(3)
-    draws = np.array([sample_topics(counts.copy(), concentration, random) for _ in range(6000)])
-    np.testing.assert_allclose(draws.sum(axis=1), 1, rtol=1e-12)
+    samples = np.array([sample_topics(counts.copy(), concentration, random) for _ in range(6000)])
+    np.testing.assert_allclose(samples.sum(axis=1), 1, rtol=1e-12)
     for t in range(2):
-        law = stats.dirichlet(counts[:, t] + concentration)
-        seen = draws[:, :, t].std(axis=0) > 0
-        assert (z_score(draws[:, :, t], law.mean())[seen] < 4.5).all()
-        squares = law.var() + law.mean() ** 2
-        assert (z_score(draws[:, :, t] ** 2, squares)[seen] < 4.5).all()
-        # A column of Dirichlet's is beta.
-        one = stats.beta(
-            counts[1, t] + concentration, counts[:, t].sum() + 3 * concentration - counts[1, t] - concentration
-        )
+        dirichlet = stats.dirichlet(counts[:, t] + concentration)
+        seen = samples[:, :, t].std(axis=0) > 0
+        assert (z_score(samples[:, :, t], dirichlet.mean())[seen] < 4.5).all()
+        squares = dirichlet.var() + dirichlet.mean() ** 2
+        assert (z_score(samples[:, :, t] ** 2, squares)[seen] < 4.5).all()
+        # A component of a Dirichlet variable is beta.
+        beta = stats.beta(counts[1, t] + concentration, counts[[0, 2], t].sum() + 2 * concentration)
         if concentration > 0.1:
-            assert stats.kstest(draws[:, 1, t], one.cdf).pvalue > 1e-4
+            assert stats.kstest(samples[:, 1, t], beta.cdf).pvalue > 1e-4
 
 
 @BOTH
-def test_topics_of_next_to_no_concentration_are_one_label_each(dtype):
+def test_topics_with_tiny_concentration_have_one_label_each(dtype):
     topics = sample_topics(np.zeros((4, 500), dtype), 1e-30, np.random.default_rng(4))
     assert topics.dtype == dtype
     assert ((topics > 0.999).sum(axis=0) == 1).all()
@@ -133,7 +130,7 @@ def test_topics_of_next_to_no_concentration_are_one_label_each(dtype):
 
 
 def polya_gamma_moments(total, log_odds):
-    """Mean and variance of PG(h, z)."""
+    """Return mean and variance of PG(h, z)."""
     z = np.abs(log_odds)
     if z < 1e-3:
         return total / 4, total / 24
@@ -146,26 +143,26 @@ def polya_gamma_moments(total, log_odds):
 @pytest.mark.parametrize("log_odds", [0.0, 0.5, -3.0, LARGE_LOG_ODDS - 1.0, LARGE_LOG_ODDS + 1.0, -60.0, 1e4])
 def test_omega_has_the_moments_of_polya_gamma_variables(total, log_odds):
     count = 0 if total < 1 else int(total)
-    shape = (1, 30_000)
+    shape = (1, 10_000)
     random = np.random.default_rng(6)
-    drawn = sample_omega(
+    samples = sample_omega(
         np.full(shape, float(count)), np.full(shape, log_odds), np.full(shape[1], total - count), random
     )
     mean, variance = polya_gamma_moments(total, log_odds)
-    assert (drawn >= 0).all()
-    assert abs(drawn.mean() - mean) < 4.5 * np.sqrt(variance / shape[1])
+    assert (samples >= 0).all()
+    assert abs(samples.mean() - mean) < 4.5 * np.sqrt(variance / shape[1])
     if total >= 0.1:
-        assert z_score((drawn[0] - mean) ** 2, variance) < 4.5
+        assert z_score((samples[0] - mean) ** 2, variance) < 4.5
 
 
 @BOTH
-def test_omega_is_of_the_law_of_the_package(dtype):
+def test_omega_is_distributed_as_samples_of_the_package(dtype):
     counts, log_odds, shapes = np.full((1, 4000), 2, dtype), np.full((1, 4000), 1.5, dtype), np.full(4000, 0.7, dtype)
     random = np.random.default_rng(7)
-    drawn = sample_omega(counts, log_odds, shapes, random)
-    assert drawn.dtype == dtype
-    assert stats.ks_2samp(drawn[0], random_polyagamma(2.7, 1.5, size=4000, random_state=random)).pvalue > 1e-4
-    # Where the law changes to the inverse Gaussian, it is still that of the package.
+    samples = sample_omega(counts, log_odds, shapes, random)
+    assert samples.dtype == dtype
+    assert stats.ks_2samp(samples[0], random_polyagamma(2.7, 1.5, size=4000, random_state=random)).pvalue > 1e-4
+    # The same just beyond the switch to the inverse Gaussian distribution.
     near = sample_omega(counts, np.full_like(log_odds, LARGE_LOG_ODDS + 0.001), shapes, random)
     package = random_polyagamma(2.7, LARGE_LOG_ODDS, size=4000, random_state=random)
     assert stats.ks_2samp(near[0], package).pvalue > 1e-4
@@ -176,68 +173,68 @@ def test_omega_is_of_the_law_of_the_package(dtype):
 @pytest.mark.parametrize("count", [0, 4])
 def test_activations_are_gamma(log_odds, count, dtype):
     shape = (1, 5000)
-    drawn = sample_activations(
+    samples = sample_activations(
         np.full(shape, count, dtype),
         np.full(shape, log_odds, dtype),
         np.full(5000, 0.6, dtype),
         np.random.default_rng(8),
     )
-    assert drawn.dtype == dtype
-    assert stats.kstest(drawn[0], stats.gamma(count + 0.6, scale=expit(log_odds)).cdf).pvalue > 1e-4
+    assert samples.dtype == dtype
+    assert stats.kstest(samples[0], stats.gamma(count + 0.6, scale=expit(log_odds)).cdf).pvalue > 1e-4
 
 
 @BOTH
-def test_activations_have_logarithms(dtype):
+def test_activations_have_finite_logarithms(dtype):
     extreme = np.array([[-1e9], [0.0], [1e9]], dtype)
-    drawn = sample_activations(
+    samples = sample_activations(
         np.zeros((3, 1), dtype), extreme, np.full(1, LEAST_SHAPE, dtype), np.random.default_rng(9)
     )
-    assert (drawn >= dtype(LEAST_ACTIVATION)).all()
-    assert np.isfinite(np.log(drawn)).all()
+    assert (samples >= dtype(LEAST_ACTIVATION)).all()
+    assert np.isfinite(np.log(samples)).all()
 
 
 def table_probabilities(customers, shape):
-    """P(l) of l ~ CRT(m, r): customer j sits down at a table of its own with probability r/(r + j)."""
-    law = np.ones(1)
+    """Return P(l) of l ~ CRT(m, r): customer j opens a new table with probability r/(r + j)."""
+    probabilities = np.ones(1)
     for j in range(customers):
-        own = shape / (shape + j)
-        law = np.append(law * (1 - own), 0) + np.append(0, law * own)
-    return law
+        new = shape / (shape + j)
+        probabilities = np.append(probabilities * (1 - new), 0) + np.append(0, probabilities * new)
+    return probabilities
 
 
 @pytest.mark.parametrize("shape", [0.05, 1.0, 6.0])
 @pytest.mark.parametrize("counts", [[0, 0], [1, 0], [3, 2], [0, 9]])
-def test_shapes_are_the_mixture_of_gamma_variables_over_tables(counts, shape):
+def test_shapes_are_a_mixture_of_gammas_over_table_counts(counts, shape):
     T, log_odds = 5000, np.array([0.4, -1.0])
-    drawn = sample_shapes(
+    samples = sample_shapes(
         np.repeat(np.array(counts, float)[:, None], T, axis=1),
         np.repeat(log_odds[:, None], T, axis=1),
         np.full(T, shape),
         np.random.default_rng(10),
     )
-    law = np.ones(1)
+    tables = np.ones(1)
     for customers in counts:
-        law = np.convolve(law, table_probabilities(customers, shape))
+        tables = np.convolve(tables, table_probabilities(customers, shape))
     scale = 1 / (1 + np.logaddexp(0, log_odds).sum())
 
     def distribution(r):
-        return sum(p * stats.gamma.cdf(r, 1 + tables, scale=scale) for tables, p in enumerate(law))
+        return sum(p * stats.gamma.cdf(r, 1 + count, scale=scale) for count, p in enumerate(tables))
 
-    assert stats.kstest(drawn, distribution).pvalue > 1e-4
+    assert stats.kstest(samples, distribution).pvalue > 1e-4
 
 
-def test_draws_of_shapes_leave_their_posterior_as_it_is():
+def test_samples_of_shapes_keep_their_posterior_invariant():
     random, log_odds, T = np.random.default_rng(11), np.array([0.3, -0.7, 1.1]), 4000
     shapes = random.standard_gamma(1.0, T)
     counts = random.negative_binomial(shapes, expit(-log_odds)[:, None]).astype(float)
-    # Prior, then data: so it was a draw from the posterior, and is one still.
+    # Shapes from the prior, then data given them: the shapes are a sample from the posterior, and must remain one.
     for _ in range(3):
         shapes = sample_shapes(counts, np.repeat(log_odds[:, None], T, axis=1), shapes, random)
     assert stats.kstest(shapes, stats.gamma(1).cdf).pvalue > 1e-4
 
 
 @BOTH
-def test_shapes_without_counts_are_not_below_the_least(dtype):
+def test_shapes_without_counts_are_the_least_shape(dtype):
     shapes = sample_shapes(
         np.zeros((2, 3), dtype), np.full((2, 3), 1e9, dtype), np.ones(3, dtype), np.random.default_rng(0)
     )
@@ -246,7 +243,7 @@ def test_shapes_without_counts_are_not_below_the_least(dtype):
 
 
 def exact_means(labels, topics, log_odds, shapes):
-    """E u_t and E m_t of a point given its labels, by quadrature over the prior of its activations."""
+    """Return E u_t and E m_t of a point given its labels, by quadrature over the prior of its activations."""
     nodes = [roots_genlaguerre(80, r - 1) for r in shapes]
     u = np.stack(
         np.meshgrid(*(x * np.exp(psi) for (x, _), psi in zip(nodes, log_odds, strict=True)), indexing="ij"), -1
@@ -260,8 +257,8 @@ def exact_means(labels, topics, log_odds, shapes):
     return weights @ u, weights @ (u * (factors @ topics))
 
 
-def test_counts_and_activations_in_turn_have_the_posterior_means_by_integration():
-    """Four kinds of points, each many times: chains of their own, of which the last draws are compared."""
+def test_alternating_samples_have_the_posterior_means():
+    """Each of four kinds of points is repeated; every repetition is a chain, of which the last sample is compared."""
     chains, sweeps = 4000, 60
     topics, shapes = np.array([[0.8, 0.3], [0.2, 0.7]]), np.array([0.7, 1.6])
     kinds = np.array([[True, False], [True, True], [False, False], [False, True]])
@@ -274,13 +271,13 @@ def test_counts_and_activations_in_turn_have_the_posterior_means_by_integration(
         counts = sample_counts(positives, topics, u, random).by_point
         u = sample_activations(counts, psi, shapes, random)
     for kind in range(4):
-        activations, numbers = exact_means(kinds[kind], topics, log_odds[kind], shapes)
+        activations, exact_counts = exact_means(kinds[kind], topics, log_odds[kind], shapes)
         assert (z_score(u[kind::4], activations) < 4.5).all()
         if kinds[kind].any():
-            assert (z_score(counts[kind::4], numbers) < 4.5).all()
+            assert (z_score(counts[kind::4], exact_counts) < 4.5).all()
 
 
-def test_threads_change_nothing(monkeypatch):
+def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
     problem = random_problem(900, 5, 3)
     one, other = (
         sample_counts(problem.positives, problem.topics, problem.activations, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Positive labels in both orders against dense matrices."""
+"""Positive labels by point and by label against dense matrices."""
 
 import numpy as np
 import pytest
@@ -8,11 +8,11 @@ from xmlgp.bmlpl.positives import Positives
 
 
 @pytest.mark.parametrize(("N", "K", "share"), [(1, 1, 1), (1, 1, 0), (7, 5, 0.4), (3, 8, 0.2), (4, 2, 0), (6, 3, 1)])
-def test_values_by_point_and_by_label_are_the_same_matrix(N, K, share):
+def test_values_by_point_and_by_label_agree_with_a_dense_matrix(N, K, share):
     random = np.random.default_rng(N * K)
     labels = random.random((N, K)) < share
     positives = Positives(sp.csr_array(labels))
-    # One is zero, and is kept: it is at a positive all the same.
+    # A value of zero at a positive stays a stored element.
     values = random.normal(size=len(positives)) * (np.arange(len(positives)) != 0)
     dense = np.zeros((N, K))
     dense[labels] = values
@@ -24,7 +24,7 @@ def test_values_by_point_and_by_label_are_the_same_matrix(N, K, share):
     np.testing.assert_array_equal(positives.frequencies(), labels.sum(axis=0))
 
 
-def test_points_of_a_label_ascend_and_types_are_kept():
+def test_points_of_a_label_are_sorted_and_the_dtype_is_kept():
     labels = np.random.default_rng(0).random((40, 6)) < 0.5
     positives = Positives(sp.csr_array(labels))
     by_label = positives.by_label(np.ones(len(positives), np.float32))

@@ -1,4 +1,4 @@
-"""Predictions in closed form against Monte Carlo over activations, and against the formula written out."""
+"""Closed-form predictions against Monte Carlo over activations, integrals and the formula in double precision."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from xmlgp.bmlpl.predictive import LARGEST_LOG_ODDS, Predictive
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
-#: How far three terms of a series may be from the logarithm, relatively.
+#: Relative error of three terms of the series of the logarithm.
 SERIES_ERROR = 8e-6
 
 
@@ -26,123 +26,125 @@ def parameters(K=6, T=3, D=4, seed=0):
 
 
 def direct(parameters, scales):
-    """Σ_t r_t log(1 + v_kt e^ψ_t), B×K, in double precision."""
+    """Return Σ_t r_t log(1 + v_kt e^ψ_t), B×K, in double precision."""
     return (parameters["shapes"] * np.log1p(scales[:, None] * parameters["topics"])).sum(axis=2)
 
 
-def every(predictive, scales, probability, K=6):
+def std_of_all_labels(predictive, scales, probability, K=6):
     labels = np.ascontiguousarray(np.broadcast_to(np.arange(K), (len(scales), K)))
     return predictive.std(scales, labels, probability)
 
 
 def test_scales_are_exponentials_of_log_odds():
-    known, features = parameters(), np.random.default_rng(1).normal(size=(5, 4))
+    model, features = parameters(), np.random.default_rng(1).normal(size=(5, 4))
     features[2] = 0
-    found = Predictive(known, np.float64).scales(sp.csr_array(features))
-    np.testing.assert_allclose(found, np.exp(features @ known["weights"] + known["intercepts"]), rtol=1e-12)
+    result = Predictive(model, np.float64).scales(sp.csr_array(features))
+    np.testing.assert_allclose(result, np.exp(features @ model["weights"] + model["intercepts"]), rtol=1e-12)
 
 
 @BOTH
-def test_scales_are_held_where_there_are_numbers(dtype):
+def test_scales_are_clipped_to_finite_values(dtype):
     predictive = Predictive(parameters(), dtype)
-    found = predictive.scales(sp.csr_array(1e30 * np.random.default_rng(1).normal(size=(5, 4))))
-    assert found.dtype == dtype
+    result = predictive.scales(sp.csr_array(1e30 * np.random.default_rng(1).normal(size=(5, 4))))
+    assert result.dtype == dtype
     limits = np.exp([-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS])
-    assert (np.isclose(found[..., None].astype(float), limits, rtol=1e-4)).any(axis=2).all()
+    assert (np.isclose(result[..., None].astype(float), limits, rtol=1e-4)).any(axis=2).all()
 
 
 @pytest.mark.parametrize("size", [1e-3, 0.1, 1.0, 30.0])
-def test_the_closed_form_is_the_mean_over_activations(size):
-    known, random = parameters(seed=3), np.random.default_rng(2)
+def test_closed_form_is_the_mean_over_sampled_activations(size):
+    model, random = parameters(seed=3), np.random.default_rng(2)
     scales = size * random.gamma(1.0, size=(1, 3))
-    u = random.gamma(known["shapes"], scales, (200_000, 3))
-    rates = u @ known["topics"].T
-    predictive = Predictive(known, np.float64)
+    u = random.gamma(model["shapes"], scales, (50_000, 3))
+    rates = u @ model["topics"].T
+    predictive = Predictive(model, np.float64)
     probabilities = -np.expm1(-predictive.rates(scales, slice(0, 6)))[0]
     assert (z_score(-np.expm1(-rates), probabilities) < 4.5).all()
     for values, probability in ((rates, False), (-np.expm1(-rates), True)):
-        deviations = every(predictive, scales, probability)[0]
-        # The error of a variance is that of squared distances from the mean.
+        std = std_of_all_labels(predictive, scales, probability)[0]
+        # The standard error of the variance is that of the mean squared distance.
         squares = np.square(values - values.mean(axis=0))
-        assert (z_score(squares, deviations**2) < 4.5).all()
+        assert (z_score(squares, std**2) < 4.5).all()
 
 
 @pytest.mark.parametrize("scale", [1e-5, 0.02, 0.5, 40.0])
-def test_the_closed_form_is_the_integral(scale):
-    known = {"topics": np.array([[0.7], [0.3]]), "shapes": np.array([0.8])}
-    known |= {"weights": np.zeros((1, 1)), "intercepts": np.zeros(1)}
-    scales, predictive = np.array([[scale]]), Predictive(known, np.float64)
+def test_closed_form_is_the_integral_over_activations(scale):
+    model = {"topics": np.array([[0.7], [0.3]]), "shapes": np.array([0.8])}
+    model |= {"weights": np.zeros((1, 1)), "intercepts": np.zeros(1)}
+    scales, predictive = np.array([[scale]]), Predictive(model, np.float64)
     density, end = gamma(0.8, scale=scale), gamma.isf(1e-14, 0.8, scale=scale)
 
     def moment(function):
-        # Of the square root of u, where there is no pole.
+        # Integrated over √u, where the density has no pole.
         return quad(lambda s: function(s * s) * density.pdf(s * s) * 2 * s, 0, np.sqrt(end), epsabs=1e-13, limit=200)[0]
 
     for k, v in enumerate([0.7, 0.3]):
         mean = moment(lambda u, v=v: -np.expm1(-v * u))
-        found = -np.expm1(-predictive.rates(scales, slice(0, 2))[0, k])
-        assert found == pytest.approx(mean, rel=2 * SERIES_ERROR)
+        result = -np.expm1(-predictive.rates(scales, slice(0, 2))[0, k])
+        assert result == pytest.approx(mean, rel=2 * SERIES_ERROR)
         second = moment(lambda u, v=v, mean=mean: (-np.expm1(-v * u) - mean) ** 2)
-        assert every(predictive, scales, True, 2)[0, k] == pytest.approx(np.sqrt(second), rel=1e-5)
-        assert every(predictive, scales, False, 2)[0, k] == pytest.approx(v * scale * np.sqrt(0.8), rel=1e-12)
+        assert std_of_all_labels(predictive, scales, True, 2)[0, k] == pytest.approx(np.sqrt(second), rel=1e-5)
+        assert std_of_all_labels(predictive, scales, False, 2)[0, k] == pytest.approx(
+            v * scale * np.sqrt(0.8), rel=1e-12
+        )
 
 
 @BOTH
 @pytest.mark.parametrize("width", [1, 4, 50, 1000])
-def test_rates_are_the_formula_for_all_scales_and_blocks(width, dtype):
-    known = parameters(K=50, T=9, seed=4)
-    known["topics"][:, 2] = 0
-    known["topics"][7, 2] = 1
+def test_rates_agree_with_the_formula_for_all_scales_and_blocks(width, dtype):
+    model = parameters(K=50, T=9, seed=4)
+    model["topics"][:, 2] = 0
+    model["topics"][7, 2] = 1
     random = np.random.default_rng(5)
-    known = {name: value.astype(dtype) for name, value in known.items()}
+    model = {name: value.astype(dtype) for name, value in model.items()}
     scales = np.exp(random.uniform(-LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, (30, 9))).astype(dtype)
-    predictive = Predictive(known, dtype)
-    found = np.hstack([predictive.rates(scales, slice(start, start + width)) for start in range(0, 50, width)])
-    assert found.dtype == dtype
-    expected = direct({name: value.astype(float) for name, value in known.items()}, scales.astype(float))
-    np.testing.assert_allclose(found, expected, rtol=1.5e-5 if dtype == np.float32 else SERIES_ERROR)
+    predictive = Predictive(model, dtype)
+    result = np.hstack([predictive.rates(scales, slice(start, start + width)) for start in range(0, 50, width)])
+    assert result.dtype == dtype
+    expected = direct({name: value.astype(float) for name, value in model.items()}, scales.astype(float))
+    np.testing.assert_allclose(result, expected, rtol=1.5e-5 if dtype == np.float32 else SERIES_ERROR)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-4, 0.2, 1e4, 1e12])
-def test_rates_of_double_precision_have_nine_digits_off_the_end_of_the_series(scale):
-    known = parameters(seed=6)
-    # Nothing is between 0.001 and 0.03, where the series has fewer.
-    known["topics"] = np.full((6, 3), 1 / 6)
+def test_rates_are_accurate_to_nine_digits_except_near_the_limit_of_the_series(scale):
+    model = parameters(seed=6)
+    # No z is between 0.001 and 0.03, where the series is less accurate.
+    model["topics"] = np.full((6, 3), 1 / 6)
     scales = np.full((2, 3), scale)
     np.testing.assert_allclose(
-        Predictive(known, np.float64).rates(scales, slice(0, 6)), direct(known, scales), rtol=1e-9
+        Predictive(model, np.float64).rates(scales, slice(0, 6)), direct(model, scales), rtol=1e-9
     )
 
 
 @BOTH
 @pytest.mark.parametrize("least", [0.0, 1e-37, 1e-30, 1e-16])
-def test_labels_that_a_topic_leaves_out_are_numbers_where_it_is_most_active(least, dtype):
-    known = {"topics": np.array([[1.0, 1.0], [least, least / 2]]), "shapes": np.array([1.5, 0.1])}
-    known |= {"weights": np.zeros((1, 2)), "intercepts": np.zeros(2)}
+def test_rates_of_tiny_weights_are_accurate_for_the_largest_scale(least, dtype):
+    model = {"topics": np.array([[1.0, 1.0], [least, least / 2]]), "shapes": np.array([1.5, 0.1])}
+    model |= {"weights": np.zeros((1, 2)), "intercepts": np.zeros(2)}
     scales = np.full((1, 2), np.exp(LARGEST_LOG_ODDS), dtype)
-    found = Predictive(known, dtype).rates(scales, slice(1, 2))
-    np.testing.assert_allclose(found, direct(known, scales.astype(float))[:, 1:], rtol=2e-5)
+    result = Predictive(model, dtype).rates(scales, slice(1, 2))
+    np.testing.assert_allclose(result, direct(model, scales.astype(float))[:, 1:], rtol=2e-5)
 
 
 @BOTH
 @pytest.mark.parametrize("log_odds", [-LARGEST_LOG_ODDS, 0, LARGEST_LOG_ODDS])
-def test_deviations_are_numbers_for_all_scales(log_odds, dtype):
+def test_std_is_finite_for_all_scales(log_odds, dtype):
     T = 300
-    known = {"topics": np.ones((1, T)), "shapes": np.ones(T), "weights": np.zeros((1, T)), "intercepts": np.zeros(T)}
+    model = {"topics": np.ones((1, T)), "shapes": np.ones(T), "weights": np.zeros((1, T)), "intercepts": np.zeros(T)}
     scales = np.full((1, T), np.exp(log_odds), dtype)
-    predictive = Predictive(known, dtype)
-    assert np.isfinite(every(predictive, scales, False, 1)).all()
-    deviation = every(predictive, scales, True, 1)
-    assert deviation.dtype == dtype
-    assert (deviation >= 0).all()
-    assert (deviation <= 0.5).all()
+    predictive = Predictive(model, dtype)
+    assert np.isfinite(std_of_all_labels(predictive, scales, False, 1)).all()
+    std = std_of_all_labels(predictive, scales, True, 1)
+    assert std.dtype == dtype
+    assert (std >= 0).all()
+    assert (std <= 0.5).all()
     if log_odds < 0:
-        # Of so small activations the probability is the rate.
-        np.testing.assert_allclose(deviation, every(predictive, scales, False, 1), rtol=1e-4)
+        # For tiny activations the probability is the rate.
+        np.testing.assert_allclose(std, std_of_all_labels(predictive, scales, False, 1), rtol=1e-4)
 
 
-def test_deviations_are_of_the_labels_asked_for():
+def test_std_is_of_the_given_labels():
     predictive, scales = Predictive(parameters(), np.float64), np.array([[0.1, 2.0, 5.0], [1.0, 0.3, 0.2]])
     labels = np.array([[5, 0], [3, 3]])
-    whole = every(predictive, scales, True)
+    whole = std_of_all_labels(predictive, scales, True)
     np.testing.assert_array_equal(predictive.std(scales, labels, True), np.take_along_axis(whole, labels, axis=1))

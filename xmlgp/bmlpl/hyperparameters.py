@@ -1,4 +1,4 @@
-"""Updates of what has a prior of its own or none: topics V, shapes r and precisions τ."""
+"""Updates of the topics V, the shapes r and the precisions τ."""
 
 import numpy as np
 
@@ -11,29 +11,29 @@ __all__ = ["SHAPE_RATE", "update_precisions", "log_prior_of_topics", "update_sha
 #: Rate of the prior of r, Gamma(1, 1).
 SHAPE_RATE = 1.0
 
-#: Labels over which sums are taken in a row, and elements that are worth a thread.
+#: Labels per partial sum, so that results do not depend on the number of cores; least number of elements per thread.
 ROWS, GRAIN = 128, 1 << 15
 
-#: Topics give a label at least so much, so that there is a logarithm.
+#: Least weight of a label in a logarithm.
 TINY = 1e-37
 
-#: r and τ are held within these, where powers of them are numbers yet.
+#: Bounds of r and τ, so that their powers are finite.
 LEAST_SHAPE, LEAST_PRECISION, LARGEST_PRECISION = 1e-6, 1e-6, 1e6
 
-#: Beyond this a gamma distribution hardly varies, so that a greater r says no more.
+#: Largest shape: beyond, a gamma distribution is nearly constant.
 LARGEST_SHAPE = 1e4
 
 
 def update_topics(counts, concentration):
-    """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt).
+    """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt) ([B] (12)).
 
-    It is the mode of the posterior of the logits of topics, and the mean of that of topics ([B] (12)): there is one for
-    every η, where the mode of the topics themselves asks for η of 1 or more.
+    This is the posterior mean of topics and the posterior mode of their logits. It exists for every η, whereas the mode
+    of the topics themselves exists for η ≥ 1 only.
 
     Parameters
     ----------
     counts : ndarray, K×T
-        m_kt, of labels and topics; taken as the place of V.
+        m_kt; overwritten by V.
     concentration : float
         η.
     """
@@ -43,7 +43,7 @@ def update_topics(counts, concentration):
 
 
 def log_prior_of_topics(topics, concentration, added=0):
-    """Return η Σ_kt log v_kt: the logarithm of the Dirichlet density of the logits, without its constant.
+    """Return η Σ_kt log v_kt, the Dirichlet log density of the logits of topics up to a constant.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ def log_prior_of_topics(topics, concentration, added=0):
     concentration : float
         η.
     added : float
-        What is to be added to each element of V before.
+        Added to each element of V first.
     """
     sums = np.zeros(-(-len(topics) // ROWS))
 
-    def part(first, last):
+    def fill(first, last):
         for i in range(first, last):
             sums[i] = _sum_of_logarithms(topics[i * ROWS : (i + 1) * ROWS], added)
 
-    parallel_for(part, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
+    parallel_for(fill, len(sums), -(-GRAIN // max(1, ROWS * topics.shape[1])))
     return float(concentration * sums.sum())
 
 
@@ -74,33 +74,34 @@ def _sum_of_logarithms(values, added):
     return total
 
 
-def update_shapes(shapes, activated):
-    """Return r, T, after a step that never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
+def update_shapes(shapes, sums):
+    """Return r, T, after an EM step, which never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
 
-    r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)): with the number of tables that m customers sit down at,
-    l ~ CRT(m, r), as a latent variable, r has a gamma density, and the sum is the mean of l.
+    r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)). The latent variables are the table counts l ~ CRT(m, r)
+    of the Chinese restaurant process, whose mean is r [Ψ(m + r) − Ψ(r)]; given them r has a gamma density. Source:
+    M. Zhou, L. Carin, Negative binomial process count and mixture modeling, IEEE TPAMI 37, 2015.
 
     Parameters
     ----------
     shapes : ndarray, T
         r.
-    activated : ActivationSums
+    sums : ActivationSums
     """
-    found = shapes * activated.digamma / (SHAPE_RATE + activated.softplus)
-    return np.clip(found, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
+    updated = shapes * sums.digamma / (SHAPE_RATE + sums.softplus)
+    return np.clip(updated, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
 
 
 def update_precisions(second_moments, dtype):
-    """Return τ_d = T / Σ_t E w_dt², D: the maximum of the expected log likelihood (type-II maximum likelihood).
+    """Return τ_d = T / Σ_t E w_dt², D, which maximises the expected log prior of W (type-II maximum likelihood).
 
     Parameters
     ----------
     second_moments : ndarray, D×T
-        E w_dt², or w_dt² of a draw from the posterior.
+        E w_dt², or w_dt² of a posterior sample.
     dtype : dtype
         Of τ.
     """
     total = second_moments.sum(axis=1, dtype=np.float64)
     with np.errstate(divide="ignore"):
-        found = second_moments.shape[1] / total
-    return np.clip(found, LEAST_PRECISION, LARGEST_PRECISION).astype(dtype)
+        precisions = second_moments.shape[1] / total
+    return np.clip(precisions, LEAST_PRECISION, LARGEST_PRECISION).astype(dtype)

@@ -1,4 +1,7 @@
-"""The M-step for the weights W: weighted least squares for all topics at once, by conjugate gradients or exactly."""
+"""The M-step for the weights W: weighted least squares for all topics, by conjugate gradients or Cholesky factors.
+
+For topic t it solves S_t w_t = Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹ ([B] (18)), or samples from N(S_t⁻¹ b_t, S_t⁻¹).
+"""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -14,48 +17,48 @@ __all__ = [
     "INTERCEPT_PRECISION",
     "Design",
     "LeastSquares",
+    "cg_sample",
     "cg_solve",
+    "cholesky_solve",
     "log_prior",
     "normal_matrix",
     "polya_gamma_means",
-    "cholesky_solve",
-    "cg_sample",
     "with_intercept",
 ]
 
-#: τ of the intercepts: their prior has a standard deviation of 30, so that it hardly says anything.
+#: τ of the intercepts: a weak prior with a standard deviation of 30.
 INTERCEPT_PRECISION = 1e-3
 
-#: Elements that are worth a thread.
+#: Least number of elements per thread.
 GRAIN = 1 << 16
 
-#: Rows over which products are summed before double precision takes over.
+#: Rows per partial sum; partial sums are added in double precision.
 BLOCK = 256
 
-#: Elements of dense matrices that a core factorises at a stretch, if there is more than one matrix: an impatient second
-#: signal waits for the end of the stretch, and all topics can take an hour.
-TOGETHER = 1 << 22
+#: Elements of dense matrices that a core factorises between checks for a second interrupt. Without checks it would wait
+#: for all topics, up to an hour.
+BATCH_ELEMENTS = 1 << 22
 
-#: Residuals of draws relative to what they were at first, at which they are precise enough.
-CONVERGED = 1e-4
+#: Relative residual at which a sample is accurate enough.
+TOLERANCE = 1e-4
 
 
 class Design:
-    """The features of points with an intercept, in both orders.
+    """The features of points with an intercept, by point and by feature.
 
     Parameters
     ----------
     features : csr_array, N×D
-        As weighted.
+        Weighted.
 
     Attributes
     ----------
     rows : csr_array, N×(D+1)
-        X with a last column of ones; indices ascend within a row.
+        X with a last column of ones; indices are sorted within a row.
     columns : csr_array, (D+1)×N
         Its transpose.
     squares : csr_array, (D+1)×N
-        Its transpose, squared element by element.
+        The elementwise square of its transpose.
     """
 
     def __init__(self, features):
@@ -67,9 +70,14 @@ class Design:
 
 
 def with_intercept(features):
-    """Return features with a last column of ones, N×(D+1)."""
+    """Return features with a last column of ones, N×(D+1).
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+    """
     N, D = features.shape
-    # With the column of ones there may be more elements than 32 bits can count.
+    # With the column of ones the number of elements may exceed 32 bits.
     wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
     indptr = features.indptr.astype(wide) + np.arange(N + 1, dtype=wide)
     last = indptr[1:] - 1
@@ -82,9 +90,9 @@ def with_intercept(features):
 
 
 class LeastSquares:
-    """The quadratic function that an M-step maximises: −½ Σ_n ω_nt (w_tᵀx_n)² + κ_nt w_tᵀx_n − ½ Σ_d τ_d w_dt².
+    """The quadratic function that an M-step maximises: Σ_n [κ_nt w_tᵀx_n − ½ ω_nt (w_tᵀx_n)²] − ½ Σ_d τ_d w_dt².
 
-    Its arrays of N×T numbers are made once: pages of new ones would take longer to come by than to fill.
+    Its N×T arrays are allocated once, because allocating them in every step takes longer than filling them.
 
     Parameters
     ----------
@@ -97,11 +105,11 @@ class LeastSquares:
     ----------
     design : Design
     log_odds : ndarray, N×T
-        ψ = X W at the present weights.
+        ψ = X W at the current weights.
     omega : ndarray, N×T
         ω.
     residuals : ndarray, N×T
-        κ − ω ψ: the gradient by ψ at the present weights.
+        κ − ω ψ, the gradient by ψ at the current weights.
     precisions : ndarray, D+1
         τ, the intercept's last.
     """
@@ -112,7 +120,7 @@ class LeastSquares:
         self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
 
     def set_tangent(self, weights, counts, shapes, precisions):
-        """Become the function that bounds the negative binomial likelihood and touches it at some weights.
+        """Set ψ, ω and the residuals of the lower bound on the negative binomial likelihood that is tight at `weights`.
 
         Parameters
         ----------
@@ -129,11 +137,11 @@ class LeastSquares:
         polya_gamma_means(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
 
     def set_log_odds(self, weights):
-        """Let the log odds be those at other weights, (D+1)×T."""
+        """Set the log odds to those at the weights, (D+1)×T."""
         sparse.product(self.design.rows, weights, self.log_odds)
 
-    def project(self, direction):
-        """Return X D and Ω ∘ X D, both N×T, in the place of what it returned before, and of the residuals.
+    def multiply(self, direction):
+        """Return X D and Ω ∘ X D, both N×T. They overwrite the results of earlier calls, and the residuals.
 
         Parameters
         ----------
@@ -143,15 +151,15 @@ class LeastSquares:
         rows = self.design.rows
         matrix = rows.indptr, rows.indices, rows.data
 
-        def part(start, stop):
-            _project(*matrix, direction, self.omega, self._image, self.residuals, start, stop)
+        def fill(start, stop):
+            _multiply(*matrix, direction, self.omega, self._image, self.residuals, start, stop)
 
-        parallel_for(part, rows.shape[0], sparse.row_grain(rows, direction.shape[1]))
+        parallel_for(fill, rows.shape[0], sparse.row_grain(rows, direction.shape[1]))
         return self._image, self.residuals
 
 
 def polya_gamma_means(rows, weights, counts, shapes, log_odds, omega, residuals):
-    """Fill in ψ, ω and κ − ω ψ, each N×T; see `activations.polya_gamma_row`.
+    """Fill in ψ = X W, the Pólya–Gamma means ω and the residuals κ − ω ψ; see `activations.polya_gamma_row`.
 
     Parameters
     ----------
@@ -164,57 +172,58 @@ def polya_gamma_means(rows, weights, counts, shapes, log_odds, omega, residuals)
     shapes : ndarray, T
         r.
     log_odds, omega, residuals : ndarray, N×T
-        Where they go.
+        Output arrays.
     """
     matrix = rows.indptr, rows.indices, rows.data
 
-    def part(start, stop):
-        _respond(*matrix, weights, counts, shapes, log_odds, omega, residuals, start, stop)
+    def fill(start, stop):
+        _fill_polya_gamma_means(*matrix, weights, counts, shapes, log_odds, omega, residuals, start, stop)
 
-    parallel_for(part, len(counts), sparse.row_grain(rows, len(shapes)))
+    parallel_for(fill, len(counts), sparse.row_grain(rows, len(shapes)))
 
 
 @compiled
-def _respond(indptr, indices, data, weights, counts, shapes, log_odds, omega, residuals, start, stop):
+def _fill_polya_gamma_means(indptr, indices, data, weights, counts, shapes, log_odds, omega, residuals, start, stop):
     for n in range(start, stop):
         sparse.row(indices, data, indptr[n], indptr[n + 1], weights, log_odds[n])
         polya_gamma_row(counts[n], log_odds[n], shapes, omega[n], residuals[n])
 
 
 def cg_solve(system, weights, steps):
-    """Move the weights of all topics by some conjugate gradient steps from where they are; log odds go with them.
+    """Take conjugate gradient steps on S_t w_t = Xᵀ κ_t from the current weights, for all topics; update the log odds.
 
-    They solve (Xᵀ Ω_t X + Γ⁻¹) w_t = Xᵀ κ_t ([B] (18)), preconditioned by the diagonals of these matrices. No step
-    lowers the quadratic function, and only products of X and Xᵀ with matrices of T columns are taken.
+    The diagonals of S_t are the preconditioner. No step lowers the quadratic function. The matrices S_t are not formed:
+    a step multiplies X and Xᵀ with matrices of T columns. Source: [B] (18).
 
     Parameters
     ----------
     system : LeastSquares
-        Its log odds are those at the new weights then, and its residuals are gone.
+        Its log odds are updated and its residuals overwritten.
     weights : ndarray, (D+1)×T
         W, changed in place.
     steps : int
     """
     gradient = sparse.product(system.design.columns, system.residuals)
     gradient -= system.precisions[:, None] * weights
-    for direction, image, lengths in _directions(system, gradient, steps):
-        _go(weights, direction, lengths)
-        _go(system.log_odds, image, lengths)
+    for direction, image, lengths in _conjugate_directions(system, gradient, steps):
+        _add_multiples(weights, direction, lengths)
+        _add_multiples(system.log_odds, image, lengths)
 
 
 def cg_sample(system, random, steps, right=0):
-    """Return a draw from N(S_t⁻¹ b_t, S_t⁻¹), S_t = Xᵀ Ω_t X + Γ⁻¹, for each topic, (D+1)×T.
+    """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T.
 
-    It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ by conjugate gradients: the covariance of what is added to b_t is
-    S_t itself. Squares of draws with b = 0 estimate variances of weights without bias.
+    It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ for standard normal ε, ε′ by conjugate gradients; the covariance of
+    the last two terms is S_t. With b = 0 the squares are unbiased estimates of the variances of the weights. Source:
+    G. Papandreou, A. Yuille, Gaussian sampling by local perturbations, NIPS 2010.
 
     Parameters
     ----------
     system : LeastSquares
-        Its residuals are gone then.
+        Its residuals are overwritten.
     random : numpy.random.Generator
     steps : int
-        Of conjugate gradients, at most; fewer where residuals are a ten thousandth of what they were.
+        Most conjugate gradient steps; fewer if the relative residual is below `TOLERANCE`.
     right : ndarray, (D+1)×T, optional
         b.
     """
@@ -223,38 +232,38 @@ def cg_sample(system, random, steps, right=0):
     noise *= np.sqrt(system.omega)
     right = sparse.product(system.design.columns, noise) + right
     right += np.sqrt(system.precisions)[:, None] * random.standard_normal(shape, dtype)
-    draw = np.zeros(shape, dtype)
-    for direction, _, lengths in _directions(system, right, steps, CONVERGED):
-        _go(draw, direction, lengths)
-    return draw
+    sample = np.zeros(shape, dtype)
+    for direction, _, lengths in _conjugate_directions(system, right, steps, TOLERANCE):
+        _add_multiples(sample, direction, lengths)
+    return sample
 
 
-def _directions(system, gradient, steps, converged=0):
-    """Yield conjugate directions, (D+1)×T, their images under X, N×T, and how far to go, T.
+def _conjugate_directions(system, gradient, steps, tolerance=0):
+    """Yield conjugate directions, (D+1)×T, their images under X, N×T, and step lengths, T.
 
-    It ends before `steps` of them where the preconditioned residuals of all topics are at most `converged` times as
-    large as they were. The gradient is changed in place.
+    It stops after `steps`, or when the preconditioned residuals of all topics have fallen to `tolerance` times their
+    initial norm. The gradient is changed in place.
     """
     precisions = system.precisions[:, None]
     diagonal = sparse.product(system.design.squares, system.omega)
     diagonal += precisions
     scaled = gradient / diagonal
     direction = scaled.copy()
-    size = _inner(gradient, scaled)
-    enough = converged**2 * size
+    size = _column_products(gradient, scaled)
+    enough = tolerance**2 * size
     for step in range(steps):
-        image, weighted = system.project(direction)
+        image, weighted = system.multiply(direction)
         curved = sparse.product(system.design.columns, weighted)
         curved += precisions * direction
-        curvature = _inner(direction, curved)
-        # Where it has converged there is nothing left to go.
+        curvature = _column_products(direction, curved)
+        # A topic that has converged has no curvature.
         lengths = np.divide(size, curvature, out=np.zeros_like(size), where=curvature > 0).astype(gradient.dtype)
         yield direction, image, lengths
         if step + 1 == steps:
             return
-        _go(gradient, curved, -lengths)
+        _add_multiples(gradient, curved, -lengths)
         np.divide(gradient, diagonal, out=scaled)
-        before, size = size, _inner(gradient, scaled)
+        before, size = size, _column_products(gradient, scaled)
         if (size <= enough).all():
             return
         direction *= np.divide(size, before, out=np.zeros_like(size), where=before > 0).astype(gradient.dtype)
@@ -262,79 +271,81 @@ def _directions(system, gradient, steps, converged=0):
 
 
 @compiled
-def _project(indptr, indices, data, direction, omega, image, weighted, start, stop):
+def _multiply(indptr, indices, data, direction, omega, image, weighted, start, stop):
     for n in range(start, stop):
         sparse.row(indices, data, indptr[n], indptr[n + 1], direction, image[n])
-        own, weights, product = image[n], omega[n], weighted[n]
-        for t in range(len(own)):
-            product[t] = weights[t] * own[t]
+        image_row, omega_row, weighted_row = image[n], omega[n], weighted[n]
+        for t in range(len(image_row)):
+            weighted_row[t] = omega_row[t] * image_row[t]
 
 
-def _go(values, direction, lengths):
-    """Add to each column of values its multiple of the direction's, in place."""
+def _add_multiples(values, direction, lengths):
+    """Add lengths[t] times column t of direction to column t of values, in place."""
     parallel_for(
-        lambda start, stop: _go_rows(values, direction, lengths, start, stop), len(values), GRAIN // len(lengths)
+        lambda start, stop: _add_multiples_to_rows(values, direction, lengths, start, stop),
+        len(values),
+        GRAIN // len(lengths),
     )
 
 
 @compiled
-def _go_rows(values, direction, lengths, start, stop):
+def _add_multiples_to_rows(values, direction, lengths, start, stop):
     for i in range(start, stop):
         for t in range(len(lengths)):
             values[i, t] += lengths[t] * direction[i, t]
 
 
-def _inner(left, right):
-    """Return the inner products of columns, T, in double precision as far as sums go."""
+def _column_products(left, right):
+    """Return the inner products of corresponding columns, T, with partial sums added in double precision."""
     return sum(np.einsum("dt,dt->t", left[rows], right[rows]).astype(np.float64) for rows in _blocks(len(left)))
 
 
 def _blocks(count):
-    """Return slices of rows over which sums lose little in single precision."""
+    """Return slices of rows for partial sums."""
     return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
 
 
 def cholesky_solve(system, counts_less_shapes, weights, random=None):
-    """Fill in the weights that maximise the quadratic function, or a draw from the Gaussian that it is the exponent of.
+    """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
-    w_t = S_t⁻¹ Xᵀ κ_t with S_t = Xᵀ Ω_t X + Γ⁻¹; the draw adds L_t⁻ᵀ ε with S_t = L_t L_tᵀ ([B] (15)). Each S_t is a
-    dense matrix of (D+1)² numbers, of which there is one for each core at a time.
+    The samples add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a dense matrix,
+    (D+1)×(D+1); each core has one at a time.
 
     Parameters
     ----------
     system : LeastSquares
-        Its log odds and residuals are not needed.
+        Its log odds and residuals are not used.
     counts_less_shapes : ndarray, N×T
         2κ = m − r.
     weights : ndarray, (D+1)×T
-        Where they go.
+        Output array.
     random : numpy.random.Generator, optional
-        Of the draw; None for the maximum.
+        For samples; None for the maximum.
 
     Raises
     ------
     NumericalError
-        Where a matrix has no Cholesky factor.
+        If some S_t has no Cholesky factor.
     """
     design = system.design
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     right *= 0.5
     noise = None if random is None else random.standard_normal(right.shape[::-1])
 
-    def topic(t):
+    def solve_topic(t):
         matrix = normal_matrix(design, system.omega[:, t], system.precisions)
         if not factorise_lower(matrix):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
 
     T = right.shape[1]
-    together = core_count() * max(1, TOGETHER // len(weights) ** 2)
-    for start in range(0, T, together):
-        run_parallel([lambda t=t: topic(t) for t in range(start, min(start + together, T))])
+    batch = core_count() * max(1, BATCH_ELEMENTS // len(weights) ** 2)
+    for start in range(0, T, batch):
+        run_parallel([lambda t=t: solve_topic(t) for t in range(start, min(start + batch, T))])
 
 
 def normal_matrix(design, omega, precisions):
-    """Return S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), in double precision; only its lower triangle is filled in.
+    """Return the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), in double precision.
 
     Parameters
     ----------
@@ -347,29 +358,29 @@ def normal_matrix(design, omega, precisions):
     size = len(precisions)
     matrix = np.zeros((size, size))
     rows, columns = design.rows, design.columns
-    _accumulate(
+    _fill_normal_matrix(
         rows.indptr, rows.indices, rows.data, columns.indptr, columns.indices, columns.data, omega, precisions, matrix
     )
     return matrix
 
 
 @compiled
-def _accumulate(row_ptr, features, values, column_ptr, points, column_values, omega, precisions, matrix):
+def _fill_normal_matrix(row_ptr, features, values, column_ptr, points, column_values, omega, precisions, matrix):
     for d in range(len(matrix)):
         # One row of the matrix at a time, which stays in the cache.
-        own = matrix[d]
+        row = matrix[d]
         for e in range(column_ptr[d], column_ptr[d + 1]):
             n = points[e]
             scale = float(column_values[e]) * omega[n]
             for j in range(row_ptr[n], row_ptr[n + 1]):
                 if features[j] > d:
                     break
-                own[features[j]] += scale * values[j]
-        own[d] += precisions[d]
+                row[features[j]] += scale * values[j]
+        row[d] += precisions[d]
 
 
 def log_prior(weights, precisions):
-    """Return Σ_t log N(w_t | 0, Γ), without constants that depend on neither W nor τ.
+    """Return Σ_t log N(w_t | 0, Γ), up to a constant that does not depend on W or τ.
 
     Parameters
     ----------

@@ -1,21 +1,20 @@
-"""What the parameters of a BMLPL model are, whoever brings them."""
+"""The check of the parameters of a BMLPL model, which may come from an untrusted file."""
 
 import numpy as np
 
 __all__ = ["are_valid_parameters"]
 
-#: How far sums of topics may be from one: they are rounded.
+#: Largest rounding error of sums that should be one.
 SUM_TOLERANCE = 1e-2
 
 
 def are_valid_parameters(parameters, sizes):
-    """Return whether arrays are the parameters of a model: there are all and no others, of right shapes and values.
+    """Return whether arrays are valid parameters of a model: the names, shapes and values are as required.
 
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T; or whatever
-        else a stranger has in their place.
+        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T.
     sizes : tuple of int
         D, K and T.
     """

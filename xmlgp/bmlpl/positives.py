@@ -1,4 +1,4 @@
-"""The positive labels, by point and by label: all of the labels that is ever looked at."""
+"""The positive labels, by point and by label. BMLPL never uses negative labels explicitly."""
 
 import functools
 
@@ -14,7 +14,7 @@ class Positives:
     Parameters
     ----------
     labels : csr_array of bool, N×K
-        Y; what is stored is positive.
+        Y; stored elements are positive.
 
     Attributes
     ----------
@@ -31,16 +31,16 @@ class Positives:
         return len(self.indices)
 
     def by_point(self, values):
-        """Return values, one for each positive in order, as a sparse matrix, N×K."""
+        """Return values, one for each positive in the order of `indices`, as a sparse matrix, N×K (csr_array)."""
         return csr_array((values, self.indices, self.indptr), shape=self.shape)
 
     def by_label(self, values):
-        """Return the same transposed, K×N, its rows in order."""
+        """Return the transpose of `by_point`, K×N, in CSR format."""
         order, points, indptr = self._transposed
         return csr_array((values[order], points, indptr), shape=self.shape[::-1])
 
     def frequencies(self):
-        """Return how many points have each label, K."""
+        """Return the number of points of each label, K."""
         return np.bincount(self.indices, minlength=self.shape[1])
 
     @functools.cached_property

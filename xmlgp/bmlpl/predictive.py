@@ -1,4 +1,4 @@
-"""Closed-form predictions: activations are integrated out over their prior given a point's features."""
+"""Closed-form predictions, with the activations integrated out over their prior given the features."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -9,18 +9,18 @@ from xmlgp.linear_algebra.elementary import logarithm
 
 __all__ = ["Predictive"]
 
-#: ψ is held within this, so that e^ψ and its square are numbers in single precision.
+#: ψ is clipped to ± this, so that e^ψ and its square are finite in single precision.
 LARGEST_LOG_ODDS = 40
 
-#: Up to these values of z = v e^ψ, one, two or three terms of its series are log(1 + z) to seven millionths of it.
+#: For z = v e^ψ up to these values, one, two or three terms of the series of log(1 + z) have a relative error of 7e-6.
 SERIES = (1.35e-5, 4.5e-3, 0.03)
 
-#: Weights of labels in topics above this are few, for those of a topic sum up to one: they are taken one by one.
-HEAVY = 1e-3
+#: Weights above this are processed one by one. They are few, because the weights of a topic sum to one.
+LARGE_WEIGHT = 1e-3
 
 
 class Predictive:
-    """The distribution of labels of new points ([B] (19)).
+    """The predictive distribution of the labels of new points ([B] (19)).
 
     Given activations, p(y_k = 1 | u) = 1 − e^(−λ_k) with λ_k = Σ_t v_kt u_t. With u_t ~ Gamma(r_t, scale e^ψ_t),
     p(y_k = 1 | x) = 1 − e^(−s_k) with s_k = Σ_t r_t log(1 + v_kt e^ψ_t).
@@ -30,7 +30,7 @@ class Predictive:
     parameters : mapping of str to ndarray
         `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T.
     dtype : dtype
-        In which scores are computed.
+        Precision of the scores.
     """
 
     def __init__(self, parameters, dtype):
@@ -39,14 +39,14 @@ class Predictive:
             np.ascontiguousarray(parameters[name], dtype) for name in names
         )
         self._topics = np.ascontiguousarray(parameters["topics"].T, dtype)
-        light = self._topics <= HEAVY
-        heavy = csr_array(np.where(light, 0, self._topics).T)
-        self._heavy = heavy.indptr, heavy.indices, heavy.data
-        self._light = np.where(light, self._topics, 0)
+        small_weights = self._topics <= LARGE_WEIGHT
+        large_weights = csr_array(np.where(small_weights, 0, self._topics).T)
+        self._large_weights = large_weights.indptr, large_weights.indices, large_weights.data
+        self._small_weights = np.where(small_weights, self._topics, 0)
 
     @property
     def topic_count(self):
-        """T."""
+        """The number of topics T."""
         return len(self._shapes)
 
     def scales(self, features):
@@ -55,7 +55,7 @@ class Predictive:
         Parameters
         ----------
         features : csr_array, B×D
-            As weighted.
+            Weighted.
         """
         log_odds = sparse.product(features.astype(self._weights.dtype, copy=False), self._weights)
         log_odds += self._intercepts
@@ -63,7 +63,7 @@ class Predictive:
         return np.exp(log_odds, out=log_odds)
 
     def rates(self, scales, labels):
-        """Return s_k = −log(1 − p_k) of a block of labels, B×L.
+        """Return the scores s_k = −log(1 − p_k) of a block of labels, B×L.
 
         Parameters
         ----------
@@ -71,14 +71,14 @@ class Predictive:
             e^ψ.
         labels : slice
         """
-        topics = np.ascontiguousarray(self._light[:, labels])
-        # Of labels of low weight some terms of a series suffice, so products of matrices, unless a topic is too active.
+        topics = np.ascontiguousarray(self._small_weights[:, labels])
+        # For small weights a series suffices, which is a sum of matrix products, except for topics with a large scale.
         largest = topics.max(axis=1, initial=0)
         passive = scales * largest
         active = passive > SERIES[-1]
         passive[active] = 0
         terms = np.searchsorted(SERIES, passive.max(initial=0))
-        # Relative to their largest, for powers of scales alone could overflow.
+        # Weights relative to the largest of the topic, because powers of the scales could overflow.
         relative = topics / np.maximum(largest, np.finfo(topics.dtype).tiny)[:, None]
         series = self._shapes * passive
         rates = series @ relative
@@ -88,15 +88,15 @@ class Predictive:
             power = power * relative
             rates += (series / divisor) @ power
         if active.any():
-            _add_active(scales, active, self._shapes, topics, rates)
-        _add_heavy(scales, self._shapes, *self._heavy, labels.start, rates)
+            _add_large_scales(scales, active, self._shapes, topics, rates)
+        _add_large_weights(scales, self._shapes, *self._large_weights, labels.start, rates)
         return rates
 
     def std(self, scales, labels, probability):
-        """Return standard deviations of λ_k, or of 1 − e^(−λ_k), of some labels of each point, B×k.
+        """Return the standard deviations of λ_k or of 1 − e^(−λ_k) for some labels of each point, B×k.
 
-        They are those of the prior of activations: Var λ_k = Σ_t r_t (v_kt e^ψ_t)², and with E e^(−2λ) in closed form
-        Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1) with d = Σ_t r_t log(1 + z²/(1 + 2z)), z = v_kt e^ψ_t.
+        Under the prior of the activations, Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1) with
+        z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)).
 
         Parameters
         ----------
@@ -104,36 +104,36 @@ class Predictive:
             e^ψ.
         labels : ndarray of int, B×k
         probability : bool
-            Whether of the probability.
+            Whether of the probability 1 − e^(−λ_k), instead of λ_k.
         """
-        found = np.empty(labels.shape, scales.dtype)
-        _deviate(scales, self._shapes, self._topics, labels, probability, found)
-        return found
+        out = np.empty(labels.shape, scales.dtype)
+        _fill_std(scales, self._shapes, self._topics, labels, probability, out)
+        return out
 
 
 @compiled
-def _add_active(scales, active, shapes, topics, rates):
+def _add_large_scales(scales, active, shapes, topics, rates):
     for i in range(len(scales)):
-        own = rates[i]
+        row = rates[i]
         for t in range(len(shapes)):
             if not active[i, t]:
                 continue
             scale, shape, topic = scales[i, t], shapes[t], topics[t]
-            for k in range(len(own)):
-                own[k] += shape * np.log1p(scale * topic[k])
+            for k in range(len(row)):
+                row[k] += shape * np.log1p(scale * topic[k])
 
 
 @compiled
-def _add_heavy(scales, shapes, indptr, topics, weights, first, rates):
-    """Add r log(1 + v e^ψ) of the heavy weights of some labels, from `first` on."""
+def _add_large_weights(scales, shapes, indptr, topics, weights, first, rates):
+    """Add r log(1 + v e^ψ) of the large weights of a block of labels, which starts at `first`."""
     real = scales.dtype.type
     start, stop = indptr[first], indptr[first + rates.shape[1]]
-    found = np.empty(stop - start, scales.dtype)
+    terms = np.empty(stop - start, scales.dtype)
     for i in range(len(scales)):
-        own, scale = rates[i], scales[i]
+        row, scale = rates[i], scales[i]
         for e in range(start, stop):
             z = scale[topics[e]] * weights[e]
-            # log(1 + z) = 2 artanh(z/(2 + z)), where that is small.
+            # log(1 + z) = 2 artanh(z/(2 + z)), by its series for small arguments.
             q = z / (real(2) + z)
             s = q * q
             series = s * real(1 / 11) + real(1 / 9)
@@ -142,24 +142,24 @@ def _add_heavy(scales, shapes, indptr, topics, weights, first, rates):
             series = series * s + real(1 / 3)
             series = series * s + real(1)
             logarithms = real(2) * q * series if q < real(0.2) else logarithm(real(1) + z)
-            found[e - start] = shapes[topics[e]] * logarithms
-        for k in range(len(own)):
+            terms[e - start] = shapes[topics[e]] * logarithms
+        for k in range(len(row)):
             for e in range(indptr[first + k], indptr[first + k + 1]):
-                own[k] += found[e - start]
+                row[k] += terms[e - start]
 
 
 @compiled
-def _deviate(scales, shapes, topics, labels, probability, found):
+def _fill_std(scales, shapes, topics, labels, probability, out):
     for i in range(len(scales)):
         for j in range(labels.shape[1]):
             k = labels[i, j]
-            rate, spread = 0.0, 0.0
+            rate, d = 0.0, 0.0
             for t in range(len(shapes)):
                 z = float(topics[t, k]) * scales[i, t]
                 if probability:
                     rate += shapes[t] * np.log1p(z)
-                    spread += shapes[t] * np.log1p(z * z / (1 + 2 * z))
+                    d += shapes[t] * np.log1p(z * z / (1 + 2 * z))
                 else:
-                    spread += shapes[t] * z * z
-            # As e^(d/2) alone could overflow.
-            found[i, j] = np.exp(0.5 * spread - rate) * np.sqrt(-np.expm1(-spread)) if probability else np.sqrt(spread)
+                    d += shapes[t] * z * z
+            # Written so that e^(d/2) alone, which could overflow, is not computed.
+            out[i, j] = np.exp(0.5 * d - rate) * np.sqrt(-np.expm1(-d)) if probability else np.sqrt(d)

@@ -1,4 +1,4 @@
-"""Topics as a reader wants them: which ones matter, and the labels that each is about."""
+"""Summaries of topics: their shares of the labels, and their labels of highest weight."""
 
 import numpy as np
 
@@ -6,29 +6,29 @@ __all__ = ["top_labels", "topic_shares"]
 
 
 def topic_shares(counts, frequencies):
-    """Return the share of each topic in the positive labels of the training points, T: Σ_k N_k m_kt / Σ_s m_ks, scaled.
+    """Return the share of each topic in the positive labels of the training points, T.
 
-    Labels are shared out among topics as the latent counts that they stand for are, so that each counts once, however
-    often a topic would have it.
+    It is proportional to Σ_k N_k m_kt / Σ_s m_ks: each positive label counts once and is divided among topics in
+    proportion to its latent counts.
 
     Parameters
     ----------
     counts : ndarray, K×T
         m_kt.
     frequencies : ndarray of int, K
-        N_k, how many points have each label.
+        N_k, the number of points of each label.
     """
     totals = counts.sum(axis=1, dtype=np.float64)
     weights = np.divide(frequencies, totals, out=np.zeros(len(totals)), where=totals > 0)
-    found = weights.astype(counts.dtype) @ counts
-    if not found.any():
-        # Without labels no topic is more than another.
-        found = np.ones_like(found)
-    return found / found.sum()
+    shares = weights.astype(counts.dtype) @ counts
+    if not shares.any():
+        # Without positive labels all topics have the same share.
+        shares = np.ones_like(shares)
+    return shares / shares.sum()
 
 
 def top_labels(topic, count):
-    """Return the labels of highest weight in a topic, the highest first, equal ones by label: min(count, K).
+    """Return the min(count, K) labels of highest weight in a topic, in descending order of weight, ties by label.
 
     Parameters
     ----------
