@@ -143,8 +143,8 @@ MUTANTS = [
         "sign",
         "In the log likelihood of the latent counts, the rates of positive labels have the wrong sign.",
         "xmlgp/bmlpl/counts.py",
-        "total += logarithm(not_zero) + rate",
-        "total += logarithm(not_zero) - rate",
+        "zero) + rate",
+        "zero) - rate",
         ("tests/bmlpl/test_counts.py",),
     ),
     Mutant(
