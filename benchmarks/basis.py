@@ -21,7 +21,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.basis import truncated_svd_basis
-from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, LEADING, start_inducing
+from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, LEADING, initial_inducing
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 from xmlgp.runtime.threads import one_blas_thread
 
@@ -79,7 +79,7 @@ def measure(case, seed):
         "scikit-learn": (sklearn_basis, sklearn_means),
         "xmlgp": (
             lambda: truncated_svd_basis(features, case.R, seed),
-            lambda: start_inducing(points, M, "kmeans", seed, LEADING),
+            lambda: initial_inducing(points, M, "kmeans", seed, LEADING),
         ),
     }
     for name, (compute_basis, compute_means) in methods.items():

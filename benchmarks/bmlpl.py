@@ -20,7 +20,7 @@ from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import run_inference
 from xmlgp.linear_algebra import sparse
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.threads import one_blas_thread
 
 #: Seconds of 100 iterations on Delicious with all positive labels, read off figure 2 (left) of [B].
@@ -53,7 +53,7 @@ def measure(data, T, iterations):
     """Print and return the time of an iteration and of its products."""
     train, _ = harness.read_folder(data)
     settings = BMLPLSettings(topics=T, iterations=iterations)
-    coordinates = preprocess(train.features, settings).coordinates(train.features, settings.dtype)
+    coordinates = weight_features(train.features, settings).coordinates(train.features, settings.dtype)
     dtype = np.dtype(settings.dtype)
     design, positives = Design(coordinates.weighted(slice(None))), Positives(train.labels)
     run_inference(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))

@@ -27,7 +27,7 @@ from xmlgp.gpc import collapsed
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import run_inference
 from xmlgp.linear_algebra.dense import product
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import standardise_features
 from xmlgp.runtime.threads import one_blas_thread
 
 #: The parts of an iteration that have products, and the methods that compute them.
@@ -82,7 +82,7 @@ def measure(data, M, iterations):
     """Print and return the time of an iteration and of its products."""
     dataset, _ = read_dataset(locate(data, "train"), cache=False)
     settings = GPCSettings(inference="vi-jj", inducing_count=M, iterations=iterations)
-    preprocessed = preprocess(dataset.features, settings)
+    preprocessed = standardise_features(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     # Measured before and after, as the speed of a shared machine changes.
     rates = [gemm_rate()]

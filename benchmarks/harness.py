@@ -33,7 +33,7 @@ from xmlgp.metrics.ranking import evaluate_ranking  # noqa: E402
 from xmlgp.mlgpf.predictor import MLGPFPredictor  # noqa: E402
 from xmlgp.mlgpf.train import run_inference  # noqa: E402
 from xmlgp.mlgpf.train import train as train_model  # noqa: E402
-from xmlgp.preprocess.pipeline import Preprocessed, preprocess  # noqa: E402
+from xmlgp.preprocess.pipeline import Preprocessed, find_inducing_inputs  # noqa: E402
 from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings.fields import Settings  # noqa: E402
 
@@ -128,7 +128,7 @@ def fit(dataset, settings, after_epoch=None):
     With `after_epoch`, called as `after_epoch(epoch, model)` after each epoch, training runs on all points to the last
     epoch, and the model has no regression.
     """
-    preprocessed = preprocess(dataset.features, settings)
+    preprocessed = find_inducing_inputs(dataset.features, settings)
     if after_epoch is None:
         parameters, history, _ = train_model(dataset.features, dataset.labels, preprocessed, settings)
     else:

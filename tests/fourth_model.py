@@ -10,7 +10,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.model import Model
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.progress import silent
 from xmlgp.settings import shared
 from xmlgp.settings.fields import Settings, setting
@@ -104,7 +104,7 @@ class LogisticPredictor(Predictor):
 LOGISTIC = Model(
     settings=LogisticSettings,
     summary="logistic regression for each label",
-    preprocess=preprocess,
+    preprocess=weight_features,
     train=train,
     predictor=LogisticPredictor,
     objective="log_posterior",

@@ -23,7 +23,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import find_inducing_inputs, weight_features
 
 N, D, K = 40, 12, 5
 
@@ -124,7 +124,7 @@ CASES = every_pair_of_values(CHOICES)
 
 def trained(data, **chosen):
     settings = MLGPFSettings(epochs=2, **chosen)
-    preprocessed = preprocess(data.features, settings)
+    preprocessed = find_inducing_inputs(data.features, settings)
     found = train_mlgpf(data.features, data.labels, preprocessed, settings)
     return MLGPFPredictor(settings, preprocessed, found.parameters, data.D), found
 
@@ -210,9 +210,9 @@ def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, cas
         refusal = r"^features are as large as [^\n]*; scale them, or choose [^\n]*$"
     if refusal:
         with pytest.raises(SettingsError, match=refusal):
-            preprocess(data.features, settings)
+            weight_features(data.features, settings)
         return
-    preprocessed = preprocess(data.features, settings)
+    preprocessed = weight_features(data.features, settings)
     parameters, history, _ = train_bmlpl(data.features, data.labels, preprocessed, settings)
     assert all(np.isfinite(value).all() for value in parameters.values())
     assert all(np.isfinite(epoch["log_posterior"]) for epoch in history)
@@ -225,7 +225,7 @@ def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, cas
 def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
     settings = BMLPLSettings(inference=inference, iterations=200)
-    preprocessed = preprocess(data.features, settings)
+    preprocessed = weight_features(data.features, settings)
     parameters = train_bmlpl(data.features, data.labels, preprocessed, settings).parameters
     predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
     probabilities, _ = predictor.score(data.features, "probability")

@@ -10,7 +10,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import run_inference
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.minibatches import make_batch
 
 
@@ -21,7 +21,7 @@ def trained(request):
     settings = MLGPFSettings(
         expectations="jj", factors=3, inducing_count=6, epochs=2, label_weights=request.param, dtype="float64"
     )
-    preprocessed = preprocess(dataset.features, settings)
+    preprocessed = find_inducing_inputs(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
     parameters, _ = run_inference(coordinates, dataset.labels, preprocessed.inducing, settings)
     return MLGPF(settings), parameters, make_batch(coordinates, dataset.labels, np.arange(dataset.N), weighted=True)

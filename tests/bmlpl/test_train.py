@@ -16,7 +16,7 @@ from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
 from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
 
@@ -32,7 +32,7 @@ any_inference = pytest.mark.parametrize("inference", INFERENCES)
 def prepared(**chosen):
     """Preprocess; return what `run_inference` takes."""
     settings = BMLPLSettings(**SMALL | chosen)
-    coordinates = preprocess(DATASET.features, settings).coordinates(DATASET.features, settings.dtype)
+    coordinates = weight_features(DATASET.features, settings).coordinates(DATASET.features, settings.dtype)
     return coordinates, DATASET.labels, settings
 
 

@@ -46,7 +46,7 @@ def test_quiet_says_nothing():
 def test_every_option_reaches_its_setting():
     given = {
         "weighting": "none", "inducing": "subspace", "basis_size": 8, "inducing_count": 4, "inducing_start": "rows",
-        "seed": 3,
+        "kernel": "se", "seed": 3,
     }  # fmt: skip
     assert given.keys() == MLGPFSettings().preprocess_part().keys()
     options = [word for name, value in given.items() for word in ("--" + name.replace("_", "-"), str(value))]

@@ -12,7 +12,7 @@ from xmlgp.experiments.gpc import quadrature_bound
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import run_inference
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import standardise_features
 
 SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")
 
@@ -20,7 +20,7 @@ SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")
 @pytest.fixture
 def problem():
     data = small_dataset(D=6, K=1)
-    preprocessed = preprocess(data.features, SETTINGS)
+    preprocessed = standardise_features(data.features, SETTINGS)
     coordinates = preprocessed.coordinates(data.features, SETTINGS.dtype)
     return coordinates, data.labels, preprocessed.inducing
 

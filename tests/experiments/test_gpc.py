@@ -18,7 +18,7 @@ from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.experiments.tables import collect, seconds_until_settled, write_table
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import run_inference
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import standardise_features
 
 SHORT = 0.01
 
@@ -47,7 +47,7 @@ def cell_of(experiment, method):
 def test_the_quadrature_bound_is_the_bound_of_training(inference):
     data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, iterations=3, inference=inference)
-    preprocessed = preprocess(data.features, settings)
+    preprocessed = standardise_features(data.features, settings)
     coordinates = preprocessed.coordinates(data.features, settings.dtype)
     found = []
 
@@ -86,7 +86,7 @@ def test_minibatches_are_measured_within_a_pass(catalogue, data, results):
 def test_an_iteration_is_measured_and_can_end_before_it_is_complete(inference):
     data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, inference=inference)
-    preprocessed = preprocess(data.features, settings)
+    preprocessed = standardise_features(data.features, settings)
     positive = data.labels.toarray()[:, 0]
     problem = preprocessed.coordinates(data.features, settings.dtype), positive, preprocessed.inducing, settings
     stopwatch = Stopwatch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)

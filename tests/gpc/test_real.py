@@ -16,7 +16,7 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 from xmlgp.gpc.train import run_inference
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import standardise_features
 
 DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"
 
@@ -50,7 +50,7 @@ def data(request):
 def test_no_worse_than_a_linear_model(data, inference):
     train, test = data
     settings = GPCSettings(inference=inference, inducing_count=50, iterations=ITERATIONS[inference])
-    preprocessed = preprocess(train.features, settings)
+    preprocessed = standardise_features(train.features, settings)
     coordinates = preprocessed.coordinates(train.features, "float64")
     parameters, history = run_inference(coordinates, train.labels, preprocessed.inducing, settings)
     others = preprocessed.coordinates(test.features, "float64")

@@ -17,7 +17,7 @@ from xmlgp.mlgpf import train as module
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.schedules import usual_epochs
 from xmlgp.training.stopping import WINDOW, hold_out
 
@@ -47,7 +47,7 @@ DROWNED = drowned_dataset()
 def prepared(dataset, **chosen):
     """Preprocess; return the arguments of `train`."""
     settings = MLGPFSettings(**SMALL | chosen)
-    preprocessed = preprocess(dataset.features, settings)
+    preprocessed = find_inducing_inputs(dataset.features, settings)
     return dataset.features, dataset.labels, preprocessed, settings
 
 

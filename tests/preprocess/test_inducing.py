@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from tests.problems import small_features
 from xmlgp.preprocess import inducing as module
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, candidates, start_inducing
+from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, candidates, initial_inducing
 
 METHODS = pytest.mark.parametrize("method", ["kmeans", "rows"])
 FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features.toarray()], ids=["sparse", "dense"])
@@ -19,7 +19,7 @@ FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features
 @pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (40, 40), (41, 40), (1000, 40)])
 def test_shape(method, form, count, given):
     features = small_features(40)
-    inducing = start_inducing(form(features), count, method, 0)
+    inducing = initial_inducing(form(features), count, method, 0)
     assert isinstance(inducing, np.ndarray)
     assert inducing.shape == (given, 25)
     assert inducing.dtype == np.float32
@@ -29,14 +29,14 @@ def test_shape(method, form, count, given):
 @METHODS
 def test_sparse_and_dense_coordinates_agree(method):
     features = small_features(200, density=0.3)
-    sparse, dense = (start_inducing(values, 9, method, 4) for values in (features, features.toarray()))
+    sparse, dense = (initial_inducing(values, 9, method, 4) for values in (features, features.toarray()))
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
 @METHODS
 def test_as_many_as_points_are_the_points(method):
     features = small_features(12, density=0.6).toarray()
-    inducing = start_inducing(features, 12, method, 0)
+    inducing = initial_inducing(features, 12, method, 0)
     distances = np.linalg.norm(inducing[:, None] - features, axis=2)
     assert sorted(distances.argmin(axis=1)) == list(range(12))
     assert distances.min(axis=1).max() < 1e-5
@@ -45,7 +45,7 @@ def test_as_many_as_points_are_the_points(method):
 @FORMS
 def test_rows_are_different_training_points(form):
     features = small_features(60, density=0.6)
-    inducing = start_inducing(form(features), 20, "rows", 1)
+    inducing = initial_inducing(form(features), 20, "rows", 1)
     rows = [np.flatnonzero((features.toarray() == row).all(axis=1)).item() for row in inducing]
     assert len(set(rows)) == 20
 
@@ -55,7 +55,7 @@ def test_centroids_are_means_of_the_points_nearest_to_them_where_clusters_are_pl
     random = np.random.default_rng(0)
     places = np.array([[0, 0], [100, 0]], np.float32)
     points = (places[np.arange(60) % 2] + random.normal(size=(60, 2))).astype(np.float32)
-    centroids = start_inducing(points, 2, "kmeans", 0)
+    centroids = initial_inducing(points, 2, "kmeans", 0)
     nearest = np.linalg.norm(points[:, None] - centroids, axis=2).argmin(axis=1)
     for m, centroid in enumerate(centroids):
         np.testing.assert_allclose(centroid, points[nearest == m].mean(axis=0), atol=1e-3)
@@ -63,7 +63,7 @@ def test_centroids_are_means_of_the_points_nearest_to_them_where_clusters_are_pl
 
 def test_centroids_are_nearer_to_the_points_than_random_rows():
     features = small_features(300, density=0.6).toarray()
-    kmeans, rows = (start_inducing(features, 10, method, 0) for method in ("kmeans", "rows"))
+    kmeans, rows = (initial_inducing(features, 10, method, 0) for method in ("kmeans", "rows"))
     spread = [np.linalg.norm(features[:, None] - inducing, axis=2).min(axis=1) for inducing in (kmeans, rows)]
     assert np.square(spread[0]).sum() < 0.8 * np.square(spread[1]).sum()
 
@@ -72,7 +72,7 @@ def test_centroids_are_nearer_to_the_points_than_random_rows():
 @FORMS
 def test_duplicate_points(method, form):
     features = small_features(2, density=0.6)
-    inducing = start_inducing(form(sp.csr_array(sp.vstack([features] * 10))), 5, method, 0)
+    inducing = initial_inducing(form(sp.csr_array(sp.vstack([features] * 10))), 5, method, 0)
     assert inducing.shape == (5, 25)
     for row in inducing:
         assert min(np.abs(features.toarray() - row).max(axis=1)) < 1e-5
@@ -81,7 +81,7 @@ def test_duplicate_points(method, form):
 @METHODS
 def test_the_seed_decides(method):
     features = small_features(100)
-    first, again, other = (start_inducing(features, 10, method, seed) for seed in (5, 5, 2**32 - 1))
+    first, again, other = (initial_inducing(features, 10, method, seed) for seed in (5, 5, 2**32 - 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -99,7 +99,7 @@ def test_centroids_are_as_near_as_those_of_scikit_learn(leading):
         KMeans(20, init="random", n_init=1, max_iter=KMEANS_ITERATIONS, random_state=seed).fit(points).inertia_
         for seed in range(5)
     ]
-    ours = [spread(points, start_inducing(points, 20, "kmeans", seed, leading)) for seed in range(5)]
+    ours = [spread(points, initial_inducing(points, 20, "kmeans", seed, leading)) for seed in range(5)]
     assert np.mean(ours) < 1.05 * np.mean(peers)
 
 
@@ -111,16 +111,16 @@ def test_centroids_without_points_move_to_the_furthest(form):
     far = sp.csr_array(([50.0], ([0], [3])), shape=(1, 25), dtype=np.float32)
     features = sp.csr_array(sp.vstack([points[:1]] * 49 + [far]))
     for seed in range(5):
-        inducing = start_inducing(form(features), 3, "kmeans", seed)
+        inducing = initial_inducing(form(features), 3, "kmeans", seed)
         np.testing.assert_allclose(np.abs(inducing - far.toarray()).max(axis=1).min(), 0, atol=1e-5)
 
 
 @FORMS
 def test_the_number_of_cores_does_not_matter(monkeypatch, form):
     points = form(small_features(3000, density=0.2))
-    expected = start_inducing(points, 20, "kmeans", 0)
+    expected = initial_inducing(points, 20, "kmeans", 0)
     monkeypatch.setattr(module, "run_parallel", lambda tasks: [task() for task in tasks])
-    np.testing.assert_array_equal(start_inducing(points, 20, "kmeans", 0), expected)
+    np.testing.assert_array_equal(initial_inducing(points, 20, "kmeans", 0), expected)
 
 
 @pytest.mark.parametrize("limit", [0, 25 * 4 * 30, 1 << 30])

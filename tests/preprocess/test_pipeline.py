@@ -16,14 +16,20 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.models import MODELS
 from xmlgp.preprocess import basis
 from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess.basis import truncated_svd_basis
-from xmlgp.preprocess.inducing import start_inducing
-from xmlgp.preprocess.pipeline import Preprocessed, preprocess
+from xmlgp.preprocess.inducing import initial_inducing
+from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.runtime.progress import silent
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
+
+
+def preprocess(features, settings, progress=silent):
+    return MODELS[settings.model].preprocess(features, settings, progress)
 
 
 @pytest.mark.parametrize("start", ["kmeans", "rows"])
@@ -47,8 +53,20 @@ def test_parts(weighting, inducing, start):
         assert (found is None) == (expected is None)
         if found is not None:
             np.testing.assert_array_equal(found, expected)
-    np.testing.assert_allclose(result.inducing, start_inducing(coordinates, 5, start, 3), atol=1e-5)
+    np.testing.assert_allclose(result.inducing, initial_inducing(coordinates, 5, start, 3), atol=1e-5)
     np.testing.assert_allclose(result.coordinates(features, np.float64).all(), coordinates, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["se", "se+linear"])
+@pytest.mark.parametrize("inducing", ["subspace", "free"])
+def test_inducing_inputs_of_se_kernels_have_unit_length(inducing, kernel):
+    features = small_features()
+    chosen = {"inducing": inducing, "inducing_start": "kmeans", **SMALL}
+    result, linear = (preprocess(features, MLGPFSettings(kernel=name, **chosen)) for name in (kernel, "linear"))
+    lengths = np.linalg.norm(linear.inducing, axis=1, keepdims=True)
+    assert (lengths < 0.99).any()
+    np.testing.assert_allclose(result.inducing, linear.inducing / lengths, rtol=1e-6)
+    assert result.inducing.dtype == np.float32
 
 
 def test_the_default_weights_features_by_scikit_learns_frequencies_once_in_inner_products():
@@ -152,7 +170,7 @@ def test_standardised_distances_are_those_of_scikit_learn(density, dense_limit):
     if density > 0.1:
         np.testing.assert_allclose(others, scaler.transform(new.toarray().astype(float)), atol=1e-9)
     # Inducing inputs are in the same coordinates.
-    expected = start_inducing(coordinates, 5, "kmeans", 0)
+    expected = initial_inducing(coordinates, 5, "kmeans", 0)
     np.testing.assert_allclose(result.inducing, expected, rtol=1e-5, atol=1e-5)
     assert (result.weighting.idf, result.basis) == (None, None)
 
@@ -198,7 +216,7 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
     seen = []
     monkeypatch.setattr(module, "candidates", lambda *arguments: np.arange(0, 60, 3))
     monkeypatch.setattr(
-        module, "start_inducing", lambda values, *arguments: seen.append(values.shape[0]) or np.zeros((5, 6))
+        module, "initial_inducing", lambda values, *arguments: seen.append(values.shape[0]) or np.zeros((5, 6))
     )
     preprocess(features, MLGPFSettings(inducing=inducing, inducing_start=start, **SMALL))
     assert seen == [20]

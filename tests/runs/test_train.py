@@ -17,11 +17,12 @@ from xmlgp.gpc.train import train as train_gpc
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.models import MODELS
 from xmlgp.runs import train as train_module
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.stored import stored_preprocessing
 from xmlgp.runs.train import train_model
+from xmlgp.runtime.progress import silent
 
 SMALL = {"inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
 FREE, SUBSPACE = MLGPFSettings(**SMALL), MLGPFSettings(**SMALL, inducing="subspace", weighting="unit")
@@ -29,6 +30,10 @@ FREE, SUBSPACE = MLGPFSettings(**SMALL), MLGPFSettings(**SMALL, inducing="subspa
 PLAIN = MLGPFSettings(**SMALL | {"label_weights": False}, regression_points=0, validation=0)
 #: Training fails, after preprocessing that is like that of FREE.
 DIVERGENT = MLGPFSettings(**SMALL | {"epochs": 4}, kernel="se", learning_rate=1e30)
+
+
+def preprocess(features, settings, progress=silent):
+    return MODELS[settings.model].preprocess(features, settings, progress)
 
 
 def snapshot(path):
@@ -168,7 +173,7 @@ def test_preprocessing_is_used_again_unless_it_depends_on_a_change(tmp_path, mon
     dataset = small_dataset()
     kept = preprocess_model(dataset, tmp_path, FREE).entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
-    for changes in ({}, {"factors": 2, "kernel": "se"}):
+    for changes in ({}, {"factors": 2, "posterior": "cholesky"}):
         folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL | changes))
         assert folder.entries("preprocess.") == kept
     assert folder.array("parameters.loadings").shape == (7, 2)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.problems import STEADY
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
-from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.runtime.untrusted_text import excerpt
@@ -124,19 +123,15 @@ def test_mappings():
 
 def test_preprocess_part_is_what_preprocessing_depends_on():
     part = MLGPFSettings(seed=4, factors=3).preprocess_part()
-    assert part.keys() == {"weighting", "inducing", "basis_size", "inducing_count", "inducing_start", "seed"}
+    assert part.keys() == {"weighting", "inducing", "basis_size", "inducing_count", "inducing_start", "kernel", "seed"}
     assert part["seed"] == 4
     assert MLGPFSettings(factors=9).preprocess_part() == MLGPFSettings(factors=3).preprocess_part()
     assert BMLPLSettings(topics=9, weighting="unit", seed=2).preprocess_part() == {"weighting": "unit", "seed": 2}
 
 
-def test_preprocess_part_includes_fixed_settings():
-    # Preprocessing needs these of any model.
-    fixed = {"inducing": "free", "inducing_start": "kmeans"}
-    part = GPCSettings(inducing_count=7, seed=3, nodes=5).preprocess_part()
-    assert part == fixed | {"standardise": True, "inducing_count": 7, "seed": 3, "weighting": "standard"}
-    part = GPCSettings(standardise=False).preprocess_part()
-    assert part == fixed | {"standardise": False, "inducing_count": 200, "seed": 0, "weighting": "none"}
+def test_preprocess_part_of_the_kernel_is_its_se_term():
+    parts = [MLGPFSettings(kernel=kernel).preprocess_part() for kernel in ("linear", "se", "se+linear")]
+    assert parts[0] != parts[1] == parts[2]
 
 
 @pytest.mark.parametrize("value", ["x" * 10**6, [["x"] * 1000] * 1000, -(16**5000), {"a": {"b": {"c": "d"}}}], ids=type)

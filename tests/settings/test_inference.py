@@ -12,7 +12,6 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ChoiceError
 from xmlgp.gpc import settings as gpc
 from xmlgp.models import MODELS, settings_from
-from xmlgp.preprocess.pipeline import preprocess
 from xmlgp.runtime.progress import silent
 from xmlgp.settings.inference import InferenceMethod
 from xmlgp.training.inference import Inference
@@ -49,7 +48,7 @@ def test_an_entry_in_the_table_is_all_that_a_new_method_needs(monkeypatch):
     assert settings.passes == 3
     assert settings.unused() == {"burn_in", "batch_size", "cg_steps"}
     model, dataset = MODELS["bmlpl"], small_dataset()
-    preprocessed = preprocess(dataset.features, settings)
+    preprocessed = model.preprocess(dataset.features, settings, silent)
     trained = model.train(dataset.features, dataset.labels, preprocessed, settings, silent, None)
     assert [entry["log_posterior"] for entry in trained.history] == [-1, -1, -1]
     predictor = model.predictor(settings, preprocessed, trained.parameters, dataset.D)

@@ -16,7 +16,7 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.preprocess.inducing import start_inducing
+from xmlgp.preprocess.inducing import initial_inducing
 from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch, sample_by_frequency, sample_negatives
 
 
@@ -209,7 +209,7 @@ def test_sampled_negatives_give_the_bound_of_all_on_average(posterior, sampling)
     chosen = MLGPFSettings(posterior=posterior, factors=3, dtype="float64", negatives=2)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(chosen)
-    parameters = model.initial(start_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
+    parameters = model.initial(initial_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
     everything = np.arange(20)
     sampler = SAMPLERS[sampling](dataset.labels)
 

@@ -14,7 +14,7 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import run_inference
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training import stopping as module
 from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_top
 
@@ -236,7 +236,7 @@ def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(cho
     sizes = {"inducing_count": 20, "basis_size": 20, "factors": 8, "epochs": 200, "batch_size": 16}
     settings = MLGPFSettings(inducing_start="rows", learning_rate=0.1, **sizes, **chosen)
     training, validation = hold_out(60, 0.4, rng())
-    preprocessed = preprocess(dataset.features[training], settings)
+    preprocessed = find_inducing_inputs(dataset.features[training], settings)
     coordinates = preprocessed.coordinates(dataset.features[training], settings.dtype)
     held = Points(*preprocessed.coordinates(dataset.features[validation], settings.dtype).rows(slice(None)))
 

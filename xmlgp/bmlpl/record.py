@@ -5,7 +5,7 @@ from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train
 from xmlgp.model import Model
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import weight_features
 
 __all__ = ["BMLPL"]
 
@@ -19,7 +19,7 @@ def _notes(settings, dataset):
 BMLPL = Model(
     settings=BMLPLSettings,
     summary="topics of labels, learned from positive labels alone",
-    preprocess=preprocess,
+    preprocess=weight_features,
     train=train,
     predictor=BMLPLPredictor,
     objective="log_posterior",

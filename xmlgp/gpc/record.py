@@ -10,7 +10,7 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.train import train
 from xmlgp.gpc.variational import TOLERANCE
 from xmlgp.model import Model
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import standardise_features
 
 __all__ = ["GPC"]
 
@@ -52,7 +52,7 @@ def _hyperparameters(parameters):
 GPC = Model(
     settings=GPCSettings,
     summary="Gaussian-process classification into two classes, for data with one label",
-    preprocess=preprocess,
+    preprocess=standardise_features,
     train=train,
     predictor=GPCPredictor,
     epoch="iteration",

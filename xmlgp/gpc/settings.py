@@ -77,8 +77,3 @@ class GPCSettings(InferenceSettings):
     def weighting(self):
         """The feature weighting: "standard" or "none"."""
         return "standard" if self.standardise else "none"
-
-    def preprocess_part(self):
-        """Return the settings that preprocessing depends on, with the fixed ones."""
-        fixed = {name: getattr(self, name) for name in ("weighting", "inducing", "inducing_start")}
-        return super().preprocess_part() | fixed

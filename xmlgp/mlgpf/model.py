@@ -55,10 +55,6 @@ class MLGPF:
         """
         settings, dtype = self.settings, np.dtype(self.settings.dtype)
         point_count, label_count = labels.shape
-        if "se" in settings.kernel:
-            # Centroids of unit rows are short, so all points are equally far from all of them: SE would stall.
-            norms = np.linalg.norm(inducing, axis=1, keepdims=True)
-            inducing = inducing / np.where(norms > 0, norms, 1)
         # In Fortran's order, in which products want them (see `products`).
         parameters = {"inducing": np.array(inducing, dtype, order="F")}
         parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)

@@ -4,7 +4,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.model import Model
-from xmlgp.preprocess.pipeline import preprocess
+from xmlgp.preprocess.pipeline import find_inducing_inputs
 
 __all__ = ["MLGPF"]
 
@@ -26,7 +26,7 @@ def _review(settings, description):
 MLGPF = Model(
     settings=MLGPFSettings,
     summary="Gaussian-process factor model",
-    preprocess=preprocess,
+    preprocess=find_inducing_inputs,
     train=train,
     predictor=MLGPFPredictor,
     review=_review,

@@ -39,7 +39,7 @@ class MLGPFSettings(Settings):
         preprocess=True,
     )
     inducing_fixed: bool = setting(False, "Keep the initial inducing inputs instead of optimising them.")
-    kernel: str = setting("linear", "Covariance function.", choices=("linear", "se", "se+linear"))
+    kernel: str = setting("linear", "Covariance function.", choices=("linear", "se", "se+linear"), preprocess=True)
     ard: bool = setting(True, "Automatic relevance determination: one scale for each basis dimension or feature.")
     lengthscale: float = setting(0.7, "Initial lengthscale ℓ of an se kernel.", above=0)
     posterior: str = setting(
@@ -122,3 +122,7 @@ class MLGPFSettings(Settings):
     )
     dtype: str = shared.dtype()
     seed: int = shared.seed()
+
+    def preprocess_part(self):
+        """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""
+        return super().preprocess_part() | {"kernel": "se" if "se" in self.kernel else "linear"}

@@ -9,7 +9,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
-__all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "start_inducing"]
+__all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "initial_inducing"]
 
 #: "A few iterations of the k-means algorithm" ([S] section 4).
 KMEANS_ITERATIONS = 10
@@ -50,7 +50,7 @@ def candidates(coordinates, count, seed):
     return np.sort(np.random.default_rng([seed, 1]).choice(len(coordinates), size, replace=False))
 
 
-def start_inducing(coordinates, count, method, seed, leading=None, progress=silent):
+def initial_inducing(coordinates, count, method, seed, leading=None, progress=silent):
     """Return M inducing inputs to start from.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Preprocessing from features to the arrays that training starts from."""
+"""What models compute from the features before training."""
 
 from typing import NamedTuple
 
@@ -7,33 +7,33 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates, are_dense
-from xmlgp.preprocess.inducing import LEADING, candidates, start_inducing
+from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
 from xmlgp.preprocess.standardise import mean_and_scale
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
 from xmlgp.runtime.progress import silent
 
-__all__ = ["Preprocessed", "preprocess"]
+__all__ = ["Preprocessed", "find_inducing_inputs", "standardise_features", "weight_features"]
 
+#: Largest length of a weighted point: its square can be summed over a hundred million points in single precision.
+MAX_LENGTH = 1e15
 
-#: Length of a point, as weighted, whose square can be added up over a hundred million points in single precision.
-FARTHEST = 1e15
-
-#: Stored elements that are weighted at a time where they are only looked at.
+#: Stored elements that are weighted at a time to check their size.
 CHUNK = 1 << 20
 
 
 class Preprocessed(NamedTuple):
-    """What preprocessing computes.
+    """The result of preprocessing.
 
     Attributes
     ----------
     weighting : Weighting
     basis : ndarray, R×D, or None
-        X̃, the transpose of a C-contiguous array; None for free inducing inputs and without any.
+        X̃, the transpose of a C-contiguous array; None for free inducing inputs, and for models without any.
     inducing : ndarray, M×R or M×D, or None
-        The start of A or Z; None for a model without inducing inputs.
+        The initial A or Z; None for models without inducing inputs.
     center : ndarray, D, or None
-        With weighting "standard" what is subtracted from raw features: zeros where points are sparse, and stay so.
+        With weighting "standard", what is subtracted from raw features: zeros if points are sparse, so that they
+        remain sparse.
     """
 
     weighting: Weighting
@@ -68,7 +68,7 @@ class Preprocessed(NamedTuple):
         ValueError
             If the arrays are not those of these settings and D features.
         """
-        space = settings.preprocess_part().get("inducing")  # None for a model without inducing inputs
+        space = getattr(settings, "inducing", None)  # None for a model without inducing inputs
         names = {
             "idf": settings.weighting in IDF_WEIGHTINGS,
             "basis": space == "subspace",
@@ -109,73 +109,132 @@ class Preprocessed(NamedTuple):
         return weigh(features, *self.weighting)
 
 
-def preprocess(features, settings, progress=silent):
-    """Return the feature weights, the basis and the start of the inducing inputs; the weights alone without those.
-
-    Features are standardised by scaling them; where few of a point's are absent, their mean is subtracted as well. To
-    a kernel that looks at distances alone that is the same but for rounding, and absent features stay absent.
+def weight_features(features, settings, progress=silent):
+    """Return the feature weights of a model without inducing inputs (`Preprocessed`).
 
     Parameters
     ----------
     features : csr_array, N×D
         X as read.
     settings : Settings
+        Uses `weighting`.
     progress : callable
         See `xmlgp.runtime.progress`.
 
     Raises
     ------
     SettingsError
-        Where there is no feature to learn from, or points are too far from the origin to be computed with.
+        If no point has a feature, or points are so far from the origin that computations overflow.
     """
-    if not features.nnz:
-        raise SettingsError("there is nothing to learn from: no training point has a feature")
-    if settings.weighting == "standard":
-        return _standardised(features, settings, progress)
-    idf = inverse_document_frequency(features) if settings.weighting in IDF_WEIGHTINGS else None
-    if settings.weighting == "root-idf":
-        # Inner products then weight each feature by its inverse document frequency once, not twice.
-        idf = np.sqrt(idf)
-    weighting = Weighting.named(settings.weighting, idf)
-    if "inducing" not in settings.preprocess_part():
-        # A part at a time: features may be in a file that is larger than memory.
-        _check_size((weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK)), settings)
-        return Preprocessed(weighting, None, None)
+    weighting = _fit_weighting(features, settings.weighting)
+    # In parts, because features may be in a file that is larger than memory.
+    _check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
+    return Preprocessed(weighting, None, None)
+
+
+def find_inducing_inputs(features, settings, progress=silent):
+    """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X as read.
+    settings : Settings
+        Uses `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`, `kernel` and `seed`.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+
+    Returns
+    -------
+    Preprocessed
+
+    Raises
+    ------
+    SettingsError
+        As in `weight_features`.
+    """
+    weighting = _fit_weighting(features, settings.weighting)
     weighted = weigh(features, *weighting)
-    _check_size([weighted], settings)
+    _check_size([weighted])
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
         leading = LEADING
-    coordinates = Coordinates(weighted, basis, np.float32, dense_limit=0)
-    return Preprocessed(weighting, basis, _inducing(coordinates, settings, leading, progress))
+    inducing = _initial_inducing(Coordinates(weighted, basis, np.float32, dense_limit=0), settings, leading, progress)
+    if "se" in settings.kernel:
+        # Centroids of unit rows are short, so an SE kernel has all points at the same distance and does not learn.
+        norms = np.linalg.norm(inducing, axis=1, keepdims=True)
+        inducing /= np.where(norms > 0, norms, 1)
+    return Preprocessed(weighting, basis, inducing)
 
 
-def _standardised(features, settings, progress):
-    mean, scale = mean_and_scale(features)
-    weighting = Weighting.named("standard", scale=scale)
-    center = mean if are_dense(features) else np.zeros_like(mean)
-    begun = Preprocessed(weighting, None, None, center)
-    coordinates = begun.coordinates(features, np.float32, dense_limit=0)
-    return begun._replace(inducing=_inducing(coordinates, settings, None, progress))
+def standardise_features(features, settings, progress=silent):
+    """Return the scale and centre of each feature, unless `settings.standardise` is False, and initial inducing inputs.
+
+    Features are standardised by scaling. If points have most features, the mean is subtracted as well; otherwise absent
+    features stay absent. To a kernel that depends on distances alone, both are the same except for rounding.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X as read.
+    settings : Settings
+        Uses `standardise`, `inducing_count`, `inducing_start` and `seed`.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+
+    Returns
+    -------
+    Preprocessed
+
+    Raises
+    ------
+    SettingsError
+        As in `weight_features`.
+    """
+    _check_not_empty(features)
+    if settings.standardise:
+        mean, scale = mean_and_scale(features)
+        center = mean if are_dense(features) else np.zeros_like(mean)
+        preprocessed = Preprocessed(Weighting.named("standard", scale=scale), None, None, center)
+        coordinates = preprocessed.coordinates(features, np.float32, dense_limit=0)
+    else:
+        preprocessed = Preprocessed(Weighting.named("none"), None, None)
+        weighted = preprocessed.weigh(features)
+        _check_size([weighted], "leave out --no-standardise")
+        coordinates = Coordinates(weighted, None, np.float32, dense_limit=0)
+    return preprocessed._replace(inducing=_initial_inducing(coordinates, settings, None, progress))
 
 
-def _inducing(coordinates, settings, leading, progress):
-    """Return the start of the inducing inputs."""
+def _fit_weighting(features, name):
+    """Return the `Weighting` of a name with the inverse document frequencies of these features."""
+    _check_not_empty(features)
+    idf = inverse_document_frequency(features) if name in IDF_WEIGHTINGS else None
+    if name == "root-idf":
+        # The square root, so that inner products weight each feature by its inverse document frequency once.
+        idf = np.sqrt(idf)
+    return Weighting.named(name, idf)
+
+
+def _initial_inducing(coordinates, settings, leading, progress):
+    """Return the initial inducing inputs, M×R or M×D."""
     rows = candidates(coordinates, settings.inducing_count, settings.seed)
     values, _ = coordinates.rows(rows)
-    start, seed = settings.inducing_start, settings.seed
-    return start_inducing(values, settings.inducing_count, start, seed, leading, progress)
+    method, seed = settings.inducing_start, settings.seed
+    return initial_inducing(values, settings.inducing_count, method, seed, leading, progress)
 
 
-def _check_size(parts, settings):
-    """Raise SettingsError where points, as weighted and given in parts, are too far from the origin."""
+def _check_not_empty(features):
+    if not features.nnz:
+        raise SettingsError("there is nothing to learn from: no training point has a feature")
+
+
+def _check_size(parts, advice="choose another --weighting"):
+    """Raise SettingsError if a point, as weighted, is too far from the origin."""
     sizes = [(np.abs(part.data).max(initial=0), np.diff(part.indptr).max(initial=0)) for part in parts]
     peak, length = np.max(sizes, axis=0)
-    farthest = peak * np.sqrt(length)
-    if farthest > FARTHEST:
-        other = "leave out --no-standardise" if settings.model == "gpc" else "choose another --weighting"
+    if peak * np.sqrt(length) > MAX_LENGTH:
         raise SettingsError(
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "
-            f"or {other}"
+            f"or {advice}"
         )
