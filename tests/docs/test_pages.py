@@ -1,5 +1,6 @@
 """Pages name commands, options, files and other pages that exist, and can be reached."""
 
+import ast
 import re
 import shlex
 
@@ -126,3 +127,18 @@ def test_every_guarantee_names_tests_that_exist():
         assert named, row
         for name in named:
             assert re.search(r"^def test_", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+def test_packages_import_only_from_those_above_in_the_layout():
+    rows = re.findall(r"^\| (`xmlgp/.*?) \|", (DOCS / "development" / "index.md").read_text("utf-8"), re.MULTILINE)
+    place = {name: n for n, row in enumerate(rows) for name in re.findall(r"`xmlgp/(\w+)(?:\.py|/)`", row)}
+    code = ROOT / "xmlgp"
+    assert place.keys() == {path.stem for path in code.iterdir() if not path.name.startswith("__")}
+    for file in sorted(code.rglob("*.py")):
+        here = file.relative_to(code).parts[0].removesuffix(".py")
+        if here.startswith("__"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module.startswith("xmlgp."):
+                there = node.module.split(".")[1]
+                assert there == here or place[there] < place[here], f"{file.relative_to(ROOT)} imports {node.module}"
