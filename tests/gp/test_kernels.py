@@ -1,38 +1,40 @@
-"""Kernels against scikit-learn's on explicit points, inside the subspace of the inducing inputs and outside."""
+"""Kernels against scikit-learn on explicit points, inside and outside the subspace, and their gradients."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import WhiteKernel
 
+from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, scikit_covariances, scikit_kernel
+from tests.grids import grid
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.log_parameters import LIMIT
 
 B, M, D, R = 6, 5, 9, 4
-EVERY_KERNEL = pytest.mark.parametrize(
-    "terms", [(*terms, *noise) for noise in ((), ("noise",)) for terms in KERNELS], ids="+".join
-)
+EVERY_TERMS = [(*terms, *noise) for noise in ((), ("noise",)) for terms in KERNELS]
+EVERY_KERNEL = pytest.mark.parametrize("terms", EVERY_TERMS, ids="+".join)
 WITH_AND_WITHOUT_ARD = pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"])
 SEEDS = pytest.mark.parametrize("seed", range(4))
 
 
-def hyperparameters(random, terms, ard, dimension):
+def random_kernel(random, terms, ard, dimension):
+    """Return a kernel and random hyperparameters."""
     kernel = Kernel(terms, ard)
     start = kernel.initial(dimension, 1.0, np.float64)
     return kernel, {name: np.array(value + random.normal(0, 0.5, value.shape)) for name, value in start.items()}
 
 
-def rows(random, count, dimension):
+def random_rows(random, count, dimension):
     return random.normal(size=(count, dimension)) * (random.random((count, dimension)) < 0.6)
 
 
 def assert_equal_covariances(covariances, expected):
-    cross, inducing, points = expected
-    np.testing.assert_allclose(covariances.K_BZ, cross, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(covariances.K_Z, inducing, rtol=1e-10, atol=1e-13)
-    np.testing.assert_allclose(covariances.K_diag, np.diagonal(points), rtol=1e-10, atol=1e-13)
+    K_BZ, K_Z, K_B = expected
+    np.testing.assert_allclose(covariances.K_BZ, K_BZ, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.K_Z, K_Z, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(covariances.K_diag, np.diagonal(K_B), rtol=1e-10, atol=1e-13)
 
 
 @EVERY_KERNEL
@@ -41,8 +43,8 @@ def assert_equal_covariances(covariances, expected):
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
 def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, seed, storage):
     random = np.random.default_rng(seed)
-    kernel, parameters = hyperparameters(random, terms, ard, D)
-    points, parameters["inducing"] = rows(random, B, D), random.normal(size=(M, D))
+    kernel, parameters = random_kernel(random, terms, ard, D)
+    points, parameters["inducing"] = random_rows(random, B, D), random.normal(size=(M, D))
     covariances, _ = kernel.forward(parameters, Points(storage(points), np.zeros(B)))
     assert_equal_covariances(covariances, scikit_covariances(terms, parameters, points, parameters["inducing"]))
 
@@ -53,10 +55,10 @@ def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, seed, storage)
 @pytest.mark.parametrize("place", ["inside", "outside"])
 def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, place):
     random = np.random.default_rng(seed)
-    kernel, parameters = hyperparameters(random, terms, ard, R)
+    kernel, parameters = random_kernel(random, terms, ard, R)
     whole, _ = np.linalg.qr(random.normal(size=(D, D)))
     basis, rest = whole.T[:R], whole.T[R:]
-    points = rows(random, B, D)
+    points = random_rows(random, B, D)
     if place == "inside":
         points = points @ basis.T @ basis
     parameters["inducing"] = random.normal(size=(M, R))
@@ -64,7 +66,7 @@ def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, p
     residual = (points**2).sum(axis=1) - (coordinates**2).sum(axis=1)
     covariances, _ = kernel.forward(parameters, Points(coordinates, residual))
 
-    # Rotated so that the basis comes first, ARD is one relevance for each axis, and one for each axis left out.
+    # After a rotation to the basis, ARD has one relevance per axis, which is one for axes outside the subspace.
     dense = dict(parameters)
     for term in set(terms) - {"noise"} if ard else ():
         relevance = parameters[f"kernel.{term}.log_relevance"]
@@ -77,34 +79,34 @@ def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, p
 @EVERY_KERNEL
 @WITH_AND_WITHOUT_ARD
 @SEEDS
-def test_gradients_of_hyperparameters_agree_with_scikit_learn(terms, ard, seed):
+def test_gradients_by_hyperparameters_agree_with_scikit_learn(terms, ard, seed):
     random = np.random.default_rng(seed)
-    kernel, parameters = hyperparameters(random, terms, ard, R)
+    kernel, parameters = random_kernel(random, terms, ard, R)
     parameters["inducing"] = random.normal(size=(M, R))
     covariances, tape = kernel.forward(parameters, Points(np.ones((1, R)), np.zeros(1)))
-    d_inducing = random.normal(size=(M, M))
-    gradients = kernel.backward(tape, Covariances(np.zeros_like(covariances.K_BZ), d_inducing.copy(), np.zeros(1)))
+    d_K_Z = random.normal(size=(M, M))
+    gradients = kernel.backward(tape, Covariances(np.zeros_like(covariances.K_BZ), d_K_Z.copy(), np.zeros(1)))
     for term in terms:
         if term == "noise":
             _, jacobian = WhiteKernel(np.exp(parameters["kernel.noise.log_variance"]))(np.ones((M, 1)), None, True)
-            expected = np.vdot(d_inducing, jacobian[..., 0])
+            expected = np.vdot(d_K_Z, jacobian[..., 0])
             np.testing.assert_allclose(gradients["kernel.noise.log_variance"], expected, rtol=1e-9)
             continue
         scikit, scale = scikit_kernel(term, parameters)
         _, jacobian = scikit(parameters["inducing"] * scale, eval_gradient=True)
-        by_variance, *by_lengthscales = np.einsum("mn,mnt->t", d_inducing, jacobian)
-        np.testing.assert_allclose(gradients[f"kernel.{term}.log_variance"], by_variance, rtol=1e-9)
+        d_log_variance, *d_log_lengthscales = np.einsum("mn,mnt->t", d_K_Z, jacobian)
+        np.testing.assert_allclose(gradients[f"kernel.{term}.log_variance"], d_log_variance, rtol=1e-9)
         if term == "se":
-            np.testing.assert_allclose(gradients["kernel.se.log_lengthscale"], sum(by_lengthscales), rtol=1e-9)
+            np.testing.assert_allclose(gradients["kernel.se.log_lengthscale"], sum(d_log_lengthscales), rtol=1e-9)
         if term == "se" and ard:
             # The lengthscale of an axis is ℓ / √relevance.
-            expected = -0.5 * np.array(by_lengthscales)
+            expected = -0.5 * np.array(d_log_lengthscales)
             np.testing.assert_allclose(gradients["kernel.se.log_relevance"], expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_coincident_points_have_the_variance_and_no_more(dtype):
-    # Squared distances of equal points are differences of large numbers: rounding must not lift k over σ².
+def test_covariance_of_equal_points_is_at_most_the_variance(dtype):
+    # Squared distances of equal points are differences of large numbers; rounding errors must not raise k above σ².
     random = np.random.default_rng(0)
     inducing = (10 + random.normal(size=(40, 30))).astype(dtype)
     kernel = Kernel(("se",), ard=False)
@@ -119,7 +121,7 @@ def test_coincident_points_have_the_variance_and_no_more(dtype):
 @EVERY_KERNEL
 @WITH_AND_WITHOUT_ARD
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_start_has_unit_variance_and_the_lengthscale_asked_for(terms, ard, dtype):
+def test_initial_kernel_has_unit_variance_and_the_given_lengthscale(terms, ard, dtype):
     kernel = Kernel(terms, ard)
     start = kernel.initial(R, 0.25, dtype)
     assert list(start) == kernel.parameter_names()
@@ -128,25 +130,27 @@ def test_start_has_unit_variance_and_the_lengthscale_asked_for(terms, ard, dtype
     covariances, _ = kernel.forward(start | {"inducing": unit[:1]}, Points(unit, np.zeros(R, dtype)))
     noise = NOISE_START if "noise" in terms else 0
     np.testing.assert_allclose(covariances.K_diag, 1 + noise, rtol=1e-6)
-    # Unit vectors stand √2 apart.
-    apart = np.exp(-(0.25**-2)) / len(set(terms) - {"noise"}) if "se" in terms else 0
-    np.testing.assert_allclose(covariances.K_BZ[1:, 0], apart, rtol=1e-5, atol=1e-12)
+    # The distance of orthogonal unit vectors is √2.
+    covariance = np.exp(-(0.25**-2)) / len(set(terms) - {"noise"}) if "se" in terms else 0
+    np.testing.assert_allclose(covariances.K_BZ[1:, 0], covariance, rtol=1e-5, atol=1e-12)
 
 
 def with_random_gradients(terms, ard, seed, storage=np.asarray):
-    """A kernel at random parameters, points, and random gradients by the covariances."""
+    """Return a kernel, random parameters and points, and random gradients by the covariances."""
     random = np.random.default_rng(seed)
-    kernel, parameters = hyperparameters(random, terms, ard, D)
+    kernel, parameters = random_kernel(random, terms, ard, D)
     parameters["inducing"] = random.normal(size=(M, D))
-    points = Points(storage(rows(random, B, D)), random.random(B))
+    points = Points(storage(random_rows(random, B, D)), random.random(B))
     return kernel, parameters, points, Covariances(*(random.normal(size=shape) for shape in ((B, M), (M, M), B)))
 
 
-@EVERY_KERNEL
-@WITH_AND_WITHOUT_ARD
-@SEEDS
-@pytest.mark.parametrize("inducing_needed", [True, False], ids=["inducing", "fixed"])
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@grid(
+    terms=EVERY_TERMS,
+    ard=[False, True],
+    seed=list(range(4)),
+    inducing_needed=[True, False],
+    storage=[np.asarray, sp.csr_array],
+)
 def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_needed, storage):
     kernel, parameters, points, d_covariances = with_random_gradients(terms, ard, seed, storage)
 
@@ -157,21 +161,14 @@ def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_nee
     _, tape = kernel.forward(parameters, points)
     gradients = kernel.backward(tape, d_covariances, inducing_needed)
     assert gradients.keys() == set(parameters) - (set() if inducing_needed else {"inducing"})
-    step = 1e-5
-    for name, gradient in gradients.items():
-        numeric = np.zeros(parameters[name].shape)
-        for index in np.ndindex(numeric.shape):
-            sides = [parameters[name].copy() for _ in range(2)]
-            sides[0][index] += step
-            sides[1][index] -= step
-            above, below = (value(parameters | {name: side}) for side in sides)
-            numeric[index] = (above - below) / (2 * step)
-        np.testing.assert_allclose(gradient, numeric, rtol=1e-7, atol=1e-8 * (1 + np.abs(numeric).max()), err_msg=name)
+    for name, numeric in central_differences(value, parameters, gradients).items():
+        atol = 1e-8 * (1 + np.abs(numeric).max())
+        np.testing.assert_allclose(gradients[name], numeric, rtol=1e-7, atol=atol, err_msg=name)
 
 
 @EVERY_KERNEL
 @SEEDS
-def test_gradients_of_parts_of_the_covariances_make_up_those_of_all(terms, seed):
+def test_gradients_by_parts_of_the_covariances_add_up(terms, seed):
     kernel, parameters, points, d = with_random_gradients(terms, False, seed)
     _, tape = kernel.forward(parameters, points)
     whole = kernel.backward(tape, d)
@@ -186,8 +183,8 @@ def test_gradients_of_parts_of_the_covariances_make_up_those_of_all(terms, seed)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_noise_is_of_each_point_alone_even_where_points_are_the_same(dtype):
-    # A value at an inducing input has noise of its own, and so has one at a point that stands there.
+def test_equal_points_have_independent_noise(dtype):
+    # A point at an inducing input has noise that is independent of that of the inducing variable.
     inducing = np.random.default_rng(0).normal(size=(M, D)).astype(dtype)
     parameters = {"inducing": inducing, **Kernel(("se", "noise"), ard=False).initial(D, 2.0, dtype)}
     parameters["kernel.noise.log_variance"] = np.array(-1, dtype)
@@ -202,7 +199,7 @@ def test_noise_is_of_each_point_alone_even_where_points_are_the_same(dtype):
 
 
 @pytest.mark.parametrize("log_variance", [-LIMIT - 1, LIMIT + 1])
-def test_noise_beyond_the_limit_has_no_gradient(log_variance):
+def test_noise_variance_beyond_the_limits_has_no_gradient(log_variance):
     kernel, parameters, points, d_covariances = with_random_gradients(("se", "noise"), False, 0)
     parameters["kernel.noise.log_variance"] = np.array(log_variance)
     covariances, tape = kernel.forward(parameters, points)

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
+from tests.central_differences import central_differences
 from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import STEADY, random_labels
 from tests.problems import small_features
@@ -57,10 +58,10 @@ def positions(parameters):
     return np.repeat(np.arange(K), lengths), parameters["label_weights.features"]
 
 
-def assert_close(found, expected, dtype):
-    assert found.dtype == dtype
+def assert_close(result, expected, dtype):
+    assert result.dtype == dtype
     tolerance = 1e-12 if dtype == np.float64 else 2e-5
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance)
 
 
 def lists(indptr, features):
@@ -169,18 +170,10 @@ def test_backward_agrees_with_central_differences(monkeypatch, dtype, cores):
 
     gradients = LabelWeights(parameters).backward(scale, *d_moments.copy())
     assert gradients.keys() == parameters.keys() - LABEL_WEIGHTS_FIXED
-    for name, gradient in gradients.items():
-        numeric = np.zeros(len(gradient))
-        for index in range(len(gradient)):
-            values = []
-            for sign in (1, -1):
-                moved = doubles | {name: doubles[name].copy()}
-                moved[name][index] += sign * 1e-5
-                values.append(bound(moved))
-            numeric[index] = (values[0] - values[1]) / 2e-5
-        assert gradient.dtype == dtype
+    for name, numeric in central_differences(bound, doubles, gradients).items():
+        assert gradients[name].dtype == dtype
         tolerance = 1e-7 if dtype == np.float64 else 1e-4
-        np.testing.assert_allclose(gradient, numeric, rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(gradients[name], numeric, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
 def test_arrays_of_training_and_their_absence_are_valid():

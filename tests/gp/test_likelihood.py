@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, make_expectations
 from xmlgp.gp.likelihood import Pairs, full_log_likelihood, sampled_log_likelihood, utility_moments
@@ -25,21 +26,6 @@ def problem(shared, seed=0, dtype=np.float64):
     return Moments(mean, variance), loadings, bias, positives
 
 
-def central_differences(function, arrays, step=1e-5):
-    gradients = []
-    for position, array in enumerate(arrays):
-        gradient = np.empty_like(array)
-        for index in np.ndindex(array.shape):
-            values = []
-            for sign in (1, -1):
-                moved = [other.copy() for other in arrays]
-                moved[position][index] += sign * step
-                values.append(function(*moved))
-            gradient[index] = (values[0] - values[1]) / (2 * step)
-        gradients.append(gradient)
-    return gradients
-
-
 def dense_sampled(*args, **options):
     """Return the sampled estimate with dense gradients."""
     value, d_moments, gradients = sampled_log_likelihood(*args, **options)
@@ -49,14 +35,15 @@ def dense_sampled(*args, **options):
 def assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights=None):
     value, d_moments, gradients = result
 
-    def expected(*arrays):
-        return log_likelihood(*arrays, positives, weights)
+    arrays = {"mean": moments.mean, "variance": moments.variance, "loadings": loadings, "bias": bias}
 
-    arrays = [*moments, loadings, bias]
-    assert value == pytest.approx(expected(*arrays), rel=1e-9)
-    differences = central_differences(expected, arrays)
-    for gradient, difference in zip([*d_moments, gradients["loadings"], gradients["bias"]], differences, strict=True):
-        np.testing.assert_allclose(gradient, difference, rtol=1e-6, atol=1e-7)
+    def expected(arrays):
+        return log_likelihood(*arrays.values(), positives, weights)
+
+    assert value == pytest.approx(expected(arrays), rel=1e-9)
+    gradients |= d_moments._asdict()
+    for name, numeric in central_differences(expected, arrays).items():
+        np.testing.assert_allclose(gradients[name], numeric, rtol=1e-6, atol=1e-7)
 
 
 @EITHER_VARIANCE

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+from tests.central_differences import central_differences
 from tests.gp.reference import STEADY, gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, moments, predicted, random_problem, uncollapsed_bound
 from xmlgp.errors import NumericalError
@@ -130,15 +131,9 @@ def test_moments_agree_with_the_posterior(kind, seed, N, M):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-def central_differences(function, at, step=1e-5):
-    """Return the gradient of a function by central differences."""
-    numeric = np.empty(len(at))
-    for i in range(len(at)):
-        sides = np.repeat(np.array(at, float)[None], 2, axis=0)
-        sides[:, i] += [step, -step]
-        above, below = map(function, sides)
-        numeric[i] = (above - below) / (2 * step)
-    return numeric
+def gradient_of(function, x):
+    """Return the gradient of a function of a vector by central differences."""
+    return central_differences(lambda arrays: function(arrays["x"]), {"x": np.asarray(x)})["x"]
 
 
 @KINDS
@@ -150,9 +145,7 @@ def test_gradients_by_hyperparameters_agree_with_central_differences(kind, seed,
     t, collapsed = random_tangent_points(problem, seed, kind), problem.collapsed(kind, sparse)
     gradients, _ = collapsed.optimum(problem.parameters, t).gradients()
     assert gradients.keys() == set(THETA)
-    numeric = central_differences(
-        lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta
-    )
+    numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
     found = np.array([gradients[name] for name in THETA])
     np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-7 * (1 + np.abs(numeric).max()))
 
@@ -163,9 +156,7 @@ def test_gradients_include_the_jitter(monkeypatch, seed):
     problem = random_problem(seed)
     t, collapsed = random_tangent_points(problem, seed), problem.collapsed()
     gradients, _ = collapsed.optimum(problem.parameters, t).gradients()
-    numeric = central_differences(
-        lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta
-    )
+    numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
     np.testing.assert_allclose([gradients[name] for name in THETA], numeric, rtol=1e-6)
 
 
@@ -179,7 +170,7 @@ def test_gradients_by_tangent_points_agree_with_central_differences(seed, N, M):
         collapsed.optimum(problem.parameters, t).moments(),
         *collapsed.slope_and_curvature(t),
     )
-    numeric = central_differences(lambda t: collapsed.optimum(problem.parameters, t).value, t)
+    numeric = gradient_of(lambda t: collapsed.optimum(problem.parameters, t).value, t)
     np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-8)
 
 
@@ -299,8 +290,8 @@ def test_taylor_updates_converge_to_a_stationary_point(seed):
         other[below] = both[len(mean) :]
         return uncollapsed_bound(problem, "taylor", t, both[: len(mean)], other @ other.T)
 
-    slope = central_differences(objective, np.concatenate([mean, factor[below]]))
-    steep = central_differences(objective, 1.1 * np.concatenate([mean, factor[below]]))
+    slope = gradient_of(objective, np.concatenate([mean, factor[below]]))
+    steep = gradient_of(objective, 1.1 * np.concatenate([mean, factor[below]]))
     assert np.abs(slope).max() < 1e-7
     assert np.abs(steep).max() > 1e-2
 
