@@ -1,4 +1,4 @@
-"""One thread of linear algebra: matrices here are small, and idle threads of two BLAS libraries spin at each other."""
+"""Limit BLAS to one thread: matrices are small, and idle threads of two BLAS libraries would compete for the cores."""
 
 import pytest
 from threadpoolctl import threadpool_limits

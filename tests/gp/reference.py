@@ -1,4 +1,4 @@
-"""Textbook formulas on dense arrays, written without xmlgp, and random problems: what the tests of gp compare with."""
+"""Reference formulas on dense arrays, independent of xmlgp, and random problems."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +30,7 @@ __all__ = [
 
 KERNELS = [("linear",), ("se",), ("se", "linear")]
 
-#: The same examples in every run: tolerances are judged once, not by chance.
+#: The same examples in every run, so that tolerances do not depend on chance.
 STEADY = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
 #: Added to diag Σ ([S] section 2.3).
@@ -38,9 +38,9 @@ FLOOR = 1e-6
 
 
 def scikit_kernel(term, parameters):
-    """The kernel of a term and what multiplies the coordinates of its points, both from scikit-learn's side.
+    """Return the kernel of scikit-learn for a term, and the factor by which the points are scaled first.
 
-    The anisotropic RBF carries ARD in its lengthscales. DotProduct has none, so its points are scaled.
+    The anisotropic RBF includes ARD in its lengthscales. DotProduct has no ARD, so its points are scaled.
     """
     variance = ConstantKernel(np.exp(parameters[f"kernel.{term}.log_variance"]))
     relevance = np.exp(parameters.get(f"kernel.{term}.log_relevance", np.zeros(parameters["inducing"].shape[1])))
@@ -50,22 +50,22 @@ def scikit_kernel(term, parameters):
 
 
 def scikit_covariances(terms, parameters, points, inducing):
-    """K_BZ, K_Z and the whole K_B of points in the space of the inducing inputs."""
+    """Return K_BZ, K_Z and the full K_B."""
     total = [0, 0, 0]
     for term in terms:
         if term == "noise":
-            # WhiteKernel knows points to be the same only where it is not given two arrays of them.
+            # WhiteKernel adds noise only if it is called with one array.
             white = WhiteKernel(np.exp(parameters["kernel.noise.log_variance"]))
             total = np.add(total[0], white(points, inducing)), total[1] + white(inducing), total[2] + white(points)
             continue
         kernel, scale = scikit_kernel(term, parameters)
         pairs = [(points, inducing), (inducing, inducing), (points, points)]
-        total = [known + kernel(left * scale, right * scale) for known, (left, right) in zip(total, pairs, strict=True)]
+        total = [sum_ + kernel(left * scale, right * scale) for sum_, (left, right) in zip(total, pairs, strict=True)]
     return total
 
 
 def inducing_posterior(name, parameters, covariance, p):
-    """Mean and covariance of q(u_p) as the papers define them, with explicit inverses."""
+    """Return mean and covariance of q(u_p) as the papers define them, with explicit inverses."""
     mean = parameters["posterior.mean"][:, p]
     if name == "cholesky":
         factor = np.tril(parameters["posterior.factor"][p], -1)
@@ -77,13 +77,13 @@ def inducing_posterior(name, parameters, covariance, p):
 
 
 def conditional(cross, inducing, points, mean, covariance):
-    """Mean and covariance of q(h) = ∫ p(h | u) q(u) du: the conditional prior under q(u) = N(mean, covariance)."""
+    """Return mean and covariance of q(h) = ∫ p(h | u) q(u) du for q(u) = N(mean, covariance)."""
     weights = np.linalg.solve(inducing, cross.T).T
     return weights @ mean, points - weights @ cross.T + weights @ covariance @ weights.T
 
 
 def gaussian_kl(mean, covariance, prior):
-    """KL[N(mean, covariance) ‖ N(0, prior)]."""
+    """Return KL[N(mean, covariance) ‖ N(0, prior)]."""
     trace = np.trace(np.linalg.solve(prior, covariance))
     mahalanobis = mean @ np.linalg.solve(prior, mean)
     log_ratio = np.linalg.slogdet(prior)[1] - np.linalg.slogdet(covariance)[1]
@@ -91,22 +91,22 @@ def gaussian_kl(mean, covariance, prior):
 
 
 def log_likelihood(mean, variance, loadings, bias, positives, weights=None):
-    """Σ_ik w_ik E log σ(y_ik f_ik), a term at a time, under h_ip ~ N(mean_ip, variance_ip), independently."""
+    """Return Σ_ik w_ik E log σ(y_ik f_ik) for independent h_ip ~ N(mean_ip, variance_ip), by a double loop."""
     z, w = roots_hermitenorm(80)
     w = w / w.sum()
     variance = np.broadcast_to(variance, mean.shape)
     total = 0.0
     for i, k in np.ndindex(len(mean), len(bias)):
         utility = sum(loadings[k, p] * mean[i, p] for p in range(mean.shape[1])) + bias[k]
-        spread = sum(loadings[k, p] ** 2 * variance[i, p] for p in range(mean.shape[1]))
+        utility_variance = sum(loadings[k, p] ** 2 * variance[i, p] for p in range(mean.shape[1]))
         sign = 1 if positives[i, k] else -1
-        term = w @ log_expit(sign * (utility + np.sqrt(spread) * z))
+        term = w @ log_expit(sign * (utility + np.sqrt(utility_variance) * z))
         total += term if weights is None else weights[i, k] * term
     return total
 
 
 def log_evidence(prior, loadings, bias, positives, nodes):
-    """log p(Y) by a tensor grid of quadrature nodes over h, N·P dimensions, through the Cholesky factor of K_X."""
+    """Return log p(Y) by quadrature over h on a tensor grid of N·P dimensions."""
     points, factors = len(prior), loadings.shape[1]
     z, w = roots_hermitenorm(nodes)
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*[z] * (points * factors))])
@@ -118,7 +118,7 @@ def log_evidence(prior, loadings, bias, positives, nodes):
 
 
 def random_parameters(random, terms, ard, posterior, inducing, factors, labels, dtype=np.float64, noise=0.3):
-    """A kernel and parameters about the place where training starts."""
+    """Return a kernel and random parameters near the initial ones."""
     kernel = Kernel(terms, ard)
     count, dimension = inducing.shape
     parameters = kernel.initial(dimension, 1.0, np.float64)
@@ -135,14 +135,14 @@ def random_parameters(random, terms, ard, posterior, inducing, factors, labels, 
 
 
 def random_labels(random, points, labels, density=0.3):
-    """Positives as a csr_array."""
+    """Return random positives, a csr_array."""
     return sp.csr_array(random.random((points, labels)) < density)
 
 
 def pairs_of(positives, negatives):
-    """Pairs of all positives and of the given negatives, a list for each point.
+    """Return the pairs of all positives and of the given negatives, a list for each point.
 
-    Negatives stand before positives, for no order is promised.
+    Negatives come before positives, because the order is not specified.
     """
     indptr, columns, positive, weight = [0], [], [], []
     for present, chosen in zip(positives, negatives, strict=True):
@@ -155,10 +155,10 @@ def pairs_of(positives, negatives):
 
 
 def complete_pairs(positives):
-    """Pairs with all negatives as the sample."""
+    """Return the pairs with all negatives as the sample."""
     return pairs_of(positives, [np.flatnonzero(~present) for present in positives])
 
 
 def restrict(points, rows):
-    """The points of the given rows."""
+    """Return the points of the given rows."""
     return Points(*(values[list(rows)] for values in points))

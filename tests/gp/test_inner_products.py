@@ -1,4 +1,4 @@
-"""Inner products against loops, and their gradients against differences that are exact."""
+"""Inner products against plain loops, and their gradients against exact differences."""
 
 import numpy as np
 import pytest
@@ -29,9 +29,9 @@ def log_relevance(request):
 
 
 def forward(points, inducing, log_relevance):
-    between, ready = inner_products.forward_inducing(inducing, log_relevance)
-    cross, norms, tape = inner_products.forward_points(points, ready)
-    return Covariances(cross, between, norms), tape
+    K_Z, scaled = inner_products.forward_inducing(inducing, log_relevance)
+    K_BZ, norms, tape = inner_products.forward_points(points, scaled)
+    return Covariances(K_BZ, K_Z, norms), tape
 
 
 def test_forward_agrees_with_loops(points, inducing, log_relevance):
@@ -46,29 +46,29 @@ def test_forward_agrees_with_loops(points, inducing, log_relevance):
         assert values.K_diag[i] == pytest.approx(sum(weight * rows[i] ** 2) + points.residual[i])
 
 
-def test_backward_is_the_derivative(points, inducing, log_relevance):
-    # The products are quadratic in A and linear in the relevances: a central difference of any step is exact.
+def test_backward_agrees_with_exact_differences(points, inducing, log_relevance):
+    # The products are quadratic in A and linear in the relevances, so central differences are exact for any step.
     random = np.random.default_rng(3)
     values, tape = forward(points, inducing, log_relevance)
-    d = Covariances(*(random.normal(size=value.shape) for value in values))
-    d_inducing, d_log_relevance = inner_products.backward(tape, d)
+    d_products = Covariances(*(random.normal(size=value.shape) for value in values))
+    d_inducing, d_log_relevance = inner_products.backward(tape, d_products)
 
-    def contracted(moved, relevance):
+    def weighted_sum(moved, relevance):
         result, _ = forward(points, moved, relevance)
-        return sum(np.vdot(gradient, value) for gradient, value in zip(d, result, strict=True))
+        return sum(np.vdot(gradient, value) for gradient, value in zip(d_products, result, strict=True))
 
     step = random.normal(size=inducing.shape)
-    difference = contracted(inducing + step, log_relevance) - contracted(inducing - step, log_relevance)
+    difference = weighted_sum(inducing + step, log_relevance) - weighted_sum(inducing - step, log_relevance)
     np.testing.assert_allclose(np.vdot(d_inducing, step), difference / 2, rtol=1e-12)
     if log_relevance is None:
         assert d_log_relevance is None
         return
     relevance, step = np.exp(log_relevance), 0.5 * np.exp(log_relevance) * random.uniform(-1, 1, R)
-    difference = contracted(inducing, np.log(relevance + step)) - contracted(inducing, np.log(relevance - step))
+    difference = weighted_sum(inducing, np.log(relevance + step)) - weighted_sum(inducing, np.log(relevance - step))
     np.testing.assert_allclose(np.vdot(d_log_relevance / relevance, step), difference / 2, rtol=1e-12)
 
 
-def test_fixed_inducing_inputs_leave_the_relevances_their_gradient(points, inducing, log_relevance):
+def test_gradient_by_relevances_does_not_need_that_by_inducing_inputs(points, inducing, log_relevance):
     values, tape = forward(points, inducing, log_relevance)
     _, expected = inner_products.backward(tape, values)
     d_inducing, d_log_relevance = inner_products.backward(tape, values, inducing_needed=False)

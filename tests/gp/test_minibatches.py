@@ -1,4 +1,4 @@
-"""The stochastic bound is unbiased: its mean over every minibatch and every sample of negatives is the bound."""
+"""The stochastic bound is unbiased: its mean over all minibatches and all samples of negatives is the bound."""
 
 import itertools
 
@@ -17,13 +17,13 @@ N, K, P, M, D = 4, 5, 2, 3, 4
 
 
 def samples(positives, count):
-    """Every choice of so many negatives for each of some points, or of all where there are fewer."""
+    """Return all choices of `count` negatives per point, or of all negatives of a point that has fewer."""
     absent = [np.flatnonzero(~present) for present in positives]
     return itertools.product(*(itertools.combinations(labels, min(count, len(labels))) for labels in absent))
 
 
 def mean_over_minibatches(bound, parameters, whole, size, negatives):
-    """Mean of the estimates of value and gradients, all minibatches of this size being equally likely."""
+    """Return the mean of value and gradients over all minibatches of a size."""
     minibatches = []
     for rows in map(list, itertools.combinations(range(N), size)):
         points, labels = Points(*(values[rows] for values in whole.points)), whole.labels[rows]
@@ -31,13 +31,13 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
         choices = [None] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
         features = None if whole.features is None else whole.features[rows]
         batches = [Batch(points, labels, pairs, N / size, features) for pairs in choices]
-        # Points differ in the number of samples that there are: each minibatch has a mean of its own.
-        minibatches.append(mean([written_out(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
+        # Minibatches have different numbers of samples, so each minibatch is averaged first.
+        minibatches.append(mean([dense_gradients(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
     return mean(minibatches)
 
 
-def written_out(value, gradients):
-    """The same with gradients of some labels as those of all."""
+def dense_gradients(value, gradients):
+    """Return the value and the gradients, with those of some rows as dense arrays."""
     return value, {name: g.toarray(K) if isinstance(g, IndexedRows) else g for name, g in gradients.items()}
 
 
@@ -47,7 +47,7 @@ def mean(estimates):
 
 
 def with_label_weights(random, parameters, batch):
-    """The same with weights of every label but one on features that may differ from the coordinates."""
+    """Return parameters and minibatch with random label weights of all labels but one."""
     chosen = random.random((K, D)) < 0.6
     chosen[3] = False
     columns = np.nonzero(chosen)[1].astype(np.int32)
@@ -62,21 +62,21 @@ def with_label_weights(random, parameters, batch):
     return parameters | weights, batch._replace(features=features)
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["", "own"])
+@pytest.mark.parametrize("label_weights", [False, True], ids=["", "label weights"])
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize(("size", "negatives"), [(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
 @pytest.mark.parametrize("expectations", EXPECTATIONS)
-def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, own, expectations):
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, label_weights, expectations):
     random = np.random.default_rng(9)
     kernel, parameters = random_parameters(
         random, ("se", "linear"), True, posterior, random.normal(size=(M, D)), factors=P, labels=K
     )
     labels = random_labels(random, N, K, density=0.4)
-    # Points with no negative to sample, with fewer than are asked for, and with no positive.
+    # A point without negatives, one with fewer than are sampled, and one without positives.
     positives = labels.toarray()
     positives[0], positives[1], positives[2] = True, [True, True, True, True, False], False
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
-    if own:
+    if label_weights:
         parameters, whole = with_label_weights(random, parameters, whole)
     bound = Bound(kernel, POSTERIORS[posterior], expectations=make_expectations(expectations))
     value, gradients = bound.value_and_gradients(parameters, whole)

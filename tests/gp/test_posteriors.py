@@ -1,4 +1,4 @@
-"""Posteriors against dense multivariate normals: conditionals with explicit inverses, the textbook KL divergence."""
+"""Posteriors against dense multivariate normals: conditionals with explicit inverses and the KL divergence."""
 
 import numpy as np
 import pytest
@@ -29,42 +29,42 @@ SHAPES = {
 
 
 def problem(name, batch, inducing, factors, seed):
-    """Parameters and a joint prior covariance of inducing inputs and points that comes from no kernel."""
+    """Return random parameters and a random joint prior covariance of inducing inputs and points."""
     random = np.random.default_rng(seed)
     root = random.normal(size=(inducing + batch, inducing + batch + 3)) / np.sqrt(inducing + batch)
     joint = root @ root.T + 0.05 * np.eye(inducing + batch)
     parameters = POSTERIORS[name].initial(inducing, factors, 0.5, random, np.float64)
     parameters = {key: value + 0.5 * random.normal(size=value.shape) for key, value in parameters.items()}
-    cross, prior, points = joint[inducing:, :inducing], joint[:inducing, :inducing], joint[inducing:, inducing:]
-    return parameters, prior.copy(), cross.copy(), points
+    K_BZ, K_Z, K_B = joint[inducing:, :inducing], joint[:inducing, :inducing], joint[inducing:, inducing:]
+    return parameters, K_Z.copy(), K_BZ.copy(), K_B
 
 
-def forward(name, parameters, prior, cross, points):
-    covariances = Covariances(cross, prior, np.diagonal(points).copy())
+def forward(name, parameters, K_Z, K_BZ, K_B):
+    covariances = Covariances(K_BZ, K_Z, np.diagonal(K_B).copy())
     moments, kl, _ = POSTERIORS[name].forward(parameters, covariances)
     return moments, kl
 
 
 @EVERY_POSTERIOR
 def test_moments_and_divergence_agree_with_dense_formulas(name):
-    # The full posterior adds jitter of 1e-8 to K_Z, whose condition number is about a hundred here.
+    # The full posterior adds jitter of 1e-8 to K_Z, which has a condition number of about a hundred.
     tolerance = 1e-5 if name == "cholesky" else 1e-9
 
     @STEADY
     @given(**SHAPES)
     def check(batch, inducing, factors, seed):
-        parameters, prior, cross, points = problem(name, batch, inducing, factors, seed)
-        moments, kl = forward(name, parameters, prior, cross, points)
+        parameters, K_Z, K_BZ, K_B = problem(name, batch, inducing, factors, seed)
+        moments, kl = forward(name, parameters, K_Z, K_BZ, K_B)
         assert moments.mean.shape == (batch, factors)
         assert moments.variance.shape == (batch, 1 if name == "shared-diagonal" else factors)
         variance = np.broadcast_to(moments.variance, (batch, factors))
         expected_kl = 0
         for p in range(factors):
-            posterior = inducing_posterior(name, parameters, prior, p)
-            mean, covariance = conditional(cross, prior, points, *posterior)
+            posterior = inducing_posterior(name, parameters, K_Z, p)
+            mean, covariance = conditional(K_BZ, K_Z, K_B, *posterior)
             np.testing.assert_allclose(moments.mean[:, p], mean, rtol=tolerance, atol=tolerance)
             np.testing.assert_allclose(variance[:, p], np.diagonal(covariance), rtol=tolerance, atol=tolerance)
-            expected_kl += gaussian_kl(*posterior, prior)
+            expected_kl += gaussian_kl(*posterior, K_Z)
         assert kl == pytest.approx(expected_kl, rel=tolerance, abs=tolerance)
 
     check()
@@ -72,58 +72,58 @@ def test_moments_and_divergence_agree_with_dense_formulas(name):
 
 @EVERY_POSTERIOR
 def test_divergence_agrees_with_sampled_log_densities(name):
-    factors, draws = 2, 20_000
-    parameters, prior, cross, points = problem(name, 1, 4, factors, seed=3)
-    _, kl = forward(name, parameters, prior, cross, points)
+    factors, count = 2, 20_000
+    parameters, K_Z, K_BZ, K_B = problem(name, 1, 4, factors, seed=3)
+    _, kl = forward(name, parameters, K_Z, K_BZ, K_B)
     ratios = 0
     for p in range(factors):
-        q = multivariate_normal(*inducing_posterior(name, parameters, prior, p), seed=p)
-        samples = q.rvs(draws)
-        ratios += q.logpdf(samples) - multivariate_normal(np.zeros(4), prior).logpdf(samples)
-    assert abs(ratios.mean() - kl) <= 5 * ratios.std() / np.sqrt(draws)
+        q = multivariate_normal(*inducing_posterior(name, parameters, K_Z, p), seed=p)
+        samples = q.rvs(count)
+        ratios += q.logpdf(samples) - multivariate_normal(np.zeros(4), K_Z).logpdf(samples)
+    assert abs(ratios.mean() - kl) <= 5 * ratios.std() / np.sqrt(count)
 
 
 @EVERY_POSTERIOR
 def test_points_at_the_inducing_inputs_have_the_moments_of_q(name):
-    parameters, prior, _, _ = problem(name, 1, 5, 2, seed=4)
-    moments, _ = forward(name, parameters, prior, prior.copy(), prior)
+    parameters, K_Z, _, _ = problem(name, 1, 5, 2, seed=4)
+    moments, _ = forward(name, parameters, K_Z, K_Z.copy(), K_Z)
     for p in range(2):
-        mean, covariance = inducing_posterior(name, parameters, prior, p)
+        mean, covariance = inducing_posterior(name, parameters, K_Z, p)
         np.testing.assert_allclose(moments.mean[:, p], mean, rtol=1e-6, atol=1e-7)
         variance = np.broadcast_to(moments.variance, (5, 2))[:, p]
         np.testing.assert_allclose(variance, np.diagonal(covariance), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("name", ["shared-diagonal", "diagonal"])
-def test_wide_diagonals_return_to_the_prior(name):
-    parameters, prior, cross, points = problem(name, 4, 5, 2, seed=5)
+def test_large_diagonals_give_the_prior(name):
+    parameters, K_Z, K_BZ, K_B = problem(name, 4, 5, 2, seed=5)
     parameters["posterior.mean"][:] = 0
     parameters["posterior.log_diagonal"][:] = np.log(1e9)
-    moments, kl = forward(name, parameters, prior, cross, points)
+    moments, kl = forward(name, parameters, K_Z, K_BZ, K_B)
     assert kl == pytest.approx(0, abs=1e-7)
     variance = np.broadcast_to(moments.variance, (4, 2))
-    np.testing.assert_allclose(variance, np.diagonal(points)[:, None].repeat(2, axis=1), rtol=1e-7)
+    np.testing.assert_allclose(variance, np.diagonal(K_B)[:, None].repeat(2, axis=1), rtol=1e-7)
 
 
-def test_full_posterior_at_the_prior_has_no_divergence():
-    parameters, prior, cross, points = problem("cholesky", 4, 5, 2, seed=6)
-    factor = np.linalg.cholesky(prior)
+def test_divergence_of_the_prior_is_zero():
+    parameters, K_Z, K_BZ, K_B = problem("cholesky", 4, 5, 2, seed=6)
+    factor = np.linalg.cholesky(K_Z)
     np.fill_diagonal(factor, np.log(np.diagonal(factor)))
     parameters = {"posterior.mean": np.zeros((5, 2)), "posterior.factor": np.stack([factor, factor])}
-    moments, kl = forward("cholesky", parameters, prior, cross, points)
+    moments, kl = forward("cholesky", parameters, K_Z, K_BZ, K_B)
     assert kl == pytest.approx(0, abs=1e-5)
-    np.testing.assert_allclose(moments.variance, np.diagonal(points)[:, None].repeat(2, axis=1), rtol=1e-6)
+    np.testing.assert_allclose(moments.variance, np.diagonal(K_B)[:, None].repeat(2, axis=1), rtol=1e-6)
 
 
 @pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
-def test_full_posterior_can_equal_the_diagonal_ones(source):
+def test_parameters_of_diagonal_give_the_same_posterior(source):
     @STEADY
     @given(**SHAPES)
     def check(batch, inducing, factors, seed):
-        parameters, prior, cross, points = problem(source, batch, inducing, factors, seed)
-        expected, expected_kl = forward(source, parameters, prior, cross, points)
-        full = POSTERIORS["cholesky"].parameters_of_diagonal(parameters, prior)
-        moments, kl = forward("cholesky", full, prior, cross, points)
+        parameters, K_Z, K_BZ, K_B = problem(source, batch, inducing, factors, seed)
+        expected, expected_kl = forward(source, parameters, K_Z, K_BZ, K_B)
+        full = POSTERIORS["cholesky"].parameters_of_diagonal(parameters, K_Z)
+        moments, kl = forward("cholesky", full, K_Z, K_BZ, K_B)
         np.testing.assert_allclose(moments.mean, expected.mean, rtol=1e-5, atol=1e-5)
         variance = np.broadcast_to(expected.variance, (batch, factors))
         np.testing.assert_allclose(moments.variance, variance, rtol=1e-5, atol=1e-5)
@@ -134,7 +134,7 @@ def test_full_posterior_can_equal_the_diagonal_ones(source):
 
 @pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
 @pytest.mark.parametrize("terms", KERNELS, ids="+".join)
-def test_whole_bound_is_that_of_the_equal_full_posterior(source, terms):
+def test_bound_equals_that_of_the_equivalent_full_posterior(source, terms):
     random = np.random.default_rng(7)
     batch, inducing, dimension, labels = 6, 4, 8, 5
     kernel, parameters = random_parameters(
@@ -147,7 +147,7 @@ def test_whole_bound_is_that_of_the_equal_full_posterior(source, terms):
     full = parameters | POSTERIORS["cholesky"].parameters_of_diagonal(parameters, covariances.K_Z)
     value, gradients = Bound(kernel, POSTERIORS["cholesky"]).value_and_gradients(full, minibatch)
     assert value == pytest.approx(expected, rel=1e-6)
-    # Of the likelihood alone; the other gradients hold different things fixed.
+    # Only these gradients are comparable: the parametrisations of q(u) differ.
     for name in ("loadings", "bias"):
         np.testing.assert_allclose(gradients[name], expected_gradients[name], rtol=1e-5, atol=1e-5)
 
@@ -155,9 +155,9 @@ def test_whole_bound_is_that_of_the_equal_full_posterior(source, terms):
 @STEADY
 @given(**SHAPES)
 def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, factors, seed):
-    shared, prior, cross, points = problem("shared-diagonal", batch, inducing, factors, seed)
+    shared, K_Z, K_BZ, K_B = problem("shared-diagonal", batch, inducing, factors, seed)
     rows = shared | {"posterior.log_diagonal": np.tile(shared["posterior.log_diagonal"], (factors, 1))}
-    covariances = Covariances(cross, prior, np.diagonal(points).copy())
+    covariances = Covariances(K_BZ, K_Z, np.diagonal(K_B).copy())
     random = np.random.default_rng(seed)
     d_moments = Moments(random.normal(size=(batch, factors)), -random.random((batch, factors)))
     moments, kl, tape = POSTERIORS["diagonal"].forward(rows, covariances)
@@ -179,11 +179,11 @@ def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, fact
 
 @EVERY_POSTERIOR
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_start_is_a_draw_with_the_diagonal_asked_for(name, dtype):
-    start, again = (POSTERIORS[name].initial(6, 3, 0.25, np.random.default_rng(0), dtype) for _ in range(2))
+def test_initial_parameters_are_reproducible_and_have_the_given_diagonal(name, dtype):
+    start, repeated = (POSTERIORS[name].initial(6, 3, 0.25, np.random.default_rng(0), dtype) for _ in range(2))
     assert {value.dtype for value in start.values()} == {np.dtype(dtype)}
     for key, value in start.items():
-        np.testing.assert_array_equal(value, again[key])
+        np.testing.assert_array_equal(value, repeated[key])
     assert start["posterior.mean"].shape == (6, 3)
     assert start["posterior.mean"].any(axis=0).all()
     if name == "cholesky":
@@ -195,13 +195,11 @@ def test_start_is_a_draw_with_the_diagonal_asked_for(name, dtype):
 
 @EVERY_POSTERIOR
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_where_nothing_covaries_the_moments_are_those_of_the_prior(name, dtype):
-    # Inducing inputs without features, and a linear kernel.
-    parameters, prior, cross, points = problem(name, 5, 4, 3, 0)
+def test_moments_without_covariances_are_those_of_the_prior(name, dtype):
+    # As for a linear kernel and inducing inputs without features.
+    parameters, K_Z, K_BZ, K_B = problem(name, 5, 4, 3, 0)
     parameters = {key: value.astype(dtype) for key, value in parameters.items()}
-    covariances = Covariances(
-        *(0 * values.astype(dtype) for values in (cross, prior)), np.diagonal(points).astype(dtype)
-    )
+    covariances = Covariances(*(0 * values.astype(dtype) for values in (K_BZ, K_Z)), np.diagonal(K_B).astype(dtype))
     with np.errstate(all="raise", under="ignore"):
         moments, kl, tape = POSTERIORS[name].forward(parameters, covariances)
         d_covariances, gradients = POSTERIORS[name].backward(tape, Moments(*(-np.ones_like(m) for m in moments)), -1)

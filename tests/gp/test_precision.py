@@ -1,4 +1,4 @@
-"""Single precision: close to double precision at sizes of use, and never widened on the way."""
+"""Single precision is close to double precision, and no intermediate result is of double precision."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def every_combination(function):
 
 
 def problem(terms, ard, posterior, sampled, dtype):
-    """The same problem in either precision: rows of about unit norm, M < D."""
+    """Return the same random problem in either precision, with rows of about unit norm and M < D."""
     random = np.random.default_rng(10)
     kernel, parameters = random_parameters(
         random, terms, ard, posterior, random.normal(size=(M, D)) / np.sqrt(D), P, K, dtype, noise=0.1
@@ -42,20 +42,20 @@ def problem(terms, ard, posterior, sampled, dtype):
     return kernel, parameters, Batch(points, labels, pairs if sampled else None, scale=3.5)
 
 
-def wide(item, path=""):
-    """Paths to all that is of double precision in nested tuples, lists, mappings and objects."""
+def double_paths(item, path=""):
+    """Return the paths of arrays and numbers of double precision in nested tuples, lists, mappings and objects."""
     if isinstance(item, np.ndarray | np.generic | sp.sparray):
         return [path] if item.dtype == np.float64 else []
     if isinstance(item, dict):
-        return [found for key, value in item.items() for found in wide(value, f"{path}.{key}")]
+        return [inner for key, value in item.items() for inner in double_paths(value, f"{path}.{key}")]
     if isinstance(item, tuple | list):
-        return [found for index, value in enumerate(item) for found in wide(value, f"{path}[{index}]")]
-    return wide(vars(item), path) if hasattr(item, "__dict__") else []
+        return [inner for index, value in enumerate(item) for inner in double_paths(value, f"{path}[{index}]")]
+    return double_paths(vars(item), path) if hasattr(item, "__dict__") else []
 
 
 @every_combination
 def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, monkeypatch):
-    # The two precisions would otherwise have different jitter, and so different bounds.
+    # With the same jitter in both precisions.
     single = np.dtype(np.float32)
     if posterior == "cholesky":
         monkeypatch.setitem(cholesky.JITTER, np.dtype(np.float64), cholesky.JITTER[single])
@@ -75,7 +75,7 @@ def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, mon
 
 
 @every_combination
-def test_single_precision_is_never_widened(terms, ard, posterior, sampled):
+def test_no_intermediate_result_is_of_double_precision(terms, ard, posterior, sampled):
     kernel, parameters, batch = problem(terms, ard, posterior, sampled, np.float32)
     chosen = POSTERIORS[posterior]
     covariances, kernel_tape = kernel.forward(parameters, batch.points)
@@ -88,4 +88,4 @@ def test_single_precision_is_never_widened(terms, ard, posterior, sampled):
         "posterior_tape": posterior_tape, "d_covariances": d_covariances, "d_posterior": d_posterior,
         "d_kernel": d_kernel, "gradients": gradients,
     }  # fmt: skip
-    assert wide(everything) == []
+    assert double_paths(everything) == []

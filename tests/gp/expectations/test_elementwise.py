@@ -1,4 +1,4 @@
-"""What all expectations have in common: arrays of any shape, layout and size, and the ends of the range of floats."""
+"""All expectations on arrays of any shape, layout and size, and on extreme and invalid numbers."""
 
 import numpy as np
 import pytest
@@ -10,18 +10,18 @@ EITHER_PRECISION = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def results(name, mean, variance, **options):
-    """The value, both derivatives, and with quadrature, the only one that has it, the probability."""
+    """Return the value, both derivatives, and with quadrature the probability."""
     chosen = make_expectations(name)
-    found = [chosen.expected_softplus(mean, variance), *chosen.gradients(mean, variance, **options)]
-    return [*found, expected_sigmoid(mean, variance)] if name == "quadrature" else found
+    values = [chosen.expected_softplus(mean, variance), *chosen.gradients(mean, variance, **options)]
+    return [*values, expected_sigmoid(mean, variance)] if name == "quadrature" else values
 
 
 @EACH
-def test_names_are_those_of_what_they_name(name):
+def test_make_expectations_returns_the_named_class(name):
     assert make_expectations(name).name == name
 
 
-def test_nodes_are_those_of_quadrature():
+def test_make_expectations_passes_the_nodes_to_quadrature():
     mean, variance = np.array([0.5]), np.array([9.0])
     expected = Quadrature(3).expected_softplus(mean, variance)
     assert make_expectations("quadrature", 3).expected_softplus(mean, variance) == expected
@@ -29,46 +29,46 @@ def test_nodes_are_those_of_quadrature():
 
 
 @EACH
-@pytest.mark.parametrize("economical", [False, True])
-def test_results_may_take_the_place_of_arguments(name, economical):
+@pytest.mark.parametrize("fast", [False, True])
+def test_results_may_overwrite_the_arguments(name, fast):
     random, chosen = np.random.default_rng(0), make_expectations(name)
     for low in (-12, -4, 0):
         mean, variance = random.normal(low, 2, 5000), random.random(5000)
-        expected = chosen.gradients(mean, variance, economical)
+        expected = chosen.gradients(mean, variance, fast)
         out = mean.copy(), variance.copy()
-        assert chosen.gradients(*out, economical, out=out) is out
+        assert chosen.gradients(*out, fast, out=out) is out
         np.testing.assert_array_equal(out, expected)
 
 
 @EACH
 @EITHER_PRECISION
-@pytest.mark.parametrize("economical", [False, True])
-def test_a_mean_that_is_no_number_stays_none(name, dtype, economical):
+@pytest.mark.parametrize("fast", [False, True])
+def test_nan_means_give_nan(name, dtype, fast):
     mean, variance = np.full(40, -20, dtype), np.full(40, 0.1, dtype)
     mean[[3, 33]] = np.nan
-    for values in results(name, mean, variance, fast=economical):
+    for values in results(name, mean, variance, fast=fast):
         assert np.array_equal(np.isnan(values), np.isnan(mean))
 
 
 @EACH
 @EITHER_PRECISION
-@pytest.mark.parametrize("economical", [False, True])
-def test_a_variance_that_is_no_number_is_noticed(name, dtype, economical):
+@pytest.mark.parametrize("fast", [False, True])
+def test_nan_variances_give_nan(name, dtype, fast):
     mean, variance = np.full(40, -2, dtype), np.full(40, 0.1, dtype)
     variance[33] = np.nan
-    value, by_mean, *_ = results(name, mean, variance, fast=economical)
-    for values in (value, by_mean):
+    value, d_mean, *_ = results(name, mean, variance, fast=fast)
+    for values in (value, d_mean):
         assert np.array_equal(np.isnan(values), np.isnan(variance))
 
 
 @EACH
 @EITHER_PRECISION
 @pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
-@pytest.mark.parametrize("economical", [False, True])
-def test_no_input_overflows(name, dtype, variance, economical):
+@pytest.mark.parametrize("fast", [False, True])
+def test_extreme_inputs_give_finite_results(name, dtype, variance, fast):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
     mean = np.concatenate([magnitudes, -magnitudes])
-    for values in results(name, mean, np.full_like(mean, variance), fast=economical):
+    for values in results(name, mean, np.full_like(mean, variance), fast=fast):
         assert values.dtype == dtype
         assert np.isfinite(values).all()
 
@@ -76,20 +76,20 @@ def test_no_input_overflows(name, dtype, variance, economical):
 @EACH
 @EITHER_PRECISION
 @pytest.mark.parametrize("variance", [-1e-30, -1e-6, -0.1])
-def test_variance_below_zero_counts_as_zero(name, dtype, variance):
+def test_negative_variances_count_as_zero(name, dtype, variance):
     mean = np.linspace(-5, 5, 11).astype(dtype)
     below, zero = results(name, mean, np.full_like(mean, variance)), results(name, mean, np.zeros_like(mean))
     for values, expected in zip(below, zero, strict=True):
         np.testing.assert_array_equal(values, expected)
-    # The relative precision of quadrature's e^−|f|.
+    # The relative error of e^−|f| in quadrature.
     precision = 1e-5 if dtype == np.float32 else 1e-9
     np.testing.assert_allclose(below[0], np.log1p(np.exp(mean)), rtol=precision)
 
 
 @EACH
 @EITHER_PRECISION
-def test_long_arrays_equal_their_pieces(name, dtype):
-    # Whatever power of two a chunk is, some sizes end at its boundary or one beside it; those of pieces never do.
+def test_result_does_not_depend_on_chunks(name, dtype):
+    # Some sizes end at a boundary of chunks or next to it; the pieces never do.
     random = np.random.default_rng(0)
     longest, piece = 2**16 + 1, 997
     mean, variance = random.normal(0, 3, longest).astype(dtype), random.random(longest).astype(dtype)
@@ -102,7 +102,7 @@ def test_long_arrays_equal_their_pieces(name, dtype):
 
 @EACH
 @pytest.mark.parametrize("arrange", [np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a[::-1]])
-def test_layout_in_memory_does_not_matter(name, arrange):
+def test_result_does_not_depend_on_the_memory_layout(name, arrange):
     random = np.random.default_rng(0)
     mean, variance = arrange(random.normal(size=(70, 300))), arrange(random.random((70, 300)))
     before = mean.copy(), variance.copy()
@@ -116,7 +116,7 @@ def test_layout_in_memory_does_not_matter(name, arrange):
 @EACH
 @EITHER_PRECISION
 @pytest.mark.parametrize("variance", [0, 0.3, np.float64(2.5), -1])
-def test_one_variance_may_be_that_of_all(name, dtype, variance):
+def test_scalar_variance_is_broadcast(name, dtype, variance):
     mean = np.linspace(-3, 3, 24, dtype=dtype).reshape(4, 6)
     expected = results(name, mean, np.full_like(mean, variance))
     for values, other in zip(results(name, mean, variance), expected, strict=True):

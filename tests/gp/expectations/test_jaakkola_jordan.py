@@ -1,4 +1,4 @@
-"""The bound of Jaakkola and Jordan against its formulas with sixty digits, and against what it bounds."""
+"""The bound of Jaakkola and Jordan against its formulas with sixty digits, and against the exact expectation."""
 
 from decimal import Decimal
 
@@ -17,14 +17,14 @@ PRECISION = pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (n
 
 
 def formulas(m, v):
-    best = (m * m + v).sqrt()
-    decay = (-best).exp()
-    slope = (1 - decay) / (1 + decay) / (4 * best) if best else Decimal(1) / 8
-    return (m + best) / 2 + (1 + decay).ln(), Decimal(1) / 2 + 2 * slope * m, slope
+    xi = (m * m + v).sqrt()
+    decay = (-xi).exp()
+    slope = (1 - decay) / (1 + decay) / (4 * xi) if xi else Decimal(1) / 8
+    return (m + xi) / 2 + (1 + decay).ln(), Decimal(1) / 2 + 2 * slope * m, slope
 
 
 def arguments(dtype, seed=0, count=3000):
-    """Means and variances of all magnitudes, with zeros among both."""
+    """Return means and variances of all magnitudes, with zeros."""
     random = np.random.default_rng(seed)
     mean = random.normal(size=count) * 10 ** random.uniform(-8, 1.5, count)
     variance = random.exponential(size=count) * 10 ** random.uniform(-10, 3, count)
@@ -33,17 +33,17 @@ def arguments(dtype, seed=0, count=3000):
 
 
 @PRECISION
-def test_all_digits_are_right(dtype, error):
+def test_results_are_accurate_to_rounding(dtype, error):
     mean, variance = arguments(dtype)
-    found = JaakkolaJordan().expected_softplus(mean, variance), *JaakkolaJordan().gradients(mean, variance)
-    for values, expected in zip(found, many_digits(formulas, mean, variance), strict=True):
+    result = JaakkolaJordan().expected_softplus(mean, variance), *JaakkolaJordan().gradients(mean, variance)
+    for values, expected in zip(result, many_digits(formulas, mean, variance), strict=True):
         assert values.dtype == dtype
         np.testing.assert_allclose(values, expected, rtol=error)
 
 
 @PRECISION
-def test_series_and_quotient_meet(dtype, error):
-    # All that ξ passes on its way from the series to the quotient, for either precision.
+def test_slope_is_accurate_where_series_and_quotient_meet(dtype, error):
+    # ξ on both sides of the limit of the series, for either precision.
     mean = np.linspace(0, 2, 4001).astype(dtype)
     zero = np.zeros_like(mean)
     _, _, expected = many_digits(formulas, mean, zero)
@@ -51,26 +51,26 @@ def test_series_and_quotient_meet(dtype, error):
 
 
 @PRECISION
-def test_it_is_exact_without_variance(dtype, error):
+def test_result_is_exact_without_variance(dtype, error):
     mean = np.linspace(-30, 30, 300).astype(dtype)
-    by_mean, by_variance = JaakkolaJordan().gradients(mean, 0)
+    d_mean, d_variance = JaakkolaJordan().gradients(mean, 0)
     wide = mean.astype(np.float64)
     np.testing.assert_allclose(JaakkolaJordan().expected_softplus(mean, 0), log_one_plus_exp(wide), rtol=error)
-    np.testing.assert_allclose(by_mean, expit(wide), rtol=error)
-    np.testing.assert_allclose(by_variance, np.tanh(wide / 2) / (4 * wide), rtol=error)
+    np.testing.assert_allclose(d_mean, expit(wide), rtol=error)
+    np.testing.assert_allclose(d_variance, np.tanh(wide / 2) / (4 * wide), rtol=error)
 
 
 @STEADY
 @given(st.floats(-40, 40), st.floats(0, 15))
-def test_it_is_above_adaptive_quadrature(mean, deviation):
-    value = JaakkolaJordan().expected_softplus(np.array([mean]), np.array([deviation**2]))[0]
-    exact = expectation(log_one_plus_exp, mean, deviation**2)
+def test_bound_is_above_adaptive_quadrature(mean, std):
+    value = JaakkolaJordan().expected_softplus(np.array([mean]), np.array([std**2]))[0]
+    exact = expectation(log_one_plus_exp, mean, std**2)
     assert value >= exact - 1e-12 * (1 + exact)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("seed", range(3))
-def test_it_is_never_below_quadrature(dtype, seed):
+def test_bound_is_never_below_quadrature(dtype, seed):
     mean, variance = arguments(dtype, seed, 100_000)
     extremes = np.array([0, 1e-30, 1, 90, 1e4, 1e30], dtype)
     extreme_mean, extreme_variance = (a.ravel() for a in np.meshgrid([*extremes, *-extremes], extremes))
@@ -78,13 +78,13 @@ def test_it_is_never_below_quadrature(dtype, seed):
     variance = np.concatenate([variance, extreme_variance.astype(dtype)])
     bound, value = JaakkolaJordan().expected_softplus(mean, variance), Quadrature(40).expected_softplus(mean, variance)
     assert np.isfinite(bound).all()
-    # Quadrature's exponentials have relative errors of 2e-9 and 1e-5 and are no less than e^−80, and sums are rounded.
+    # Exponentials in quadrature have relative errors of 2e-9 and 1e-5 and are at least e^−80; sums are rounded.
     error = 1e-8 if dtype == np.float64 else 2e-5
     assert (bound >= value * (1 - error) - np.exp(-79)).all()
 
 
 @pytest.mark.parametrize(("mean", "variance"), [(0.0, 1.0), (-3.0, 0.5), (2.0, 9.0), (-0.01, 1e-4)])
-def test_no_other_xi_gives_a_better_bound(mean, variance):
+def test_xi_is_optimal(mean, variance):
     def bound(x):
         return mean / 2 + np.log(2 * np.cosh(x / 2)) + np.tanh(x / 2) / (4 * x) * (mean**2 + variance - x**2)
 
@@ -95,11 +95,11 @@ def test_no_other_xi_gives_a_better_bound(mean, variance):
 
 @STEADY
 @given(st.floats(-20, 20), st.floats(0.05, 30))
-def test_gradients_are_the_derivatives_of_the_value(mean, variance):
+def test_gradients_are_derivatives_of_the_value(mean, variance):
     def value(m, v):
         return JaakkolaJordan().expected_softplus(np.array([m]), np.array([v]))[0]
 
-    by_mean, by_variance = JaakkolaJordan().gradients(np.array([mean]), np.array([variance]))
-    assert by_mean[0] == pytest.approx(derivative(lambda m: value(m, variance), mean, 1e-3), rel=1e-8, abs=1e-11)
+    d_mean, d_variance = JaakkolaJordan().gradients(np.array([mean]), np.array([variance]))
+    assert d_mean[0] == pytest.approx(derivative(lambda m: value(m, variance), mean, 1e-3), rel=1e-8, abs=1e-11)
     step = 1e-3 * variance
-    assert by_variance[0] == pytest.approx(derivative(lambda v: value(mean, v), variance, step), rel=1e-8, abs=1e-9)
+    assert d_variance[0] == pytest.approx(derivative(lambda v: value(mean, v), variance, step), rel=1e-8, abs=1e-9)

@@ -1,4 +1,4 @@
-"""Gaussian expectations against adaptive quadrature, and their behaviour at the ends of the range of floats."""
+"""Gauss–Hermite quadrature against adaptive quadrature, and on extreme numbers."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.gp.reference import STEADY
 from xmlgp.gp.expectations import Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.quadrature import nodes_and_weights
 
-#: Standard deviations, nodes and the error they allow: the integrands are analytic only near the real axis.
+#: Largest standard deviation, nodes and error: the integrands are analytic only near the real axis.
 REGIMES = [(1.0, 10, 2e-6), (2.0, 40, 1e-7)]
 
 
@@ -39,40 +39,40 @@ def test_values_agree_with_adaptive_quadrature(deviation, nodes, error):
 
 
 @pytest.mark.parametrize(("deviation", "nodes", "error"), REGIMES)
-def test_gradients_are_the_derivatives_of_the_integral(deviation, nodes, error):
+def test_gradients_are_derivatives_of_the_integral(deviation, nodes, error):
     @STEADY
     @given(st.floats(-15, 15), st.floats(0.1, deviation))
     def check(mean, deviation):
         variance = deviation**2
-        by_mean, by_variance = Quadrature(nodes).gradients(np.array([mean]), np.array([variance]))
+        d_mean, d_variance = Quadrature(nodes).gradients(np.array([mean]), np.array([variance]))
         expected = derivative(lambda m: expectation(log_one_plus_exp, m, variance), mean, 1e-2)
-        assert by_mean[0] == pytest.approx(expected, abs=error)
+        assert d_mean[0] == pytest.approx(expected, abs=error)
         expected = derivative(lambda v: expectation(log_one_plus_exp, mean, v), variance, 0.1 * variance)
-        assert by_variance[0] == pytest.approx(expected, abs=5 * error)
+        assert d_variance[0] == pytest.approx(expected, abs=5 * error)
 
     check()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("order", ["together", "shuffled"])
-def test_economy_costs_little_precision(dtype, order):
+def test_fast_gradients_have_small_errors(dtype, order):
     mean, variance = np.meshgrid(np.linspace(-30, 10, 401), np.geomspace(1e-4, 2, 40))
     mean, variance = mean.ravel(), variance.ravel()
-    if order == "shuffled":  # such as are far out in the tails beside such as are not
-        places = np.random.default_rng(0).permutation(mean.size)
-        mean, variance = mean[places], variance[places]
+    if order == "shuffled":  # so that chunks contain tails and centres
+        permutation = np.random.default_rng(0).permutation(mean.size)
+        mean, variance = mean[permutation], variance[permutation]
     exact = Quadrature(60).gradients(mean, variance)
-    economical = Quadrature().gradients(mean.astype(dtype), variance.astype(dtype), fast=True)
-    for value, expected in zip(economical, exact, strict=True):
+    fast = Quadrature().gradients(mean.astype(dtype), variance.astype(dtype), fast=True)
+    for value, expected in zip(fast, exact, strict=True):
         np.testing.assert_allclose(value, expected, atol=1.1e-4)
-        # Rare labels are learned from probabilities far below that.
+        # Rare labels need accurate small probabilities.
         assert np.abs(value / expected - 1)[(mean < -5) & (mean > -15)].max() < 2e-3
 
 
 @pytest.mark.parametrize("count", [1, 5, 10, 16, 20, 47, 100])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_no_probability_is_beyond_one(dtype, count):
-    # The weights of the rule, rounded, can sum up to more.
+def test_probabilities_are_at_most_one(dtype, count):
+    # Rounded weights of the rule can sum to more than one.
     mean = np.linspace(0, 200, 401, dtype=dtype)
     for variance in (0, 1, 100):
         probability = expected_sigmoid(mean, np.full_like(mean, variance), count)
@@ -81,41 +81,41 @@ def test_no_probability_is_beyond_one(dtype, count):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
-def test_no_input_overflows(dtype, variance):
+def test_extreme_inputs_give_results_within_their_bounds(dtype, variance):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
     mean = np.concatenate([magnitudes, -magnitudes])
-    spread = np.full_like(mean, variance)
+    variances = np.full_like(mean, variance)
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         results = [
-            Quadrature().expected_softplus(mean, spread),
-            expected_sigmoid(mean, spread),
-            *Quadrature().gradients(mean, spread),
+            Quadrature().expected_softplus(mean, variances),
+            expected_sigmoid(mean, variances),
+            *Quadrature().gradients(mean, variances),
         ]
-        economical = Quadrature().gradients(mean, spread, fast=True)
-    assert all(np.isfinite(result).all() for result in economical)
+        fast = Quadrature().gradients(mean, variances, fast=True)
+    assert all(np.isfinite(result).all() for result in fast)
     assert {result.dtype for result in results} == {np.dtype(dtype)}
     assert all(np.isfinite(result).all() for result in results)
 
     rounding = 2 * np.finfo(dtype).eps
-    value, probability, by_mean, by_variance = (result.astype(np.float64) for result in results)
-    # log(1 + e^f) lies between max(f, 0) and log 2 above it, and by Jensen no expectation is below its value at m.
+    value, probability, d_mean, d_variance = (result.astype(np.float64) for result in results)
+    # max(f, 0) ≤ log(1 + e^f) ≤ max(f, 0) + log 2, and by Jensen the expectation is at least the value at m.
     least = np.maximum(mean, 0).astype(np.float64)
     most = least + np.log(2) + np.sqrt(variance)
     assert (value >= least * (1 - 8 * rounding)).all()
     assert (value <= most * (1 + 8 * rounding)).all()
-    for fraction in (probability, by_mean):
+    for fraction in (probability, d_mean):
         assert fraction.min() >= -rounding
         assert fraction.max() <= 1 + rounding
-    assert by_variance.min() >= -rounding
-    assert by_variance.max() <= 0.125 + rounding
+    assert d_variance.min() >= -rounding
+    assert d_variance.max() <= 0.125 + rounding
     certain = np.abs(mean) > 9 * np.sqrt(variance) + 100
     np.testing.assert_allclose(value[certain], least[certain], rtol=8 * rounding, atol=rounding)
     np.testing.assert_allclose(probability[certain], mean[certain] > 0, atol=rounding)
-    np.testing.assert_allclose(by_variance[certain], 0, atol=rounding)
+    np.testing.assert_allclose(d_variance[certain], 0, atol=rounding)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("variance", [-1e-30, -1e-6, -0.1])
-def test_probability_of_a_variance_below_zero_is_that_of_zero(dtype, variance):
+def test_negative_variances_count_as_zero(dtype, variance):
     mean = np.linspace(-5, 5, 11).astype(dtype)
     np.testing.assert_array_equal(expected_sigmoid(mean, np.full_like(mean, variance)), expected_sigmoid(mean, 0))

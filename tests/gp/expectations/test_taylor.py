@@ -1,4 +1,4 @@
-"""The Taylor series of second order against its formulas with sixty digits, and against what it approximates."""
+"""The second-order Taylor expansion against its formulas with sixty digits, and against the exact expectation."""
 
 import numpy as np
 import pytest
@@ -21,39 +21,39 @@ def formulas(m, v):
 
 
 @PRECISION
-def test_all_digits_are_right(dtype, error):
+def test_results_are_accurate_to_rounding(dtype, error):
     random = np.random.default_rng(0)
     mean = (random.normal(size=3000) * 10 ** random.uniform(-8, 1.2, 3000)).clip(-75, 75).astype(dtype)
     variance = (random.exponential(size=3000) * 10 ** random.uniform(-10, 1, 3000)).astype(dtype)
     mean[:50], variance[25:75] = 0, 0
     expected = many_digits(formulas, mean, variance)
-    found = Taylor().expected_softplus(mean, variance), *Taylor().gradients(mean, variance)
-    # The derivative by the mean is a difference of numbers as large as one and the variance.
+    result = Taylor().expected_softplus(mean, variance), *Taylor().gradients(mean, variance)
+    # The derivative by the mean is a difference of numbers up to one and the variance.
     rounding = [0, error * (1 + variance), 0]
-    for values, correct, least in zip(found, expected, rounding, strict=True):
+    for values, correct, least in zip(result, expected, rounding, strict=True):
         assert values.dtype == dtype
         assert (np.abs(values - correct) <= np.maximum(error * np.abs(correct), least)).all()
 
 
 @PRECISION
-def test_small_probabilities_keep_their_digits(dtype, error):
+def test_small_probabilities_are_accurate(dtype, error):
     mean, variance = np.linspace(-75, -1, 500).astype(dtype), np.linspace(0, 1, 500).astype(dtype)
     _, expected, _ = many_digits(formulas, mean, variance)
     np.testing.assert_allclose(Taylor().gradients(mean, variance)[0], expected, rtol=error)
 
 
 @PRECISION
-def test_it_is_exact_without_variance(dtype, error):
+def test_result_is_exact_without_variance(dtype, error):
     mean = np.linspace(-30, 30, 301).astype(dtype)
-    by_mean, by_variance = Taylor().gradients(mean, 0)
+    d_mean, d_variance = Taylor().gradients(mean, 0)
     wide = mean.astype(np.float64)
     np.testing.assert_allclose(Taylor().expected_softplus(mean, 0), log_one_plus_exp(wide), rtol=error)
-    np.testing.assert_allclose(by_mean, expit(wide), rtol=error)
-    np.testing.assert_allclose(2 * by_variance, expit(wide) * expit(-wide), rtol=error)
+    np.testing.assert_allclose(d_mean, expit(wide), rtol=error)
+    np.testing.assert_allclose(2 * d_variance, expit(wide) * expit(-wide), rtol=error)
 
 
 @pytest.mark.parametrize("mean", [-4.0, -1.0, 0.0, 0.7, 3.0])
-def test_its_error_is_of_second_order_in_the_variance(mean):
+def test_error_is_of_second_order_in_the_variance(mean):
     errors = [
         Taylor().expected_softplus(np.array([mean]), np.array([variance]))[0]
         - expectation(log_one_plus_exp, mean, variance)
@@ -64,10 +64,10 @@ def test_its_error_is_of_second_order_in_the_variance(mean):
 
 @STEADY
 @given(st.floats(-20, 20), st.floats(0.05, 5))
-def test_gradients_are_the_derivatives_of_the_value(mean, variance):
+def test_gradients_are_derivatives_of_the_value(mean, variance):
     def value(m, v):
         return Taylor().expected_softplus(np.array([m]), np.array([v]))[0]
 
-    by_mean, by_variance = Taylor().gradients(np.array([mean]), np.array([variance]))
-    assert by_mean[0] == pytest.approx(derivative(lambda m: value(m, variance), mean, 1e-3), rel=1e-8, abs=1e-11)
-    assert by_variance[0] == pytest.approx(derivative(lambda v: value(mean, v), variance, 1e-3), rel=1e-8, abs=1e-9)
+    d_mean, d_variance = Taylor().gradients(np.array([mean]), np.array([variance]))
+    assert d_mean[0] == pytest.approx(derivative(lambda m: value(m, variance), mean, 1e-3), rel=1e-8, abs=1e-11)
+    assert d_variance[0] == pytest.approx(derivative(lambda v: value(mean, v), variance, 1e-3), rel=1e-8, abs=1e-9)
