@@ -70,7 +70,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     """Train as every model does."""
     weighted = preprocessed.weigh(features).astype(settings.dtype)
     loop = Loop(GradientAscent, weighted, labels, settings)
-    return Trained(*loop.run(progress, checkpoints=checkpoints, resume_from=checkpoints and checkpoints.begun))
+    return Trained(*loop.run(progress, checkpoints=checkpoints))
 
 
 class LogisticPredictor(Predictor):

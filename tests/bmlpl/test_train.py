@@ -18,7 +18,7 @@ from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
-from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
+from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
 N, D, K, T = 40, 25, 7, 4
 DATASET = small_dataset(N, D, K)
@@ -168,7 +168,7 @@ def test_interrupted_here_and_there(tmp_path, inference):
 @any_inference
 def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path, inference):
     problem, path = prepared(inference=inference), tmp_path / "checkpoint"
-    agree(run_inference(*problem, checkpoints=Checkpoints(path, {}, 1e-9)), run_inference(*problem))
+    agree(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
     assert read_checkpoint(path).facts["step"]
 
 
@@ -188,11 +188,11 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
     with monkeypatch.context() as patch:
         patch.setattr(kind, "step", interrupted)
         with pytest.raises(Interrupted) as caught, handle_signals():
-            run_inference(*problem, checkpoints=Checkpoints(path, {}, 1e9))
+            run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e9))
     assert caught.value.number == number
     assert len(steps) == 2
     assert read_checkpoint(path).facts["step"] == 2
-    resumed = Checkpoints(path, {}, 1e9, read_checkpoint(path))
+    resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
     agree(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
 
 
@@ -235,7 +235,7 @@ def test_parameters_that_are_lost_are_neither_returned_nor_kept(tmp_path, monkey
     monkeypatch.setattr(kind, "step", losing)
     problem, path = prepared(inference=inference, iterations=1, batch_size=N, burn_in=0), tmp_path / "checkpoint"
     with pytest.raises(NumericalError, match=r"^training diverged after 1 step: (sums\.)?\w+ is not finite; try"):
-        run_inference(*problem, checkpoints=Checkpoints(path, {}, 1e-9))
+        run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9))
     assert not path.exists()
     if inference != "gibbs":  # whose means are of what was kept before
         with pytest.raises(NumericalError, match="^training diverged after 1 step: intercepts is not finite; try"):

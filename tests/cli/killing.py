@@ -145,7 +145,7 @@ def finish(kind, model):
 
 def run(kind, expected, every):
     # Every epoch ends with a checkpoint.
-    checkpoints.PATIENCE = 0
+    checkpoints.TIME_RATIO = 0
     # A kill does not lose what the system has not written to the disk yet.
     os.fsync = lambda descriptor: None
     # Compiles.

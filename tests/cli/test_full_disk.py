@@ -27,7 +27,7 @@ from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun
 from xmlgp.runtime import threads
 from xmlgp.runtime.atomic_files import TEMPORARY_NAME
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.training.checkpoints import Checkpoints
+from xmlgp.training.checkpoints import CheckpointWriter
 
 CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO)
 
@@ -66,7 +66,7 @@ def disk(place, monkeypatch):
     for module in [module for module in sys.modules.values() if getattr(module, "core_count", None) is count]:
         monkeypatch.setattr(module, "core_count", lambda: 1)
     # A checkpoint after every step.
-    monkeypatch.setattr("xmlgp.training.checkpoints.PATIENCE", 0)
+    monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
     # PDF figures contain the time otherwise.
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     monkeypatch.setattr(
@@ -159,11 +159,11 @@ def prepare(start, monkeypatch):
     if start in ("interrupted", "another interrupted"):
 
         def stopping(self, state, epoch_ended=False):
-            self.write(state())
+            self.save(state())
             raise Interrupted(2)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Checkpoints, "offer", stopping)
+            patch.setattr(CheckpointWriter, "maybe_save", stopping)
             seed = ["--seed", "3"] if start == "another interrupted" else []
             assert run(*TRAIN, *STEPS[2], *seed).exit_code == 130
 

@@ -41,6 +41,8 @@ SMALL = [
 ]
 TRAIN = ["train", "data", "model", *SMALL]
 
+RESUME = "resume with `xmlgp train data model --resume`"
+
 STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
 
 #: Function, the call of it in which a signal comes, and how far training then is, where it can be gone on with.
@@ -79,7 +81,7 @@ PHASES = {
 def data(place, monkeypatch):
     """Data whose held-out points the regression ranks better; checkpoints at the end of every epoch."""
     write_dataset("data/train.txt", paired_dataset(N=120))
-    monkeypatch.setattr("xmlgp.training.checkpoints.PATIENCE", 0)
+    monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
     return place
 
 
@@ -110,10 +112,10 @@ def send(numbers):
 
 
 def told(result, number):
-    """Make sure that a command ended as by a signal, with one line; return what it says to do next."""
+    """Assert that a signal ended a command with one line; return what it advises."""
     assert (result.exit_code, result.stdout) == (128 + number, "")
     *notes, line = result.stderr.splitlines()
-    assert all(re.match(r"model: (goes on|--[a-z-]+ has no effect) ", note) for note in notes)
+    assert all(re.match(r"model: (resuming|--[a-z-]+ has no effect) ", note) for note in notes)
     interrupted, _, advice = line.partition("; ")
     assert interrupted == "interrupted"
     return advice
@@ -143,7 +145,7 @@ def test_a_signal_in_any_phase_is_told_in_one_line_and_training_goes_on(data, ph
         assert advice == ""
         assert not (data / "model").exists()
     else:
-        assert re.fullmatch(f"`xmlgp train data model --resume` goes on {where}", advice)
+        assert re.fullmatch(f"stopped {where}; {RESUME}", advice)
         assert not (data / "model" / "model.json").exists()
         assert not (data / "model" / ".lock").exists()
         result = run("train", "data", "model", "--resume", "-q")
@@ -211,7 +213,7 @@ def test_a_signal_while_another_model_is_trained_is_told_in_one_line(data, model
         assert advice == ""
         assert not (data / "model").exists()
         return
-    assert advice == f"`xmlgp train data model --resume` goes on {where}"
+    assert advice == f"stopped {where}; {RESUME}"
     assert not (data / "model" / "model.json").exists()
     result = run("train", "data", "model", "--resume", "-q")
     assert (result.exit_code, result.output) == (0, "")
@@ -227,7 +229,7 @@ def test_a_signal_while_another_model_is_trained_is_told_in_one_line(data, model
 @pytest.mark.parametrize("call", [1, 2, 7])
 def test_every_signal_has_its_status(data, number, call):
     with at(STEP, call, number):
-        assert f"goes on after {call} of 12 steps" in told(run(*TRAIN), number)
+        assert f"stopped after {call} of 12 steps" in told(run(*TRAIN), number)
 
 
 @pytest.mark.parametrize("phase", ["the midst of an epoch", "the regression on all", "reading", "the basis"])
@@ -243,7 +245,7 @@ def test_of_two_signals_in_a_row_the_second_does_not_wait(data, phase):
         where = "after 4 of 12 steps on the points not held out"
     assert bool(advice) == bool(where)
     if where:
-        assert re.search(f"goes on {where}$", advice)
+        assert re.fullmatch(f"stopped {where}; {RESUME}", advice)
         assert run("train", "data", "model", "--resume", "-q").exit_code == 0
 
 
@@ -254,7 +256,7 @@ def test_signals_while_a_checkpoint_is_written(data, numbers):
     # In the midst of that of the second epoch.
     with at("xmlgp.training.checkpoints.write_array", 50, *numbers):
         advice = told(run(*TRAIN), numbers[-1])
-    step = int(re.search("goes on after ([0-9]+) of 12 steps on the points not held out", advice)[1])
+    step = int(re.search("stopped after ([0-9]+) of 12 steps on the points not held out", advice)[1])
     assert InterruptedRun.read("model").step == step
     assert tidy(data / "model")
     assert run("train", "data", "model", "--resume", "-q").exit_code == 0
@@ -347,9 +349,9 @@ def test_the_second_of_two_trainings_of_one_model_is_refused(data):
         assert (result.returncode, result.stdout) == (1, b"")
         assert re.fullmatch(f"Error: {pattern}\n", result.stderr.decode())
         found = run("show", "model").stdout
-        assert f"but a training by process {first.pid} on " in found
+        assert f"but a run by process {first.pid} on " in found
         assert ended(first, signal.SIGTERM)[0] == 143
-    assert "but a training that was interrupted after " in run("show", "model").stdout
+    assert "but a run that was interrupted after " in run("show", "model").stdout
 
 
 @pytest.mark.skipif(not shutil.which("nohup"), reason="there is no nohup here")
@@ -361,7 +363,7 @@ def test_what_was_started_to_outlive_its_terminal_does(data):
         status, _, stderr = ended(process, signal.SIGTERM)
     *_, line = stderr.splitlines()
     assert status == 143
-    assert line.startswith("interrupted; `xmlgp train data model --resume` goes on after ")
+    assert re.fullmatch(f"interrupted; stopped after .*; {RESUME}", line)
 
 
 def test_what_was_started_to_ignore_interrupts_does(data):

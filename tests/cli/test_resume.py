@@ -55,18 +55,18 @@ def interrupt(monkeypatch):
     """Trains with the command until a checkpoint of so many steps is written."""
 
     def train(model, steps, *options, seconds=0.0):
-        offer = checkpoints.Checkpoints.offer
+        maybe_save = checkpoints.CheckpointWriter.maybe_save
 
         def stopping(self, state, epoch_ended=False):
             if (found := state()).facts["step"] < steps:
                 return
-            self.write(found.joined(checkpoints.State({"seconds": seconds}, {})))
+            self.save(found.merged(checkpoints.TrainingState({"seconds": seconds}, {})))
             raise Interrupted(2)
 
-        monkeypatch.setattr(checkpoints.Checkpoints, "offer", stopping)
+        monkeypatch.setattr(checkpoints.CheckpointWriter, "maybe_save", stopping)
         result = run("train", "data", model, *options)
         assert (result.exit_code, result.stdout) == (130, "")
-        monkeypatch.setattr(checkpoints.Checkpoints, "offer", offer)
+        monkeypatch.setattr(checkpoints.CheckpointWriter, "maybe_save", maybe_save)
         return result.stderr
 
     return train
@@ -284,7 +284,7 @@ def test_preprocessing_leaves_an_interrupted_run_alone(interrupt):
 
 
 def test_without_checkpoints(monkeypatch):
-    monkeypatch.setattr(checkpoints.Checkpoints, "write", None)
+    monkeypatch.setattr(checkpoints.CheckpointWriter, "save", None)
     assert run("train", "data", "model", *SMALL, "--checkpoint-every", "0").exit_code == 0
 
 

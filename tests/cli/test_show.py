@@ -17,7 +17,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
-from xmlgp.training.checkpoints import Checkpoints
+from xmlgp.training.checkpoints import CheckpointWriter
 
 pytestmark = pytest.mark.usefixtures("place")
 
@@ -98,13 +98,13 @@ def interrupt(monkeypatch):
     """Return a function that interrupts training after the second step."""
 
     def call():
-        def offer(self, state, epoch_ended=False):
+        def maybe_save(self, state, epoch_ended=False):
             if state().facts["step"] == 2:
-                self.write(state())
+                self.save(state())
                 raise Interrupted(15)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Checkpoints, "offer", offer)
+            patch.setattr(CheckpointWriter, "maybe_save", maybe_save)
             assert run(*INTERRUPTED).exit_code == 128 + 15
 
     return call
@@ -157,7 +157,7 @@ def test_a_run_in_progress_names_its_process(place, interrupt):
 def test_a_damaged_checkpoint(place, interrupt):
     interrupt()
     (place / "model" / "checkpoint.npz").write_text("")
-    damage = "model/checkpoint.npz: the checkpoint is damaged; --no-resume begins anew without it"
+    damage = "model/checkpoint.npz: the checkpoint is damaged; use --no-resume to start a new run"
     assert said(run("show", "model")).endswith(f"but an interrupted run that cannot be resumed: {damage}")
     run(*INTERRUPTED, "--no-resume")
     (place / "model" / "checkpoint.npz").write_text("")

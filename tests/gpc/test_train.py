@@ -18,7 +18,7 @@ from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 from xmlgp.gpc.train import run_inference
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
-from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
+from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 from xmlgp.training.loop import Verdict
 
 N, D, M = 40, 3, 8
@@ -213,7 +213,7 @@ def test_interrupted_here_and_there(tmp_path, inference):
 @any_inference
 def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path, inference):
     problem, path = prepared(inference), tmp_path / "checkpoint"
-    agree(run_inference(*problem, checkpoints=Checkpoints(path, {}, 1e-9)), run_inference(*problem))
+    agree(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
     assert read_checkpoint(path).facts["step"]
 
 
@@ -233,11 +233,11 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
     with monkeypatch.context() as patch:
         patch.setattr(kind, "step", interrupted)
         with pytest.raises(Interrupted) as caught, handle_signals():
-            run_inference(*problem, checkpoints=Checkpoints(path, {}, 1e9))
+            run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e9))
     assert caught.value.number == number
     assert len(steps) == 2
     assert read_checkpoint(path).facts["step"] == 2
-    resumed = Checkpoints(path, {}, 1e9, read_checkpoint(path))
+    resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
     agree(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
 
 

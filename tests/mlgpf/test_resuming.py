@@ -13,7 +13,7 @@ from tests.training.interrupting import in_pieces
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.mlgpf.train import train
-from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
+from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 from xmlgp.training.retry import RETRY_RATE
 
 #: Every choice that has a state of its own, or draws numbers.
@@ -77,7 +77,7 @@ def test_interrupted_here_and_there(tmp_path):
 
 def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path):
     problem = prepared(PAIRED, **USUAL)
-    agree(train(*problem, checkpoints=Checkpoints(tmp_path / "checkpoint", {}, 1e-9)), train(*problem))
+    agree(train(*problem, checkpoints=CheckpointWriter(tmp_path / "checkpoint", {}, 1e-9)), train(*problem))
     assert read_checkpoint(tmp_path / "checkpoint").facts["step"]
 
 

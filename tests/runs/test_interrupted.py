@@ -19,7 +19,7 @@ from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
-from xmlgp.training.checkpoints import Checkpoints
+from xmlgp.training.checkpoints import CheckpointWriter
 
 SETTINGS = MLGPFSettings(
     inducing="subspace", inducing_count=6, basis_size=9, factors=3, epochs=3, batch_size=20, regression_points=0
@@ -32,13 +32,13 @@ def interrupt_after(steps, patch):
     def stop(*arguments):
         raise Interrupted(15)
 
-    def offer(self, state, epoch_ended=False):
+    def maybe_save(self, state, epoch_ended=False):
         if state().facts["step"] == steps:
-            self.write(state())
+            self.save(state())
             raise Interrupted(15)
 
     if steps:
-        patch.setattr(checkpoints.Checkpoints, "offer", offer)
+        patch.setattr(checkpoints.CheckpointWriter, "maybe_save", maybe_save)
     else:
         patch.setitem(MODELS, "mlgpf", dataclasses.replace(MODELS["mlgpf"], train=stop))
 
@@ -122,7 +122,7 @@ def test_a_run_that_was_interrupted_before_training(interrupted):
 
 
 def test_a_run_that_was_interrupted_in_preprocessing(tmp_path):
-    Checkpoints(tmp_path / CHECKPOINT, describe_run(small_dataset().facts, SETTINGS, {}), 1).write()
+    CheckpointWriter(tmp_path / CHECKPOINT, describe_run(small_dataset().facts, SETTINGS, {}), 1).save()
     run = InterruptedRun.read(tmp_path)
     assert (run.preprocess, run.where) == ({}, "in preprocessing")
     train_model(small_dataset(), tmp_path, SETTINGS)

@@ -1,18 +1,18 @@
 """Trainings that are interrupted after steps of one's choice, and go on from their checkpoints."""
 
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
+from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
 
-class Interrupting(Checkpoints):
+class Interrupting(CheckpointWriter):
     """Interrupts after so many steps from where it begins."""
 
     steps = 1
 
-    def offer(self, state, epoch_ended=False):
+    def maybe_save(self, state, epoch_ended=False):
         self.steps -= 1
         if not self.steps:
-            self.write(state())
+            self.save(state())
             raise Interrupted(15)
 
 

@@ -10,7 +10,7 @@ from tests.training.interrupting import Interrupting, in_pieces
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import silent
-from xmlgp.training.checkpoints import Checkpoints, read_checkpoint
+from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 from xmlgp.training.inference import Inference
 from xmlgp.training.loop import Loop, TrainingDiverged, Verdict
 
@@ -56,7 +56,7 @@ def train(progress=silent, after_epoch=None, checkpoints=None, facts=None, **opt
     """Train; return the parameters and the history."""
     usual = {"epochs": EPOCHS, "seed": 0, "epochs_needed": math.inf, "value": lambda number: number - 100.0, "size": 2}
     loop = Loop(Counting, *(usual | options).values())
-    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None, facts)
+    return loop.run(progress, after_epoch, checkpoints, facts)
 
 
 def untimed(history):
@@ -167,7 +167,7 @@ def interrupt(path, steps, **options):
 
 
 def resumed(path):
-    return Checkpoints(path, {}, 1e9, read_checkpoint(path))
+    return CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
 
 
 @pytest.mark.parametrize("needed", [2, math.inf])
@@ -186,9 +186,9 @@ def test_a_resumed_training_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path,
 
 
 def test_a_training_that_ended_makes_no_further_step(tmp_path):
-    class Always(Checkpoints):
-        def offer(self, state, epoch_ended=False):
-            self.write(state())
+    class Always(CheckpointWriter):
+        def maybe_save(self, state, epoch_ended=False):
+            self.save(state())
 
     path = tmp_path / "checkpoint"
     expected = train(epochs_needed=2, checkpoints=Always(path, {}, 1))
@@ -215,7 +215,7 @@ def test_a_checkpoint_without_a_fact_is_refused(tmp_path, fact):
     path = tmp_path / "checkpoint"
     interrupt(path, 4)
     checkpoints = resumed(path)
-    del checkpoints.begun.facts[fact]
+    del checkpoints.resume_from.facts[fact]
     with pytest.raises(ModelFolderError, match="the checkpoint is damaged"):
         train(checkpoints=checkpoints)
 
@@ -254,7 +254,7 @@ def test_non_finite_arrays_are_not_written(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint"
     monkeypatch.setattr(Counting, "arrays", lambda self: {"total": self._total * np.nan})
     with pytest.raises(TrainingDiverged, match="^training diverged after 1 step: total is not finite; try"):
-        train(checkpoints=Checkpoints(path, {}, 1e-9))
+        train(checkpoints=CheckpointWriter(path, {}, 1e-9))
     assert not path.exists()
 
 

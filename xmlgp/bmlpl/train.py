@@ -23,8 +23,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     settings : BMLPLSettings
     progress : callable
         See `xmlgp.runtime.progress`.
-    checkpoints : Checkpoints, optional
-        Where checkpoints are written, and the one to resume from.
+    checkpoints : CheckpointWriter, optional
+        Writes checkpoints, and holds the one to resume from.
 
     Returns
     -------
@@ -71,4 +71,4 @@ def run_inference(coordinates, labels, settings, progress=silent, after_epoch=No
     """
     labels = start.revealed(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
     loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
-    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)
+    return loop.run(progress, after_epoch, checkpoints)

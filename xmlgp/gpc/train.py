@@ -20,8 +20,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     settings : GPCSettings
     progress : callable
         See `xmlgp.runtime.progress`.
-    checkpoints : Checkpoints, optional
-        Where checkpoints are written, and the one to resume from.
+    checkpoints : CheckpointWriter, optional
+        Writes checkpoints, and holds the one to resume from.
 
     Returns
     -------
@@ -68,4 +68,4 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
         As `train` does.
     """
     loop = Loop(settings.method.load(), coordinates, labels.toarray()[:, 0], inducing, settings)
-    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)
+    return loop.run(progress, after_epoch, checkpoints)

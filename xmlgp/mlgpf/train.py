@@ -73,8 +73,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     settings : MLGPFSettings
     progress : callable
         See `xmlgp.runtime.progress`.
-    checkpoints : Checkpoints, optional
-        Where checkpoints are written, and the one to resume from.
+    checkpoints : CheckpointWriter, optional
+        Writes checkpoints, and holds the one to resume from.
 
     Returns
     -------
@@ -94,12 +94,10 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     # Its own random stream: what training draws does not depend on whether points are held out.
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
-    resume_from = checkpoints.begun if checkpoints else None
-    plan, parameters = _stored_plan(resume_from), None
+    plan, parameters = _stored_plan(checkpoints), None
     if plan is None and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
-        plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints, resume_from)
-        resume_from = None
+        plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints)
     elif plan is None:
         plan = _Plan(settings.epochs, usual_rate(settings), pooled, None)
     history = plan.validation
@@ -108,7 +106,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         settings = dataclasses.replace(settings, epochs=plan.epochs)
         attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate)
         facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
-        parameters, history = attempts.run(progress, None, checkpoints, resume_from, facts)
+        parameters, history = attempts.run(progress, None, checkpoints, facts)
     if plan.pooled:
         parameters |= _regression(coordinates, labels, progress)
     return Trained(parameters, history, plan.validation)
@@ -141,7 +139,7 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
         As `train` does.
     """
     loop = Loop(StochasticAscent, MLGPF(settings), coordinates, labels, inducing)
-    return loop.run(progress, after_epoch, checkpoints, checkpoints.begun if checkpoints else None)
+    return loop.run(progress, after_epoch, checkpoints)
 
 
 def _attempts(coordinates, labels, inducing, settings, learning_rate):
@@ -149,22 +147,21 @@ def _attempts(coordinates, labels, inducing, settings, learning_rate):
     return RetryOnDivergence(make_loop, learning_rate)
 
 
-def _stored_plan(checkpoint):
-    """Return the plan of the final training if a checkpoint is of that training, otherwise None."""
+def _stored_plan(checkpoints):
+    """Return the plan of the final training if the checkpoint to resume from is of that training, otherwise None."""
+    checkpoint = checkpoints.resume_from if checkpoints else None
     if checkpoint is None:
         return None
-    try:
+    with checkpoint.checked():
         return checkpoint.facts["plan"] and _Plan(**checkpoint.facts["plan"])
-    except (KeyError, TypeError) as error:
-        raise checkpoint.damaged() from error
 
 
-def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints, resume_from):
+def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints):
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
     stopping = EarlyStopping(lambda parameters: _ndcg(parameters, *others, settings), settings.patience)
     attempts = _attempts(*part, inducing, settings, usual_rate(settings))
     facts = {"part": "the points not held out", "plan": None}
-    _, history = attempts.run(progress, stopping, checkpoints, resume_from, facts)
+    _, history = attempts.run(progress, stopping, checkpoints, facts)
     if stopping.best_epoch is None:
         raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
     parameters = stopping.best_parameters

@@ -13,7 +13,7 @@ from xmlgp.runs.preprocess import preprocess_data
 from xmlgp.runs.request import Request
 from xmlgp.runs.stored import named_arrays, preprocessed_from, stored_preprocessing
 from xmlgp.runtime.progress import silent
-from xmlgp.training.checkpoints import Checkpoints
+from xmlgp.training.checkpoints import CheckpointWriter
 
 __all__ = ["CHECKPOINT_SECONDS", "train_model"]
 
@@ -115,7 +115,7 @@ class _Run:
         except BaseException as error:
             # An interruption leaves what a checkpoint names.
             useless = isinstance(error, Exception) or not self._seconds
-            if useless and not (self._kept or (self._checkpoints and self._checkpoints.kept)):
+            if useless and not (self._kept or (self._checkpoints and self._checkpoints.has_state)):
                 remove([self._file, *self._unused(self._written.values())], ())
             raise
         remove([self._file], ())
@@ -127,7 +127,7 @@ class _Run:
             return self._left_by_interrupted_run()
         if self._seconds:
             # From now on it is known what is to be trained.
-            Checkpoints(self._file, self._describe({}), self._seconds).write()
+            CheckpointWriter(self._file, self._describe({}), self._seconds).save()
         folder = ModelFolder(self._path) if self._is_preprocessed() else None
         if folder:
             return stored_preprocessing(folder), folder.entries("preprocess.")
@@ -160,9 +160,9 @@ class _Run:
         resumed = self._plan.interrupted
         checkpoint = resumed.checkpoint if resumed and resumed.steps else None
         if self._seconds or checkpoint:
-            self._checkpoints = Checkpoints(self._file, self._describe(entries), self._seconds, checkpoint)
+            self._checkpoints = CheckpointWriter(self._file, self._describe(entries), self._seconds, checkpoint)
             if not self._kept:
-                self._checkpoints.write()
+                self._checkpoints.save()
         model, dataset = MODELS[self._settings.model], self._dataset
         return model.train(
             dataset.features, dataset.labels, preprocessed, self._settings, self._progress, self._checkpoints

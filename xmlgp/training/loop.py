@@ -11,7 +11,7 @@ from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
-from xmlgp.training.checkpoints import State
+from xmlgp.training.checkpoints import TrainingState
 
 __all__ = ["Loop", "TrainingDiverged", "Verdict"]
 
@@ -91,7 +91,7 @@ class Loop:
         """Steps of all epochs."""
         return self._steps_of(self.inference.epochs)
 
-    def run(self, progress=silent, after_epoch=None, checkpoints=None, resume_from=None, facts=None):
+    def run(self, progress=silent, after_epoch=None, checkpoints=None, facts=None):
         """Train to the end.
 
         Parameters
@@ -102,10 +102,9 @@ class Loop:
             Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
             function that returns the parameters. The time it takes is not training time. It returns a `Verdict` or
             None. A hook with a state of its own has `state` and `restore`, like `EarlyStopping`.
-        checkpoints : Checkpoints, optional
-            Where checkpoints are written. Signals that end the process then wait for the end of a step.
-        resume_from : Checkpoint, optional
-            A state to resume from.
+        checkpoints : CheckpointWriter, optional
+            Writes checkpoints, and holds the one to resume from. Signals that end the process then wait for the end of
+            a step.
         facts : dict, optional
             Facts that each checkpoint holds besides, as JSON has them.
 
@@ -128,8 +127,10 @@ class Loop:
                 self.inference = self._inference_class(*self._arguments)
             except NumericalError as error:
                 raise self._diverged(error) from error
-            if resume_from is not None:
-                self._restore(resume_from)
+            if checkpoints and checkpoints.resume_from is not None:
+                self._restore(checkpoints.resume_from)
+                # A second attempt, or the next training of the same run, starts from the beginning.
+                checkpoints.resume_from = None
             with defer_signals() if checkpoints else contextlib.nullcontext():
                 self._run_epochs(progress, checkpoints)
             parameters = self._parameters()
@@ -137,7 +138,7 @@ class Loop:
         return parameters, self.history
 
     def state(self):
-        """Return the state that training can be resumed from (`State`)."""
+        """Return the state that training can be resumed from (`TrainingState`)."""
         arrays = self.inference.arrays()
         # Squares that an optimiser keeps may be finite when their sum is not.
         self._check_finite({name: value for name, value in arrays.items() if not name.startswith("optimiser.")})
@@ -153,21 +154,18 @@ class Loop:
             "history": self.history,
             "random": random and random.bit_generator.state,
         }
-        state = State(facts | self._facts, arrays)
-        return state.joined(self._after_epoch.state()) if hasattr(self._after_epoch, "state") else state
+        state = TrainingState(facts | self._facts, arrays)
+        return state.merged(self._after_epoch.state()) if hasattr(self._after_epoch, "state") else state
 
     def _restore(self, checkpoint):
         facts, random = checkpoint.facts, self.inference.random
-        try:
+        with checkpoint.checked():
             self.history, self._done, self._estimates = facts["history"], facts["done"], facts["estimates"]
             self._seconds, self._ended = facts["seconds"], facts["ended"]
-            fits = (facts["step"], facts["steps"]) == (self.step, self.steps)
+            if (facts["step"], facts["steps"]) != (self.step, self.steps):
+                raise ValueError("the steps are those of another training")
             if random:
                 random.bit_generator.state = facts["random"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise checkpoint.damaged() from error
-        if not fits:
-            raise checkpoint.damaged()
         checkpoint.fill(self.inference.arrays())
         if hasattr(self._after_epoch, "restore"):
             self._after_epoch.restore(checkpoint, self._parameters())
@@ -187,13 +185,13 @@ class Loop:
                     if self._done == self.inference.steps_in(len(self.history)):
                         break
                     if checkpoints:
-                        checkpoints.offer(self.state)
+                        checkpoints.maybe_save(self.state)
                 shown |= self._end_epoch()
                 if self._ended:
                     # Steps that are no longer needed count as done, so the bar ends full.
                     bar.update(total - self.step, **shown)
                 if checkpoints:
-                    checkpoints.offer(self.state, epoch_ended=True)
+                    checkpoints.maybe_save(self.state, epoch_ended=True)
 
     def _make_step(self):
         """Make one step; return its estimate of the objective to be shown."""

@@ -25,7 +25,7 @@ class RetryOnDivergence:
     def __init__(self, make_loop, learning_rate):
         self._make_loop, self._learning_rate = make_loop, learning_rate
 
-    def run(self, progress, after_epoch=None, checkpoints=None, resume_from=None, facts=None):
+    def run(self, progress, after_epoch=None, checkpoints=None, facts=None):
         """Do what `Loop.run` does, with the same arguments.
 
         A hook `after_epoch` has a method `reset`, which prepares it for the second attempt.
@@ -36,21 +36,20 @@ class RetryOnDivergence:
             If the second attempt diverges as well.
         """
         rate, failure = self._learning_rate, None
+        resume_from = checkpoints.resume_from if checkpoints else None
         if resume_from is not None:
-            try:
+            with resume_from.checked():
                 rate, failure = resume_from.facts["learning_rate"], resume_from.facts["first_failure"]
-            except KeyError as error:
-                raise resume_from.damaged() from error
         while True:
             kept = (facts or {}) | {"learning_rate": rate, "first_failure": failure}
             try:
-                return self._make_loop(rate).run(progress, after_epoch, checkpoints, resume_from, kept)
+                return self._make_loop(rate).run(progress, after_epoch, checkpoints, kept)
             except TrainingDiverged as error:
                 if failure is not None:
                     raise TrainingDiverged(f"{error.reason} ({failure})", error.steps, error.advice) from error
                 if not error.steps:
                     raise
                 failure = f"a first attempt with learning rate {rate:g} diverged {error.when}"
-            rate, resume_from = RETRY_RATE * rate, None
+            rate *= RETRY_RATE
             if after_epoch is not None:
                 after_epoch.reset()

@@ -4,14 +4,16 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.metrics.ranking import evaluate_ranking
-from xmlgp.training.checkpoints import State
-from xmlgp.training.history import is_history, is_number
+from xmlgp.training.checkpoints import TrainingState
 from xmlgp.training.loop import Verdict
 
 __all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]
 
 #: Scores that are averaged to compare epochs.
 WINDOW = 5
+
+#: Attributes of `EarlyStopping` that a checkpoint holds as facts.
+STATE = ("scores", "best_epoch", "best_score")
 
 
 def hold_out(count, share, random):
@@ -137,8 +139,8 @@ class EarlyStopping:
 
     def state(self):
         """Return what it goes on from (`State`)."""
-        facts = {name: getattr(self, name) for name in ("best_epoch", "best_score", "scores")}
-        return State({"stopping": facts}, self._best())
+        facts = {name: getattr(self, name) for name in STATE}
+        return TrainingState({"stopping": facts}, self._best())
 
     def restore(self, checkpoint, parameters):
         """Take up where a state was left.
@@ -154,19 +156,9 @@ class EarlyStopping:
         ModelFolderError
             Where the checkpoint is damaged.
         """
-        try:
-            facts, history = checkpoint.facts["stopping"], checkpoint.facts["history"]
-            self.scores, self.best_epoch, self.best_score = (facts[n] for n in ("scores", "best_epoch", "best_score"))
-            whole = is_history(history, "mlgpf", self._name) and self.scores == [epoch[self._name] for epoch in history]
-            if self.best_epoch is None:
-                whole = whole and self.best_score is None
-            else:
-                whole = whole and type(self.best_epoch) is int and 0 < self.best_epoch <= len(history)
-                whole = whole and is_number(self.best_score)
-        except (KeyError, TypeError) as error:
-            raise checkpoint.damaged() from error
-        if not whole:
-            raise checkpoint.damaged()
+        with checkpoint.checked():
+            facts = checkpoint.facts["stopping"]
+            self.scores, self.best_epoch, self.best_score = (facts[name] for name in STATE)
         if self.best_epoch is not None:
             self._keep(parameters)
             checkpoint.fill(self._best())
