@@ -150,7 +150,7 @@ def check_predictions(predictor, points, label_count, error=1e-3):
         if output == "probability":
             assert scores.min() >= 0
             assert scores.max() <= 1
-        (top,) = predictor.top(points, 2, output)
+        (top,) = predictor.top(points, 2, output, with_std=True)
         best = scores.max(axis=1)
         assert len(top.labels) == points.shape[0] * min(2, label_count)
         atol = error * max(1, np.abs(best).max())
