@@ -56,8 +56,8 @@ def test_value_is_the_uncollapsed_bound_at_the_optimal_q(kind, seed, N, M):
     t = random_tangent_points(problem, seed, kind)
     optimum = problem.optimum(t, kind)
     mean, covariance = mean_and_covariance(optimum.posterior())
-    found = uncollapsed_bound(problem, kind, t, mean, covariance)
-    assert optimum.value == pytest.approx(found, rel=1e-9, abs=1e-9)
+    result = uncollapsed_bound(problem, kind, t, mean, covariance)
+    assert optimum.value == pytest.approx(result, rel=1e-9, abs=1e-9)
 
 
 @SEEDS
@@ -91,12 +91,12 @@ def test_looser_bounds_are_lower(seed):
     # With other than the optimal ξ; with the optimal ξ for this q(u); by quadrature.
     problem = random_problem(seed)
     optimum = problem.optimum(random_tangent_points(problem, seed))
-    found, positive = optimum.moments(), problem.positive
-    best, quadrature = (optimum.bound(found, positive, e) for e in (JaakkolaJordan(), Quadrature(80)))
+    result, positive = optimum.moments(), problem.positive
+    best, quadrature = (optimum.bound(result, positive, e) for e in (JaakkolaJordan(), Quadrature(80)))
     assert optimum.value < best - 1e-6 < best < quadrature - 1e-6
     mean, covariance = mean_and_covariance(optimum.posterior())
     assert best == pytest.approx(
-        uncollapsed_bound(problem, "jj", optimal_tangent_points(found), mean, covariance), rel=1e-9
+        uncollapsed_bound(problem, "jj", optimal_tangent_points(result), mean, covariance), rel=1e-9
     )
     m, s = moments(problem, mean, covariance)
     exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), positive[:, None])
@@ -109,8 +109,8 @@ def test_looser_bounds_are_lower(seed):
 def test_uncollapsed_bound_agrees_with_that_of_mlgpf(kind, seed, expectations):
     problem = random_problem(seed)
     optimum = problem.optimum(random_tangent_points(problem, seed, kind), kind)
-    found = optimum.bound(optimum.moments(), problem.positive, expectations)
-    assert found == pytest.approx(mlgpf_bound(problem, optimum.posterior(), expectations), rel=1e-9)
+    result = optimum.bound(optimum.moments(), problem.positive, expectations)
+    assert result == pytest.approx(mlgpf_bound(problem, optimum.posterior(), expectations), rel=1e-9)
 
 
 @KINDS
@@ -119,15 +119,15 @@ def test_uncollapsed_bound_agrees_with_that_of_mlgpf(kind, seed, expectations):
 def test_moments_agree_with_the_posterior(kind, seed, N, M):
     problem = random_problem(seed, N, M)
     optimum = problem.optimum(random_tangent_points(problem, seed, kind), kind)
-    found = optimum.moments()
+    result = optimum.moments()
     mean, variance = moments(problem, *mean_and_covariance(optimum.posterior()))
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(found.second_moment, variance + mean**2, rtol=1e-7)
+    np.testing.assert_allclose(result.mean, mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(result.second_moment, variance + mean**2, rtol=1e-7)
     mean, variance = predicted(problem, optimum.posterior(), problem.points)
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(found.second_moment, variance + mean**2, rtol=1e-7)
+    np.testing.assert_allclose(result.mean, mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(result.second_moment, variance + mean**2, rtol=1e-7)
     _, with_gradients = optimum.gradients()
-    for one, other in zip(found, with_gradients, strict=True):
+    for one, other in zip(result, with_gradients, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
@@ -146,8 +146,8 @@ def test_gradients_by_hyperparameters_agree_with_central_differences(kind, seed,
     gradients, _ = collapsed.optimum(problem.parameters, t).gradients()
     assert gradients.keys() == set(THETA)
     numeric = gradient_of(lambda theta: collapsed.optimum(problem.with_theta(theta).parameters, t).value, problem.theta)
-    found = np.array([gradients[name] for name in THETA])
-    np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-7 * (1 + np.abs(numeric).max()))
+    result = np.array([gradients[name] for name in THETA])
+    np.testing.assert_allclose(result, numeric, rtol=1e-6, atol=1e-7 * (1 + np.abs(numeric).max()))
 
 
 @SEEDS
@@ -165,13 +165,13 @@ def test_gradients_include_the_jitter(monkeypatch, seed):
 def test_gradients_by_tangent_points_agree_with_central_differences(seed, N, M):
     problem = random_problem(seed, N, M)
     t, collapsed = random_tangent_points(problem, seed), problem.collapsed()
-    found = tangent_point_gradient(
+    result = tangent_point_gradient(
         t,
         collapsed.optimum(problem.parameters, t).moments(),
         *collapsed.slope_and_curvature(t),
     )
     numeric = gradient_of(lambda t: collapsed.optimum(problem.parameters, t).value, t)
-    np.testing.assert_allclose(found, numeric, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(result, numeric, rtol=1e-6, atol=1e-8)
 
 
 def test_gradients_by_tangent_points_are_accurate_near_zero():
@@ -179,9 +179,9 @@ def test_gradients_by_tangent_points_are_accurate_near_zero():
     t = np.array([0.0, 1e-12, 1e-6, 0.99e-4, 1.01e-4, 1e-3, 0.1])
     moments = PointMoments(np.zeros(7), np.full(7, 2.5))
     slope, curvature = random_problem(N=7).collapsed().slope_and_curvature(t)
-    found = tangent_point_gradient(t, moments, slope, curvature)
+    result = tangent_point_gradient(t, moments, slope, curvature)
     derivative = -t / 24 + t**3 / 120
-    np.testing.assert_allclose(found, -0.5 * derivative * (2.5 - t**2), rtol=1e-5)
+    np.testing.assert_allclose(result, -0.5 * derivative * (2.5 - t**2), rtol=1e-5)
 
 
 @KINDS
@@ -208,8 +208,8 @@ def test_result_does_not_depend_on_blocks_or_cache(monkeypatch, kind, sparse, ca
     monkeypatch.setattr(module, "LEAST", size)
     if cache_limit is not None:
         monkeypatch.setattr(module, "CACHE_LIMIT", cache_limit)
-    for found, expected in zip(everything(), whole, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    for result, expected in zip(everything(), whole, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-9, atol=1e-12)
 
 
 @KINDS
@@ -219,10 +219,10 @@ def test_result_does_not_depend_on_earlier_calls(kind):
     other = problem.with_theta(problem.theta + 0.3)
     for one in (problem, other, other, problem):
         for points in (t, 2 * t):
-            found = collapsed.optimum(one.parameters, points)
+            result = collapsed.optimum(one.parameters, points)
             expected = one.collapsed(kind).optimum(one.parameters, points)
-            assert found.value == expected.value
-            assert found.gradients()[0] == expected.gradients()[0]
+            assert result.value == expected.value
+            assert result.gradients()[0] == expected.gradients()[0]
 
 
 @STEADY
@@ -242,9 +242,9 @@ def test_closed_form_updates_never_lower_the_bound(seed, N, M, scale, start, cla
     optimum, values = problem.optimum(t), []
     for _ in range(10):
         # The first value is before the update of ξ, the second after it and before that of q(u).
-        found = optimum.moments()
-        values += [optimum.value, optimum.bound(found, problem.positive, JaakkolaJordan())]
-        optimum = problem.optimum(optimal_tangent_points(found))
+        result = optimum.moments()
+        values += [optimum.value, optimum.bound(result, problem.positive, JaakkolaJordan())]
+        optimum = problem.optimum(optimal_tangent_points(result))
     rounding = 1e-10 * (1 + np.abs(values[0]))
     assert min(np.diff(values)) > -rounding
     assert values[-1] <= 0
@@ -253,13 +253,13 @@ def test_closed_form_updates_never_lower_the_bound(seed, N, M, scale, start, cla
 @SEEDS
 def test_closed_form_updates_converge_to_a_stationary_point(seed):
     problem = random_problem(seed)
-    t = np.ones(len(problem.points))
+    collapsed, t = problem.collapsed(), np.ones(len(problem.points))
     for _ in range(500):
-        optimum = problem.optimum(t)
+        optimum = collapsed.optimum(problem.parameters, t)
         t = optimal_tangent_points(optimum.moments())
-    slope, curvature = problem.collapsed().slope_and_curvature(t)
-    found = optimum.moments()
-    assert np.abs(tangent_point_gradient(t, found, slope, curvature)).max() < 1e-9
+    slope, curvature = collapsed.slope_and_curvature(t)
+    result = optimum.moments()
+    assert np.abs(tangent_point_gradient(t, result, slope, curvature)).max() < 1e-9
     # There it is the bound of MLGPF with the expectations of Jaakkola and Jordan.
     assert optimum.value == pytest.approx(mlgpf_bound(problem, optimum.posterior(), JaakkolaJordan()), rel=1e-9)
 
@@ -345,9 +345,9 @@ def test_extreme_problems_have_finite_results(kind, extreme):
     problem = random_problem()._replace(**changes).with_theta(theta)
     t = np.full(len(problem.points), 0.5)
     optimum = problem.optimum(t, kind)
-    gradients, found = optimum.gradients()
+    gradients, result = optimum.gradients()
     prior = np.exp(theta[0]) + np.exp(theta[2])
-    variance = found.second_moment - found.mean**2
+    variance = result.second_moment - result.mean**2
     assert np.isfinite([optimum.value, *gradients.values()]).all()
     # The posterior variance is between zero and the prior variance.
     assert (variance <= prior * (1 + 1e-6)).all()
@@ -357,7 +357,7 @@ def test_extreme_problems_have_finite_results(kind, extreme):
     assert all(np.isfinite(value).all() for value in parameters.values())
     mean, predicted_variance = predicted(problem, parameters, problem.points)
     scale = np.sqrt(prior)
-    np.testing.assert_allclose(mean, found.mean, atol=1e-4 * (scale + np.abs(found.mean).max()))
+    np.testing.assert_allclose(mean, result.mean, atol=1e-4 * (scale + np.abs(result.mean).max()))
     np.testing.assert_allclose(predicted_variance, variance, atol=1e-4 * prior)
 
 

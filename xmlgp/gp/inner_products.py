@@ -119,7 +119,7 @@ def forward_inducing(inducing, log_relevance=None):
     return dense.gram(scaled), ScaledInducing(scaled, scale)
 
 
-def forward_points(points, inducing):
+def forward_points(points, scaled):
     """Return the inner products C W Aᵀ and the squared norms diag(C W Cᵀ) + residual of points.
 
     The residual is not weighted.
@@ -128,7 +128,8 @@ def forward_points(points, inducing):
     ----------
     points : Points
         C and the residuals of a minibatch.
-    inducing : ScaledInducing
+    scaled : ScaledInducing
+        From `forward_inducing`.
 
     Returns
     -------
@@ -137,7 +138,7 @@ def forward_points(points, inducing):
     tape : tuple
     """
     coordinates, residual = points
-    transposed, scale = inducing
+    transposed, scale = scaled
     if sp.issparse(coordinates):
         data = coordinates.data.astype(transposed.dtype, copy=False)
         data = data if scale is None else data * scale[coordinates.indices]
@@ -150,7 +151,7 @@ def forward_points(points, inducing):
         norms = np.einsum("br,br->b", coordinates, coordinates)
         # Small tasks: at first the other cores may be busy with the factorisation of K_Z.
         products = dense.product(coordinates, transposed, rounds=ROUNDS)
-    return products, norms + residual, (coordinates, inducing)
+    return products, norms + residual, (coordinates, scaled)
 
 
 def primal_weights(inducing, log_relevance, dual_weights):

@@ -236,7 +236,7 @@ NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
 class Kernel:
-    """The weighted sum of one or two kernels, each with its own ARD or without, plus white noise if wanted.
+    """The weighted sum of one or two kernels, each with or without ARD of its own, and optional white noise.
 
     The weights are the variances σ² of the terms. With ARD each term weights the coordinates by exp(log_relevance): one
     weight per basis dimension in the subspace, one per feature for free Z ([L] section 5). Variances, 1/ℓ² and
