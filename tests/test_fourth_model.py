@@ -1,12 +1,15 @@
 """A fourth model needs one package and one line in the table, and no other file changes."""
 
+import ast
 import signal
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+import xmlgp
 from tests.cli.command import run, said
 from tests.fourth_model import LOGISTIC, GradientAscent, LogisticClassifier, LogisticSettings
 from tests.problems import small_dataset
@@ -91,3 +94,20 @@ def test_the_estimator_gives_the_model_of_the_command():
         np.testing.assert_array_equal(classifier.parameters_[name], array)
     assert len(classifier.history_) == 9
     assert classifier.predict_proba(TEST.features).shape == TEST.labels.shape
+
+
+def test_only_the_models_themselves_and_their_table_name_a_model():
+    package, models = Path(xmlgp.__file__).parent, set(MODELS)
+    naming = set()
+    for file in package.rglob("*.py"):
+        room = file.relative_to(package).parts[0].removesuffix(".py")
+        if room in models | {"models", "experiments"}:
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            parts += node.keys if isinstance(node, ast.Dict) else []
+            if models & {
+                part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)
+            }:
+                naming.add(f"{file.relative_to(package)}:{node.lineno}")
+    assert naming == set()

@@ -20,7 +20,6 @@ from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.model import Model
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
-from xmlgp.training.history import is_number
 
 __all__ = ["GPCCell", "quadrature_bound"]
 
@@ -181,7 +180,7 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
 
 
 def _is_positive(value):
-    return is_number(value) and value > 0
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def _train(full_batch, problem, stopwatch):
