@@ -26,7 +26,7 @@ def arrays(path):
 def test_the_folder_is_that_of_the_library(tmp_path):
     result = run("preprocess", "data/train.txt", "models/a", *SIZES, "--inducing", "subspace")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "models/a: preprocessed; `xmlgp train data/train.txt models/a` goes on\n"
+    assert result.stderr == "models/a: preprocessed; continue with `xmlgp train data/train.txt models/a`\n"
     expected = preprocess_model(
         small_dataset(), "b", MLGPFSettings(inducing_count=6, basis_size=9, inducing="subspace", factors=2, epochs=1)
     )
@@ -36,6 +36,12 @@ def test_the_folder_is_that_of_the_library(tmp_path):
     assert folder.description["data"] == expected.description["data"]
     for name, array in arrays("b").items():
         np.testing.assert_array_equal(folder.array(name), array)
+
+
+def test_the_advised_command_is_quoted_for_a_shell(tmp_path):
+    (tmp_path / "my data").symlink_to(tmp_path / "data")
+    result = run("preprocess", "my data", "my model", *SIZES)
+    assert result.stderr == "my model: preprocessed; continue with `xmlgp train 'my data' 'my model'`\n"
 
 
 def test_quiet_says_nothing():

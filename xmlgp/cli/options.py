@@ -1,10 +1,11 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
 import contextlib
+import shlex
 
 import click
 
-__all__ = ["cache_option", "note", "quiet_option"]
+__all__ = ["cache_option", "note", "quiet_option", "train_command"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
 
@@ -21,3 +22,13 @@ def note(text, quiet):
     if not quiet:
         with contextlib.suppress(OSError):  # a log on a full disk is no reason to fail
             click.echo(text, err=True)
+
+
+def train_command(data, model, *options):
+    """Return the command that trains on `data` into `model`, quoted for a shell."""
+    return shlex.join(["xmlgp", "train", _argument(data), _argument(model), *options])
+
+
+def _argument(path):
+    # A name that starts with a dash would be read as an option.
+    return f"./{path}" if path.startswith("-") and path != "-" else path

@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.cli.options import cache_option, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
@@ -41,4 +41,4 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
     for text in notes:
         note(f"{model}: {text}", quiet)
     folder = preprocess_model(dataset, model, settings, progress)
-    note(f"{model}: {folder.stage}; continue with `xmlgp train {data} {model}`", quiet)
+    note(f"{model}: {folder.stage}; continue with `{train_command(data, model)}`", quiet)

@@ -1,10 +1,10 @@
 """`xmlgp show`: describe a model folder."""
 
 import json
-import shlex
 
 import click
 
+from xmlgp.cli.options import train_command
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
@@ -93,7 +93,7 @@ def _state(model, run, damage):
     writer = find_writer(model)
     if writer:
         return f"a run by {writer}, {run.where} at its last checkpoint"
-    command = shlex.join(["xmlgp", "train", "DATA", model, "--resume"])
+    command = train_command("DATA", model, "--resume")
     return f"a run that was interrupted {run.where}; resume with `{command}`"
 
 

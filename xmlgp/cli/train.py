@@ -1,11 +1,10 @@
 """`xmlgp train`: train a model."""
 
 import math
-import shlex
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.cli.options import cache_option, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
@@ -87,7 +86,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     except Interrupted as error:
         left = readable_run(model)
         if left:
-            command = shlex.join(["xmlgp", "train", _path(data), _path(model), "--resume"])
+            command = train_command(data, model, "--resume")
             error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")
         raise
     except (NumericalError, OSError, MemoryError):
@@ -102,8 +101,3 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
     summary = f"trained, {record.epochs(last)} in {last['seconds']:.1f} s, {record.objective_at(last)}"
     for text in (summary, *record.review(folder.settings, description)):
         note(f"{model}: {text}", quiet)
-
-
-def _path(path):
-    # A name that starts with a dash would be read as an option.
-    return f"./{path}" if path.startswith("-") and path != "-" else path
