@@ -124,7 +124,7 @@ def test_memory_is_bounded(place, bounded):
 @pytest.mark.parametrize("cache", [["--cache"], ["--no-cache"]], ids=str)
 def test_the_header_of_a_data_file_allocates_nothing(place, bounded, cache):
     (place / "huge.txt").write_bytes(HUGE)
-    reason = "huge.txt:4: the file ends after 2 points, but its first line declares 1000000000"
+    reason = "huge.txt:4: the file ends after 2 of 1000000000 points declared in its first line"
     for command in (["evaluate", "-q", "no.scores", "huge.txt"], ["preprocess", "-q", "huge.txt", "model"]):
         assert complaint(bounded(*command, *cache)) == reason
     assert complaint(bounded("evaluate", "-q", "no.scores", "-", stdin=HUGE)) == reason.replace("huge.txt", "-")

@@ -252,7 +252,7 @@ def test_a_damaged_array(tmp_path):
 FAILURES = {
     "other features": ("1 24 7\n 0:1\n", "the points have 24 features, but the model was trained on 25"),
     "a bad line": ("3 25 7\n 0:1\n 0:1\n 0:x\n", "new.txt:4: "),
-    "too few points": ("3 25 7\n 0:1\n", "new.txt:3: the file ends after 1 points, but its first line declares 3"),
+    "too few points": ("3 25 7\n 0:1\n", "new.txt:3: the file ends after 1 of 3 points declared in its first line"),
     "too many points": (
         "1 25 7\n 0:1\n 0:1\n",
         "new.txt:3: the file has more points than the 1 that its first line declares",
@@ -327,7 +327,7 @@ def test_points_in_libsvm_format(place, in_libsvm):
     in_libsvm(25)
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.exit_code == 0
-    assert result.stderr == "new.svm has 1 labels, but the model was trained on 7\n"
+    assert result.stderr == "new.svm has 1 label, but the model was trained on 7\n"
     assert result.stdout == run("predict", "model", "data/test.txt", "-k", "all").stdout
     stdin = (place / "new.svm").read_text()
     assert run("predict", "-q", "model", "-", "-k", "all", stdin=stdin).stdout == result.stdout

@@ -127,7 +127,7 @@ def test_wrong_usage(arguments, reason):
         ("void.txt", "void.txt:1: the file is empty"),
         ("headless.txt", "headless.txt:1: the first line must be three nonnegative integers `N D K`"),
         ("bad.txt", "bad.txt:3: "),
-        ("short.txt", "short.txt:3: the file ends after 1 points, but its first line declares 2"),
+        ("short.txt", "short.txt:3: the file ends after 1 of 2 points declared in its first line"),
         ("damaged.txt.gz", "damaged.txt.gz:4: the gzip data are truncated"),
         ("featureless.txt", "there is nothing to learn from: no training point has a feature"),
         ("unlabelled.txt", "there is nothing to learn: the training data have no labels (K is 0)"),

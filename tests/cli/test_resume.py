@@ -165,7 +165,7 @@ def test_a_trained_model_is_not_replaced_by_resuming(place):
     )
     write_dataset("data/train.txt", small_dataset(seed=3))
     message = said(run("train", "data", "model", "--resume"))
-    assert message == "model: the model has other data; use --no-resume to replace it"
+    assert message == "model: the model was trained on other data; use --no-resume to replace it"
     assert Path("model/model.json").read_bytes() == before
     assert run("train", "data", "model", "--no-resume").exit_code == 0
 
@@ -254,7 +254,7 @@ def test_a_run_of_other_data_is_not_resumed(interrupt):
     write_dataset("data/train.txt", small_dataset(seed=3))
     assert (
         said(run("train", "data", "model", "--resume"))
-        == "model: the interrupted run has other data; use --no-resume to start a new run"
+        == "model: the interrupted run was on other data; use --no-resume to start a new run"
     )
 
 

@@ -250,8 +250,8 @@ MALFORMED = {
     "gzip without its name": (gzip.compress(b"0 1 1\n", mtime=0), 1, "N D K"),
     "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 features"),
     "too many labels": (b"1 2 2147483648\n\n", 1, "2147483648 labels"),
-    "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 points"),
-    "no rows": (b"3 9 9\n", 2, "ends after 0 points"),
+    "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 of "),
+    "no rows": (b"3 9 9\n", 2, "ends after 0 of "),
     "more rows": (b"1 9 9\n1 1:1\n1 1:1\n", 3, "the file has more points than the 1 that"),
     "additional empty line": (b"1 9 9\n1 1:1\n\n", 3, "the file has more points than the 1 that"),
     "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9'"),
@@ -472,7 +472,7 @@ def test_header_cannot_exhaust_memory(written, cache):
 
     def read():
         with pytest.raises(
-            DataFormatError, match=":3: the file ends after 1 points, but its first line declares 1000000000"
+            DataFormatError, match=":3: the file ends after 1 of 1000000000 points declared in its first line"
         ):
             read_dataset(path, cache=cache)
 

@@ -71,7 +71,8 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
     predictor.check(header.D)
     if header.K not in (0, predictor.label_count):
-        note(f"{data} has {header.K} labels, but the model was trained on {predictor.label_count}", quiet)
+        labels = "1 label" if header.K == 1 else f"{header.K} labels"
+        note(f"{data} has {labels}, but the model was trained on {predictor.label_count}", quiet)
 
     def scored(bar):
         for _, block in blocks:

@@ -194,7 +194,7 @@ def read_header_and_blocks(reader, rows=None):
         line_number = reader.line_number
         text = reader.read_lines(missing if rows is None else min(rows, missing))
         if not text:
-            reason = f"the file ends after {header.N - missing} points, but its first line declares {header.N}"
+            reason = f"the file ends after {header.N - missing} of {header.N} points declared in its first line"
             raise DataFormatError(path, line_number, reason)
         block = parse_block(text, header.D, header.K)
         if block is None:

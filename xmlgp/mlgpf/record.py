@@ -13,8 +13,9 @@ def _review(settings, description):
     """Yield what happened in a training, in sentences."""
     last, validation = description["history"][-1], description["validation"]
     if validation and settings.refit:
-        score = validation[last["epoch"] - 1]["ndcg@5"]
-        yield f"nDCG@5 of the held-out points was {score:.2f} after as many epochs, the best of {len(validation)}"
+        best = last["epoch"]
+        score = validation[best - 1]["ndcg@5"]
+        yield f"nDCG@5 of the held-out points was highest after {best} of {len(validation)} epochs: {score:.2f}"
     elif validation:
         yield "the parameters are those of the epoch that ranked the held-out points best"
     if "parameters.regression.weights" in description["arrays"]:

@@ -78,7 +78,7 @@ def plan_run(path, dataset, request, resume=None):
     if resume and interrupted:
         _check_same(interrupted.settings, request.asked(dataset), f"{path}: the interrupted run")
         if interrupted.data != dataset.facts:
-            raise ModelFolderError(f"{path}: the interrupted run has other data; use --no-resume to start a new run")
+            raise ModelFolderError(f"{path}: the interrupted run was on other data; use --no-resume to start a new run")
         return _resumed(interrupted, request, dataset, notes)
     if resume and folder and _is_trained(folder, dataset, request):
         return RunPlan(Action.NOTHING, folder.settings, None, None, [*notes, "already trained; nothing to resume"])
@@ -140,7 +140,7 @@ def _is_trained(folder, dataset, request):
     if folder.stage != "trained":
         return False
     if not _has_data(folder, dataset):
-        raise SettingsError(f"{folder.path}: the model has other data; use --no-resume to replace it")
+        raise SettingsError(f"{folder.path}: the model was trained on other data; use --no-resume to replace it")
     _check_same(folder.settings, request.asked(dataset), f"{folder.path}: the model")
     for name in folder.entries(""):
         folder.array(name)
