@@ -15,7 +15,7 @@ author = "The xmlgp developers"
 copyright = author
 version = release = xmlgp.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "reference", "self_contained"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "reference", "self_contained", "tables"]
 myst_heading_anchors = 4
 nitpicky = False
 default_role = "code"
