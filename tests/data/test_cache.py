@@ -1,4 +1,4 @@
-"""The binary cache: never stale, never trusted, never in the way."""
+"""The binary cache: never out of date, repaired if damaged, and not required."""
 
 import errno
 import gzip
@@ -61,7 +61,7 @@ def is_mapped(array):
     return array is not None
 
 
-def test_the_second_reading_maps_the_copy_and_reads_no_text(path, folder, no_parsing):
+def test_the_second_reading_maps_the_copy_instead_of_parsing(path, folder, no_parsing):
     assert_right(read_dataset(path))
     assert [entry.name for entry in folder.iterdir()] == [f"{sha256(TEXT).hexdigest()}-v{cache.FORMAT_VERSION}"]
     no_parsing()
@@ -73,7 +73,7 @@ def test_the_second_reading_maps_the_copy_and_reads_no_text(path, folder, no_par
     assert_right(dataset.rows(slice(None)))
 
 
-def test_the_copy_belongs_to_the_content_not_to_the_name(path, tmp_path, no_parsing):
+def test_a_copy_belongs_to_the_content_of_a_file(path, tmp_path, no_parsing):
     read_dataset(path)
     path.write_bytes(TEXT.replace(b"12.125", b"13.125"))
     assert read_dataset(path).features[3, 5] == 13.125
@@ -90,13 +90,13 @@ def test_compressed_files_are_cached_as_well(tmp_path, folder, no_parsing):
     assert_right(read_dataset(path))
 
 
-def test_without_cache_nothing_is_kept(path, folder):
+def test_without_cache_no_copy_is_made(path, folder):
     assert_right(read_dataset(path, cache=False))
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("text", [b"0 5 5\n", b"2 5 5\n\n \n", b"1 5 5\n3\n", b"1 5 5\n 3:1\n", b"0 0 0\n"])
-def test_empty_arrays_are_kept_as_well(path, text, no_parsing):
+def test_empty_arrays_are_cached_as_well(path, text, no_parsing):
     path.write_bytes(text)
     first = read_dataset(path)
     no_parsing()
@@ -106,15 +106,14 @@ def test_empty_arrays_are_kept_as_well(path, text, no_parsing):
     assert np.array_equal(second.labels.toarray(), first.labels.toarray())
 
 
-def damaged_array(name, **change):
-    """Return a harm that replaces an array, and makes the digest match, as only ill will would."""
+def changed_array(change):
+    """Return a harm that replaces the array of values, and its checksum as well."""
 
     def harm(entry):
-        array = np.load(entry / f"{name}.npy")
-        np.save(entry / f"{name}.npy", change["to"](array), allow_pickle=True)
+        array = change(np.load(entry / "feature_data.npy"))
+        np.save(entry / "feature_data.npy", array)
         digests = json.loads((entry / "sha256.json").read_text())
-        stored = np.load(entry / f"{name}.npy", allow_pickle=True)
-        digests[name] = sha256(stored.tobytes()).hexdigest()
+        digests["feature_data"] = sha256(array.tobytes()).hexdigest()
         (entry / "sha256.json").write_text(json.dumps(digests))
 
     return harm
@@ -124,70 +123,20 @@ def replaced(name, content):
     return lambda entry: (entry / name).write_bytes(content)
 
 
-def with_element(place, value):
-    def change(array):
-        array[place] = value
-        return array
-
-    return change
-
-
-def replaced_by_a_pipe(name):
-    def harm(entry):
-        (entry / name).unlink()
-        os.mkfifo(entry / name)
-
-    return harm
-
-
-def with_header(name, old, new):
-    """Return a harm that changes the header of an array, but not its length."""
-
-    def harm(entry):
-        content = (entry / f"{name}.npy").read_bytes()
-        assert old in content
-        (entry / f"{name}.npy").write_bytes(content.replace(old + b" " * (len(new) - len(old)), new, 1))
-
-    return harm
-
-
 HARMS = {
     "a copy of another file": lambda entry: replace_by_copy_of_another(entry),
-    "a pipe in place of an array": replaced_by_a_pipe("label_indptr.npy"),
-    "a pipe in place of the digests": replaced_by_a_pipe("sha256.json"),
-    "a header as Python 2 wrote it": with_header("feature_data", b"(6,), }  ", b"(6L,), }"),
-    "an odd escape in a header": with_header("feature_data", b"'<f4'", b"'\\<4'"),
     "an array missing": lambda entry: (entry / "label_indices.npy").unlink(),
     "an array truncated": lambda entry: os.truncate(entry / "feature_data.npy", 130),
     "an array without a header": lambda entry: os.truncate(entry / "feature_data.npy", 50),
     "an empty array file": replaced("feature_data.npy", b""),
     "not an array": replaced("feature_data.npy", b"not an array at all"),
-    "a zip archive": replaced("feature_data.npy", b"PK\x03\x04" + b"\0" * 100),
     "a flipped bit of a value": lambda entry: flip(entry / "feature_data.npy", 131),
-    "an array of objects": damaged_array("feature_data", to=lambda array: array.astype(object)),
-    "doubles": damaged_array("feature_data", to=lambda array: array.astype(np.float64)),
-    "the other byte order": damaged_array("feature_data", to=lambda array: array.astype(">f4")),
-    "a two-dimensional array": damaged_array("feature_data", to=lambda array: array[None]),
-    "a value too few": damaged_array("feature_data", to=lambda array: array[:-1]),
-    "a value too many": damaged_array("feature_data", to=lambda array: np.append(array, np.float32(1))),
-    "NaN": damaged_array("feature_data", to=with_element(2, np.nan)),
-    "infinity": damaged_array("feature_data", to=with_element(2, -np.inf)),
-    "a zero": damaged_array("feature_data", to=with_element(2, 0)),
-    "a feature out of range": damaged_array("feature_indices", to=with_element(2, 9)),
-    "a negative feature": damaged_array("feature_indices", to=with_element(0, -1)),
-    "features out of order": damaged_array("feature_indices", to=with_element(1, 0)),
-    "a feature twice": damaged_array("feature_indices", to=with_element(1, 1)),
-    "a label out of range": damaged_array("label_indices", to=with_element(1, 5)),
-    "rows that overlap": damaged_array("feature_indptr", to=with_element(1, 5)),
-    "rows that start late": damaged_array("feature_indptr", to=with_element(0, 1)),
-    "rows that end late": damaged_array("feature_indptr", to=with_element(-1, 2**40)),
-    "a row too few": damaged_array("feature_indptr", to=lambda array: np.delete(array, 1)),
-    "a row too many": damaged_array("label_indptr", to=lambda array: np.append(array, array[-1])),
-    "no rows": damaged_array("label_indptr", to=lambda array: array[:0]),
+    "doubles": changed_array(lambda array: array.astype(np.float64)),
+    "the other byte order": changed_array(lambda array: array.astype(">f4")),
+    "a two-dimensional array": changed_array(lambda array: array[None]),
     "no digests": lambda entry: (entry / "sha256.json").unlink(),
     "digests of another kind": replaced("sha256.json", b"[1, 2]"),
     "digests that are no JSON": replaced("sha256.json", b"\xff{"),
-    "digests nested deeply": replaced("sha256.json", b"[" * 100_000),
 }
 
 
@@ -209,7 +158,7 @@ def flip(file, place):
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_damaged_copy_is_made_anew(path, folder, harm, no_parsing):
+def test_a_damaged_copy_is_replaced(path, folder, harm, no_parsing):
     read_dataset(path)
     (entry,) = folder.iterdir()
     before = {file.name: file.read_bytes() for file in entry.iterdir()}
@@ -221,7 +170,7 @@ def test_a_damaged_copy_is_made_anew(path, folder, harm, no_parsing):
     assert_right(read_dataset(path))
 
 
-def test_random_damage_never_shows(path, folder, monkeypatch):
+def test_random_damage_does_not_change_the_data(path, folder, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda file: None)
     chance = random.Random(7)
     read_dataset(path)
@@ -232,14 +181,14 @@ def test_random_damage_never_shows(path, folder, monkeypatch):
         assert_right(read_dataset(path))
 
 
-def test_a_folder_that_cannot_be_used_is_done_without(path, monkeypatch, tmp_path):
+def test_data_are_read_without_a_usable_cache_folder(path, monkeypatch, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     for root in tmp_path / "file", tmp_path / "file" / "below", Path("/proc/none"):
         monkeypatch.setenv("XMLGP_CACHE_DIR", str(root))
         assert_right(read_dataset(path))
 
 
-def test_a_full_disk_is_done_without_and_left_clean(path, folder, monkeypatch):
+def test_data_are_read_when_the_disk_is_full(path, folder, monkeypatch):
     append = cache._GrowingArray.append
 
     def until_full(array, piece):
@@ -272,7 +221,7 @@ def test_two_processes_may_convert_the_same_file(path, folder, monkeypatch):
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_file_that_changes_while_it_is_read_is_refused(path, folder, monkeypatch):
+def test_a_file_that_changes_while_it_is_read_raises(path, folder, monkeypatch):
     store = cache._store
 
     def changing(*arguments):
@@ -296,7 +245,7 @@ def test_copies_unused_for_60_days_are_removed(path, folder):
     assert names & set(ages) == {"used", ".temporary-recent"}
 
 
-def test_use_makes_a_copy_young_again(path, folder):
+def test_using_a_copy_keeps_it(path, folder):
     read_dataset(path)
     (entry,) = folder.iterdir()
     os.utime(entry, (0, 0))

@@ -1,9 +1,8 @@
-"""Binary copies of data files in the user's cache folder, mapped into memory when used.
+"""Binary copies of data files in the user's cache folder, memory-mapped when they are used.
 
-A copy lies in `$XDG_CACHE_HOME/xmlgp/text/DIGEST-vVERSION/` (`$XMLGP_CACHE_DIR` in place of the first two), where
-DIGEST is the SHA-256 of the file's bytes: it cannot be stale. It consists of `.npy` files and a JSON file of their
-digests and that of the text. What is found there is not trusted: a copy that is not in every respect as it should be
-is discarded.
+A copy is the folder `$XDG_CACHE_HOME/xmlgp/text/DIGEST-vVERSION/` (or `$XMLGP_CACHE_DIR/text/DIGEST-vVERSION/`), where
+DIGEST is the SHA-256 of the data file, so a copy is never out of date. It consists of `.npy` files and a JSON file with
+their checksums and that of the data file. A damaged copy is discarded.
 """
 
 import contextlib
@@ -23,9 +22,9 @@ from xmlgp.runtime.npy import map_array, write_header
 
 __all__ = ["load_or_store"]
 
-#: To be raised when the meaning of the files changes.
+#: Incremented when the meaning of the files changes.
 FORMAT_VERSION = 2
-#: The files of a copy, all one-dimensional, in the terms of a csr_array; labels are True wherever stored.
+#: The arrays of a copy, all one-dimensional, named as in a csr_array; all stored labels are True.
 ARRAYS = {
     "feature_data": "<f4",
     "feature_indices": "<i4",
@@ -34,39 +33,39 @@ ARRAYS = {
     "label_indptr": "<i8",
 }
 DIGESTS = "sha256.json"
-#: Under which DIGESTS has the digest of the text: a copy of another file is sound in itself.
+#: The key of the data file in DIGESTS, because a complete copy of another file can have the wrong name.
 TEXT = "text"
 
 TEMPORARY_PREFIX = ".temporary-"
 DAY = 24 * 60 * 60
-#: Copies unused for so long are removed.
+#: Copies that were not used for so long are removed.
 UNUSED_SECONDS = 60 * DAY
-#: No conversion takes so long: one that is older was interrupted.
+#: Temporary folders older than this were left by interrupted conversions.
 CONVERSION_SECONDS = DAY
 
 
 def load_or_store(path, read):
-    """Return a data set from its copy in the cache, which is made if it is not there.
+    """Return a data set from its copy in the cache, which is created if it does not exist.
 
     Parameters
     ----------
     path : str
-        The text file.
+        The data file.
     read : callable
-        Opens the file; returns its header (N, D, K) and an iterator of the data sets that make it up, which is used
-        only if there is no good copy.
+        Opens the file; returns its header (N, D, K) and an iterator of data sets, its blocks, which is used only if
+        there is no copy.
 
     Returns
     -------
     Dataset or None
-        None if the copy made does not stand up to being read again.
+        None if the new copy is damaged.
 
     Raises
     ------
     OSError
         If the cache folder cannot be written.
     XmlgpError
-        If the file changed meanwhile, or whatever `read` raises.
+        If the file changes while it is read; `read` can raise other errors.
     """
     digest = _digest(path)
     entry = _root() / "text" / f"{digest}-v{FORMAT_VERSION}"
@@ -76,17 +75,17 @@ def load_or_store(path, read):
         with _replacing(entry) as folder:
             _store(folder, digest, blocks)
             if _digest(path) != digest:
-                raise XmlgpError(f"{path} was changed while it was being read")
+                raise XmlgpError(f"{path} changed while it was being read")
         dataset = _load(entry, digest, header)
     return dataset
 
 
 def _root():
-    """Return the folder of everything this package caches."""
+    """Return the cache folder of this package."""
     if override := os.environ.get("XMLGP_CACHE_DIR"):
         return Path(override)
     base = os.environ.get("XDG_CACHE_HOME", "")
-    if not os.path.isabs(base):  # to be ignored, says the XDG Base Directory Specification
+    if not os.path.isabs(base):  # ignored according to the XDG Base Directory Specification
         base = os.path.expanduser("~/.cache")
     if not os.path.isabs(base):
         raise OSError("the user has no home folder")
@@ -94,7 +93,7 @@ def _root():
 
 
 def _digest(path):
-    """Return the SHA-256 of a file's bytes in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     sha256 = hashlib.sha256()
     with open(path, "rb") as stream:
         while piece := stream.read(1 << 20):
@@ -106,7 +105,7 @@ def _load(entry, text_digest, header):
     """Return the data set in the folder `entry`; if it is damaged, remove it and return None."""
     if not entry.is_dir():
         return None
-    # Whatever may be the matter with the files, the text is there to be read again.
+    # Whatever is wrong, the data file can be read again.
     try:
         dataset = _open(entry, text_digest, header)
     except Exception:
@@ -118,40 +117,23 @@ def _load(entry, text_digest, header):
 
 
 def _open(entry, text_digest, header):
-    """Return the data set in the folder `entry`; raise an exception of any kind if anything is wrong."""
-    files = [DIGESTS, *(f"{name}.npy" for name in ARRAYS)]
-    if not all((entry / file).is_file() for file in files):  # opening a named pipe would wait for its writer
-        raise ValueError("files are missing")
+    """Return the data set in the folder `entry`; raise an exception of any kind if it is damaged."""
     digests = json.loads((entry / DIGESTS).read_text())
     if digests[TEXT] != text_digest:
-        raise ValueError("this is a copy of another text")
+        raise ValueError("this is the copy of another file")
     arrays = {}
     for name, dtype in ARRAYS.items():
         array = map_array(entry / f"{name}.npy")
+        # The checksum does not cover the header.
         if array.dtype != dtype or array.ndim != 1 or hashlib.sha256(array).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
         arrays[name] = np.asarray(array)
-    data = arrays["feature_data"]
-    if not (np.isfinite([data.min(initial=0), data.max(initial=0)]).all() and np.count_nonzero(data) == len(data)):
-        raise ValueError("feature_data has illegal values")
-    features = _checked_csr(data, arrays["feature_indices"], arrays["feature_indptr"], header.N, header.D)
-    labels = _checked_csr(None, arrays["label_indices"], arrays["label_indptr"], header.N, header.K)
-    return Dataset(features, labels)
-
-
-def _checked_csr(data, indices, indptr, rows, columns):
-    """Return the sparse array, having made sure that SciPy may work on it."""
-    if len(indptr) != rows + 1 or indptr[-1] != len(indices):
-        raise ValueError("arrays of wrong lengths")
-    matrix = as_csr(data, indices, indptr, columns)
-    matrix.check_format(full_check=True)
-    if not matrix.has_canonical_format:
-        raise ValueError("indices out of order")
-    return matrix
+    features = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
+    return Dataset(features, as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
 
 
 def _store(folder, text_digest, blocks):
-    """Write the files of a copy, block by block."""
+    """Write the files of a copy block by block."""
     with contextlib.ExitStack() as stack:
         files = {
             name: stack.enter_context(_GrowingArray(folder / f"{name}.npy", dtype)) for name, dtype in ARRAYS.items()
@@ -204,14 +186,14 @@ class _GrowingArray:
 
 
 def _sync(stream):
-    """Have what was written reach the disk."""
+    """Flush a file to disk."""
     stream.flush()
     os.fsync(stream.fileno())
 
 
 @contextlib.contextmanager
 def _replacing(entry):
-    """Give a temporary folder that becomes `entry` if all goes well; tidy the folder they are in."""
+    """Yield a temporary folder, which is renamed to `entry` on success; remove unused copies beside it."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     _remove_unused(entry.parent)
     folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=entry.parent))
@@ -220,14 +202,14 @@ def _replacing(entry):
         try:
             folder.rename(entry)
         except OSError:
-            if not entry.is_dir():  # otherwise another process made the same copy meanwhile
+            if not entry.is_dir():  # otherwise another process has made the same copy
                 raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_unused(folder):
-    """Remove copies nobody used for long, and the remains of interrupted conversions."""
+    """Remove copies that were not used for long, and the remains of interrupted conversions."""
     for entry in folder.iterdir():
         limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
         with contextlib.suppress(OSError):
