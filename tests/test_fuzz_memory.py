@@ -133,7 +133,7 @@ def test_the_header_of_a_data_file_allocates_nothing(place, bounded, cache):
 
 def test_the_header_of_a_scores_file_allocates_nothing(place, bounded):
     (place / "huge.scores").write_bytes(HUGE_SCORES)
-    reason = "huge.scores:4: the file ends after 2 points, its first line announces 1000000000"
+    reason = "huge.scores:4: the file ends after 2 points, but its first line declares 1000000000"
     assert complaint(bounded("evaluate", "-q", "huge.scores", "test.txt")) == reason
     assert complaint(bounded("evaluate", "-q", "-", "test.txt", stdin=HUGE_SCORES)).startswith("-:4: ")
 

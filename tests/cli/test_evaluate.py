@@ -172,7 +172,7 @@ def test_wrong_usage(arguments):
     [
         ("a.scores", "2 4\n0:1\n0:1\n", "scores have 2 points and 4 labels, the true labels 3 points"),
         ("a.scores", "3 5\n\n\n\n", "scores have 3 points and 5 labels, the true labels 3 points and 4"),
-        ("a.scores", "3 4\n0:1\n0:nan\n\n", "a.scores:3: label 0 has 'nan' in place of a finite decimal number"),
+        ("a.scores", "3 4\n0:1\n0:nan\n\n", "a.scores:3: label 0 has 'nan' instead of a finite decimal number"),
         ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", "no point has a true label, so there is nothing to evaluate"),
         ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "there are propensities of 3 labels, but scores of 4"),
         ("train.txt", "1 2 4\n0 0:1\n", "A=0.55 and B=1.5 give propensities outside (0, 1] for 1 training points"),

@@ -128,7 +128,7 @@ def test_standard_streams_and_gzip(tmp_path):
         ("3 3\n0:-1.5\n\n\n", "b.scores contains scores outside [0, 1]"),
         ("3 3\n\n\n\n", "b.scores contains no scores, so there are no probabilities to evaluate"),
         ("2 3\n0:0.5\n\n", "b.scores: the probabilities are 2×3, the true labels 3×3"),
-        ("3 3\n0:x\n\n\n", "b.scores:2: label 0 has 'x' in place of a finite decimal number"),
+        ("3 3\n0:x\n\n\n", "b.scores:2: label 0 has 'x' instead of a finite decimal number"),
     ],
 )
 def test_unplottable_scores_are_a_one_line_error(tmp_path, content, sentence):

@@ -1,4 +1,4 @@
-"""Scoring points with a trained BMLPL, in closed form."""
+"""Predictions of BMLPL, in closed form."""
 
 import numpy as np
 
@@ -10,11 +10,11 @@ __all__ = ["BMLPLPredictor"]
 
 
 class BMLPLPredictor(Predictor):
-    """A trained BMLPL, ready to score.
+    """A trained BMLPL, which scores points.
 
-    The probability of a label is p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t), activations integrated out ([B] (19)); its
-    standard deviation is that of 1 − e^(−λ) over the activations. The utility is −log(1 − p), which ranks alike and
-    keeps its digits where p is near one; its standard deviation is that of the rate λ.
+    The probability of a label is p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t), with activations integrated out ([B] (19)); its
+    standard deviation is that of 1 − e^(−λ) over the activations. The utility is −log(1 − p), which gives the same
+    ranking and keeps its precision where p is close to one; its standard deviation is that of the rate λ.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Scoring points with a trained GPC: the distribution of the latent function, and probabilities integrated over it."""
+"""Predictions of GPC: the distribution of the latent function, and probabilities integrated over it."""
 
 from typing import NamedTuple
 
@@ -13,16 +13,16 @@ __all__ = ["GPCPredictor"]
 
 
 class GPCPredictor(Predictor):
-    """A trained GPC, ready to score its one label.
+    """A trained GPC, which scores its one label.
 
-    The utility is the mean of q(f), the probability E σ(f) under it ([I] (11)); standard deviations are those of f and
-    of σ(f).
+    The utility is the mean of q(f), the probability is E σ(f) under q ([I] (11)); standard deviations are those of f
+    and of σ(f).
 
     Parameters
     ----------
     settings : GPCSettings
     preprocessed : Preprocessed
-        Its start of the inducing inputs is not needed.
+        Its inducing inputs are not used.
     parameters : mapping of str to ndarray
         As training returns them.
     feature_count : int
@@ -66,8 +66,7 @@ class GPCPredictor(Predictor):
 
     def bytes_per_point(self, output, with_std):
         """Return the memory that scoring takes per point; see `Predictor`."""
-        # Covariances, their exponents, and their products with K_Z⁻¹ and L; coordinates that are dense, twice, for they
-        # are centred.
+        # Covariances, their exponents, and their products with K_Z⁻¹ and L; centred coordinates are dense, and copied.
         dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
         return (4 * self._inducing_count + dense) * self.dtype.itemsize
 

@@ -1,4 +1,4 @@
-"""Scoring points with a trained MLGPF: moments of the utilities of labels, and probabilities integrated over them."""
+"""Predictions of MLGPF: moments of the utilities of labels, and probabilities integrated over them."""
 
 import functools
 from typing import NamedTuple
@@ -20,16 +20,16 @@ __all__ = ["MLGPFPredictor"]
 
 
 class MLGPFPredictor(Predictor):
-    """A trained MLGPF, ready to score.
+    """A trained MLGPF, which scores points.
 
-    The utility is the mean of q(f), pooled with the regression where there is one (`gp.exact_gp.logarithmic_pool`); the
-    probability is E σ(f) under the same distribution, and its standard deviation that of σ(f) ([S] A.3).
+    The utility is the mean of q(f), pooled with the regression if there is one (`gp.exact_gp.logarithmic_pool`). The
+    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3).
 
     Parameters
     ----------
     settings : MLGPFSettings
     preprocessed : Preprocessed
-        Its start of the inducing inputs is not needed.
+        Its inducing inputs are not used.
     parameters : mapping of str to ndarray
         As training returns them.
     feature_count : int
@@ -56,7 +56,7 @@ class MLGPFPredictor(Predictor):
         )
 
     def prepare(self, features, output, with_std):
-        """Return the moments of the latent functions and what else utilities are made of; see `Predictor`."""
+        """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         if with_std or output != "utility":
             moments = self._predictive.latent(self._points(weighted))
@@ -99,14 +99,14 @@ class MLGPFPredictor(Predictor):
         if self._predictive.has_regression:
             numbers += self._parameters["regression.loadings"].shape[1]
         if with_std or output != "utility" or self._map is None:
-            # Covariances and their product with C⁻¹; for other posteriors than the shared one, of each function.
+            # Covariances and their product with C⁻¹, which only the shared posterior does not have for each function.
             shared = self._parameters.get("posterior.log_diagonal", np.empty((1, 1))).ndim == 1
             numbers += Q + 2 * M * (1 if shared else P)
         return numbers * 8
 
     @functools.cached_property
     def _map(self):
-        """From weighted features to the means of the latent functions, D×P; None where the kernel is not linear."""
+        """The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear."""
         mapped = self._predictive.mean_map()
         if mapped is None or self._preprocessed.basis is None:
             return mapped
@@ -123,14 +123,14 @@ class MLGPFPredictor(Predictor):
 
 
 class _Prepared(NamedTuple):
-    """What the utilities of B points are made of.
+    """The terms of the utilities of B points.
 
     Attributes
     ----------
     moments : Moments, B×P
-        Of the latent functions; without variances where means are enough.
+        Of the latent functions; without variances if means are enough.
     own : LinearTerm or None
-        The points, where labels have weights of their own.
+        The term of the label weights, if the model has them.
     regressed : ndarray, B×S, or None
         The latent functions of the regression.
     """

@@ -1,4 +1,4 @@
-"""Scores of labels with probability σ(f) of normally distributed utilities f, and their standard deviations."""
+"""Scores of labels with probability σ(f) of Gaussian utilities f, and their standard deviations."""
 
 import numpy as np
 
@@ -8,12 +8,12 @@ __all__ = ["logistic_scores", "logistic_std"]
 
 
 def logistic_scores(mean, variance, output, nodes):
-    """Return the utilities' mean, or E σ(f), elementwise.
+    """Return the mean of f (utilities) or E σ(f) (probabilities), elementwise.
 
     Parameters
     ----------
     mean, variance : ndarray
-        Of f; variances are for probabilities alone.
+        Of f; utilities do not need the variance.
     output : str
         One of `xmlgp.prediction.predictor.OUTPUTS`.
     nodes : int
@@ -23,7 +23,7 @@ def logistic_scores(mean, variance, output, nodes):
 
 
 def logistic_std(mean, variance, output, nodes):
-    """Return the standard deviations of f, or of σ(f) ([S] A.3), elementwise.
+    """Return the standard deviation of f (utilities) or of σ(f) (probabilities; [S] A.3), elementwise.
 
     Parameters
     ----------

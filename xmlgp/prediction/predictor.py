@@ -17,7 +17,7 @@ OUTPUTS = ("utility", "probability")
 #: Default limit on the memory of `top`, in megabytes.
 MEMORY = 256
 
-#: Points and labels scored at a time, so that their scores stay in a core's own cache until the best are selected.
+#: Points and labels scored at a time, so that their scores stay in a core's cache until the best are selected.
 ROWS, LABELS = 256, 1024
 
 #: The largest k whose top labels are selected while scores arrive; for a larger k all labels are sorted.

@@ -1,9 +1,9 @@
 """The scores file: scores of some or all labels for each point, in the sparse text format of the repository.
 
-The first line is `N K`, the number of points and of labels. N lines follow, `label:score label:score ...` with the
-highest score first, or, where standard deviations are known, `label:score:std ...` throughout. Pairs are separated by
+The first line is `N K`, the numbers of points and labels. N lines follow, `label:score label:score ...` with the
+highest score first. In a file with standard deviations all pairs are triples, `label:score:std`. Pairs are separated by
 spaces or tabs; the line of a point without scores is empty. Numbers are decimals as in a data file
-(`xmlgp.data.line_parser`), read as doubles.
+(`xmlgp.data.line_parser`), read in double precision.
 """
 
 import os
@@ -24,14 +24,14 @@ from xmlgp.runtime.untrusted_text import quote
 __all__ = ["Scores", "read_scores", "write_scores"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]*\r?\n")
-#: Pairs formatted at a time, so that neither the text nor its template grows large.
+#: Pairs that are formatted at a time, to limit the memory of the text and its template.
 PAIRS_WRITTEN = 1 << 16
-#: Seven digits are what a float32 holds.
+#: A float32 has seven significant digits.
 NUMBER = "%.7g"
 
-#: What numbers consist of.
+#: The characters of numbers.
 NUMERALS = b"0123456789+-.eE"
-#: Blanks become one kind; what only Python takes for a blank becomes alien.
+#: Tabs become spaces; characters that only Python regards as white space become invalid.
 BLANKS = bytes.maketrans(b"\t\n\r\v\f", b"  ???")
 COLONS = bytes.maketrans(b":", b" ")
 
@@ -42,15 +42,14 @@ class Scores:
 
     Parameters
     ----------
-    indptr : ndarray of int, shape (N + 1,)
+    indptr : ndarray of int, N+1
         Where each point starts in the other arrays.
-    labels : ndarray of int32, shape (n,)
-        The labels scored, each at most once a point.
-    scores : ndarray of float, shape (n,)
-        Their scores.
+    labels : ndarray of int32, n
+        The scored labels, each at most once per point.
+    scores : ndarray of float, n
     K : int
-        The number of labels there are.
-    std : ndarray of float, shape (n,), optional
+        The number of labels.
+    std : ndarray of float, n, optional
         The standard deviations of the scores.
     """
 
@@ -62,15 +61,14 @@ class Scores:
 
     @classmethod
     def from_top(cls, labels, scores, K, std=None):
-        """Return the scores of as many labels for each point.
+        """Return the scores of the same number of labels for every point.
 
         Parameters
         ----------
-        labels, scores : ndarray, shape (N, k)
-            The labels scored and their scores.
+        labels, scores : ndarray, N×k
         K : int
-            The number of labels there are.
-        std : ndarray, shape (N, k), optional
+            The number of labels.
+        std : ndarray, N×k, optional
             The standard deviations of the scores.
 
         Returns
@@ -87,16 +85,16 @@ class Scores:
 
     @property
     def matrix(self):
-        """The scores as a csr_array, shape (N, K); a score of 0 is stored like any other."""
+        """The scores as a csr_array, N×K; scores of 0 are stored."""
         return as_csr(self.scores, self.labels, self.indptr, self.K)
 
     def rows(self, start, stop):
-        """Return the scores of the points from `start` to before `stop`."""
+        """Return the scores of the points in range(start, stop)."""
         indptr = self.indptr[start : stop + 1]
         return self._select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
 
     def descending(self):
-        """Return the same with the highest score of each point first; equal scores by label, the lower first."""
+        """Return the scores with the highest of each point first, equal scores by label."""
         points = np.repeat(np.arange(self.N), np.diff(self.indptr))
         return self._select(self.indptr, np.lexsort((self.labels, -self.scores, points)))
 
@@ -106,17 +104,16 @@ class Scores:
 
 
 def write_scores(stream, N, K, blocks):
-    """Write a scores file, as the scores come.
+    """Write a scores file, a block of points at a time.
 
     Parameters
     ----------
     stream : binary file
         See `xmlgp.data.streams.open_output`.
     N, K : int
-        The number of points and labels.
+        The numbers of points and labels.
     blocks : iterable of Scores
-        The points in order, some at a time; all of them with standard deviations or none. The labels of a point may
-        come in any order.
+        Consecutive points; all blocks have standard deviations or none has. The labels of a point can be in any order.
 
     Raises
     ------
@@ -126,7 +123,7 @@ def write_scores(stream, N, K, blocks):
     stream.write(b"%d %d\n" % (N, K))
     written = 0
     for block in blocks:
-        _refuse_infinite(block, written)
+        _check_finite(block, written)
         # Points that start within the same stretch of pairs are written together.
         stretches = np.flatnonzero(np.diff(block.indptr[:-1] // PAIRS_WRITTEN)) + 1
         bounds = [0, *stretches.tolist(), block.N]
@@ -150,12 +147,12 @@ def read_scores(path, progress=silent):
     Returns
     -------
     Scores
-        In the order of the file, which need not be that of the scores; labels are int32, scores float64.
+        In the order of the file, whatever the scores are; labels are int32, scores float64.
 
     Raises
     ------
     DataFormatError
-        If the file is malformed, naming the line; a `ScoresFormatError` if not for damage beneath the text.
+        If the file is malformed, with the line: a `ScoresFormatError`, except for damage of the compression.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
@@ -170,25 +167,25 @@ def read_scores(path, progress=silent):
 
 
 def _read_blocks(reader, N, K, path):
-    """Yield the scores of the N points that follow the first line, some at a time."""
+    """Yield the scores of the N points that follow the first line, a block at a time."""
     columns = None
     missing = N
     while missing:
         line = reader.line_number
         text = reader.read_lines(missing)
         if not text:
-            reason = f"the file ends after {N - missing} points, its first line announces {N}"
+            reason = f"the file ends after {N - missing} points, but its first line declares {N}"
             raise ScoresFormatError(path, line, reason)
-        # The first pair of the file says whether there are standard deviations.
+        # The first pair of the file shows whether it has standard deviations.
         columns = columns or _count_columns(text)
         block = _parse_block(text, K, columns or 2)
         if block is None:
-            raise _first_error(text, K, columns or 2, path, line)
+            raise _find_error(text, K, columns or 2, path, line)
         missing -= block.N
         yield block
     line = reader.line_number
     if reader.read_lines(1):
-        raise ScoresFormatError(path, line, f"one point more than the {N} that the first line announces")
+        raise ScoresFormatError(path, line, f"the file has more points than the {N} that its first line declares")
 
 
 def _parse_header(text, path):
@@ -197,25 +194,25 @@ def _parse_header(text, path):
         raise ScoresFormatError(path, 1, "the file is empty")
     fields = HEADER.fullmatch(text) if len(text) <= MAX_HEADER_BYTES else None
     if not fields:
-        shown = quote(text.rstrip(b"\r\n"))
-        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {shown}")
+        found = quote(text.rstrip(b"\r\n"))
+        raise ScoresFormatError(path, 1, f"the first line must be two nonnegative integers `N K`, not {found}")
     N, K = map(int, fields.groups())
     if K >= INDEX_BOUND:
-        raise ScoresFormatError(path, 1, f"{K} labels are announced, more than the {INDEX_BOUND - 1} supported")
+        raise ScoresFormatError(path, 1, f"{K} labels are more than the {INDEX_BOUND - 1} supported")
     return N, K
 
 
 def _count_columns(text):
-    """Return how many numbers the first pair has, 3 or else 2, or None if there is no pair."""
+    """Return 3 if the first pair is a triple, 2 if not, None if there is no pair."""
     first = text.split(None, 1)[:1]
     return (3 if first[0].count(b":") == 2 else 2) if first else None
 
 
 def _parse_block(text, K, columns):
-    """Return the scores in some whole lines, or None if anything is wrong with them."""
+    """Return the scores in complete lines, or None if they are malformed."""
     plain = text.replace(b"\r\n", b"\n").translate(BLANKS)
     n_pairs = len(plain.split())
-    # A pair without its numerals is its colons. If there are as many tokens as they have room for, none is missing.
+    # A pair without the characters of numbers is its colons; the number of tokens shows that no number is missing.
     if plain.translate(None, NUMERALS).split() != [b":" * (columns - 1)] * n_pairs:
         return None
     tokens = plain.translate(COLONS).split()
@@ -224,7 +221,7 @@ def _parse_block(text, K, columns):
     if tokens and not b"".join(tokens[::columns]).isdigit():
         return None
     try:
-        # Of tokens made of numerals, float() takes those that the format allows.
+        # Of tokens that consist of these characters, float() accepts those that the format allows.
         numbers = np.array(list(map(float, tokens))).reshape(-1, columns)
     except ValueError:
         return None
@@ -241,21 +238,21 @@ def _parse_block(text, K, columns):
     return Scores(indptr, labels, numbers[:, 1].copy(), K, numbers[:, 2].copy() if columns == 3 else None)
 
 
-def _first_error(text, K, columns, path, first_line):
-    """Return the error that names the first line that is malformed, and what is wrong there."""
+def _find_error(text, K, columns, path, first_line):
+    """Return the error of the first malformed line."""
     for number, line in enumerate(text.split(b"\n"), first_line):
-        reason = _complaint(line.removesuffix(b"\r"), K, columns)
+        reason = _find_reason(line.removesuffix(b"\r"), K, columns)
         if reason:
             return ScoresFormatError(path, number, reason)
-    raise AssertionError("what no line is wrong with was refused")
+    raise AssertionError("no line of a rejected block is malformed")
 
 
-def _complaint(line, K, columns):
-    """Return what is wrong with a line, or None."""
-    alien = NOT_TEXT.search(line)
-    if alien:
-        return f"byte 0x{alien[0][0]:02x} at column {alien.start() + 1} is not text"
-    form = "label:score:std, as the first pair of the file is" if columns == 3 else "a label:score pair"
+def _find_reason(line, K, columns):
+    """Return why a line is malformed, or None."""
+    invalid = NOT_TEXT.search(line)
+    if invalid:
+        return f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text"
+    form = "label:score:std, like the first pair of the file" if columns == 3 else "a label:score pair"
     seen = set()
     for pair in line.split():
         label, *numbers = pair.split(b":")
@@ -271,12 +268,12 @@ def _complaint(line, K, columns):
         seen.add(index)
         for number in numbers:
             if not DECIMAL.fullmatch(number) or not np.isfinite(float(number)):
-                return f"label {index} has {quote(number)} in place of a finite decimal number"
+                return f"label {index} has {quote(number)} instead of a finite decimal number"
     return None
 
 
-def _refuse_infinite(block, first_point):
-    """Raise an error if a score or standard deviation is infinite or no number."""
+def _check_finite(block, first_point):
+    """Raise NumericalError if a score or standard deviation is not finite."""
     finite = np.isfinite(block.scores) & (True if block.std is None else np.isfinite(block.std))
     if not finite.all():
         place = np.argmin(finite)
@@ -297,10 +294,10 @@ def _format(block):
 
 
 def _stack(blocks):
-    """Return the points of one or more scores, one after the other, as one."""
+    """Return the points of all blocks."""
     lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
-    # Before the first pair of a file it is not known whether there are standard deviations.
+    # Blocks before the first pair of the file have none.
     std = [block.std for block in blocks if block.std is not None]
     return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)
