@@ -4,8 +4,6 @@ import re
 import sys
 from pathlib import Path
 
-# The directives of this site, and the list of mutants in the tests.
-sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 import xmlgp

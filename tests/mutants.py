@@ -225,7 +225,7 @@ MUTANTS = [
     Mutant(
         "minibatch-scale",
         "lost factor",
-        "The likelihood of a minibatch is not scaled by N/|B|.",
+        "The likelihood of a minibatch is not scaled by N/B.",
         "xmlgp/training/minibatches.py",
         "labels.shape[0] / len(rows), features)",
         "1.0, features)",

@@ -1,6 +1,8 @@
 """The list of mutants fits the code, so that `make mutants` can run at any time."""
 
-from tests.mutants import MUTANTS, misfit
+import re
+
+from tests.mutants import MUTANTS, PROJECT, misfit
 
 
 def test_every_mutant_fits_the_code():
@@ -10,6 +12,11 @@ def test_every_mutant_fits_the_code():
 def test_names_of_mutants_are_unique():
     names = [mutant.name for mutant in MUTANTS]
     assert len(names) == len(set(names))
+
+
+def test_the_page_of_results_has_every_mutant():
+    page = (PROJECT / "docs" / "development" / "mutants.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == [mutant.name for mutant in MUTANTS]
 
 
 def test_a_mutant_that_does_not_fit_the_code_is_reported():

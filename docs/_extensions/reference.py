@@ -1,4 +1,4 @@
-"""The Sphinx directives `command`, `settings` and `mutants`: parts of pages that are generated from the code.
+"""The Sphinx directives `command` and `settings`: the help of a command and the settings of a model.
 
 `command` records what Click writes for `--help`, so the page has the same usage, texts, options and sections. The
 extension sphinx-click is not used: it parses help texts as reStructuredText, which they are not, and loses the
@@ -12,13 +12,11 @@ import re
 import click
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from docutils.statemachine import StringList
 
-from tests.mutants import MUTANTS
 from xmlgp.cli import main
 from xmlgp.models import MODELS
 
-__all__ = ["Command", "ModelSettings", "Mutants", "find_command", "help_sections", "setup"]
+__all__ = ["Command", "ModelSettings", "find_command", "help_sections", "setup"]
 
 #: Parts of a help text that are code: quoted by backticks, or an option.
 CODE = re.compile(r"`([^`]+)`|((?<![\w-])--[a-z][a-z-]+)")
@@ -92,18 +90,6 @@ class ModelSettings(Directive):
         return [nodes.definition_list("", *items, classes=["options"])]
 
 
-class Mutants(Directive):
-    """List the mutants in a table."""
-
-    def run(self):
-        """Return the nodes of the table."""
-        lines = ["| mutant | mistake | what it breaks |", "|---|---|---|"]
-        lines += [f"| `{mutant.name}` | {mutant.kind} | {mutant.breaks} |" for mutant in MUTANTS]
-        container = nodes.container()
-        self.state.nested_parse(StringList(lines, "mutants"), self.content_offset, container)
-        return container.children
-
-
 def _help_of(field):
     """Return the help text of a setting, with its choices and what None means."""
     about = field.metadata
@@ -156,5 +142,4 @@ def setup(app):
     """Register the directives."""
     app.add_directive("command", Command)
     app.add_directive("settings", ModelSettings)
-    app.add_directive("mutants", Mutants)
     return {"parallel_read_safe": True}
