@@ -1,1 +1,1 @@
-"""What is computed once before training: feature weighting, the subspace basis, the k-means start."""
+"""Preprocessing before training: feature weights, the basis of the subspace, initial inducing inputs."""

@@ -1,12 +1,12 @@
-"""The fixed basis X̃ of the subspace: the right singular vectors of X of largest singular value.
+"""The fixed basis X̃ of the subspace: the right singular vectors of X with the largest singular values.
 
-With few features XᵀX is formed and decomposed exactly. Beyond that its powers are applied to a random block of
-vectors (Halko, Martinsson, Tropp: Finding structure with randomness, SIAM Review 53, 2011), in single precision and
-of large products alone: XᵀX is never formed and nothing has the size N×R. Each power is shifted so that unwanted
-singular values fall off faster, as in Feng, Yu: Algorithm 1050 (dashSVD), ACM Transactions on Mathematical
-Software 50, 2024. The vectors are those of the Nyström approximation of XᵀX from the last block and its image (Tropp,
-Yurtsever, Udell, Cevher: Fixed-rank approximation of a positive-semidefinite matrix, NIPS 2017), which costs one
-product less than projecting onto the image.
+For few features XᵀX is computed and decomposed exactly. For more, powers of XᵀX are applied to a random block of
+vectors (Halko, Martinsson, Tropp: Finding structure with randomness, SIAM Review 53, 2011), in single precision;
+neither XᵀX nor any array of the size N×R is computed. Each power is shifted so that unwanted singular values decay
+faster, as in Feng, Yu: Algorithm 1050 (dashSVD), ACM Transactions on Mathematical Software 50, 2024. The vectors are
+those of the Nyström approximation of XᵀX from the last block and its image (Tropp, Yurtsever, Udell, Cevher: Fixed-rank
+approximation of a positive-semidefinite matrix, NIPS 2017), which needs one product less than a projection onto the
+image.
 """
 
 import functools
@@ -22,47 +22,47 @@ from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["truncated_svd_basis"]
 
-#: Features up to which XᵀX is formed and its eigenvectors are computed exactly.
+#: Features up to which XᵀX is computed and decomposed exactly.
 GRAM_LIMIT = 3000
 
-#: Stored elements whose part of XᵀX is formed at a time.
+#: Stored elements whose part of XᵀX is computed at a time.
 GRAM_CHUNK = 1 << 20
 
-#: Powers of XᵀX: with as many, scikit-learn's randomised SVD in double precision captures no more of X.
+#: Powers of XᵀX. With as many, scikit-learn's randomised SVD in double precision explains no more of X.
 POWER_ITERATIONS = 4
 
-#: Vectors beyond those wanted, the number of Halko, Martinsson, Tropp.
+#: Additional vectors, the number that Halko, Martinsson, Tropp recommend.
 OVERSAMPLING = 10
 
-#: Vectors that are multiplied together: their elements of the most frequent features stay in a core's cache.
+#: Vectors that are multiplied at a time, so that their elements of the most frequent features stay in a core's cache.
 PANEL = 128
 
-#: Columns of a triangular matrix that are multiplied together.
+#: Columns of a triangular matrix that are multiplied at a time.
 TRIANGLE_BLOCK = 256
 
-#: Power iterations for the norm of a small matrix, of which the order of magnitude matters.
+#: Power iterations for the norm of a small matrix, whose order of magnitude is enough.
 NORM_ITERATIONS = 20
 
-#: Part of the norm of a matrix that is rounding, in units of its precision.
+#: Rounding errors of a matrix relative to its norm, in units of its precision.
 ROUNDING = 10
 
-#: Elements that are taken in double precision at a time.
+#: Elements that are converted to double precision at a time.
 PRECISE_CHUNK = 1 << 23
 
-#: Part of the largest eigenvalue of XᵀX below which vectors are noise.
+#: Eigenvalues of XᵀX below this share of the largest one are noise.
 RANK_TOLERANCE = 1e-6
 
-#: Inner products of different basis vectors are smaller than this.
+#: Largest inner product of different basis vectors.
 ORTHOGONALITY = 5e-6
 
-#: Rounds of orthogonalisation: the first reduces any condition to one that the second can mend, and one to be sure.
+#: Rounds of orthogonalisation. Two are enough for any condition number; further ones are a safeguard.
 ORTHOGONALISATIONS = 4
 
 
 def truncated_svd_basis(features, size, seed, progress=silent):
     """Return the top right singular vectors of X as the rows of X̃ ([S] section 2.2).
 
-    Beyond `GRAM_LIMIT` features memory is twice that of the result and a little for each core.
+    With more than `GRAM_LIMIT` features the memory is twice that of the result, and a little for each core.
 
     Parameters
     ----------
@@ -71,18 +71,18 @@ def truncated_svd_basis(features, size, seed, progress=silent):
     size : int
         R; at most min(N, D) vectors are returned.
     seed : int
-        Of the randomised method.
+        Used by the randomised method.
     progress : callable
         See `xmlgp.runtime.progress`.
 
     Returns
     -------
     ndarray, R×D
-        float32, orthonormal rows, in descending order of singular value; the transpose of a C-contiguous array, for
-        products with rows of X.
+        float32, orthonormal rows in descending order of singular values; the transpose of a C-contiguous array, as
+        products with rows of X need it.
     """
     size = min(size, *features.shape)
-    # Scale does not change singular vectors, but its high powers, as they occur here, can leave single precision.
+    # Scaling does not change singular vectors, but prevents overflow of high powers.
     scale = 1 / float(max(features.data.max(initial=0), -features.data.min(initial=0)) or 1)
     if features.shape[1] <= GRAM_LIMIT:
         return _exact(features, scale, size).T
@@ -91,15 +91,15 @@ def truncated_svd_basis(features, size, seed, progress=silent):
 
 
 def _exact(features, scale, size):
-    """Return the vectors, D×R, from all eigenvectors of XᵀX."""
+    """Return the vectors, D×R, from the eigenvectors of XᵀX."""
     N, D = features.shape
     gram = np.zeros((D, D))
     rows = max(1, N * GRAM_CHUNK // max(1, features.nnz))
     for start in range(0, N, rows):
-        # Squares in single precision would hide what is below the 3000th part of the largest singular value.
+        # In single precision, squares would hide singular values below 1/3000 of the largest.
         chunk = features[start : start + rows].astype(np.float64) * scale
         gram += (chunk.T @ chunk).toarray()
-    # All eigenvectors by divide and conquer take less time than half of them by bisection.
+    # Computing all eigenvectors by divide and conquer is faster than half of them by bisection.
     _, vectors = np.linalg.eigh(gram)
     return np.ascontiguousarray(vectors[:, ::-1][:, :size], dtype=np.float32)
 
@@ -118,7 +118,7 @@ def _randomised(features, scale, size, seed, progress):
             _shifted_gram(features, scale, block, shift, image, bar)
             inverse, least = _inverse_root(_precise_gram(image))
             if iteration:
-                # The block was orthonormal, so its least image tells of the least eigenvalue in reach.
+                # The block was orthonormal, so its smallest image bounds the smallest eigenvalue in its span.
                 shift = max(shift, (shift + least) / 2)
             _triangular_product(image, inverse, out=block)
         _shifted_gram(features, scale, block, 0.0, image, bar)
@@ -130,13 +130,13 @@ def _randomised(features, scale, size, seed, progress):
     basis, spare = (buffer.ravel()[: D * size].reshape(D, size) for buffer in (block, image))
     rotation = root @ (vectors / np.sqrt(np.where(np.arange(size) < rank, eigenvalues, 1)))
     basis = dense.product(image, rotation.astype(np.float32), out=basis)
-    # Beyond the rank of X any vectors orthogonal to the others will do.
+    # Beyond the rank of X, any vectors that are orthogonal to the others are singular vectors.
     basis[:, rank:] = random.standard_normal((D, size - rank), np.float32) / np.sqrt(D)
     return _orthonormal(basis, spare)
 
 
 def _shifted_gram(features, scale, matrix, shift, out, bar):
-    """Put (scale² XᵀX − shift I) times a matrix, D×L, into `out`."""
+    """Write (scale² XᵀX − shift I) times a matrix, D×L, to `out`."""
     reporting = threading.Lock()
 
     def panel(columns):
@@ -158,7 +158,7 @@ def _add_gram(indptr, indices, data, scale, right, total):
         start, end = indptr[i], indptr[i + 1]
         point[:] = 0
         e = start
-        # Four features at a time: the point is read and written a quarter as often.
+        # Four features at a time, to read and write the point a quarter as often.
         while e + 4 <= end:
             d0, d1 = right.dtype.type(data[e] * scale), right.dtype.type(data[e + 1] * scale)
             d2, d3 = right.dtype.type(data[e + 2] * scale), right.dtype.type(data[e + 3] * scale)
@@ -178,11 +178,11 @@ def _add_gram(indptr, indices, data, scale, right, total):
 
 
 def _inverse_root(gram):
-    """Return T such that the columns of BT are close to orthonormal, where `gram` is BᵀB; and B's least singular value.
+    """Return T for which the columns of BT are almost orthonormal, with `gram` = BᵀB, and B's least singular value.
 
-    T is upper triangular, so that BT spans what B does, column by column.
+    T is upper triangular, so the first columns of BT span the same space as those of B.
     """
-    # Whatever rounding hides is taken for so large: the factorisation exists for any B.
+    # The size of what rounding hides; with it added, the factorisation exists for any B.
     hidden = ROUNDING * float(np.finfo(gram.dtype).eps) * np.linalg.norm(gram) or 1.0
     lifted = gram.astype(np.float64)
     lifted.flat[:: len(gram) + 1] += hidden
@@ -195,13 +195,13 @@ def _inverse_root(gram):
 
 
 def _precise_gram(matrix):
-    """Return BᵀB in double precision: a large singular value would hide small ones, the squares of both more so."""
+    """Return BᵀB in double precision, so that a large singular value does not hide small ones."""
     rows = max(1, PRECISE_CHUNK // matrix.shape[1])
     return sum(dense.gram(matrix[i : i + rows].astype(np.float64)) for i in range(0, len(matrix), rows))
 
 
 def _orthonormal(basis, spare):
-    """Return orthonormal columns that span the same, column by column, in one of two arrays."""
+    """Return orthonormal columns, of which the first span the same space as those of `basis`, in one of two arrays."""
     for _ in range(ORTHOGONALISATIONS):
         gram = dense.gram(basis)
         if np.abs(gram - np.eye(len(gram), dtype=gram.dtype)).max() < ORTHOGONALITY:
@@ -213,7 +213,7 @@ def _orthonormal(basis, spare):
 
 
 def _triangular_product(left, right, out):
-    """Put the product of a matrix, D×L, and an upper triangular one, L×L, into `out`, sparing most of the zeros."""
+    """Write the product of a matrix, D×L, and an upper triangular one, L×L, to `out`, without most of the zeros."""
     for start in range(0, len(right), TRIANGLE_BLOCK):
         stop = start + TRIANGLE_BLOCK
         dense.product(left[:, :stop], right[:stop, start:stop], out=out[:, start:stop])

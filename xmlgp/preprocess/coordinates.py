@@ -1,4 +1,4 @@
-"""The coordinates in which training sees points: C = X X̃ᵀ in a subspace, X itself for free inducing inputs."""
+"""The coordinates of points in training: C = X X̃ᵀ in a subspace, X itself for free inducing inputs."""
 
 import numpy as np
 
@@ -7,44 +7,44 @@ from xmlgp.preprocess.weighting import row_chunks
 
 __all__ = ["DENSE_LIMIT", "Coordinates", "Selected", "are_dense"]
 
-#: Bytes that the coordinates of all points may take in memory; beyond it each minibatch computes its own.
+#: Bytes up to which the coordinates of all points are kept in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
 
-#: Share of features that a point has above which products of dense rows are faster: a sparse product does 4 to 5
-#: times as well as a dense one at 0.04 (500×1836 by 1836×500, float32).
+#: Density of the features above which dense products are faster. At 0.04 a sparse product is 4 to 5 times as fast as a
+#: dense one (500×1836 by 1836×500, float32).
 DENSE_SHARE = 0.1
 
-#: Stored elements of points whose coordinates are computed at a time.
+#: Stored elements of the points whose coordinates are computed at a time.
 CHUNK = 1 << 20
 
 
 def are_dense(features):
-    """Return whether points have so many features, N×D, that products of dense rows are faster."""
+    """Return whether features, N×D, are so dense that products of dense rows are faster."""
     return features.nnz > DENSE_SHARE * features.shape[0] * features.shape[1]
 
 
 class Coordinates:
-    """Coordinates of points and the squared norm that they leave out.
+    """Coordinates of points, and the squared norm of the residual that the subspace does not have.
 
     Parameters
     ----------
     features : csr_array, N×D
         X.
     basis : ndarray, R×D, or None
-        X̃ with orthonormal rows; None for free inducing inputs. Not copied where it is the transpose of a
-        C-contiguous array of the right type.
+        X̃ with orthonormal rows; None for free inducing inputs. Not copied if it is the transpose of a C-contiguous
+        array of the right type.
     dtype : dtype
         Of the coordinates.
     dense_limit : int
         Bytes up to which the coordinates of all points are kept in memory.
     weigh : callable, optional
-        Weighs the features of some points (`xmlgp.preprocess.weighting.weigh`): where the coordinates of all are not
-        kept, those of a minibatch only, so that X may stay in a file.
+        Returns the weighted features of some points (`xmlgp.preprocess.weighting.weigh`). If the coordinates of all
+        points are not kept, it is called for each minibatch, so that X can stay in a file.
     sparse : bool
-        Whether coordinates without a basis are sparse however many features a point has, as for models that ask for
-        weighted features alone.
+        Whether coordinates without a basis are sparse however dense the features are, for models that need weighted
+        features only.
     center : ndarray, D, optional
-        Subtracted from the weighted features, in double precision; coordinates are dense then. There is no basis.
+        Subtracted from the weighted features in double precision, which makes coordinates dense. Not with a basis.
 
     Attributes
     ----------
@@ -71,12 +71,12 @@ class Coordinates:
         return self._features.shape[0]
 
     def select(self, rows):
-        """Return the same of some points only (`Selected`), without a copy."""
+        """Return the coordinates of some points (`Selected`), without a copy."""
         return Selected(self, rows)
 
     @property
     def row_bytes(self):
-        """Bytes that the coordinates of one point take, on average."""
+        """The mean memory of the coordinates of a point, in bytes."""
         stored = self.dimension * self.dtype.itemsize
         if self._dense:
             return stored
@@ -118,7 +118,7 @@ class Coordinates:
             return values, np.zeros(features.shape[0], self.dtype)
         values = sparse.product(features, self._basis_transposed, out)
         norms = np.asarray(features.multiply(features).sum(axis=1)).ravel()
-        # Rounding can leave a point inside the subspace slightly less than nothing.
+        # Rounding can make the residual of a point inside the subspace negative.
         return values, np.maximum(norms - np.einsum("nr,nr->n", values, values), 0).astype(self.dtype)
 
     def _centered(self, features, out):
@@ -129,7 +129,7 @@ class Coordinates:
 
 
 class Selected:
-    """Some points of `Coordinates`, as if there were no others.
+    """Some points of `Coordinates`, with the same methods.
 
     Parameters
     ----------

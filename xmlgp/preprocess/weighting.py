@@ -1,4 +1,4 @@
-"""Feature weighting: logarithms of values, inverse document frequencies, rows of unit length, and scales."""
+"""Feature weighting: logarithms, inverse document frequencies, rows of unit length, and scales."""
 
 from typing import NamedTuple
 
@@ -7,15 +7,15 @@ import scipy.sparse as sp
 
 __all__ = ["IDF_WEIGHTINGS", "Weighting", "inverse_document_frequency", "row_chunks", "weigh"]
 
-#: Values of the setting `weighting` that weight features by inverse document frequency.
+#: Values of the setting `weighting` with inverse document frequencies.
 IDF_WEIGHTINGS = ("root-idf", "idf")
 
-#: Stored elements that are worked on at a time: temporary arrays of double precision stay in a core's cache.
+#: Stored elements that are processed at a time, so that temporary arrays stay in a core's cache.
 CHUNK = 1 << 16
 
 
 def row_chunks(matrix, size):
-    """Yield slices of consecutive rows that hold about `size` stored elements each, at least one row.
+    """Yield slices of consecutive rows with about `size` stored elements each, and at least one row.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def row_chunks(matrix, size):
 
 
 def inverse_document_frequency(features):
-    """Return log((1 + N)/(1 + n_d)) + 1 for each feature d that n_d of the N points have.
+    """Return log((1 + N)/(1 + n_d)) + 1 for each feature d, which n_d of the N points have.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def inverse_document_frequency(features):
     ndarray, D
     """
     counts = np.zeros(features.shape[1], np.int64)
-    # NumPy counts in 64 bits: all indices at once would be copied.
+    # In steps, because bincount copies the indices to 64 bits.
     step = max(CHUNK, features.shape[1])
     for start in range(0, features.nnz, step):
         counts += np.bincount(features.indices[start : start + step], minlength=features.shape[1])
@@ -50,19 +50,19 @@ def inverse_document_frequency(features):
 
 
 class Weighting(NamedTuple):
-    """How features are weighted.
+    """A feature weighting.
 
     Attributes
     ----------
     idf : ndarray, D, or None
         Weight of each feature.
     unit : bool
-        Scale each row to unit length; rows of zeros stay.
+        Scale each row to unit length, except rows of zeros.
     logarithm : bool
-        Put sign(x) log(1 + |x|) in place of x first: the tenth occurrence of a word says less than the first.
+        First replace x by sign(x) log(1 + |x|), because the tenth occurrence of a word says less than the first.
     scale : ndarray, D, or None
-        Factor of each feature in place of all that, one over its standard deviation. The mean is not subtracted, for
-        absent features to stay absent: see `xmlgp.preprocess.coordinates`.
+        Instead of all that, a factor for each feature: the inverse of its standard deviation. Subtracting the mean, so
+        that absent features do not stay absent, is left to `xmlgp.preprocess.coordinates`.
     """
 
     idf: np.ndarray | None
@@ -72,7 +72,7 @@ class Weighting(NamedTuple):
 
     @classmethod
     def named(cls, name, idf=None, scale=None):
-        """Return what a value of the setting `weighting` stands for, given the weights of features where it has any."""
+        """Return the `Weighting` of a value of the setting `weighting`, with the idf or scale that it needs."""
         return cls(idf, name not in ("none", "standard"), name == "root-idf", scale)
 
 
@@ -88,8 +88,8 @@ def weigh(features, idf, unit, logarithm=False, scale=None):
     Returns
     -------
     csr_array, N×D
-        float32, sharing the index arrays of `features`; its elements as well where there is nothing to do. Scaled
-        features are float64, for a large mean can still be subtracted from them.
+        float32, with the index arrays of `features`, and its elements if nothing changes. Scaled features are float64,
+        because a large mean may be subtracted from them.
     """
     if scale is not None:
         scaled = features.data * scale[features.indices]
@@ -100,7 +100,7 @@ def weigh(features, idf, unit, logarithm=False, scale=None):
     for rows in row_chunks(features, CHUNK):
         ends = features.indptr[rows.start : rows.stop + 1]
         part = slice(ends[0], ends[-1])
-        # In double precision, where neither weights nor squares of single precision numbers overflow.
+        # In double precision, in which weights and squares of float32 do not overflow.
         values = features.data[part].astype(np.float64)
         if logarithm:
             values = np.copysign(np.log1p(np.abs(values)), values)
