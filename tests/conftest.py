@@ -4,6 +4,8 @@ import os
 import signal
 
 import pytest
+import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is set
+from threadpoolctl import threadpool_limits
 
 #: Signals that `nohup`, a script (`pytest &`) or a service manager makes the processes that they start ignore.
 OFTEN_IGNORED = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM]
@@ -47,4 +49,11 @@ def _surroundings(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_blas_thread():
+    """Keep the idle threads of two BLAS libraries from spinning: the matrices of tests are small."""
+    with threadpool_limits(1, user_api="blas"):
         yield
