@@ -1,4 +1,4 @@
-"""Trainings that are interrupted in any phase, and models that others write or read meanwhile."""
+"""Signals in any phase of training, and models that other processes write or read meanwhile."""
 
 import contextlib
 import json
@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -23,81 +24,63 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-#: With preprocessing, held-out points, a training on all points and a regression.
-SMALL = [
-    "-P",
-    "3",
-    "-M",
-    "6",
-    "-R",
-    "9",
-    "--epochs",
-    "3",
-    "--batch-size",
-    "30",
-    "--label-weights",
-    "--inducing",
-    "subspace",
-]
+#: Options for a training with preprocessing, held-out points, a second training on all points and a regression.
+SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "3", "--batch-size", "30", "--label-weights"]
+SMALL += ["--inducing", "subspace"]
 TRAIN = ["train", "data", "model", *SMALL]
 
-RESUME = "resume with `xmlgp train data model --resume`"
-
+READ = "xmlgp.cli.train.read_dataset"
+PREPROCESS = "xmlgp.runs.train.preprocess_data"
+WRITE = "xmlgp.model_folder.arrays._write"
+START = "xmlgp.mlgpf.stochastic.start"
 STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
+NDCG = "xmlgp.mlgpf.train._ndcg"
+REGRESSION = "xmlgp.mlgpf.train.fit_exact_gp"
 
-#: Function, the call of it in which a signal comes, and how far training then is, where it can be gone on with.
+HELD_OUT = "of 12 steps on the points not held out"
+ALL_STEPS = "after ([0-9]+) of \\1 steps on all points"
+
+#: By phase: the function and the number of its call at which a signal comes, and where the run stops (None: nowhere).
 PHASES = {
-    "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
-    "the basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
-    "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
-    "the start": ("xmlgp.mlgpf.stochastic.start", 1, "after preprocessing"),
-    "the first step": (
-        STEP,
-        1,
-        "after 1 of 12 steps on the points not held out",
-    ),
-    "the midst of an epoch": (STEP, 6, "after 6 of 12 steps on the points not held out"),
-    "the end of an epoch": (
-        STEP,
-        8,
-        "after 8 of 12 steps on the points not held out",
-    ),
-    "scoring": ("xmlgp.mlgpf.train._ndcg", 2, "after 8 of 12 steps on the points not held out"),
-    "the regression on some": ("xmlgp.mlgpf.train.fit_exact_gp", 1, "after 12 of 12 steps on the points not held out"),
-    "comparing": ("xmlgp.mlgpf.train._ndcg", 5, "after 12 of 12 steps on the points not held out"),
-    "the start on all points": ("xmlgp.mlgpf.stochastic.start", 2, "after 12 of 12 steps on the points not held out"),
-    "a step on all points": (
-        STEP,
-        14,
-        "after 2 of [0-9]+ steps on all points",
-    ),
-    "the regression on all": ("xmlgp.mlgpf.train.fit_exact_gp", 2, "after ([0-9]+) of \\1 steps on all points"),
-    "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 9, "after ([0-9]+) of \\1 steps on all points"),
+    "reading": (READ, 1, None),
+    "preprocessing": (PREPROCESS, 1, "in preprocessing"),
+    "basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
+    "saving preprocessing": (WRITE, 2, "in preprocessing"),
+    "start": (START, 1, "after preprocessing"),
+    "first step": (STEP, 1, f"after 1 {HELD_OUT}"),
+    "within an epoch": (STEP, 6, f"after 6 {HELD_OUT}"),
+    "end of an epoch": (STEP, 8, f"after 8 {HELD_OUT}"),
+    "validation": (NDCG, 2, f"after 8 {HELD_OUT}"),
+    "regression": (REGRESSION, 1, f"after 12 {HELD_OUT}"),
+    "validation of the regression": (NDCG, 5, f"after 12 {HELD_OUT}"),
+    "start on all points": (START, 2, f"after 12 {HELD_OUT}"),
+    "step on all points": (STEP, 14, "after 2 of [0-9]+ steps on all points"),
+    "regression on all points": (REGRESSION, 2, ALL_STEPS),
+    "saving the model": (WRITE, 9, ALL_STEPS),
 }
 
 
 @pytest.fixture
 def data(place, monkeypatch):
-    """Data whose held-out points the regression ranks better; checkpoints at the end of every epoch."""
+    """Write data on which the regression improves the ranking; let every epoch end with a checkpoint."""
     write_dataset("data/train.txt", paired_dataset(N=120))
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
     return place
 
 
 @contextlib.contextmanager
-def at(name, call, *numbers, within=False):
-    """Let signals come at a call of a function: before it does anything, or when it has done all."""
+def signals_at(name, call, *numbers, after=False):
+    """Send signals to this process before or after a call of a function, and check that the call came."""
     holder, _, function = name.rpartition(".")
     holder = pkgutil.resolve_name(holder)
     original, calls = getattr(holder, function), []
 
     def interrupted(*arguments, **options):
         calls.append(1)
-        if len(calls) == call and not within:
+        if len(calls) == call and not after:
             send(numbers)
         value = original(*arguments, **options)
-        if len(calls) == call and within:
+        if len(calls) == call and after:
             send(numbers)
         return value
 
@@ -111,206 +94,192 @@ def send(numbers):
         os.kill(os.getpid(), number)
 
 
-def told(result, number):
-    """Assert that a signal ended a command with one line; return what it advises."""
+def interrupted(result, number):
+    """Check that a signal ended a command with its status and one line; return where the run stopped, or None."""
     assert (result.exit_code, result.stdout) == (128 + number, "")
     *notes, line = result.stderr.splitlines()
     assert all(re.match(r"model: (resuming|--[a-z-]+ has no effect) ", note) for note in notes)
-    interrupted, _, advice = line.partition("; ")
-    assert interrupted == "interrupted"
-    return advice
+    if line == "interrupted":
+        return None
+    found = re.fullmatch("interrupted; stopped (.*); resume with `xmlgp train data model --resume`", line)
+    assert found, line
+    return found[1]
 
 
-def tidy(path):
-    """Make sure that nothing is left but what a model or a checkpoint names."""
+def resume():
+    """Resume the run and check that a model results."""
+    result = run("train", "data", "model", "--resume", "-q")
+    assert (result.exit_code, result.output) == (0, "")
+    assert ModelFolder("model").stage == "trained"
+    assert InterruptedRun.read("model") is None
+    assert_no_other_files(Path("model"))
+
+
+def assert_no_other_files(path):
+    """Check that a folder has no files but those that its model or its checkpoint names."""
     entries = []
     if (path / "model.json").exists():
         entries += ModelFolder(path).entries("").values()
-    with contextlib.suppress(AttributeError):
-        entries += InterruptedRun.read(path).preprocess.values()
+    if left := InterruptedRun.read(path):
+        entries += left.preprocess.values()
     files = {str(file.relative_to(path)) for file in path.rglob("*") if file.is_file()}
-    named = {entry["file"] for entry in entries}
-    return files - named <= {"model.json", "checkpoint.npz"}
+    assert files - {entry["file"] for entry in entries} <= {"model.json", "checkpoint.npz"}
 
 
-@pytest.mark.parametrize("within", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_signal_in_any_phase_is_told_in_one_line_and_training_goes_on(data, phase, within):
+def test_a_signal_in_any_phase_ends_training_so_that_it_can_be_resumed(data, phase, after):
     name, call, where = PHASES[phase]
-    # Each of the three comes by.
-    number = SIGNALS[(len(phase) + within) % 3]
-    with at(name, call, number, within=within):
-        advice = told(run(*TRAIN), number)
+    # Each of the three signals in turn.
+    number = SIGNALS[(list(PHASES).index(phase) + after) % 3]
+    with signals_at(name, call, number, after=after):
+        stopped = interrupted(run(*TRAIN), number)
     if where is None:
-        assert advice == ""
+        assert stopped is None
         assert not (data / "model").exists()
-    else:
-        assert re.fullmatch(f"stopped {where}; {RESUME}", advice)
-        assert not (data / "model" / "model.json").exists()
-        assert not (data / "model" / ".lock").exists()
-        result = run("train", "data", "model", "--resume", "-q")
-        assert (result.exit_code, result.output) == (0, "")
-        assert ModelFolder("model").stage == "trained"
-        assert InterruptedRun.read("model") is None
-        assert tidy(data / "model")
+        return
+    assert re.fullmatch(where, stopped)
+    assert not (data / "model" / "model.json").exists()
+    assert not (data / "model" / ".lock").exists()
+    resume()
 
 
-#: By model, training that takes 4 iterations, where steps are of minibatches 2 each.
+#: By model: a training of 4 iterations; 2 minibatches each where there are minibatches.
 OTHERS = {
     "bmlpl": ["train", "data", "model", "--model", "bmlpl", "--iterations", "4", "--batch-size", "60"],
     "gpc": ["train", "data", "model", "--model", "gpc", "--iterations", "4", "--batch-size", "60", "-M", "6"],
 }
 
-#: Kinds of inference that signals come in; the first wherever a phase names none.
-INFERENCES = {"bmlpl": ["em-cg", "em", "online-em", "gibbs"], "gpc": ["svi-adadelta", "vi-taylor", "vi-jj-hybrid"]}
-
-#: The same of bmlpl, by inference where steps are its own.
-TOPICS_PHASES = {
-    "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
-    "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 1, "in preprocessing"),
-    "the start": ("xmlgp.bmlpl.start.initial_topics", 1, "after preprocessing"),
-    "a step of em": ("xmlgp.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),
-    "a step of em-cg": ("xmlgp.bmlpl.em.EM.step", 1, "after 1 of 4 steps"),
-    "a step of online-em": ("xmlgp.bmlpl.online_em.OnlineEM.step", 3, "after 3 of 8 steps"),
-    "the end of a pass of online-em": ("xmlgp.bmlpl.online_em.OnlineEM.step", 4, "after 4 of 8 steps"),
-    "a step of gibbs": ("xmlgp.bmlpl.gibbs.Gibbs.step", 2, "after 2 of 4 steps"),
-    "the last step of gibbs": ("xmlgp.bmlpl.gibbs.Gibbs.step", 4, "after 4 of 4 steps"),
-    "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 4, "after 4 of 4 steps"),
-}
-
-
-#: And of gpc.
-CLASSES_PHASES = {
-    "reading": ("xmlgp.cli.train.read_dataset", 1, None),
-    "preprocessing": ("xmlgp.runs.train.preprocess_data", 1, "in preprocessing"),
-    "standardising": ("xmlgp.preprocess.pipeline.mean_and_scale", 1, "in preprocessing"),
-    "saving what was preprocessed": ("xmlgp.model_folder.arrays._write", 2, "in preprocessing"),
-    "the start": ("xmlgp.gpc.model.GPC.initial", 1, "after preprocessing"),
-    "a step of vi-taylor": ("xmlgp.gpc.variational.TaylorExpansion.step", 2, "after 2 of 4 steps"),
-    "a step of vi-jj-hybrid": ("xmlgp.gpc.variational.Hybrid.step", 1, "after 1 of 4 steps"),
-    "a step of svi-adadelta": ("xmlgp.gpc.svi.SVIAdaDelta.step", 3, "after 3 of 8 steps"),
-    "the end of a pass of svi-adadelta": ("xmlgp.gpc.svi.SVIAdaDelta.step", 4, "after 4 of 8 steps"),
-    "the last step of svi-adadelta": ("xmlgp.gpc.svi.SVIAdaDelta.step", 8, "after 8 of 8 steps"),
-    "saving arrays of the model": ("xmlgp.model_folder.arrays._write", 5, "after 8 of 8 steps"),
-}
+#: By model and inference, then as `PHASES`.
+OTHER_PHASES = [
+    ("bmlpl", "em-cg", READ, 1, None),
+    ("bmlpl", "em-cg", PREPROCESS, 1, "in preprocessing"),
+    ("bmlpl", "em-cg", WRITE, 1, "in preprocessing"),
+    ("bmlpl", "em-cg", "xmlgp.bmlpl.start.initial_topics", 1, "after preprocessing"),
+    ("bmlpl", "em-cg", "xmlgp.bmlpl.em.EM.step", 1, "after 1 of 4 steps"),
+    ("bmlpl", "em-cg", WRITE, 4, "after 4 of 4 steps"),
+    ("bmlpl", "em", "xmlgp.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),
+    ("bmlpl", "online-em", "xmlgp.bmlpl.online_em.OnlineEM.step", 3, "after 3 of 8 steps"),
+    ("bmlpl", "online-em", "xmlgp.bmlpl.online_em.OnlineEM.step", 4, "after 4 of 8 steps"),
+    ("bmlpl", "gibbs", "xmlgp.bmlpl.gibbs.Gibbs.step", 2, "after 2 of 4 steps"),
+    ("bmlpl", "gibbs", "xmlgp.bmlpl.gibbs.Gibbs.step", 4, "after 4 of 4 steps"),
+    ("gpc", "svi-adadelta", READ, 1, None),
+    ("gpc", "svi-adadelta", PREPROCESS, 1, "in preprocessing"),
+    ("gpc", "svi-adadelta", "xmlgp.preprocess.pipeline.mean_and_scale", 1, "in preprocessing"),
+    ("gpc", "svi-adadelta", WRITE, 2, "in preprocessing"),
+    ("gpc", "svi-adadelta", "xmlgp.gpc.model.GPC.initial", 1, "after preprocessing"),
+    ("gpc", "svi-adadelta", "xmlgp.gpc.svi.SVIAdaDelta.step", 3, "after 3 of 8 steps"),
+    ("gpc", "svi-adadelta", "xmlgp.gpc.svi.SVIAdaDelta.step", 4, "after 4 of 8 steps"),
+    ("gpc", "svi-adadelta", "xmlgp.gpc.svi.SVIAdaDelta.step", 8, "after 8 of 8 steps"),
+    ("gpc", "svi-adadelta", WRITE, 5, "after 8 of 8 steps"),
+    ("gpc", "vi-taylor", "xmlgp.gpc.variational.TaylorExpansion.step", 2, "after 2 of 4 steps"),
+    ("gpc", "vi-jj-hybrid", "xmlgp.gpc.variational.Hybrid.step", 1, "after 1 of 4 steps"),
+]
 
 
-@pytest.mark.parametrize("within", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(
-    ("model", "phase"), [*(("bmlpl", phase) for phase in TOPICS_PHASES), *(("gpc", phase) for phase in CLASSES_PHASES)]
-)
-def test_a_signal_while_another_model_is_trained_is_told_in_one_line(data, model, phase, within):
-    name, call, where = (TOPICS_PHASES if model == "bmlpl" else CLASSES_PHASES)[phase]
-    inference = phase.rpartition(" of ")[2]
-    words = [*OTHERS[model], "--inference", inference if inference in INFERENCES[model] else INFERENCES[model][0]]
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["before", "after"])
+@pytest.mark.parametrize(("model", "inference", "name", "call", "where"), OTHER_PHASES)
+def test_a_signal_while_another_model_is_trained_does_not_change_the_result(
+    data, model, inference, name, call, where, after
+):
+    command = [*OTHERS[model], "--inference", inference]
     if model == "gpc":
         write_dataset("data/train.txt", paired_dataset(N=120, K=1))
-    number = SIGNALS[(len(phase) + within) % 3]
-    with at(name, call, number, within=within):
-        advice = told(run(*words), number)
+    number = SIGNALS[(call + after) % 3]
+    with signals_at(name, call, number, after=after):
+        assert interrupted(run(*command), number) == where
     if where is None:
-        assert advice == ""
         assert not (data / "model").exists()
         return
-    assert advice == f"stopped {where}; {RESUME}"
     assert not (data / "model" / "model.json").exists()
-    result = run("train", "data", "model", "--resume", "-q")
-    assert (result.exit_code, result.output) == (0, "")
-    assert ModelFolder("model").stage == "trained"
-    assert InterruptedRun.read("model") is None
-    assert tidy(data / "model")
-    run(*words[:2], "whole", *words[3:], "-q")
+    resume()
+    run(*command[:2], "whole", *command[3:], "-q")
     for array, value in ModelFolder("whole").arrays("").items():
         assert ModelFolder("model").array(array).tobytes() == value.tobytes(), array
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("call", [1, 2, 7])
-def test_every_signal_has_its_status(data, number, call):
-    with at(STEP, call, number):
-        assert f"stopped after {call} of 12 steps" in told(run(*TRAIN), number)
+def test_every_signal_has_its_exit_status(data, number):
+    with signals_at(STEP, 7, number):
+        assert interrupted(run(*TRAIN), number) == f"after 7 {HELD_OUT}"
 
 
-@pytest.mark.parametrize("phase", ["the midst of an epoch", "the regression on all", "reading", "the basis"])
-def test_of_two_signals_in_a_row_the_second_does_not_wait(data, phase):
+@pytest.mark.parametrize("phase", ["within an epoch", "regression on all points", "reading", "basis"])
+def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
     name, call, where = PHASES[phase]
-    with at(name, call, signal.SIGTERM, signal.SIGINT):
+    with signals_at(name, call, signal.SIGTERM, signal.SIGINT):
         result = run(*TRAIN)
-    # Where nothing puts signals off the first one ends it.
-    number = signal.SIGINT if phase == "the midst of an epoch" else signal.SIGTERM
-    advice = told(result, number)
-    if phase == "the midst of an epoch":
-        # The last checkpoint is that of the epoch before: of this step nothing is kept.
-        where = "after 4 of 12 steps on the points not held out"
-    assert bool(advice) == bool(where)
+    # Outside of a step the first signal ends the command.
+    number = signal.SIGINT if phase == "within an epoch" else signal.SIGTERM
+    if phase == "within an epoch":
+        # The last checkpoint is the one after the epoch before.
+        where = f"after 4 {HELD_OUT}"
+    stopped = interrupted(result, number)
+    assert bool(stopped) == bool(where)
     if where:
-        assert re.fullmatch(f"stopped {where}; {RESUME}", advice)
-        assert run("train", "data", "model", "--resume", "-q").exit_code == 0
+        assert re.fullmatch(where, stopped)
+        resume()
 
 
 @pytest.mark.parametrize(
     "numbers", [[signal.SIGTERM], [signal.SIGTERM, signal.SIGTERM], [signal.SIGHUP, signal.SIGINT]]
 )
-def test_signals_while_a_checkpoint_is_written(data, numbers):
-    # In the midst of that of the second epoch.
-    with at("xmlgp.training.checkpoints.write_array", 50, *numbers):
-        advice = told(run(*TRAIN), numbers[-1])
-    step = int(re.search("stopped after ([0-9]+) of 12 steps on the points not held out", advice)[1])
+def test_a_signal_while_a_checkpoint_is_written_leaves_a_complete_checkpoint(data, numbers):
+    # In the middle of the second checkpoint.
+    with signals_at("xmlgp.training.checkpoints.write_array", 50, *numbers):
+        stopped = interrupted(run(*TRAIN), numbers[-1])
+    step = int(re.fullmatch(f"after ([0-9]+) {HELD_OUT}", stopped)[1])
     assert InterruptedRun.read("model").step == step
-    assert tidy(data / "model")
-    assert run("train", "data", "model", "--resume", "-q").exit_code == 0
+    assert_no_other_files(data / "model")
+    resume()
 
 
-def test_what_there_was_to_go_on_with_stays_when_going_on_is_interrupted(data):
-    with at(STEP, 6, signal.SIGINT):
+def test_a_signal_while_a_run_is_resumed_keeps_its_checkpoint(data):
+    with signals_at(STEP, 6, signal.SIGINT):
         run(*TRAIN)
-    # As it is read, and before it has made a step.
-    for name in ("xmlgp.cli.train.read_dataset", "xmlgp.mlgpf.stochastic.start", "xmlgp.training.loop.Loop._restore"):
-        with at(name, 1, signal.SIGTERM):
-            told(run("train", "data", "model", "--resume"), signal.SIGTERM)
+    for name in (READ, START, "xmlgp.training.loop.Loop._restore"):
+        with signals_at(name, 1, signal.SIGTERM):
+            interrupted(run("train", "data", "model", "--resume"), signal.SIGTERM)
         assert InterruptedRun.read("model").step == 6
-    assert run("train", "data", "model", "--resume", "-q").exit_code == 0
+    resume()
 
 
-def test_a_model_that_was_there_stays_until_another_is_whole(data):
-    run("train", "data", "model", "--recipe", "s-SMALL", "--seed", "1", "-q")
-    before = (data / "model" / "model.json").read_bytes()
-    for phase in ("preprocessing", "the midst of an epoch", "the regression on all", "saving arrays of the model"):
-        name, call, _ = PHASES[phase]
-        with at(name, call, signal.SIGTERM):
-            told(run(*TRAIN), signal.SIGTERM)
-        assert (data / "model" / "model.json").read_bytes() == before
-        assert run("predict", "-q", "model", "data").exit_code == 0
-        assert tidy(data / "model")
-        assert run(*TRAIN, "--resume", "-q").exit_code == 0
-        assert ModelFolder("model").settings.factors == 3
+def test_the_earlier_model_stays_until_the_new_one_is_complete(data):
+    for phase in ("preprocessing", "within an epoch", "regression on all points", "saving the model"):
         run("train", "data", "model", "--recipe", "s-SMALL", "--seed", "1", "-q")
         before = (data / "model" / "model.json").read_bytes()
+        name, call, _ = PHASES[phase]
+        with signals_at(name, call, signal.SIGTERM):
+            interrupted(run(*TRAIN), signal.SIGTERM)
+        assert (data / "model" / "model.json").read_bytes() == before
+        assert run("predict", "-q", "model", "data").exit_code == 0
+        assert_no_other_files(data / "model")
+        assert run(*TRAIN, "--resume", "-q").exit_code == 0
+        assert ModelFolder("model").settings.factors == 3
 
 
 @pytest.mark.parametrize("call", [1, 2])
-def test_a_signal_while_preprocessing_is_saved_by_itself(data, call):
-    with at("xmlgp.model_folder.arrays._write", call, signal.SIGTERM):
+def test_a_signal_in_the_preprocess_command_leaves_nothing(data, call):
+    with signals_at(WRITE, call, signal.SIGTERM):
         result = run("preprocess", "data", "model", "-M", "5")
-    assert told(result, signal.SIGTERM) == ""
+    assert interrupted(result, signal.SIGTERM) is None
     assert not (data / "model").exists()
 
 
-def test_without_checkpoints_nothing_is_left(data):
-    with at(STEP, 6, signal.SIGTERM):
-        assert told(run(*TRAIN, "--checkpoint-every", "0"), signal.SIGTERM) == ""
+def test_without_checkpoints_a_signal_leaves_nothing(data):
+    with signals_at(STEP, 6, signal.SIGTERM):
+        assert interrupted(run(*TRAIN, "--checkpoint-every", "0"), signal.SIGTERM) is None
     assert not (data / "model").exists()
 
 
-# From here on processes of their own, with what only they have: what they were started to ignore, and each other.
+# The tests from here on start processes.
 
 LONG = ["--epochs", "100000", "--validation", "0", "--patience", "9", "-P", "3", "-M", "6", "--regression-points", "0"]
 
 
 @contextlib.contextmanager
 def training(*words, before=(), **options):
-    """A process that trains and will not come to an end; it has written a checkpoint of some steps."""
+    """A process that trains for very long; it has written a checkpoint after some steps."""
     command = [*before, sys.executable, "-m", "xmlgp", "train", "data", "model", *LONG, *words]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes, **options) as process:
@@ -333,9 +302,8 @@ def ended(process, number):
     return process.returncode, stdout, stderr
 
 
-def test_the_second_of_two_trainings_of_one_model_is_refused(data):
+def test_a_second_writer_of_a_model_is_refused(data):
     with training() as first:
-        # By whatever writes there; the first one is not disturbed.
         for command in (
             ["train", "data", "model", *LONG],
             ["train", "data", "model", "--resume"],
@@ -355,7 +323,7 @@ def test_the_second_of_two_trainings_of_one_model_is_refused(data):
 
 
 @pytest.mark.skipif(not shutil.which("nohup"), reason="there is no nohup here")
-def test_what_was_started_to_outlive_its_terminal_does(data):
+def test_training_under_nohup_ignores_the_end_of_the_terminal(data):
     with training(before=["nohup"]) as process:
         process.send_signal(signal.SIGHUP)
         step = InterruptedRun.read("model").step
@@ -363,11 +331,11 @@ def test_what_was_started_to_outlive_its_terminal_does(data):
         status, _, stderr = ended(process, signal.SIGTERM)
     *_, line = stderr.splitlines()
     assert status == 143
-    assert re.fullmatch(f"interrupted; stopped after .*; {RESUME}", line)
+    assert line.startswith("interrupted; stopped after ")
 
 
-def test_what_was_started_to_ignore_interrupts_does(data):
-    # As shells start jobs in the background of a script.
+def test_training_in_the_background_of_a_script_ignores_interrupts(data):
+    # As a shell starts jobs in the background of a script.
     with training(preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) as process:
         process.send_signal(signal.SIGINT)
         step = InterruptedRun.read("model").step
