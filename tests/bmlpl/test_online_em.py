@@ -10,7 +10,7 @@ from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import hyperparameters
 from xmlgp.bmlpl import online_em as module
 from xmlgp.bmlpl.activations import expected_activations
-from xmlgp.training.minibatches import epoch_rows
+from xmlgp.training.minibatches import epoch_minibatches
 
 
 def trained(features, labels, passes, **chosen):
@@ -145,7 +145,7 @@ def test_each_pass_has_minibatches_of_its_own():
         np.testing.assert_array_equal(np.sort(np.concatenate(one)), np.arange(60))
     assert (np.concatenate(seen[:4]) != np.concatenate(seen[4:])).any()
     # They are known without those before them.
-    again = epoch_rows(60, 16, np.random.default_rng([0, 2, 1]))
+    again = epoch_minibatches(60, 16, np.random.default_rng([0, 2, 1]))
     for rows, expected in zip(seen[4:], again, strict=True):
         np.testing.assert_array_equal(rows, expected)
 

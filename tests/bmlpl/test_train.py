@@ -84,7 +84,7 @@ def test_the_seed_decides_bit_for_bit(inference, chosen):
 @any_inference
 def test_labels_that_are_not_revealed_are_as_if_there_were_none(inference):
     coordinates, labels, settings = prepared(inference=inference, revealed=0.5)
-    seen = module.start.revealed(labels, 0.5, np.random.default_rng([0, 1]))
+    seen = module.reveal_labels(labels, 0.5, np.random.default_rng([0, 1]))
     assert 0.3 * labels.nnz < seen.nnz < 0.7 * labels.nnz
     before = labels.copy()
     found = run_inference(coordinates, labels, settings)

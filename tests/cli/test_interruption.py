@@ -32,7 +32,7 @@ TRAIN = ["train", "data", "model", *SMALL]
 READ = "xmlgp.cli.train.read_dataset"
 PREPROCESS = "xmlgp.runs.train.preprocess_data"
 WRITE = "xmlgp.model_folder.arrays._write"
-START = "xmlgp.mlgpf.stochastic.start"
+START = "xmlgp.mlgpf.stochastic.initial_parameters"
 STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
 NDCG = "xmlgp.mlgpf.train._ndcg"
 REGRESSION = "xmlgp.mlgpf.train.fit_exact_gp"
@@ -155,7 +155,7 @@ OTHER_PHASES = [
     ("bmlpl", "em-cg", READ, 1, None),
     ("bmlpl", "em-cg", PREPROCESS, 1, "in preprocessing"),
     ("bmlpl", "em-cg", WRITE, 1, "in preprocessing"),
-    ("bmlpl", "em-cg", "xmlgp.bmlpl.start.initial_topics", 1, "after preprocessing"),
+    ("bmlpl", "em-cg", "xmlgp.bmlpl.initial.initial_topics", 1, "after preprocessing"),
     ("bmlpl", "em-cg", "xmlgp.bmlpl.em.EM.step", 1, "after 1 of 4 steps"),
     ("bmlpl", "em-cg", WRITE, 4, "after 4 of 4 steps"),
     ("bmlpl", "em", "xmlgp.bmlpl.em.EM.step", 3, "after 3 of 4 steps"),

@@ -116,7 +116,8 @@ def test_it_ends_where_the_bound_is_flat_and_all_ways_lead_there(monkeypatch, se
         gradients, found = optimum.gradients()
         along = tangent_point_gradient(tangent_points, found, *here.collapsed().slope_and_curvature(tangent_points))
         # But for noise at its least.
-        free = [gradients[name] for name in THETA if name != THETA[2] or here.theta[2] > np.log(module.LEAST_NOISE)]
+        at_limit = here.theta[2] <= np.log(module.MIN_NOISE_VARIANCE)
+        free = [gradients[name] for name in THETA if name != THETA[2] or not at_limit]
         assert np.abs([*free, *along]).max() < 0.02, inference
         ends[inference] = optimum.value
     assert np.ptp(list(ends.values())) < 0.05
@@ -196,7 +197,7 @@ def test_noise_does_not_vanish(inference):
     points = np.sort(random.normal(size=(80, 1)), axis=0)
     problem = Problem(points, points[:, 0] > 0, points[::8].copy(), np.zeros(3))
     parameters, _ = trained(problem, inference)
-    assert parameters[THETA[2]] >= np.log(module.LEAST_NOISE) * (1 + 1e-12)
+    assert parameters[THETA[2]] >= np.log(module.MIN_NOISE_VARIANCE) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 17, 26])
@@ -216,7 +217,7 @@ def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_b
     # No log likelihood is above zero; and a fair coin is the least to do as well as.
     assert max(seen) < 0
     assert history[-1]["bound"] > 200 * np.log(0.5)
-    assert parameters[THETA[0]] <= np.log(module.MOST_VARIANCE) + 1e-12
+    assert parameters[THETA[0]] <= np.log(module.MAX_VARIANCE) + 1e-12
     assert history[-1]["bound"] == pytest.approx(
         by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-5
     )
@@ -227,7 +228,7 @@ def test_the_lengthscale_does_not_go_where_the_kernel_is_a_constant(monkeypatch,
     # Of labels that no feature tells of the best is as long as may be.
     problem = random_problem(3, N=200, M=20)
     problem = problem._replace(positive=np.random.default_rng(0).random(200) < 0.02)
-    monkeypatch.setattr(module, "MOST_LENGTHSCALE", 3.0)
+    monkeypatch.setattr(module, "MAX_LENGTHSCALE", 3.0)
     most = begun(problem, inference)._theta[1] + np.log(3)
     parameters, _ = trained(problem, inference)
     assert parameters[THETA[1]] == pytest.approx(most, abs=1e-9)
@@ -357,7 +358,7 @@ def test_without_its_safeguards_taylors_expansion_leads_astray(monkeypatch):
         return np.array(told), np.array(found)
 
     told, guarded = bounds()
-    monkeypatch.setattr(module, "LOSS", math.inf)
+    monkeypatch.setattr(module, "MAX_LOSS", math.inf)
     _, unguarded = bounds()
     assert unguarded[-1] < unguarded.max() - 15
     assert guarded[-1] > unguarded[-1] + 5

@@ -12,15 +12,15 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.start import start
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Verdict
 from xmlgp.training.minibatches import make_batch
-from xmlgp.training.schedules import usual_epochs
+from xmlgp.training.schedules import default_epochs
 
 #: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
 SMALL = {
@@ -54,7 +54,7 @@ def whole_bound(settings, coordinates, labels, parameters):
 
 
 def start_of(settings, coordinates, inducing, labels):
-    return start(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
+    return initial_parameters(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
 
 
 COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, False], POSTERIORS, ["subspace", "free"]))
@@ -211,8 +211,8 @@ def test_history():
 def test_the_number_of_epochs_goes_by_that_of_points():
     for batch_size in (16, 1):
         history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
-        assert [entry["epoch"] for entry in history] == list(range(1, usual_epochs(40, batch_size) + 1))
-    assert usual_epochs(40, 1) < usual_epochs(40, 16)
+        assert [entry["epoch"] for entry in history] == list(range(1, default_epochs(40, batch_size) + 1))
+    assert default_epochs(40, 1) < default_epochs(40, 16)
 
 
 def recorder():

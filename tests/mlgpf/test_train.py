@@ -18,7 +18,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
-from xmlgp.training.schedules import usual_epochs
+from xmlgp.training.schedules import default_epochs
 from xmlgp.training.stopping import WINDOW, hold_out
 
 #: They overfit, for N = 60 and K = 12.
@@ -164,8 +164,8 @@ def test_patience_and_epochs_limit_the_validation_part():
 
 def test_without_a_number_of_epochs_there_are_as_many_as_usual():
     chosen = {"epochs": None, "batch_size": 1, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
-    assert len(train(*prepared(DATASET, **chosen)).validation) == usual_epochs(36, 1)
-    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == usual_epochs(60, 1)
+    assert len(train(*prepared(DATASET, **chosen)).validation) == default_epochs(36, 1)
+    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1)
 
 
 def test_the_seed_decides():

@@ -17,7 +17,7 @@ from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import initial_inducing
-from xmlgp.training.minibatches import SAMPLERS, epoch_rows, make_batch, sample_by_frequency, sample_negatives
+from xmlgp.training.minibatches import SAMPLERS, epoch_minibatches, make_batch, sample_by_frequency, sample_negatives
 
 
 def rng(seed=0):
@@ -57,7 +57,7 @@ def check(pairs, labels, count):
 @given(st.integers(1, 200), st.integers(1, 250), st.integers(0, 9))
 @STEADY
 def test_an_epoch_sees_every_point_once_in_pieces_of_almost_equal_size(count, batch_size, seed):
-    pieces = epoch_rows(count, batch_size, rng(seed))
+    pieces = epoch_minibatches(count, batch_size, rng(seed))
     assert sorted(np.concatenate(pieces)) == list(range(count))
     sizes = {len(piece) for piece in pieces}
     assert max(sizes) <= batch_size
@@ -66,7 +66,7 @@ def test_an_epoch_sees_every_point_once_in_pieces_of_almost_equal_size(count, ba
 
 
 def test_the_order_of_an_epoch_is_random():
-    first, again, other = (np.concatenate(epoch_rows(100, 7, rng(seed))) for seed in (0, 0, 1))
+    first, again, other = (np.concatenate(epoch_minibatches(100, 7, rng(seed))) for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first != other).any()
     assert (first != np.arange(100)).any()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.problems import STEADY
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.training import schedules as module
-from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, linear, usual_epochs
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, default_epochs, linear
 
 
 def test_constant():
@@ -62,18 +62,18 @@ def test_batch_sizes_stay_where_first_and_last_are_one(epochs, size):
         (0, 500, 60),
     ],
 )
-def test_usual_epochs_make_so_many_steps_within_limits(monkeypatch, count, batch_size, epochs):
-    monkeypatch.setattr(module, "USUAL_STEPS", 600)
+def test_default_epochs_make_so_many_steps_within_limits(monkeypatch, count, batch_size, epochs):
+    monkeypatch.setattr(module, "DEFAULT_STEPS", 600)
     monkeypatch.setattr(module, "EPOCHS_RANGE", (5, 60))
-    assert usual_epochs(count, batch_size) == epochs
+    assert default_epochs(count, batch_size) == epochs
 
 
 @STEADY
 @given(st.integers(1, 10**7), st.integers(1, 10**5))
-def test_usual_epochs_are_those_that_the_help_tells_of(count, batch_size):
+def test_default_epochs_are_those_that_the_help_tells_of(count, batch_size):
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "epochs")
     steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["if_unset"]))
-    epochs = usual_epochs(count, batch_size)
+    epochs = default_epochs(count, batch_size)
     assert type(epochs) is int
     assert least <= epochs <= most
     # To half an epoch, but for rounding.

@@ -16,7 +16,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training import stopping as module
-from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_top
+from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_blocks
 
 
 def rng(seed=0):
@@ -107,7 +107,7 @@ def all_stored(scores):
 def test_blocks_give_exactly_what_all_scores_give(name, k, block):
     scores, labels = drawn(SCORES[name])
     before = scores.copy()
-    found = ndcg_of_top(labels, (scores[i : i + block] for i in range(0, 60, block)), k)
+    found = ndcg_of_blocks(labels, (scores[i : i + block] for i in range(0, 60, block)), k)
     assert found == evaluate_ranking(all_stored(scores), labels, (k,))[f"nDCG@{k}"]
     np.testing.assert_array_equal(scores, before)
 
@@ -116,25 +116,25 @@ def test_against_scikit_learn():
     scores, labels = drawn(SCORES["all different"])
     some = labels.toarray()[labels.sum(axis=1) > 0]
     expected = 100 * ndcg_score(some, scores[labels.sum(axis=1) > 0], k=5)
-    assert ndcg_of_top(labels, [scores[:25], scores[25:25], scores[25:]]) == pytest.approx(expected, rel=1e-12)
+    assert ndcg_of_blocks(labels, [scores[:25], scores[25:25], scores[25:]]) == pytest.approx(expected, rel=1e-12)
 
 
 def test_of_equal_scores_the_lower_label_comes_first():
     # Label 0 is behind 3, and before 1 and 2, which have its score: rank 2 of a single true label, then rank 4.
     scores = np.array([[1.0, 1.0, 1.0, 2.0]] * 2)
     labels = sp.csr_array(np.array([[1, 0, 0, 0], [0, 0, 1, 0]], bool))
-    assert ndcg_of_top(labels, [scores], 2) == pytest.approx(100 * (1 / math.log2(3) + 0) / 2)
-    assert ndcg_of_top(labels, [scores], 4) == pytest.approx(100 * (1 / math.log2(3) + 1 / math.log2(5)) / 2)
+    assert ndcg_of_blocks(labels, [scores], 2) == pytest.approx(100 * (1 / math.log2(3) + 0) / 2)
+    assert ndcg_of_blocks(labels, [scores], 4) == pytest.approx(100 * (1 / math.log2(3) + 1 / math.log2(5)) / 2)
 
 
 def test_scores_of_other_points_or_of_no_true_label_are_refused():
     scores, labels = drawn(SCORES["all different"])
     with pytest.raises(SettingsError, match="have 59 points"):
-        ndcg_of_top(labels, [scores[:-1]])
+        ndcg_of_blocks(labels, [scores[:-1]])
     with pytest.raises(SettingsError, match="have 60 points and 29 labels"):
-        ndcg_of_top(labels, [scores[:, 1:]])
+        ndcg_of_blocks(labels, [scores[:, 1:]])
     with pytest.raises(SettingsError, match="no point has a true label"):
-        ndcg_of_top(labels[::7], [scores[::7]])
+        ndcg_of_blocks(labels[::7], [scores[::7]])
 
 
 def watch(scores, patience):
@@ -243,7 +243,7 @@ def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(cho
     def score(parameters):
         latent = MLGPF(settings).predictive(parameters).latent_mean(held)
         blocks = [latent @ parameters["loadings"].T + parameters["bias"]]
-        return ndcg_of_top(dataset.labels[validation], blocks)
+        return ndcg_of_blocks(dataset.labels[validation], blocks)
 
     def run(after_epoch):
         labels = dataset.labels[training]

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, hyperparameters, least_squares, start
+from xmlgp.bmlpl import activations, hyperparameters, least_squares
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
+from xmlgp.bmlpl.initial import initial_values
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
@@ -42,7 +43,7 @@ class EM(BMLPLInference):
     def __init__(self, coordinates, labels, settings, random):
         self._settings, self.random, self.epochs = settings, random, settings.passes
         self._positives = Positives(labels)
-        initial = start.start(coordinates.feature_count, labels, settings, random)
+        initial = initial_values(coordinates.feature_count, labels, settings, random)
         topics, self.weights, self.shapes, self.precisions = initial
         dtype, T = self.weights.dtype, len(self.shapes)
         self._activations = np.empty((labels.shape[0], T), dtype)

@@ -3,9 +3,10 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.bmlpl import activations, hyperparameters, least_squares, start
+from xmlgp.bmlpl import activations, hyperparameters, least_squares
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
+from xmlgp.bmlpl.initial import initial_values
 from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.linear_algebra import sparse
@@ -47,7 +48,7 @@ class OnlineEM(BMLPLInference):
 
     def __init__(self, coordinates, labels, settings, random):
         self._coordinates, self._labels, self._settings = coordinates, labels, settings
-        initial = start.start(coordinates.feature_count, labels, settings, random)
+        initial = initial_values(coordinates.feature_count, labels, settings, random)
         self._label_counts, self.weights, self.shapes, self.precisions = initial
         T = len(self.shapes)
         self._minibatches = SeededMinibatches(labels.shape[0], settings.batch_size, settings.seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import start
+from xmlgp.bmlpl.initial import reveal_labels
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.trained import Trained
@@ -69,6 +69,6 @@ def run_inference(coordinates, labels, settings, progress=silent, after_epoch=No
     SettingsError, TrainingDiverged, ModelFolderError
         As `train` does.
     """
-    labels = start.revealed(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
+    labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
     loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
     return loop.run(progress, after_epoch, checkpoints)

@@ -1,4 +1,4 @@
-"""Gaussian-process classification of two classes: one latent function, an SE kernel with noise, a full posterior."""
+"""GPC as a whole: one latent function with an SE kernel and noise, its parameters, and its predictive distribution."""
 
 import numpy as np
 
@@ -14,8 +14,8 @@ __all__ = ["GPC", "Predictive"]
 class GPC:
     """The model of [I]: p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
 
-    Inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) whichever way it was found. It is MLGPF with P = K = 1, Φ = 1 and
-    b = 0, so parameters have the same names. Source: [I] (7) to (11).
+    The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with
+    P = K = 1, Φ = 1 and b = 0, so parameters have the same names. Source: [I] (7) to (11).
 
     Attributes
     ----------
@@ -32,10 +32,10 @@ class GPC:
         return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names]
 
     def initial(self, inducing):
-        """Return inducing inputs and hyperparameters to start from, in double precision.
+        """Return the inducing inputs and initial hyperparameters, in double precision.
 
-        σ² is one, and ℓ² half of the mean squared distance of two inducing inputs: there the kernel is neither flat nor
-        diagonal, in whatever units and however many dimensions points are.
+        σ² = 1, and ℓ² is half of the mean squared distance between two inducing inputs: the kernel is then neither
+        constant nor diagonal, whatever the units and the number of dimensions.
 
         Parameters
         ----------
@@ -43,25 +43,25 @@ class GPC:
             Z.
         """
         inducing = np.array(inducing, np.float64, order="F")
-        # The mean squared distance of two of them is twice their variance.
+        # The mean squared distance between two of them is twice their variance.
         scale = np.sqrt(np.square(inducing - inducing.mean(axis=0)).sum(axis=1).mean()) if len(inducing) else 0
         return {"inducing": inducing} | self.kernel.initial(inducing.shape[1], scale or 1.0, np.float64)
 
     def prior_variance(self, parameters):
-        """Return the variance of the prior of f at any point, σ² + ν²."""
+        """Return the prior variance of f at any point, σ² + ν²."""
         return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
 
     def uncollapsed(self, inducing, nodes):
-        """Return the bound of section 1 with q(u) left free, [I] (11), and all its parameters to start from.
+        """Return the bound [I] (11), a function of q(u) as well, and initial values of all its parameters.
 
-        q(u) starts from the prior; Z, Φ = 1 and b = 0 are fixed.
+        Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed.
 
         Parameters
         ----------
         inducing : ndarray, M×D
             Z.
         nodes : int
-            Quadrature nodes.
+            Number of quadrature nodes.
 
         Returns
         -------
@@ -75,18 +75,20 @@ class GPC:
         return Bound(self.kernel, self.posterior, ("inducing", "loadings", "bias"), Quadrature(nodes)), parameters
 
     def predictive(self, parameters):
-        """Return what gives the mean and variance of f at any points (`Predictive`)."""
+        """Return the predictive distribution of trained parameters (`Predictive`)."""
         return Predictive(self, parameters)
 
 
 class Predictive:
-    """The predictive distribution q(f*); what does not depend on the points is computed once.
+    """The predictive distribution q(f*) of a trained model.
+
+    What does not depend on the points is computed once, by the constructor.
 
     Parameters
     ----------
     model : GPC
     parameters : mapping of str to ndarray
-        By `GPC.parameter_names`.
+        The names are those of `GPC.parameter_names`.
     """
 
     def __init__(self, model, parameters):
@@ -95,7 +97,7 @@ class Predictive:
         self._prepared = model.posterior.prepare(parameters, prior)
 
     def __call__(self, points):
-        """Return mean and variance of f, noise included, both B ([I] (10)).
+        """Return mean and variance of f with noise, both B ([I] (10)).
 
         Parameters
         ----------
@@ -103,5 +105,5 @@ class Predictive:
         """
         cross, variances, _ = self._model.kernel.forward_points(points, self._between)
         moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
-        # Rounding can take the variance of what is known for certain below zero.
+        # Rounding errors can make a variance near zero negative.
         return moments.mean[:, 0], np.maximum(moments.variance[:, 0], 0)

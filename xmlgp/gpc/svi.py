@@ -1,4 +1,4 @@
-"""The bound with q(u) left free, maximised by AdaDelta over minibatches: the baseline of [I]."""
+"""Stochastic variational inference for GPC by AdaDelta: the baseline of [I]."""
 
 from scipy.sparse import csr_array
 
@@ -11,13 +11,14 @@ __all__ = ["SVIAdaDelta"]
 
 
 class SVIAdaDelta(Inference):
-    """svi-AdaDelta: section 1's bound with P = K = 1, Φ = 1 and b = 0, and a full posterior.
+    """Maximise the bound [I] (11) over q(u) and the hyperparameters by AdaDelta over minibatches.
 
     Parameters
     ----------
     coordinates : Coordinates
         Of the N training points, in double precision.
     positive : ndarray of bool, N
+        Which points belong to the second class.
     inducing : ndarray, M×D
         Z.
     settings : GPCSettings
@@ -32,7 +33,7 @@ class SVIAdaDelta(Inference):
         self._names = model.parameter_names()
         self._moving = {name: value for name, value in self._all.items() if name not in self._bound.fixed}
         self._adadelta = AdaDelta(self._moving)
-        self._rate = settings.learning_rate or AdaDelta.usual_rate
+        self._rate = settings.learning_rate or AdaDelta.default_rate
         self._settings, self._coordinates = settings, coordinates
         self._labels = csr_array(positive[:, None])
         self._minibatches = SeededMinibatches(len(positive), settings.batch_size, settings.seed)
@@ -44,11 +45,11 @@ class SVIAdaDelta(Inference):
         return arrays | {f"optimiser.{name}": value for name, value in self._adadelta.state.items()}
 
     def parameters(self, epochs):
-        """Return the parameters of the model, as `GPC.parameter_names` lists them."""
+        """Return the parameters of the model, by the names in `GPC.parameter_names`."""
         return {name: self._all[name].copy() for name in self._names}
 
     def step(self, epoch, done):
-        """Take in minibatch `done` of a pass, both counted from 0; return an estimate of the bound before."""
+        """Update with one minibatch; return an estimate of the bound before the update."""
         batch = make_batch(self._coordinates, self._labels, self._minibatches.rows(epoch, done))
         value, gradients = self._bound.value_and_gradients(self._all, batch)
         self._adadelta.step(self._all, gradients, self._rate)

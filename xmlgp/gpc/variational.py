@@ -1,4 +1,4 @@
-"""Bounds with q(u) in closed form, maximised in turn by closed-form updates and by L-BFGS-B ([I] algorithm 1)."""
+"""Variational inference for GPC with q(u) in closed form: closed-form updates and L-BFGS-B ([I] algorithm 1)."""
 
 import sys
 
@@ -13,48 +13,53 @@ from xmlgp.training.inference import Inference
 
 __all__ = ["Full", "Hybrid", "JJ", "TaylorExpansion"]
 
-#: Closed-form updates of (ξ, û, Ŝ) of an iteration, and evaluations of the bound by L-BFGS-B ([I] section 2).
+#: In each iteration, closed-form updates of (ξ, û, Ŝ), and evaluations of the bound by L-BFGS-B ([I] section 2).
 UPDATES, EVALUATIONS = 3, 5
 
-#: Evaluations that L-BFGS-B on everything makes in an iteration: from one to the next it forgets curvatures, so that a
-#: training can be gone on with from there.
+#: Evaluations in each iteration of L-BFGS-B on all parameters. It forgets the curvature between iterations, so that a
+#: training can be resumed there.
 FULL_EVALUATIONS = 50
 
-#: Gain of the bound by an iteration, a point, that is not worth another.
+#: An iteration that gains less than this for each point is the last.
 TOLERANCE = 1e-4
 
-#: Least noise variance: without any K_Z is so badly conditioned that rounding leads L-BFGS-B astray.
-LEAST_NOISE = 1e-6
+#: Smallest noise variance: with less, K_Z is so ill-conditioned that rounding errors mislead L-BFGS-B.
+MIN_NOISE_VARIANCE = 1e-6
 
-#: Most variance of the function: where classes can be told apart by a plane the bound rises without end in variance and
-#: lengthscale, until q(f_i) is the difference of numbers so large that rounding makes the bound whatever it likes.
-MOST_VARIANCE = 1e3
+#: Largest variance of the SE kernel: if a plane separates the classes, the bound rises without limit in variance and
+#: lengthscale, until rounding errors dominate the moments of q(f_i).
+MAX_VARIANCE = 1e3
 
-#: Longest lengthscale, as a multiple of the one to start from: beyond it the kernel is a constant, and what is left of
-#: distances is rounding.
-MOST_LENGTHSCALE = 1e3
+#: Largest lengthscale, as a multiple of the initial one: beyond it the kernel is constant but for rounding errors.
+MAX_LENGTHSCALE = 1e3
 
-#: Share of the bound's magnitude that a move of θ by Taylor's expansion may cost: near the end it need not gain any.
-LOSS = 0.01
+#: Share of the bound's magnitude that a step of θ with Taylor expansions may lose; near the end a step gains little.
+MAX_LOSS = 0.01
 
-#: Cuts of a move that costs more: each halves it, and the last leaves it undone.
+#: A step of θ that loses more is halved up to this many times; the last time it is undone.
 HALVINGS = 5
 
-#: Iterations by Taylor's expansion in a row without such a gain that end training.
+#: Number of consecutive iterations with Taylor expansions without a gain that ends training.
 PATIENCE = 3
 
 
 class _Variational(Inference):
-    """What the ways with q(u) in closed form have in common; each says how an iteration goes.
+    """Base class of the methods with q(u) in closed form; a subclass defines one iteration.
 
     Parameters
     ----------
     coordinates : Coordinates
         Of the N training points, in double precision.
     positive : ndarray of bool, N
+        Which points belong to the second class.
     inducing : ndarray, M×D
         Z.
     settings : GPCSettings
+
+    Attributes
+    ----------
+    after_evaluation : callable
+        Called after each evaluation of the collapsed bound F by L-BFGS-B, when `parameters` returns the best so far.
     """
 
     advice = "try another --inference"
@@ -66,34 +71,32 @@ class _Variational(Inference):
         self._fixed = model.initial(inducing)
         self._names = model.kernel.parameter_names()
         self._positive, self._quadrature = positive, Quadrature(settings.nodes)
-        #: θ, the logarithms of hyperparameters, and t, in place.
+        #: θ, the logarithms of the hyperparameters, and the tangent points t; both change in place.
         self._theta = np.array([float(self._fixed.pop(name)) for name in self._names])
-        self._most_log_lengthscale = self._theta[self._names.index("kernel.se.log_lengthscale")] + np.log(
-            MOST_LENGTHSCALE
-        )
+        initial_log_lengthscale = self._theta[self._names.index("kernel.se.log_lengthscale")]
+        self._max_log_lengthscale = initial_log_lengthscale + np.log(MAX_LENGTHSCALE)
         self._tangent_points = np.empty(len(positive))
         self._collapsed = CollapsedBound(model, coordinates, positive, self.expectations)
         self._start(np.sqrt(model.prior_variance(self._parameters(self._theta))))
-        #: The optimum at θ and t, and the moments there, once they are known.
+        #: The optimal q(u) for θ and t, and its moments, once computed.
         self._optimum, self._moments = None, None
         self.epochs = settings.passes
-        #: Called after each evaluation of F by L-BFGS-B, when `parameters` are those of the best so far.
         self.after_evaluation = lambda: None
 
-    def _start(self, deviation):
-        # The tightest for q(u) = p(u).
-        self._tangent_points[:] = deviation
+    def _start(self, std):
+        # Optimal for q(u) = p(u).
+        self._tangent_points[:] = std
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
         return {"hyperparameters": self._theta, "tangent_points": self._tangent_points}
 
     def parameters(self, epochs):
-        """Return the parameters of the model, as `GPC.parameter_names` lists them."""
+        """Return the parameters of the model, by the names in `GPC.parameter_names`."""
         return self._parameters(self._theta) | self._best().posterior()
 
     def step(self, epoch, done):
-        """Make an iteration; return the bound of its q(u) and θ, by quadrature."""
+        """Make one iteration; return the bound of its q(u) and θ, by quadrature."""
         before = self._best().value
         self._iterate()
         self.converged = abs(self._best().value - before) < TOLERANCE * len(self._tangent_points)
@@ -103,19 +106,19 @@ class _Variational(Inference):
         return self._fixed | {name: np.array(value) for name, value in zip(self._names, theta, strict=True)}
 
     def _best(self):
-        """Return the optimum at θ and t."""
+        """Return the optimal q(u) for θ and t."""
         if self._optimum is None:
             self._optimum = self._collapsed.optimum(self._parameters(self._theta), self._tangent_points)
         return self._optimum
 
     def _bound(self):
-        """Return the bound at θ and the best q(u) for t, by quadrature."""
+        """Return the bound at θ and the optimal q(u) for t, by quadrature."""
         if self._moments is None:
             self._moments = self._best().moments()
         return self._best().bound(self._moments, self._positive, self._quadrature)
 
     def _update(self):
-        """Move t to where it is best for q(u), and with it q(u) to where that is best for t."""
+        """Set t to the optimum for q(u), then q(u) to the optimum for t."""
         moments = self._moments or self._best().moments()
         self._tangent_points[:] = self._next_tangent_points(moments)
         self._optimum, self._moments = None, None
@@ -123,43 +126,43 @@ class _Variational(Inference):
     def _next_tangent_points(self, moments):
         return optimal_tangent_points(moments)
 
-    def _ascend(self, evaluations, everything=False):
-        """Maximise F by L-BFGS-B over θ, or θ and t, from where they are; go to the best point seen."""
+    def _ascend(self, evaluations, with_tangent_points=False):
+        """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
         size = len(self._theta)
         best = self._best()
         seen = {}
 
         def negative(x):
-            theta, tangent_points = x[:size], x[size:] if everything else self._tangent_points
+            theta, tangent_points = x[:size], x[size:] if with_tangent_points else self._tangent_points
             optimum = self._collapsed.optimum(self._parameters(theta), tangent_points) if seen else best
             gradients, moments = optimum.gradients()
             gradient = np.array([gradients[name] for name in self._names])
-            if everything:
+            if with_tangent_points:
                 slopes = self._collapsed.slope_and_curvature(tangent_points)
                 by_tangent_points = tangent_point_gradient(tangent_points, moments, *slopes)
                 gradient = np.concatenate([gradient, by_tangent_points])
             if not seen or optimum.value > seen["value"]:
                 seen["value"] = optimum.value
                 self._theta[:] = theta
-                if everything:
+                if with_tangent_points:
                     self._tangent_points[:] = tangent_points
                 self._optimum, self._moments = optimum, moments
             self.after_evaluation()
             return -optimum.value, -gradient
 
-        start = np.concatenate([self._theta, self._tangent_points]) if everything else self._theta.copy()
-        # ξ has no bounds: the bound is an even function of it, and flat at zero, where L-BFGS-B would not leave again.
-        # Nor have all of θ: where all have, it makes a first step as long as the gradient.
-        least, most = np.full(len(start), -np.inf), np.full(len(start), np.inf)
-        least[self._names.index(NOISE_VARIANCE)] = np.log(LEAST_NOISE)
-        most[self._names.index("kernel.se.log_variance")] = np.log(MOST_VARIANCE)
-        most[self._names.index("kernel.se.log_lengthscale")] = self._most_log_lengthscale
+        start = np.concatenate([self._theta, self._tangent_points]) if with_tangent_points else self._theta.copy()
+        # ξ is not limited to be positive: the bound is an even function of it and flat at zero, where L-BFGS-B would
+        # stay. Not all of θ is limited on both sides: SciPy's first step would then be as long as the gradient.
+        lower, upper = np.full(len(start), -np.inf), np.full(len(start), np.inf)
+        lower[self._names.index(NOISE_VARIANCE)] = np.log(MIN_NOISE_VARIANCE)
+        upper[self._names.index("kernel.se.log_variance")] = np.log(MAX_VARIANCE)
+        upper[self._names.index("kernel.se.log_lengthscale")] = self._max_log_lengthscale
         options = {"maxfun": evaluations, "maxiter": evaluations}
-        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(least, most), options=options)
+        minimize(negative, start, jac=True, method="L-BFGS-B", bounds=Bounds(lower, upper), options=options)
 
 
 class JJ(_Variational):
-    """vi-JJ: updates of ξ, û and Ŝ, then L-BFGS-B on θ."""
+    """vi-JJ: closed-form updates of ξ, û and Ŝ, then L-BFGS-B on θ."""
 
     def _iterate(self):
         for _ in range(UPDATES):
@@ -168,19 +171,19 @@ class JJ(_Variational):
 
 
 class TaylorExpansion(_Variational):
-    """vi-Taylor: as vi-JJ, with expansions around the means of q(f_i) in place of bounds.
+    """vi-Taylor: as vi-JJ, with Taylor expansions around the means of q(f_i) in place of bounds.
 
-    F is an approximation here, good near those means: where a move of θ leads so far from them that the bound falls, it
-    is cut short. Nor is the maximum of F that of the bound, which can fall slowly on the way there: θ and t of the
-    highest bound are kept, and training ends where it has not risen for some iterations.
+    F is then an approximation that is good near those means. A step of θ that leads so far away that the bound falls is
+    shortened. The maximum of F is not that of the bound, which can fall slowly on the way there: θ and t of the highest
+    bound are kept, and training ends when it has not risen for `PATIENCE` iterations.
     """
 
     expectations = Taylor()
 
-    def _start(self, deviation):
+    def _start(self, std):
         self._tangent_points[:] = 0
         self._kept = {"kept.hyperparameters": self._theta.copy(), "kept.tangent_points": self._tangent_points.copy()}
-        #: The bound of what is kept, and how many iterations have not raised it enough since.
+        #: The highest bound, and the number of iterations since that did not raise it.
         self._record = np.array([-sys.float_info.max, 0.0])
 
     def arrays(self):
@@ -188,7 +191,7 @@ class TaylorExpansion(_Variational):
         return super().arrays() | self._kept | {"record": self._record}
 
     def parameters(self, epochs):
-        """Return the parameters of the model of the highest bound so far."""
+        """Return the parameters with the highest bound so far."""
         theta, tangent_points = self._kept.values()
         optimum = self._best()
         if not (np.array_equal(theta, self._theta) and np.array_equal(tangent_points, self._tangent_points)):
@@ -196,7 +199,7 @@ class TaylorExpansion(_Variational):
         return self._parameters(theta) | optimum.posterior()
 
     def step(self, epoch, done):
-        """Make an iteration; return the highest bound so far, by quadrature."""
+        """Make one iteration; return the highest bound so far, by quadrature."""
         self._iterate()
         bound, (highest, _) = self._bound(), self._record
         self._record[1] = 0 if bound > highest + TOLERANCE * len(self._tangent_points) else self._record[1] + 1
@@ -216,23 +219,23 @@ class TaylorExpansion(_Variational):
         theta, bound = self._theta.copy(), self._bound()
         self._ascend(EVALUATIONS)
         for halving in range(1, HALVINGS + 1):
-            if self._bound() >= bound - LOSS * abs(bound):
+            if self._bound() >= bound - MAX_LOSS * abs(bound):
                 return
             self._theta[:] = theta if halving == HALVINGS else (theta + self._theta) / 2
             self._optimum, self._moments = None, None
 
 
 class Hybrid(_Variational):
-    """vi-JJ-hybrid: the updates of vi-JJ, then L-BFGS-B on θ and ξ."""
+    """vi-JJ-hybrid: the closed-form updates of vi-JJ, then L-BFGS-B on θ and ξ."""
 
     def _iterate(self):
         for _ in range(UPDATES):
             self._update()
-        self._ascend(EVALUATIONS, everything=True)
+        self._ascend(EVALUATIONS, with_tangent_points=True)
 
 
 class Full(_Variational):
     """vi-JJ-full: L-BFGS-B on θ and ξ alone."""
 
     def _iterate(self):
-        self._ascend(FULL_EVALUATIONS, everything=True)
+        self._ascend(FULL_EVALUATIONS, with_tangent_points=True)

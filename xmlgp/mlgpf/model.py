@@ -1,4 +1,4 @@
-"""The whole model: which kernel and posterior its settings name, its parameters, its predictive moments."""
+"""MLGPF as a whole: its kernel, posterior and bound, its parameters, and its predictive distribution."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,23 +15,33 @@ from xmlgp.linear_algebra import dense
 
 __all__ = ["MLGPF", "Predictive"]
 
-#: Labels whose loadings are drawn at a time, in double precision.
-LABELS_DRAWN = 1 << 14
+#: Number of labels whose loadings are drawn at a time, in double precision.
+LABEL_BLOCK = 1 << 14
 
 
 class MLGPF:
     """The multi-label Gaussian-process factor model ([S] section 3, [L] section 3).
 
+    f_k(x) = Σ_p φ_kp h_p(x) + b_k with h_p ~ GP(0, k) and p(y_k = 1) = σ(f_k).
+
     Parameters
     ----------
     settings : MLGPFSettings
+
+    Attributes
+    ----------
+    kernel : Kernel
+    posterior : object
+        The family of q(u_p), one of `POSTERIORS`.
+    bound : Bound
+    rates : dict of str to float
+        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     def __init__(self, settings):
         self.settings = settings
         self.kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.posterior = POSTERIORS[settings.posterior]
-        #: Multiples of the learning rate by parameter name, where not 1.
         self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
         expectations = make_expectations(settings.expectations, settings.nodes)
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
@@ -41,58 +51,65 @@ class MLGPF:
         return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names, "loadings", "bias"]
 
     def initial(self, inducing, labels, random):
-        """Return parameters to start from.
-
-        b starts at the log odds of each label's frequency, Φ ~ N(0, 1/P), means of q(u_p) small.
+        """Return initial parameters: b at the log odds of each label's frequency, Φ ~ N(0, 1/P), small means of q(u_p).
 
         Parameters
         ----------
         inducing : ndarray, M×R or M×D
-            Start of A or Z.
+            Initial A or Z.
         labels : csr_array, N×K
             Y.
         random : numpy.random.Generator
         """
         settings, dtype = self.settings, np.dtype(self.settings.dtype)
         point_count, label_count = labels.shape
-        # In Fortran's order, in which products want them (see `products`).
+        # Fortran order, which the products of `inner_products` are fastest with.
         parameters = {"inducing": np.array(inducing, dtype, order="F")}
         parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
         parameters |= self.posterior.initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
         if isinstance(self.posterior, Cholesky):
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
-            start = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
-            parameters |= self.posterior.parameters_of_diagonal(start, self.kernel.forward_inducing(parameters)[0])
-        # Half a count on either side keeps labels that never or always occur finite.
+            diagonal = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+            parameters |= self.posterior.parameters_of_diagonal(diagonal, self.kernel.forward_inducing(parameters)[0])
+        # Half a count added on either side keeps the log odds of labels that never or always occur finite.
         counts = np.bincount(labels.indices, minlength=label_count) + 0.5
         parameters["loadings"] = loadings = np.empty((label_count, settings.factors), dtype)
-        for start in range(0, label_count, LABELS_DRAWN):
-            block = loadings[start : start + LABELS_DRAWN]
+        for start in range(0, label_count, LABEL_BLOCK):
+            block = loadings[start : start + LABEL_BLOCK]
             block[:] = random.normal(0, settings.factors**-0.5, block.shape)
         parameters["bias"] = np.log(counts / (point_count + 1 - counts)).astype(dtype)
         return parameters
 
     def predictive(self, parameters, feature_count=None):
-        """Return what gives the mean and variance of utilities at any points (`Predictive`).
+        """Return the predictive distribution of trained parameters (`Predictive`).
 
         Parameters
         ----------
         parameters : mapping of str to ndarray
         feature_count : int, optional
-            D; needed where `parameters` hold a regression.
+            D; required if the parameters include a regression.
         """
         return Predictive(self, parameters, feature_count)
 
 
 class Predictive:
-    """The predictive distribution q(f*) of a trained model; what does not depend on the points is computed once.
+    """The predictive distribution q(f*) of a trained model.
+
+    What does not depend on the points is computed once, by the constructor.
 
     Parameters
     ----------
     model : MLGPF
     parameters : mapping of str to ndarray
     feature_count : int, optional
-        D; needed where `parameters` hold a regression.
+        D; required if the parameters include a regression.
+
+    Attributes
+    ----------
+    label_weights : LabelWeights or None
+        Weights of each label on its own features.
+    has_regression : bool
+        Whether utilities are pooled with those of exact GP regression.
     """
 
     def __init__(self, model, parameters, feature_count=None):
@@ -101,9 +118,7 @@ class Predictive:
         prior, self._between = model.kernel.forward_inducing(parameters)
         self._prepared = model.posterior.prepare(parameters, prior)
         self._weights = model.posterior.alpha(self._prepared)
-        #: Weights of the labels' own (`LabelWeights`), or None.
         self.label_weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
-        #: Whether there is regression on all training points, with which utilities are pooled.
         self.has_regression = "regression.weights" in parameters
         if self.has_regression:
             indptr, indices, values, weights = (
@@ -112,52 +127,52 @@ class Predictive:
             points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, feature_count))
             self._regression = exact_gp.ExactGP(points, weights)
 
-    def latent(self, points):
+    def latent_moments(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
         cross, variances, _ = self._model.kernel.forward_points(points, self._between)
         moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
         return moments
 
     def latent_mean(self, points):
-        """Return the means alone, B×P: K_BZ times weights."""
+        """Return the means of the latent functions alone, B×P, at points (`Points`)."""
         cross, _, _ = self._model.kernel.forward_points(points, self._between)
         return dense.product(cross, self._weights)
 
-    def mean_map(self):
-        """Return T, R×P or D×P, with which means are C T for points of coordinates C; None without a linear kernel."""
+    def primal_weights(self):
+        """Return T, R×P or D×P, so that latent means are C T for coordinates C; None if the kernel is not linear."""
         return self._model.kernel.primal_weights(self._parameters, self._weights)
 
-    def weighted_points(self, features):
-        """Return the `LinearTerm` of weighted features, B×D; None where labels have no weights of their own."""
+    def linear_term(self, features):
+        """Return the `LinearTerm` of weighted features, B×D; None if labels have no weights of their own."""
         return None if self.label_weights is None else LinearTerm(self.label_weights, features)
 
-    def regressed(self, features):
+    def regression_latent(self, features):
         """Return the latent functions of the regression, B×S, at weighted features, B×D; None without a regression."""
         return self._regression.latent(features) if self.has_regression else None
 
-    def pool(self, latent, labels, mean, variance=None):
-        """Pool the moments of utilities of some labels, B×L, with what the regression predicts, in place.
+    def pool_regression(self, latent, labels, mean, variance=None):
+        """Pool the moments of the utilities of L labels with the predictions of the regression, in place.
 
         Parameters
         ----------
         latent : ndarray, B×S, or None
-            As `regressed` returns them.
+            As `regression_latent` returns them.
         labels : slice
-            Which those L are.
+            The L labels.
         mean, variance : ndarray, B×L
-            Of q(f).
+            Moments of q(f).
         """
         if latent is not None:
             predicted = latent @ self._parameters["regression.loadings"][labels].T
             predicted += self._parameters["regression.mean"][labels]
             exact_gp.logarithmic_pool(predicted, mean, variance)
 
-    def pool_pairs(self, latent, indptr, labels, mean, variance):
-        """Do the same to the moments of pairs, E; see `pair_moments`."""
+    def pool_regression_pairs(self, latent, indptr, labels, mean, variance):
+        """Do what `pool_regression` does for the moments of E pairs; see `pair_moments`."""
         if latent is not None:
-            certain = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
+            moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
             shared = self._parameters["regression.loadings"], self._parameters["regression.mean"]
-            predicted, _ = pair_moments(certain, *shared, indptr, labels)
+            predicted, _ = pair_moments(moments, *shared, indptr, labels)
             exact_gp.logarithmic_pool(predicted, mean, variance)
 
     def mean(self, points, features=None):
@@ -171,8 +186,8 @@ class Predictive:
         """
         mean = self.latent_mean(points) @ self._parameters["loadings"].T
         mean += self._parameters["bias"]
-        own = self.weighted_points(features)
-        if own is not None:
-            own.add_moments(0, mean, None)
-        self.pool(self.regressed(features), slice(None), mean)
+        linear = self.linear_term(features)
+        if linear is not None:
+            linear.add_moments(0, mean, None)
+        self.pool_regression(self.regression_latent(features), slice(None), mean)
         return mean

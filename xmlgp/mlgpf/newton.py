@@ -1,7 +1,7 @@
-"""A start in closed form: a Newton step for every label by itself, and its best approximation of rank P.
+"""Initial loadings and means in closed form: one Newton step for each label, approximated with rank P.
 
-Seen from f = b, one step of Newton's method for the posterior mode of a Gaussian process classification is a ridge
-regression on the residuals of the labels. All labels share its eigenvectors: all steps take little more than one.
+From f = b, one step of Newton's method towards the posterior mode of a GP classifier is a ridge regression on the
+residuals of the label. All labels share its eigenvectors, so that all steps cost little more than one.
 """
 
 import numpy as np
@@ -12,18 +12,18 @@ from xmlgp.linear_algebra import dense, sparse
 
 __all__ = ["DAMPING", "newton_start"]
 
-#: Share of the step that is taken: after a whole one training points are fitted so well that little is learned from
-#: them any more. Of 0.3, 0.5 and 1 the best on validation points of Bibtex and Delicious.
+#: Share of the step that is taken: a whole one fits the training points so well that training learns little from them.
+#: The best of 0.3, 0.5 and 1 on validation points of Bibtex and Delicious.
 DAMPING = 0.3
 
-#: Added to the diagonal of K_Z, as a multiple of its mean: K_Z may be singular, and is of single precision.
+#: Multiple of the mean diagonal of K_Z that is added to the diagonal; K_Z can be singular and has single precision.
 JITTER = 1e-4
 
-#: Directions in which points have less than this part of the largest information say nothing: in single precision they
-#: consist of rounding. So do directions with less than this part of the step.
+#: Directions with less than this share of the largest information, or of the largest part of the step, are rounding
+#: errors of single precision.
 NEGLIGIBLE = 1e-6
 
-#: Labels a block.
+#: Number of labels processed at a time.
 BLOCK = 8192
 
 
@@ -46,27 +46,27 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
     size : int
         P.
     scale : float
-        Points that each of these stands for.
+        Number of points that each of these represents.
 
     Returns
     -------
     weights : ndarray, M×S
-        `DAMPING` times the step; S is P, or less where the step has fewer directions.
+        `DAMPING` times the step; S is P, or less if the step has fewer significant directions.
     loadings : ndarray, K×S
-        Φ, its rows of mean square length one, as of a random start.
+        Φ, with rows of mean square length one, as random ones have.
     """
     dtype = cross.dtype
     prior = prior.astype(np.float64)
     prior[np.diag_indices_from(prior)] += JITTER * np.trace(prior) / len(prior)
     information = scale * dense.gram(cross).astype(np.float64)
-    nothing = np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
-    # Inducing inputs without features have no covariance; of numbers beyond single precision training will tell.
+    none = np.empty((len(prior), 0), dtype), np.empty((len(bias), 0), dtype)
+    # Inducing inputs without features have no covariance. Training itself reports values that are not finite.
     if not (len(bias) and np.trace(prior) > 0 and np.isfinite(information.sum() + prior.sum())):
-        return nothing
+        return none
     try:
         information, directions = scipy.linalg.eigh(information, prior)
     except np.linalg.LinAlgError:
-        return nothing
+        return none
     significant = information > NEGLIGIBLE * information[-1]
     information, directions = information[significant], directions[:, significant]
     projected = dense.product(cross, directions.astype(dtype))
@@ -75,7 +75,7 @@ def newton_start(cross, prior, labels, bias, size, scale=1.0):
     count = len(bias)
 
     def steps(start):
-        """Return the steps of a block of labels, by eigenvectors, and √w, by which they are weighted."""
+        """Return the steps of a block of labels in the basis of eigenvectors, and their weights √w."""
         probability = expit(bias[start : start + BLOCK].astype(np.float64))[:, None]
         weight = probability * (1 - probability)
         residual = scale * (sparse.product(by_label[start : start + BLOCK], projected) - probability * totals)

@@ -59,10 +59,10 @@ class MLGPFPredictor(Predictor):
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         if with_std or output != "utility":
-            moments = self._predictive.latent(self._points(weighted))
+            moments = self._predictive.latent_moments(self._points(weighted))
         else:
             moments = Moments(self._latent_mean(weighted), None)
-        return _Prepared(moments, self._predictive.weighted_points(weighted), self._predictive.regressed(weighted))
+        return _Prepared(moments, self._predictive.linear_term(weighted), self._predictive.regression_latent(weighted))
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -74,7 +74,7 @@ class MLGPFPredictor(Predictor):
             mean, variance = utility_moments(points.moments, phi, bias)
         if points.own is not None:
             points.own.add_moments(labels.start, mean, variance)
-        self._predictive.pool(points.regressed, labels, mean, variance)
+        self._predictive.pool_regression(points.regressed, labels, mean, variance)
         return logistic_scores(mean, variance, output, self._nodes)
 
     def std(self, points, labels, output):
@@ -88,7 +88,7 @@ class MLGPFPredictor(Predictor):
             points.own.add_pair_moments(
                 PairsByLabel.from_pairs(indptr, *np.unique(columns, return_inverse=True)), mean, variance
             )
-        self._predictive.pool_pairs(points.regressed, indptr, columns, mean, variance)
+        self._predictive.pool_regression_pairs(points.regressed, indptr, columns, mean, variance)
         return logistic_std(mean, variance, output, self._nodes).reshape(labels.shape)
 
     def bytes_per_point(self, output, with_std):
@@ -107,7 +107,7 @@ class MLGPFPredictor(Predictor):
     @functools.cached_property
     def _map(self):
         """The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear."""
-        mapped = self._predictive.mean_map()
+        mapped = self._predictive.primal_weights()
         if mapped is None or self._preprocessed.basis is None:
             return mapped
         return dense.product(self._preprocessed.basis.T, mapped)

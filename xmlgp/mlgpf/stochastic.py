@@ -2,21 +2,21 @@
 
 import numpy as np
 
-from xmlgp.mlgpf.start import start
+from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import SAMPLERS, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
-from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, usual_epochs
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, default_epochs
 
-__all__ = ["BOUND_EVERY", "StochasticAscent", "usual_rate"]
+__all__ = ["BOUND_EVERY", "StochasticAscent", "default_rate"]
 
 #: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
 BOUND_EVERY = 10
 
 
-def usual_rate(settings):
-    """Return the learning rate that settings (`MLGPFSettings`) ask for, or the usual one of their optimiser."""
-    return settings.learning_rate or OPTIMISERS[settings.optimiser].usual_rate
+def default_rate(settings):
+    """Return the learning rate of settings (`MLGPFSettings`), or by default that of their optimiser."""
+    return settings.learning_rate or OPTIMISERS[settings.optimiser].default_rate
 
 
 class StochasticAscent(Inference):
@@ -30,7 +30,7 @@ class StochasticAscent(Inference):
     labels : csr_array, N×K
         Y.
     inducing : ndarray, M×R or M×D
-        Start of A or Z.
+        Initial A or Z.
     learning_rate : float, optional
         Learning rate, if not that of the settings; the history has it then.
     """
@@ -42,13 +42,13 @@ class StochasticAscent(Inference):
         settings, N = model.settings, labels.shape[0]
         self.random = np.random.default_rng(settings.seed)
         self._model, self._coordinates, self._labels = model, coordinates, labels
-        self._parameters = start(model, coordinates, labels, inducing, self.random)
+        self._parameters = initial_parameters(model, coordinates, labels, inducing, self.random)
         self._moving = {name: value for name, value in self._parameters.items() if name not in model.bound.fixed}
         self._optimiser = OPTIMISERS[settings.optimiser](self._moving, model.rates)
-        self._usual_rate = usual_rate(settings)
-        self._rate = learning_rate or self._usual_rate
+        self._default_rate = default_rate(settings)
+        self._rate = learning_rate or self._default_rate
         self._schedule, self._sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](labels)
-        self.epochs = settings.epochs or usual_epochs(N, settings.batch_size)
+        self.epochs = settings.epochs or default_epochs(N, settings.batch_size)
         first = settings.batch_size_first or settings.batch_size
         sizes = [batch_size_of_epoch(epoch, self.epochs, first, settings.batch_size) for epoch in range(self.epochs)]
         #: Minibatches of each epoch, and those of all epochs before it.
@@ -64,7 +64,7 @@ class StochasticAscent(Inference):
         return self._counts[epoch]
 
     def step(self, epoch, done):
-        """Take in one minibatch; return an estimate of the bound before, at every `BOUND_EVERY`-th step."""
+        """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before."""
         if not done:
             self._order[:] = self.random.permutation(len(self._order))
         if self._known[0] != epoch:
@@ -93,4 +93,4 @@ class StochasticAscent(Inference):
 
     def notes(self):
         """Return the learning rate if it is not that of the settings."""
-        return {} if self._rate == self._usual_rate else {"learning_rate": self._rate}
+        return {} if self._rate == self._default_rate else {"learning_rate": self._rate}

@@ -10,12 +10,12 @@ from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp
 from xmlgp.gp.inner_products import Points
 from xmlgp.mlgpf.model import MLGPF
-from xmlgp.mlgpf.stochastic import StochasticAscent, usual_rate
+from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
-from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_top
+from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_blocks
 from xmlgp.training.trained import Trained
 
 __all__ = ["REGRESSION_RANK", "run_inference", "train"]
@@ -99,7 +99,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
         plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints)
     elif plan is None:
-        plan = _Plan(settings.epochs, usual_rate(settings), pooled, None)
+        plan = _Plan(settings.epochs, default_rate(settings), pooled, None)
     history = plan.validation
     if history is None or settings.refit:
         parameters = None  # frees memory
@@ -122,7 +122,7 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
     labels : csr_array, N×K
         Y.
     inducing : ndarray, M×R or M×D
-        Start of A or Z.
+        Initial A or Z.
     settings, progress, checkpoints
         As in `train`.
     after_epoch : callable, optional
@@ -159,7 +159,7 @@ def _stored_plan(checkpoints):
 def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints):
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
     stopping = EarlyStopping(lambda parameters: _ndcg(parameters, *others, settings), settings.patience)
-    attempts = _attempts(*part, inducing, settings, usual_rate(settings))
+    attempts = _attempts(*part, inducing, settings, default_rate(settings))
     facts = {"part": "the points not held out", "plan": None}
     _, history = attempts.run(progress, stopping, checkpoints, facts)
     if stopping.best_epoch is None:
@@ -168,7 +168,7 @@ def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoin
     if pooled:
         alone = _ndcg(parameters, *others, settings)
         pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
-    rate = history[-1].get("learning_rate", usual_rate(settings))
+    rate = history[-1].get("learning_rate", default_rate(settings))
     return _Plan(stopping.best_epoch, rate, pooled, history), parameters
 
 
@@ -183,7 +183,7 @@ def _ndcg(parameters, coordinates, labels, settings):
                 rows = slice(start, start + size)
                 yield predictive.mean(Points(*coordinates.rows(rows)), coordinates.weighted(rows))
 
-        return ndcg_of_top(labels, blocks())
+        return ndcg_of_blocks(labels, blocks())
 
 
 def _regression(coordinates, labels, progress):

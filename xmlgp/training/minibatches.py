@@ -1,4 +1,4 @@
-"""Minibatches: which points of an epoch go together, with which sampled negatives."""
+"""Minibatches: their points, and their sampled negatives."""
 
 import numpy as np
 
@@ -6,15 +6,22 @@ from xmlgp.gp.bound import Batch
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Pairs
 
-__all__ = ["SAMPLERS", "SeededMinibatches", "epoch_rows", "make_batch", "sample_by_frequency", "sample_negatives"]
+__all__ = [
+    "SAMPLERS",
+    "SeededMinibatches",
+    "epoch_minibatches",
+    "make_batch",
+    "sample_by_frequency",
+    "sample_negatives",
+]
 
-#: Share of the negatives that are sampled in proportion to the frequencies of labels; the rest are uniform, which keeps
-#: the weights of rare labels within twice their uniform ones.
+#: Share of the negatives that are sampled in proportion to label frequencies. The others are uniform, so that the
+#: weights of rare labels are at most twice those of uniform sampling.
 FREQUENT_SHARE = 0.5
 
 
-def epoch_rows(count, batch_size, random):
-    """Return the rows of each minibatch of an epoch: a permutation cut into pieces of almost equal size.
+def epoch_minibatches(count, batch_size, random):
+    """Return the rows of each minibatch of an epoch: a random permutation, split into almost equal parts.
 
     Parameters
     ----------
@@ -52,12 +59,12 @@ class SeededMinibatches:
         """Return the rows of one minibatch, both counted from 0."""
         if self._last[0] != epoch:
             random = np.random.default_rng([self._seed, 2, epoch])
-            self._last = epoch, epoch_rows(self._count, self._batch_size, random)
+            self._last = epoch, epoch_minibatches(self._count, self._batch_size, random)
         return self._last[1][number]
 
 
 def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, weighted=False):
-    """Return a `Batch` of some rows.
+    """Return the `Batch` of some rows.
 
     Parameters
     ----------
@@ -65,15 +72,15 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
     labels : csr_array, N×K
         Y.
     rows : ndarray
-        B.
+        The B rows.
     negatives : int, optional
-        Sampled negatives a point; None for all.
+        Number of sampled negatives of a point; None for all.
     random : numpy.random.Generator
-        Of the sample.
+        Source of the sample.
     sampler : callable, optional
-        One of `SAMPLERS` for these labels; `sample_negatives` when not given.
+        What one of `SAMPLERS` returns for these labels; default `sample_negatives`.
     weighted : bool
-        With the weighted features, for weights of the labels' own.
+        Whether the batch includes the weighted features, for labels with their own weights.
     """
     batch_labels = labels[rows]
     pairs = None
@@ -84,21 +91,21 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
 
 
 def sample_negatives(labels, count, random, dtype):
-    """Return the positives of each point with a uniform sample, without replacement, of its negatives.
+    """Return the positives of each point and a uniform sample, without replacement, of its negatives.
 
-    Cost and memory grow with the sample and the positives, not with K. Candidates are drawn with
-    replacement, those that are positives or repetitions are dropped and drawn anew: at every stage all
-    remaining negatives are equally likely, so the sample is uniform.
+    Candidates are drawn with replacement; positives and repetitions are rejected and drawn again. All remaining
+    negatives are equally likely at every stage, so the sample is uniform. Time and memory grow with the sample and the
+    positives, not with K.
 
     Parameters
     ----------
     labels : csr_array, B×K
-        Positives.
+        The positives.
     count : int
-        Negatives a point, or all of them where it has fewer.
+        Number of negatives of a point; all of them if it has fewer.
     random : numpy.random.Generator
     dtype : dtype
-        Of the weights.
+        Type of the weights.
 
     Returns
     -------
@@ -112,7 +119,7 @@ def sample_negatives(labels, count, random, dtype):
     base = rows * label_count
     taken = np.sort(_keys(labels))
     chosen = np.empty(0, np.int64)
-    # Where more than half of the negatives are wanted, drawing the rest by rejection would be slow.
+    # Rejection would be slow if more than half of the negatives are wanted.
     dense = np.flatnonzero(2 * wanted > available)
     if len(dense):
         keys = random.random((len(dense), label_count))
@@ -125,7 +132,7 @@ def sample_negatives(labels, count, random, dtype):
     while missing.any():
         owner = np.repeat(rows, missing)
         drawn = np.unique(owner * label_count + random.integers(0, label_count, len(owner)))
-        fresh = drawn[~_among(drawn, taken)]
+        fresh = drawn[~_is_in(drawn, taken)]
         taken = np.sort(np.concatenate([taken, fresh]))
         chosen = np.concatenate([chosen, fresh])
         missing -= np.bincount(fresh // label_count, minlength=batch)
@@ -134,12 +141,12 @@ def sample_negatives(labels, count, random, dtype):
 
 
 def sample_by_frequency(labels):
-    """Return a sampler in the place of `sample_negatives`, for points with labels such as these, N×K.
+    """Return a sampler, like `sample_negatives`, that prefers the labels that are frequent in these, N×K.
 
-    It draws labels with replacement, half of them in proportion to their frequencies, half uniformly; those that are
-    positives of the point count for nothing. A negative has the weight 1/(n q_k) for each time that it is drawn, with
-    n draws and q_k the probability of one: the mean is that of all negatives, and where predictions are any good the
-    variance is smaller than that of a uniform sample, for what is often positive is often nearly so.
+    It draws labels with replacement, half of them in proportion to their frequencies and half uniformly; positives of
+    the point are dropped. A negative has the weight 1/(n q_k) for each time it is drawn, with n draws of probability
+    q_k, so that the expectation is the sum over all negatives. The variance is smaller than that of a uniform sample
+    once predictions are useful, because frequent labels have higher predicted probabilities.
     """
     label_count = labels.shape[1]
     counts = np.bincount(labels.indices, minlength=label_count) / max(1, labels.nnz)
@@ -149,29 +156,29 @@ def sample_by_frequency(labels):
     cumulative[-1:] = 1
 
     def sampler(labels, count, random, dtype):
-        if 2 * count > label_count:  # so many are better drawn without replacement
+        if 2 * count > label_count:  # cheaper and exact without replacement
             return sample_negatives(labels, count, random, dtype)
         owner = np.repeat(np.arange(labels.shape[0]), count)
         drawn = np.searchsorted(cumulative, random.random(len(owner)), side="right")
         keys, times = np.unique(owner * label_count + drawn, return_counts=True)
-        negative = ~_among(keys, np.sort(_keys(labels)))
+        negative = ~_is_in(keys, np.sort(_keys(labels)))
         keys, times = keys[negative], times[negative]
         return _pairs(labels, keys, times / (count * probability[keys % label_count]), dtype)
 
     return sampler
 
 
-#: By the setting `sampling`: what makes a sampler of the labels of all training points.
+#: By the value of the setting `sampling`, a function that returns a sampler for the labels of all training points.
 SAMPLERS = {"uniform": lambda labels: sample_negatives, "frequency": sample_by_frequency}
 
 
 def _keys(labels):
-    """Return (point, label) pairs as numbers, point·K + label, of all positives."""
+    """Return the positives as numbers, point·K + label."""
     return np.repeat(np.arange(labels.shape[0]) * labels.shape[1], np.diff(labels.indptr)) + labels.indices
 
 
 def _pairs(labels, negatives, weights, dtype):
-    """Return the `Pairs` of the positives and of negatives, given as numbers, with their weights."""
+    """Return the `Pairs` of the positives and of weighted negatives, which are numbers like those of `_keys`."""
     label_count = labels.shape[1]
     keys = np.concatenate([_keys(labels), negatives])
     order = np.argsort(keys, kind="stable")
@@ -182,7 +189,7 @@ def _pairs(labels, negatives, weights, dtype):
     return Pairs(indptr, (keys % label_count)[order], positive[order], weight[order].astype(dtype))
 
 
-def _among(values, sorted_values):
+def _is_in(values, sorted_values):
     place = np.searchsorted(sorted_values, values)
     place[place == len(sorted_values)] = 0
     return sorted_values[place] == values if len(sorted_values) else np.zeros(len(values), bool)

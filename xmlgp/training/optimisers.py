@@ -1,4 +1,4 @@
-"""Stochastic gradient ascent: Adam and AdaDelta over the flat mapping of parameters, updated in place."""
+"""Stochastic gradient ascent: Adam and AdaDelta, which update a mapping of parameters in place."""
 
 import numpy as np
 
@@ -8,19 +8,19 @@ from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
 
-#: Elements that are worth a thread.
+#: Smallest number of elements for a thread of its own.
 GRAIN = 1 << 16
 
-#: Elements of an array that are updated in a row.
-STRETCH = 1 << 12
+#: Number of elements of an array that are updated at a time.
+BLOCK = 1 << 12
 
-#: Largest gradient that counts: squares of larger ones overflow in single precision, and the parameter would stay where
-#: it is.
-GREATEST = 1e18
+#: Gradients are clipped to this absolute value: squares of larger ones overflow in single precision, so that the
+#: parameter would not move.
+LARGEST_GRADIENT = 1e18
 
 
 class _Optimiser:
-    """Shared walk over parameters; subclasses name their statistics and update stretches of flat arrays."""
+    """Base class: a subclass names its statistics and updates blocks of flat arrays."""
 
     statistics = ()
 
@@ -34,17 +34,16 @@ class _Optimiser:
         }
 
     def step(self, parameters, gradients, learning_rate):
-        """Move `parameters` up along `gradients`, in place.
+        """Make one step upwards; parameters and statistics change in place.
 
-        Where a gradient is that of some rows only, the others stay as they are, with their statistics: the cost is
-        that of the rows in use.
+        If a gradient is `IndexedRows`, the other rows and their statistics do not change, and cost nothing.
 
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            Each contiguous, in C's or Fortran's order; in C's where the gradient is `IndexedRows`.
+            Contiguous, in C or Fortran order; in C order if the gradient is `IndexedRows`.
         gradients : mapping of str to ndarray or IndexedRows
-            Of those parameters that move; of the same shapes.
+            Gradients of the parameters that move, of the same shapes.
         learning_rate : float
         """
         self.step_count += 1
@@ -60,11 +59,11 @@ class _Optimiser:
                 order = "F" if arrays[0].flags.f_contiguous else "C"
                 arrays = [array.ravel(order) for array in arrays]
                 values = np.asarray(gradient, dtype, order=order).ravel(order)
-                width = STRETCH  # the last one is shorter
+                width = BLOCK  # the last block is shorter
                 starts = np.arange(0, values.size, width)
-            self._stretches([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
+            self._update_blocks([array.reshape(-1) for array in arrays], values.reshape(-1), starts, width, scalars)
 
-    def _stretches(self, arrays, values, starts, width, scalars):
+    def _update_blocks(self, arrays, values, starts, width, scalars):
         def part(i, j):
             self._update(starts[i:j], width, *arrays, values[i * width : j * width], *scalars)
 
@@ -72,22 +71,22 @@ class _Optimiser:
 
 
 class Adam(_Optimiser):
-    """Adam (Kingma and Ba 2015), without weight decay: the prior is in the bound.
+    """Adam (Kingma and Ba 2015), without weight decay, because the bound contains the prior.
 
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        Those that will move.
+        The parameters that move.
     rates : mapping of str to float
-        Multiples of the learning rate by parameter name, where not 1.
+        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     statistics = ("mean", "square")
-    usual_rate = 0.02
+    default_rate = 0.02
     decay_mean, decay_square, epsilon = 0.9, 0.999, 1e-8
 
     def _scalars(self, learning_rate, dtype):
-        # The corrections for the zero start of both averages are folded into the rate and epsilon.
+        # The corrections of both averages for their zero start are folded into the rate and epsilon.
         correction = np.sqrt(1 - self.decay_square**self.step_count)
         rate = learning_rate * correction / (1 - self.decay_mean**self.step_count)
         return tuple(map(dtype.type, (rate, self.epsilon * correction, self.decay_mean, self.decay_square)))
@@ -95,32 +94,32 @@ class Adam(_Optimiser):
     @staticmethod
     @compiled
     def _update(starts, width, values, means, squares, gradients, rate, epsilon, decay_mean, decay_square):
-        one, greatest = values.dtype.type(1), values.dtype.type(GREATEST)
+        one, limit = values.dtype.type(1), values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
-            stretch = slice(starts[s], starts[s] + width)
-            value, mean, square = values[stretch], means[stretch], squares[stretch]
+            block = slice(starts[s], starts[s] + width)
+            value, mean, square = values[block], means[block], squares[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                # What is no number stays so.
-                g = greatest if gradient[k] > greatest else -greatest if gradient[k] < -greatest else gradient[k]
+                # Keeps nan, which the loop has to see.
+                g = limit if gradient[k] > limit else -limit if gradient[k] < -limit else gradient[k]
                 mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
                 square[k] = decay_square * square[k] + (one - decay_square) * g * g
                 value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
 
 
 class AdaDelta(_Optimiser):
-    """AdaDelta (Zeiler 2012), the optimiser of [I]; `learning_rate` multiplies its own step (1 in the paper).
+    """AdaDelta (Zeiler 2012), the optimiser of [I]; the learning rate multiplies its own step, and is 1 in the paper.
 
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        Those that will move.
+        The parameters that move.
     rates : mapping of str to float
-        Multiples of the learning rate by parameter name, where not 1.
+        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     statistics = ("square", "change")
-    usual_rate = 1.0
+    default_rate = 1.0
     decay, epsilon = 0.95, 1e-6
 
     def _scalars(self, learning_rate, dtype):
@@ -129,14 +128,14 @@ class AdaDelta(_Optimiser):
     @staticmethod
     @compiled
     def _update(starts, width, values, squares, changes, gradients, rate, decay, epsilon):
-        one, greatest = values.dtype.type(1), values.dtype.type(GREATEST)
+        one, limit = values.dtype.type(1), values.dtype.type(LARGEST_GRADIENT)
         for s in range(starts.size):
-            stretch = slice(starts[s], starts[s] + width)
-            value, square, change = values[stretch], squares[stretch], changes[stretch]
+            block = slice(starts[s], starts[s] + width)
+            value, square, change = values[block], squares[block], changes[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                # What is no number stays so.
-                g = greatest if gradient[k] > greatest else -greatest if gradient[k] < -greatest else gradient[k]
+                # Keeps nan, which the loop has to see.
+                g = limit if gradient[k] > limit else -limit if gradient[k] < -limit else gradient[k]
                 square[k] = decay * square[k] + (one - decay) * g * g
                 move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
                 change[k] = decay * change[k] + (one - decay) * move * move

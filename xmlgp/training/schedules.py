@@ -1,27 +1,27 @@
-"""How the learning rate and the batch size change over training."""
+"""Schedules of the learning rate and the batch size, and the default number of epochs."""
 
-__all__ = ["SCHEDULES", "batch_size_of_epoch", "constant", "linear", "usual_epochs"]
+__all__ = ["SCHEDULES", "batch_size_of_epoch", "constant", "linear", "default_epochs"]
 
 
-#: Steps after which held-out points of five data sets, of 5,000 to 22,000 points, are hardly ranked better.
-USUAL_STEPS = 800
+#: Steps after which the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points.
+DEFAULT_STEPS = 800
 
-#: Passes over the data that are made at least and at most.
+#: Smallest and largest default number of epochs.
 EPOCHS_RANGE = (5, 60)
 
 
 def constant(progress):
-    """Return 1: the learning rate stays."""
+    """Return the factor 1 of the learning rate, whatever the progress."""
     return 1.0
 
 
 def linear(progress):
-    """Return the factor of a rate that stays for the first half and then falls linearly to zero.
+    """Return the factor of a learning rate that is constant for the first half of the steps, then falls to zero.
 
     Parameters
     ----------
     progress : float
-        Share of all steps done, 0 to 1.
+        Share of all steps made, from 0 to 1.
     """
     return min(1.0, 2.0 * (1.0 - progress))
 
@@ -29,8 +29,8 @@ def linear(progress):
 SCHEDULES = {"constant": constant, "linear": linear}
 
 
-def usual_epochs(count, batch_size):
-    """Return how often to pass over N points: as often as makes `USUAL_STEPS`, within `EPOCHS_RANGE`.
+def default_epochs(count, batch_size):
+    """Return the default number of epochs, which makes about `DEFAULT_STEPS` steps, within `EPOCHS_RANGE`.
 
     Parameters
     ----------
@@ -39,16 +39,18 @@ def usual_epochs(count, batch_size):
     batch_size : int
     """
     least, most = EPOCHS_RANGE
-    return min(max(least, round(USUAL_STEPS * batch_size / max(1, count))), most)
+    return min(max(least, round(DEFAULT_STEPS * batch_size / max(1, count))), most)
 
 
 def batch_size_of_epoch(epoch, epochs, first, last):
-    """Return the batch size of an epoch, growing geometrically from `first` to `last`.
+    """Return the batch size of an epoch; it grows geometrically from the first to the last epoch.
 
     Parameters
     ----------
-    epoch, epochs : int
-        Counted from 0; their number.
+    epoch : int
+        Counted from 0.
+    epochs : int
+        Number of epochs.
     first, last : int
         Batch sizes of the first and the last epoch.
     """

@@ -1,4 +1,4 @@
-"""Early stopping: hold points out of training, rank their labels after each epoch, and keep the best parameters."""
+"""Early stopping: score held-out points after each epoch, keep the best parameters, and end training in time."""
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -7,9 +7,9 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.training.checkpoints import TrainingState
 from xmlgp.training.loop import Verdict
 
-__all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_top"]
+__all__ = ["WINDOW", "EarlyStopping", "hold_out", "ndcg_of_blocks"]
 
-#: Scores that are averaged to compare epochs.
+#: Number of the last scores whose mean compares epochs.
 WINDOW = 5
 
 #: Attributes of `EarlyStopping` that a checkpoint holds as facts.
@@ -17,22 +17,22 @@ STATE = ("scores", "best_epoch", "best_score")
 
 
 def hold_out(count, share, random):
-    """Divide points into those to train on and those to validate on, uniformly at random.
+    """Split points uniformly at random into those to train on and those to validate on.
 
-    Of N points round(share·N) are held out: of two or more at least one and never all, of fewer none.
+    round(share·N) points are held out, but at least one and not all; with N < 2 none.
 
     Parameters
     ----------
     count : int
         N.
     share : float
-        From 0 to 1; with 0 all points are trained on, and nothing is drawn.
+        From 0 to 1; 0 holds out none and draws no random number.
     random : numpy.random.Generator
 
     Returns
     -------
     training_rows, validation_rows : ndarray of int
-        Ascending.
+        In ascending order.
     """
     held = min(max(1, round(share * count)), count - 1) if share > 0 else 0
     chosen = np.zeros(count, bool)
@@ -41,10 +41,10 @@ def hold_out(count, share, random):
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
 
-def ndcg_of_top(labels, blocks, k=5):
-    """Return the mean nDCG@k of scores that come some points at a time, in percent.
+def ndcg_of_blocks(labels, blocks, k=5):
+    """Return the mean nDCG@k of `evaluate_ranking`, in percent, from blocks of scores.
 
-    It is that of `evaluate_ranking`, which the k best of each point are handed to: N·k scores are kept, not N×K.
+    Only the k highest scores of each point are kept.
 
     Parameters
     ----------
@@ -57,17 +57,17 @@ def ndcg_of_top(labels, blocks, k=5):
     Raises
     ------
     SettingsError
-        Where the scores are of another number of points or labels, or no point has a label.
+        If the numbers of points or labels differ, or no point has a label.
     """
-    best = [_best(block, k) for block in blocks]
+    best = [_top(block, k) for block in blocks]
     return evaluate_ranking(vstack(best, format="csr"), labels, ks=(k,))[f"nDCG@{k}"]
 
 
-def _best(scores, k):
-    """Return the k highest scores of each point, equal ones by label, the lower first, as a csr_array, B×K."""
+def _top(scores, k):
+    """Return the k highest scores of each point as a csr_array, B×K; ties go to the label with the lower number."""
     count, label_count = scores.shape
     k = min(k, label_count)
-    # Negated, what is no number comes last, as it does where rankings are measured.
+    # Negated, because nan sorts last, as `evaluate_ranking` ranks it.
     negated = -scores
     negated.partition(k - 1, axis=1)
     points, labels = np.nonzero(~(scores < -negated[:, k - 1 : k]))
@@ -79,32 +79,31 @@ def _best(scores, k):
 
 
 class EarlyStopping:
-    """Watches a score over training, keeps the best parameters, and ends it when none better come.
+    """A hook of the training loop that keeps the best parameters and stops training when the score rises no more.
 
-    It is what `train` calls after each epoch. Epochs are compared by the mean of the last `WINDOW` scores, less those
-    that are no numbers: from one epoch to the next a score rises and falls by more than it gains in ten, and the
-    highest single one is mere luck. Of equal means the later epoch is better, being closer to the top of the
-    bound; one without a score is never better.
+    Epochs are compared by the mean of the last `WINDOW` scores, without nan: a single score varies from epoch to epoch
+    by more than it gains in ten, so the highest one is mostly chance. Of equal means the later epoch is better, because
+    its bound is higher. An epoch whose own score is nan is never the best.
 
     Parameters
     ----------
     score : callable
-        `score(parameters)`, higher for better: nDCG@5 of the points held out, for instance.
+        `score(parameters)` returns a number, higher for better, such as nDCG@5 of held-out points.
     patience : int
-        Epochs in a row without a better score that end training; at least 1.
+        Number of consecutive epochs without a better score that stops training; at least 1.
     name : str
-        Of the score in the history of training.
+        Name of the score in the history.
 
     Attributes
     ----------
     best_epoch : int or None
-        Counted from 1; None as long as no score was a number.
+        Counted from 1; None as long as all scores are nan.
     best_score : float or None
         The mean at that epoch.
     best_parameters : dict of str to ndarray or None
-        Those of `best_epoch`, each in the memory order that it is trained in. A better epoch overwrites the arrays.
+        The parameters after `best_epoch`, in the memory order of training. A better epoch overwrites the arrays.
     scores : list of float
-        One an epoch.
+        One for each epoch.
     """
 
     def __init__(self, score, patience, name="ndcg@5"):
@@ -119,7 +118,7 @@ class EarlyStopping:
         self.scores = []
 
     def __call__(self, epoch, parameters):
-        """Score the parameters of an epoch; return the `Verdict`.
+        """Score the parameters after an epoch; return the `Verdict`.
 
         Parameters
         ----------
@@ -138,23 +137,23 @@ class EarlyStopping:
         return Verdict({self._name: score}, stop=epoch - (self.best_epoch or 0) >= self._patience)
 
     def state(self):
-        """Return what it goes on from (`State`)."""
+        """Return the state to resume from (`TrainingState`)."""
         facts = {name: getattr(self, name) for name in STATE}
         return TrainingState({"stopping": facts}, self._best())
 
     def restore(self, checkpoint, parameters):
-        """Take up where a state was left.
+        """Restore the state in a checkpoint.
 
         Parameters
         ----------
         checkpoint : Checkpoint
         parameters : mapping of str to ndarray
-            Such as it keeps.
+            Parameters of the shapes, types and memory orders to keep.
 
         Raises
         ------
         ModelFolderError
-            Where the checkpoint is damaged.
+            If the checkpoint is damaged.
         """
         with checkpoint.checked():
             facts = checkpoint.facts["stopping"]
@@ -164,7 +163,7 @@ class EarlyStopping:
             checkpoint.fill(self._best())
 
     def _best(self):
-        # What is not of floating point says where parameters belong, and stays.
+        # Integer arrays hold the places of sparse parameters, which do not change.
         best = (self.best_parameters or {}).items()
         return {f"best.{name}": value for name, value in best if value.dtype.kind == "f"}
 

@@ -1,4 +1,4 @@
-"""The parameters that training starts from."""
+"""Initial parameters of MLGPF."""
 
 import numpy as np
 
@@ -6,17 +6,19 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weights import initial_label_weights, used_by_default
 from xmlgp.mlgpf.newton import newton_start
 
-__all__ = ["NEWTON_POINTS", "start"]
+__all__ = ["NEWTON_POINTS", "initial_parameters"]
 
-#: Points that a Newton step is computed from: a hundred for each of some hundred inducing inputs.
+#: Largest number of points for the Newton step: a hundred for each of a few hundred inducing inputs.
 NEWTON_POINTS = 1 << 15
 
-#: Points whose coordinates are computed at a time.
+#: Number of points whose coordinates are computed at a time.
 CHUNK = 2048
 
 
-def start(model, coordinates, labels, inducing, random):
-    """Return parameters to start from: those of `MLGPF.initial`, with Φ and means from a Newton step where so set.
+def initial_parameters(model, coordinates, labels, inducing, random):
+    """Return the initial parameters: those of `MLGPF.initial`, and label weights and a Newton step if so set.
+
+    The Newton step replaces the random Φ and the random means of q(u_p).
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ def start(model, coordinates, labels, inducing, random):
     labels : csr_array, N×K
         Y.
     inducing : ndarray, M×R or M×D
-        Start of A or Z.
+        Initial A or Z.
     random : numpy.random.Generator
     """
     parameters = model.initial(inducing, labels, random)

@@ -6,10 +6,10 @@ import pytest
 from tests.problems import small_dataset
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.mlgpf import start as module
+from xmlgp.mlgpf import initial as module
+from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.start import start
 from xmlgp.preprocess.coordinates import Coordinates
 
 SMALL = {"inducing_count": 6, "factors": 4, "dtype": "float64"}
@@ -21,7 +21,7 @@ def started(seed=0, points=None, **chosen):
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(settings)
     inducing = dataset.features[:6].toarray()
-    parameters = start(model, coordinates, dataset.labels, inducing, np.random.default_rng(seed))
+    parameters = initial_parameters(model, coordinates, dataset.labels, inducing, np.random.default_rng(seed))
     latent = model.predictive(parameters).latent_mean(Points(*coordinates.rows(np.arange(300))))
     utility = latent @ parameters["loadings"].T + parameters["bias"]
     positive = dataset.labels.toarray()
@@ -76,6 +76,6 @@ def test_inducing_inputs_without_features_leave_the_start_to_chance():
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(MLGPFSettings(**SMALL))
     inducing = np.zeros((6, dataset.D))
-    parameters = start(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))
+    parameters = initial_parameters(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))
     expected = model.initial(inducing, dataset.labels, np.random.default_rng(0))
     np.testing.assert_array_equal(parameters["loadings"], expected["loadings"])

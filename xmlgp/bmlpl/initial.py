@@ -1,4 +1,4 @@
-"""What every inference starts from."""
+"""Initial values of the inference methods of BMLPL."""
 
 from typing import NamedTuple
 
@@ -8,39 +8,39 @@ from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.positives import Positives
 
 __all__ = [
-    "USUAL_TOPICS",
-    "Start",
+    "DEFAULT_TOPICS",
+    "InitialValues",
     "initial_precisions",
     "initial_topics",
+    "initial_values",
     "initial_weights",
-    "revealed",
-    "start",
+    "reveal_labels",
     "topic_count",
 ]
 
-#: Topics where none are asked for.
-USUAL_TOPICS = 200
+#: Default number of topics.
+DEFAULT_TOPICS = 200
 
-#: Shape r of the prior of activations to start from.
+#: Initial shape r of the prior of activations.
 INITIAL_SHAPE = 0.1
 
-#: Weight in a topic of labels that it does not start from: of all alike, and at random of those no topic starts from.
-BACKGROUND, SHARE = 1e-3, 0.1
+#: Weight that all labels together have in each topic, and scale of the random weights of labels without a topic.
+BACKGROUND, RANDOM_SCALE = 1e-3, 0.1
 
 
-class Start(NamedTuple):
-    """What every inference starts from.
+class InitialValues(NamedTuple):
+    """Initial values of the parameters.
 
     Attributes
     ----------
     topics : ndarray, K×T
         V.
     weights : ndarray, (D+1)×T
-        W, the intercepts last.
+        W, with the intercepts as the last row.
     shapes : ndarray, T
         r.
     precisions : ndarray, D+1
-        τ, the intercept's last.
+        τ, with that of the intercept last.
     """
 
     topics: np.ndarray
@@ -49,8 +49,8 @@ class Start(NamedTuple):
     precisions: np.ndarray
 
 
-def start(feature_count, labels, settings, random):
-    """Return the `Start` of an inference.
+def initial_values(feature_count, labels, settings, random):
+    """Return the `InitialValues`.
 
     Parameters
     ----------
@@ -65,11 +65,11 @@ def start(feature_count, labels, settings, random):
     T = topic_count(settings, labels.shape[1])
     topics = initial_topics(Positives(labels).frequencies() / N, T, random, dtype)
     weights, shapes = initial_weights(feature_count, T, labels.nnz / N, dtype)
-    return Start(topics, weights, shapes, initial_precisions(feature_count, settings.precision, dtype))
+    return InitialValues(topics, weights, shapes, initial_precisions(feature_count, settings.precision, dtype))
 
 
 def topic_count(settings, label_count):
-    """Return T, at most K: topics start from a label each.
+    """Return T, at most K, because each topic is initialised from one label.
 
     Parameters
     ----------
@@ -77,23 +77,22 @@ def topic_count(settings, label_count):
     label_count : int
         K.
     """
-    return max(1, min(settings.topics or USUAL_TOPICS, label_count))
+    return max(1, min(settings.topics or DEFAULT_TOPICS, label_count))
 
 
-def revealed(labels, share, random):
-    """Return the labels with each positive kept with the probability `share`, and otherwise taken for unknown.
+def reveal_labels(labels, share, random):
+    """Return labels of which each positive is kept with probability `share`; the others become unknown.
 
     Parameters
     ----------
     labels : csr_array of bool, N×K
         Y.
     share : float
-        1 keeps all, and draws nothing.
+        1 keeps all and draws no random number.
     random : numpy.random.Generator
     """
     if share == 1:
         return labels
-    # Compared as such: sums of shares would round.
     kept = labels.copy()
     kept.data = random.random(labels.nnz) < share
     kept.eliminate_zeros()
@@ -101,14 +100,14 @@ def revealed(labels, share, random):
 
 
 def initial_topics(frequencies, count, random, dtype):
-    """Return V, K×T: each topic starts from a label, the most frequent ones.
+    """Return V, K×T: each of the T most frequent labels dominates one topic.
 
-    Labels that no topic starts from have a little of each at random: what starts alike would stay so.
+    The other labels have small random weights in all topics, because labels with equal weights would keep them equal.
 
     Parameters
     ----------
     frequencies : ndarray, K
-        Share of the points that have each label.
+        Share of the points with each label.
     count : int
         T, at most K.
     random : numpy.random.Generator
@@ -119,13 +118,13 @@ def initial_topics(frequencies, count, random, dtype):
     topics = np.full((K, count), BACKGROUND / K, dtype)
     topics[order[:count], np.arange(count)] = 1
     others = order[count:]
-    topics[others] += SHARE * frequencies[others, None] * random.standard_gamma(1, (len(others), count))
+    topics[others] += RANDOM_SCALE * frequencies[others, None] * random.standard_gamma(1, (len(others), count))
     topics /= topics.sum(axis=0)
     return topics
 
 
-def initial_weights(feature_count, count, positives_a_point, dtype):
-    """Return W, (D+1)×T, and r, T: no feature counts, and all topics together bring as many labels as there are.
+def initial_weights(feature_count, count, labels_per_point, dtype):
+    """Return W, (D+1)×T, and r, T: zero weights, and intercepts with the right mean number of labels.
 
     Parameters
     ----------
@@ -133,11 +132,12 @@ def initial_weights(feature_count, count, positives_a_point, dtype):
         Number of features, D.
     count : int
         T.
-    positives_a_point : float
+    labels_per_point : float
+        Mean number of positive labels of a point.
     dtype : dtype
     """
     weights, shapes = np.zeros((feature_count + 1, count), dtype), np.full(count, INITIAL_SHAPE, dtype)
-    weights[-1] = np.log(max(positives_a_point, np.finfo(np.float32).tiny) / count / INITIAL_SHAPE)
+    weights[-1] = np.log(max(labels_per_point, np.finfo(np.float32).tiny) / count / INITIAL_SHAPE)
     return weights, shapes
 
 
@@ -149,7 +149,7 @@ def initial_precisions(feature_count, precision, dtype):
     feature_count : int
         Number of features, D.
     precision : float
-        Of all features; the intercept has its own.
+        Precision of all features; the intercept has its own.
     dtype : dtype
     """
     precisions = np.full(feature_count + 1, precision, dtype)

@@ -1,26 +1,26 @@
-"""What inference starts from."""
+"""Initial values of BMLPL: number of topics, topics, weights, precisions, revealed labels."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from xmlgp.bmlpl.activations import prior_mean
-from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
-from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.start import (
-    USUAL_TOPICS,
+from xmlgp.bmlpl.initial import (
+    DEFAULT_TOPICS,
     initial_precisions,
     initial_topics,
     initial_weights,
-    revealed,
+    reveal_labels,
     topic_count,
 )
+from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
+from xmlgp.bmlpl.settings import BMLPLSettings
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 @pytest.mark.parametrize(
-    ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, USUAL_TOPICS), (3, 7, 3), (30, 7, 7), (None, 0, 1)]
+    ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, DEFAULT_TOPICS), (3, 7, 3), (30, 7, 7), (None, 0, 1)]
 )
 def test_there_are_as_many_topics_as_are_asked_for_but_at_most_one_a_label(asked, K, T):
     assert topic_count(BMLPLSettings(topics=asked), K) == T
@@ -28,9 +28,9 @@ def test_there_are_as_many_topics_as_are_asked_for_but_at_most_one_a_label(asked
 
 def test_all_labels_are_revealed_or_a_random_share():
     labels = sp.csr_array(np.random.default_rng(0).random((200, 50)) < 0.3)
-    assert revealed(labels, 1, None) is labels
+    assert reveal_labels(labels, 1, None) is labels
     whole = labels.toarray()
-    part = revealed(labels, 0.25, np.random.default_rng(1))
+    part = reveal_labels(labels, 0.25, np.random.default_rng(1))
     assert part.dtype == bool
     assert part.shape == labels.shape
     assert part.nnz == part.toarray().sum()
@@ -38,8 +38,8 @@ def test_all_labels_are_revealed_or_a_random_share():
     assert abs(part.nnz - 0.25 * labels.nnz) < 4.5 * np.sqrt(labels.nnz * 0.25 * 0.75)
     # What was given is as it was.
     np.testing.assert_array_equal(labels.toarray(), whole)
-    np.testing.assert_array_equal(revealed(labels, 0.25, np.random.default_rng(1)).toarray(), part.toarray())
-    assert (revealed(labels, 0.25, np.random.default_rng(2)).toarray() != part.toarray()).any()
+    np.testing.assert_array_equal(reveal_labels(labels, 0.25, np.random.default_rng(1)).toarray(), part.toarray())
+    assert (reveal_labels(labels, 0.25, np.random.default_rng(2)).toarray() != part.toarray()).any()
 
 
 @BOTH
