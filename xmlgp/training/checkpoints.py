@@ -112,6 +112,9 @@ def read_checkpoint(path):
         If the file cannot be read.
     """
     checkpoint = Checkpoint(path, {}, None)
+    if path.exists() and not path.is_file():
+        # Opening a named pipe would wait for ever.
+        raise checkpoint.damaged()
     try:
         with checkpoint.checked(), zipfile.ZipFile(path) as archive:
             content = json.loads(archive.read(FACTS))
