@@ -58,7 +58,7 @@ def cholesky_kl(mean, factors, solved_mean, solved_factors, logdet_K):
 
 
 def diagonal_kl(mean, K_mean, diagonals, factorised):
-    """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p ([S] (18)).
+    """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p ([S] (22)).
 
     With C_p = K + Σ_p it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|].
 
