@@ -278,7 +278,7 @@ def test_resume_refuses_another_model(monkeypatch):
     message = said(run("train", "data", "model", "--resume", "--model", "bmlpl", "--topics", "3"))
     assert (
         message
-        == "model: the model has model mlgpf, not bmlpl; leave the option out, or use --no-resume to start a new run"
+        == "model: the model is of mlgpf, not bmlpl; leave the option out, or use --no-resume to start a new run"
     )
     message = said(run("train", "data", "model", "--resume", "--topics", "3"), status=2)
     assert message == "--topics is a setting of bmlpl, not of mlgpf; use --model bmlpl"

@@ -133,7 +133,7 @@ def test_warnings_are_treated_alike_on_all_threads(cores):
 
 
 def core_type(monkeypatch, cpuinfo, **environment):
-    """What prefer_wide_kernels makes of the environment on a processor."""
+    """Return the environment that `prefer_avx512` leaves on a processor."""
 
     def fake_open(path, *arguments, **options):
         if path != "/proc/cpuinfo":

@@ -176,6 +176,7 @@ def _check_same(settings, asked, what):
     for name in names:
         if asked[name] != present[name]:
             was, now = describe_value(present[name]), describe_value(asked[name])
+            difference = f"is of {was}" if name == "model" else f"has {name} {was}"
             raise SettingsError(
-                f"{what} has {name} {was}, not {now}; leave the option out, or use --no-resume to start a new run"
+                f"{what} {difference}, not {now}; leave the option out, or use --no-resume to start a new run"
             )
