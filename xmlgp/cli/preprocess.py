@@ -28,6 +28,8 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
     .gz, or - for standard input), or a folder with train.txt or one *.svm. `xmlgp train` continues from here with the
     same recipe, and preprocesses by itself where needed. A model without inducing inputs needs the weights only.
 
+    A model in MODEL, even a trained one, is replaced. An interrupted run in MODEL is kept.
+
     For data in libsvm format the default model is gpc.
 
     \b
