@@ -1,4 +1,4 @@
-"""The command group: help, version, and how errors of any kind reach the user."""
+"""The command group: help, version and error messages."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ OPTIONS = [
 ]
 
 
-def understood(line):
+def parse_command(line):
     """Parse a command line without running it."""
     program, name, *arguments = line.split()
     assert program == "xmlgp"
@@ -39,20 +39,20 @@ def test_help_lists_every_command_and_a_first_session():
     assert run("-h").stdout == text
 
 
-def test_every_command_of_the_first_session_is_understood():
+def test_commands_of_the_first_session_are_valid():
     for line in re.findall(r"^ +(xmlgp .*)$", run("--help").stdout, re.MULTILINE):
-        understood(line)
+        parse_command(line)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_with_an_example_that_is_understood(name):
+def test_every_command_has_help_with_a_valid_example(name):
     result = run(name, "--help")
     assert (result.exit_code, result.stderr) == (0, "")
     assert run(name, "-h").stdout == result.stdout
     _, examples = re.split(r"^ *Examples?:$", result.stdout.partition("Options:")[0], flags=re.MULTILINE)
     commands = [part.strip() for line in examples.splitlines() for part in line.split("|")]
     commands = [command for command in commands if command.startswith("xmlgp ")]
-    assert name in [understood(command).info_name for command in commands]
+    assert name in [parse_command(command).info_name for command in commands]
 
 
 @pytest.mark.parametrize(("name", "option"), OPTIONS)
@@ -64,23 +64,23 @@ def test_every_option_has_a_help_text_with_its_default(name, option):
         assert option.show_default or default
 
 
-def test_version():
+def test_version_option_prints_the_version():
     assert run("--version").stdout.split() == ["xmlgp,", "version", __version__]
     assert spawn("-V").stdout.decode().split()[-1] == __version__
 
 
-def test_wrong_usage():
+def test_unknown_commands_and_options_are_refused():
     assert said(run("brew"), status=2) == "No such command 'brew'."
     assert said(run("--brew"), status=2).startswith("No such option")
 
 
 @pytest.mark.parametrize("name", ["os", "options", "__init__", "../data/fetch", "fetch.os", "FETCH", ""])
-def test_no_module_but_a_subcommand_is_imported(name):
+def test_only_subcommands_can_be_called(name):
     assert said(run(name), 2).startswith(f"No such command '{name}'.")
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "message"),
     [
         (XmlgpError("a sentence"), "a sentence"),
         (FileNotFoundError(errno.ENOENT, "No such file or directory", "a.txt"), "a.txt: No such file or directory"),
@@ -94,21 +94,21 @@ def test_no_module_but_a_subcommand_is_imported(name):
     ],
     ids=repr,
 )
-def test_errors_are_told_in_one_line(monkeypatch, error, told):
+def test_errors_are_reported_in_one_line(monkeypatch, error, message):
     def fail(path):
         raise error
 
     monkeypatch.setattr("xmlgp.cli.show.ModelFolder", fail)
-    assert said(run("show", "model")) == told
+    assert said(run("show", "model")) == message
 
 
-def test_help_is_shown_in_any_locale():
+def test_help_works_in_any_locale():
     result = spawn("train", "--help", environment={"PYTHONIOENCODING": "latin-1"})
     assert (result.returncode, result.stderr) == (0, b"")
     assert b"lengthscale ? of" in b" ".join(result.stdout.split())
 
 
-def test_names_that_are_not_text_are_no_traceback(tmp_path):
+def test_file_names_that_are_not_utf8_cause_no_traceback(tmp_path):
     name = os.fsdecode(b"\xff\xfe")
     result = spawn("show", os.path.join(str(tmp_path), name))
     assert result.returncode == 1
@@ -116,17 +116,17 @@ def test_names_that_are_not_text_are_no_traceback(tmp_path):
     assert b"Traceback" not in result.stderr
 
 
-def test_help_does_not_wait_for_numpy():
+def test_help_does_not_import_numpy():
     result = spawn("--help", environment={"PYTHONPROFILEIMPORTTIME": "1"})
     assert b"xmlgp.cli" in result.stderr
     assert b"numpy" not in result.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_end_a_command_in_one_line_with_the_status_of_shells(tmp_path, number):
+def test_signals_end_a_command_with_one_line_and_status_128_plus_number(tmp_path, number):
     command = [sys.executable, "-m", "xmlgp", "train", "-", str(tmp_path / "model"), "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        # More than a pipe holds: when all is written, reading has begun.
+        # This is more than a pipe holds, so the command is reading when the write returns.
         process.stdin.write(b"1000000 3 4\n" + b"0 1:1\n" * 100_000)
         process.stdin.flush()
         process.send_signal(number)

@@ -1,4 +1,4 @@
-"""`xmlgp predict`: the whole way from data to scores, kinds of input and output, and how it fails."""
+"""`xmlgp predict`: scores, kinds of input and output, and errors."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from scipy.special import logit
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
-from tests.cli.command import run, said
+from tests.cli.command import SMALL, run, said
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
@@ -26,12 +26,14 @@ from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.training.checkpoints import CheckpointWriter
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     settings = MLGPFSettings(factors=3, inducing_count=6, label_weights=True, epochs=2, batch_size=16)
-    # Of data whose held-out points are ranked better with the regression, so that there is one.
+    # Early stopping keeps the regression on these data, because it improves the held-out nDCG.
     return train_model(paired_dataset(), tmp_path_factory.mktemp("trained"), settings).path
 
 
@@ -44,7 +46,7 @@ def lines(text):
     return [line.split() for line in text.splitlines()]
 
 
-def test_scores_are_those_of_the_library():
+def test_scores_equal_those_of_the_library():
     result = run("predict", "model", "data/test.txt")
     assert (result.exit_code, result.stderr) == (0, "")
     header, *points = lines(result.stdout)
@@ -55,13 +57,13 @@ def test_scores_are_those_of_the_library():
         order = np.argsort(-expected)[:5]
         labels, scores = zip(*(pair.split(":") for pair in point), strict=True)
         assert list(map(int, labels)) == order.tolist()
-        # The sums of a row are taken in another order where all labels are scored at once.
+        # `score` adds up the terms of a row in another order.
         np.testing.assert_allclose(list(map(float, scores)), expected[order], rtol=1e-5)
 
 
 @pytest.mark.parametrize(("k", "count"), [("1", 1), ("7", 7), ("all", 7), ("ALL", 7), ("1000", 7)])
 @pytest.mark.parametrize("output", ["utility", "probability"])
-def test_options(k, count, output):
+def test_options_select_labels_and_outputs(k, count, output):
     result = run("predict", "model", "data", "-k", k, "--output", output, "--with-std", "-o", "scores")
     assert (result.exit_code, result.output) == (0, "")
     scores = read_scores("scores")
@@ -76,10 +78,10 @@ def test_options(k, count, output):
         assert (scores.scores < 1).all()
 
 
-def test_the_whole_way_with_a_subspace_and_separate_preprocessing():
+def test_preprocess_train_predict_evaluate_in_a_subspace():
     assert run("preprocess", "data", "s", "--recipe", "s-SMALL", "-M", "40", "-R", "25").exit_code == 0
     assert run("train", "data", "s", "--epochs", "100").exit_code == 0
-    # On its own training points a model must rank better than the frequencies of labels alone.
+    # The model must rank its training points better than label frequencies do.
     assert run("predict", "s", "data/train.txt", "-o", "s.scores").exit_code == 0
     result = run("evaluate", "s.scores", "data/train.txt", "--train", "data/train.txt", "--json")
     labels = small_dataset().labels.toarray()
@@ -87,9 +89,9 @@ def test_the_whole_way_with_a_subspace_and_separate_preprocessing():
     assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
 
 
-def test_the_whole_way_with_nothing_but_defaults(tmp_path):
+def test_train_show_predict_with_default_settings(tmp_path):
     (tmp_path / "catalogue.yaml").write_text("datasets: {}\n")
-    # Features enough for labels to have weights of their own, and held-out points that the regression ranks better.
+    # There are enough features for label weights, and the regression improves the held-out nDCG.
     dataset = paired_dataset(N=200, D=1000)
     write_dataset("wide.txt", dataset)
     result = run("train", "wide.txt", "usual")
@@ -97,7 +99,7 @@ def test_the_whole_way_with_nothing_but_defaults(tmp_path):
     folder = ModelFolder("usual")
     assert folder.settings == MLGPFSettings()
     epochs, best = len(folder.description["history"]), folder.description["validation"]
-    # All points were trained on for as long as the held-out ones were ranked better.
+    # The final run has as many epochs as the best epoch of the validation run.
     assert 1 <= epochs <= len(best) <= epochs + 10
     assert all(0 <= epoch["ndcg@5"] <= 100 for epoch in best)
     names = folder.arrays("parameters.")
@@ -116,11 +118,11 @@ def test_the_whole_way_with_nothing_but_defaults(tmp_path):
         if output == "probability":
             assert ((values > 0) & (values < 1)).all()
             assert (scores.std < 0.5).all()
-        # Its own points are told apart far better than by chance.
+        # The training points are ranked far better than by chance.
         assert label_ranking_average_precision_score(labels[labels.any(axis=1)], values[labels.any(axis=1)]) > 0.9
 
 
-def test_kinds_of_input_and_output_agree(tmp_path):
+def test_all_kinds_of_input_and_output_give_the_same_scores(tmp_path):
     text = (tmp_path / "data" / "test.txt").read_bytes()
     (tmp_path / "test.txt.gz").write_bytes(gzip.compress(text))
     expected = run("predict", "model", "data/test.txt").stdout
@@ -137,7 +139,7 @@ def test_kinds_of_input_and_output_agree(tmp_path):
 
 @pytest.fixture(params=["em", "em-cg", "online-em", "gibbs"])
 def topics(request):
-    """A trained model of topics, in the folder of this name."""
+    """Train a BMLPL model in the folder `topics`; return its predictor."""
     options = ["--model", "bmlpl", "--inference", request.param, "--iterations", "40", "-q"]
     assert run("train", "data", "topics", *options).output == ""
     return open_predictor(ModelFolder("topics"))
@@ -145,7 +147,7 @@ def topics(request):
 
 @pytest.mark.parametrize(("k", "count"), [("2", 2), ("all", 7)])
 @pytest.mark.parametrize("output", ["utility", "probability"])
-def test_scores_of_topics_are_those_of_the_library(topics, tmp_path, k, count, output):
+def test_scores_of_bmlpl_equal_those_of_the_library(topics, tmp_path, k, count, output):
     options = ["-k", k, "--output", output, "--with-std"]
     result = run("predict", "topics", "data", *options, "-o", "scores")
     assert (result.exit_code, result.output) == (0, "")
@@ -166,7 +168,7 @@ def test_scores_of_topics_are_those_of_the_library(topics, tmp_path, k, count, o
     assert gzip.decompress((tmp_path / "scores.gz").read_bytes()).decode() == expected
 
 
-def test_topics_rank_their_own_points_better_than_frequencies(topics):
+def test_bmlpl_ranks_its_training_points_better_than_label_frequencies(topics):
     options = ["-k", "all", "--output", "probability"]
     assert run("predict", "topics", "data/train.txt", *options, "-o", "scores").exit_code == 0
     result = run("evaluate", "scores", "data/train.txt", "--train", "data/train.txt", "--json")
@@ -175,10 +177,10 @@ def test_topics_rank_their_own_points_better_than_frequencies(topics):
     assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
 
 
-def test_topics_and_other_features(topics, tmp_path):
+def test_bmlpl_refuses_other_features_and_damaged_arrays(topics, tmp_path):
     (tmp_path / "new.txt").write_text("1 24 7\n 0:1\n")
-    told = said(run("predict", "topics", "new.txt"))
-    assert told == "the points have 24 features, but the model was trained on 25"
+    message = said(run("predict", "topics", "new.txt"))
+    assert message == "the points have 24 features, but the model was trained on 25"
     file = next((tmp_path / "topics" / "arrays").glob("parameters.topics.*"))
     file.write_bytes(file.read_bytes()[:-1])
     assert (
@@ -186,7 +188,7 @@ def test_topics_and_other_features(topics, tmp_path):
     )
 
 
-def test_labels_are_not_looked_at_and_need_not_be_known(tmp_path):
+def test_labels_of_the_points_are_ignored(tmp_path):
     expected = run("predict", "model", "data").stdout
     features = read_dataset("data/test.txt").features
     for K in (7, 0, 3):
@@ -197,10 +199,10 @@ def test_labels_are_not_looked_at_and_need_not_be_known(tmp_path):
         assert run("predict", "model", "new.txt", "-q").stderr == ""
 
 
-def test_points_without_features_and_no_points(tmp_path):
+def test_points_without_features_and_files_without_points(tmp_path):
     (tmp_path / "new.txt").write_text("2 25 7\n\n0:1\n".replace("0:1", " 0:1"))
     header, bare, _ = lines(run("predict", "model", "new.txt", "-k", "all").stdout)
-    # Of the factors and the labels' own weights the bias is left; the regression knows how far such a point is.
+    # Only the bias and the regression contribute, which depends on the distance of the training points from zero.
     parameters = ModelFolder("model").arrays("parameters.")
     rows = np.repeat(np.arange(100), np.diff(parameters["regression.indptr"]))
     lengths = np.bincount(rows, parameters["regression.values"] ** 2, 100)
@@ -227,22 +229,39 @@ def test_points_without_features_and_no_points(tmp_path):
         (["model", "data", "--recipe", "x"], "No such option"),
     ],
 )
-def test_wrong_usage(arguments, reason):
+def test_invalid_arguments_are_refused(arguments, reason):
     assert said(run("predict", *arguments), status=2).startswith(reason)
 
 
-def test_folders_that_are_not_a_trained_model(tmp_path):
+def test_folders_without_a_trained_model_are_refused(tmp_path):
     run("preprocess", "data", "half", "--recipe", "s-SMALL")
     for path in ("data", "nowhere", "data/train.txt", ""):
         assert said(run("predict", path, "data")) == f"{path or '.'}: there is no model here (no model.json)"
     assert said(run("predict", "half", "data")) == "half: the model is preprocessed, but not trained yet"
-    # A slip that everybody makes once.
+    # The arguments in the wrong order.
     assert said(run("predict", "data", "model")).startswith("data: there is no model here")
     (tmp_path / "model" / "model.json").write_text("{")
     assert said(run("predict", "model", "data")) == "model/model.json: this is not the description of an xmlgp model"
 
 
-def test_a_damaged_array(tmp_path):
+def test_the_error_for_an_interrupted_run_refers_to_show(monkeypatch):
+    def interrupted(self, state, epoch_ended=False):
+        self.save(state())
+        raise Interrupted(15)
+
+    run("preprocess", "data", "half")
+    with monkeypatch.context() as patch:
+        patch.setattr(CheckpointWriter, "maybe_save", interrupted)
+        for folder in ("new", "half", "model"):
+            assert run("train", "data", folder, *SMALL, "--validation", "0").exit_code == 128 + 15
+    hint = "the folder has an unfinished run, see `xmlgp show {}`"
+    assert said(run("predict", "new", "data")).endswith("(no model.json); " + hint.format("new"))
+    assert said(run("predict", "half", "data")).endswith("not trained yet; " + hint.format("half"))
+    # The old model is used until the new one is complete.
+    assert run("predict", "model", "data").exit_code == 0
+
+
+def test_a_damaged_array_is_refused(tmp_path):
     file = next((tmp_path / "model" / "arrays").glob("parameters.bias.*"))
     file.write_bytes(file.read_bytes()[:-1])
     reason = said(run("predict", "model", "data"))
@@ -263,7 +282,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("earlier", [None, "scores of an earlier model"])
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_leaves_the_output_as_it_was(tmp_path, name, earlier):
+def test_a_failure_leaves_the_output_unchanged(tmp_path, name, earlier):
     text, reason = FAILURES[name]
     (tmp_path / "new.txt").write_text(text)
     (tmp_path / "out").mkdir()
@@ -275,7 +294,7 @@ def test_a_failure_leaves_the_output_as_it_was(tmp_path, name, earlier):
     )
 
 
-def test_a_failure_midway_leaves_no_output(tmp_path, monkeypatch):
+def test_a_failure_while_scoring_leaves_no_output(tmp_path, monkeypatch):
     def half(self, features, *arguments):
         yield from original(self, features[:4], *arguments)
         raise MemoryError
@@ -286,14 +305,14 @@ def test_a_failure_midway_leaves_no_output(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir() if "scores" in file.name or file.name.startswith(".")] == []
 
 
-def test_output_that_cannot_be_written():
+def test_errors_of_the_output_name_its_file():
     assert said(run("predict", "model", "data", "-o", "no/such/scores")) == "no/such/scores: No such file or directory"
     assert said(run("predict", "model", "data", "-o", "data")) == "data: Is a directory"
     if os.path.exists("/dev/full"):
         assert said(run("predict", "model", "data", "-o", "/dev/full")).startswith("no space left on the disk")
 
 
-def test_a_reader_that_has_seen_enough_is_nothing_to_complain_of(tmp_path):
+def test_a_closed_pipe_causes_no_message(tmp_path):
     dataset = read_dataset("data/test.txt")
     write_dataset("long.txt", Dataset(*(sp.csr_array(sp.vstack([part] * 500)) for part in vars(dataset).values())))
     process = subprocess.Popen(
@@ -310,13 +329,13 @@ def test_a_reader_that_has_seen_enough_is_nothing_to_complain_of(tmp_path):
 
 @pytest.fixture
 def in_libsvm(place):
-    """Return a function that writes the test points in libsvm's format, with features more or fewer."""
+    """Return a function that writes the test points in libsvm format with D features."""
     features = read_dataset("data/test.txt").features.toarray()
 
     def write(D, name="new.svm"):
         changed = np.ones((9, D), np.float32)
         changed[:, : min(D, 25)] = features[:, :D]
-        dump_svmlight_file(changed, np.arange(9) % 2, name, zero_based=False, comment="what they are")
+        dump_svmlight_file(changed, np.arange(9) % 2, name, zero_based=False, comment="test points")
         return changed
 
     return write
@@ -344,7 +363,7 @@ def test_points_in_libsvm_format(place, in_libsvm):
     np.testing.assert_allclose(scores.scores, predictor.score(padded)[0][rows, scores.labels], rtol=1e-5)
 
 
-def test_features_in_libsvm_format_that_no_training_point_had_are_left_out(in_libsvm):
+def test_unknown_features_in_libsvm_format_are_ignored(in_libsvm):
     in_libsvm(31)
     result = run("predict", "model", "new.svm")
     assert result.exit_code == 0
@@ -364,7 +383,7 @@ def test_malformed_points_in_libsvm_format_are_refused(place):
     assert not (place / "scores").exists()
 
 
-def test_the_usual_output_is_the_model_s_own(monkeypatch):
+def test_the_default_output_depends_on_the_model(monkeypatch):
     outputs = {output: run("predict", "model", "data", "--output", output).stdout for output in OUTPUTS}
     assert run("predict", "model", "data").stdout == outputs["utility"] != outputs["probability"]
     monkeypatch.setattr(MLGPFPredictor, "usual_output", "probability")

@@ -1,4 +1,4 @@
-"""`xmlgp topics`: what it prints of a model's topics, and what it refuses."""
+"""`xmlgp topics`: its output, label names and errors."""
 
 import gzip
 import json
@@ -18,20 +18,20 @@ NAMES = ["graph theory", "Zürich", "web", "", "a b", "機械学習", "x"]
 
 @pytest.fixture(autouse=True)
 def model(place):
-    """A model of four topics of seven labels, and names of these."""
+    """Train a model with four topics on seven labels, and write the label names."""
     arguments = ["train", "-q", "--model", "bmlpl", "--topics", "4", "--iterations", "4", "data", "model"]
     assert run(*arguments).exit_code == 0
     (place / "names.txt").write_text("".join(f"{name}\n" for name in NAMES), encoding="utf-8")
 
 
 def printed(*arguments, stdin=None):
-    """What a run prints that gets through."""
+    """Return the output of a successful run."""
     result = run("topics", *arguments, stdin=stdin)
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout
 
 
-def test_a_block_a_topic():
+def test_each_topic_is_a_block_of_labels_and_weights():
     expected = []
     for topic in open_topics(ModelFolder("model"), top=3):
         expected.append(f"topic {topic.index} ({100 * topic.share:.2f} %)")
@@ -39,13 +39,13 @@ def test_a_block_a_topic():
     assert printed("model", "--top", "3").splitlines() == expected
 
 
-def test_five_labels_unless_told_otherwise_and_all_where_there_are_no_more():
+def test_five_labels_are_listed_by_default_and_at_most_all():
     for options, count in ([], 5), (["--top", "1"], 1), (["--top", "99"], 7):
         lines = printed("model", *options).splitlines()
         assert [bool(re.match("topic ", line)) for line in lines] == ([True] + [False] * count) * 4
 
 
-def test_names_stand_beside_the_labels():
+def test_label_names_follow_the_labels():
     lines = printed("model", "--label-names", "names.txt").splitlines()
     plain = printed("model").splitlines()
     assert any(lines != plain for lines, plain in zip(lines, plain, strict=True))
@@ -54,7 +54,7 @@ def test_names_stand_beside_the_labels():
         assert line == (f"{without}  {name}" if name else without)
 
 
-def test_names_from_anywhere(place):
+def test_label_names_can_be_compressed_or_on_standard_input(place):
     text = (place / "names.txt").read_bytes()
     (place / "names.gz").write_bytes(gzip.compress(text))
     expected = printed("model", "--label-names", "names.txt")
@@ -75,14 +75,14 @@ def test_json_has_all_digits():
     ]
 
 
-def test_json_has_the_names():
+def test_json_has_the_label_names():
     found = json.loads(printed("model", "--json", "--label-names", "names.txt"))
     labels = [label for topic in found for label in topic["labels"]]
     assert len(labels) == 20
     assert [label["name"] for label in labels] == [NAMES[label["label"]] for label in labels]
 
 
-def test_what_a_terminal_would_not_show_as_it_is_does_not_reach_it(place):
+def test_invisible_characters_in_label_names_are_escaped(place):
     hidden = ["\u202egnp.exe", "zero\u200bwidth", "no\xa0break", "line\u2028end", "soft\xadhyphen", "\ue000", "plain"]
     (place / "names.txt").write_text("".join(f"{name}\n" for name in hidden), encoding="utf-8")
     shown = printed("model", "--label-names", "names.txt", "--top", "7")
@@ -101,18 +101,18 @@ def test_names_in_any_locale():
     assert b"  ????\n" in result.stdout
 
 
-def test_a_file_of_names_that_is_wrong_is_told_in_one_line(place):
+def test_errors_in_label_names_are_reported_in_one_line(place):
     (place / "names.txt").write_bytes(b"a\nb\n\x1b]0;gotcha\x07\nd\ne\nf\ng\n")
-    told = said(run("topics", "model", "--label-names", "names.txt"))
-    assert told == "names.txt:3: U+001B at column 1 is a control character"
+    message = said(run("topics", "model", "--label-names", "names.txt"))
+    assert message == "names.txt:3: U+001B at column 1 is a control character"
     (place / "names.txt").write_bytes(b"a\nb\n")
-    told = said(run("topics", "model", "--label-names", "names.txt", "--json"))
-    assert told == "names.txt:3: the file ends after 2 of 7 label names"
+    message = said(run("topics", "model", "--label-names", "names.txt", "--json"))
+    assert message == "names.txt:3: the file ends after 2 of 7 label names"
     assert said(run("topics", "model", "--label-names", "other.txt")) == "other.txt: No such file or directory"
     assert said(run("topics", "model", "--label-names", "data")) == "data: Is a directory"
 
 
-def test_models_without_topics():
+def test_models_without_topics_are_refused():
     run("train", "data", "other", *SMALL)
     assert said(run("topics", "other")) == "other: mlgpf has no topics; train with --model bmlpl"
     run("preprocess", "--model", "bmlpl", "data", "begun")
@@ -120,18 +120,18 @@ def test_models_without_topics():
     assert said(run("topics", "data")) == "data: there is no model here (no model.json)"
 
 
-def test_a_damaged_model(place):
+def test_a_damaged_model_is_refused(place):
     entry = ModelFolder("model").entries("parameters.topics")["parameters.topics"]
     np.save(place / "model" / entry["file"], np.full(entry["shape"], 0.5, np.float32))
     assert said(run("topics", "model")) == "model: the model is damaged, its arrays do not fit each other"
 
 
 @pytest.mark.parametrize("arguments", [[], ["model", "--top", "0"], ["model", "--top", "all"], ["model", "other"]])
-def test_wrong_usage(arguments):
+def test_invalid_arguments_are_refused(arguments):
     said(run("topics", *arguments), status=2)
 
 
-def test_a_reader_that_has_seen_enough():
+def test_a_closed_pipe_causes_no_message():
     command = [sys.executable, "-m", "xmlgp", "topics", "model"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()

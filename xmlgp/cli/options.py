@@ -5,7 +5,7 @@ import shlex
 
 import click
 
-__all__ = ["cache_option", "note", "quiet_option", "train_command"]
+__all__ = ["cache_option", "note", "quiet_option", "show_command", "train_command"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
 
@@ -27,6 +27,11 @@ def note(text, quiet):
 def train_command(data, model, *options):
     """Return the command that trains on `data` into `model`, quoted for a shell."""
     return shlex.join(["xmlgp", "train", _argument(data), _argument(model), *options])
+
+
+def show_command(model):
+    """Return the command that describes the folder `model`, quoted for a shell."""
+    return shlex.join(["xmlgp", "show", _argument(model)])
 
 
 def _argument(path):

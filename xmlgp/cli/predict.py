@@ -2,13 +2,15 @@
 
 import click
 
-from xmlgp.cli.options import note, quiet_option
+from xmlgp.cli.options import note, quiet_option, show_command
 from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
+from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.scores_file import write_scores
+from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
 
@@ -67,7 +69,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       zcat new.txt.gz | xmlgp predict models/bibtex - --output probability --with-std | head
     """
-    predictor = ModelFolder.read(model, open_predictor)
+    predictor = _open_predictor(model)
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
     predictor.check(header.D)
     if header.K not in (0, predictor.label_count):
@@ -82,3 +84,13 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
 
     with terminal_progress(quiet)("predict", header.N, " points") as bar, open_output(out) as stream:
         write_scores(stream, header.N, predictor.label_count, scored(bar))
+
+
+def _open_predictor(model):
+    """Return the predictor; the error of a folder without one mentions an unfinished run."""
+    try:
+        return ModelFolder.read(model, open_predictor)
+    except ModelFolderError as error:
+        if readable_run(model) is None:
+            raise
+        raise ModelFolderError(f"{error}; the folder has an unfinished run, see `{show_command(model)}`") from None
