@@ -1,4 +1,4 @@
-"""Inferences of BMLPL on small problems, ready to make steps."""
+"""Small problems for BMLPL, and inferences that are ready to step."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -6,11 +6,11 @@ import scipy.sparse as sp
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.preprocess.coordinates import Coordinates
 
-__all__ = ["begun", "ordinary", "problem", "separable"]
+__all__ = ["clustered", "problem", "start_inference", "unrelated"]
 
 
 def problem(N=25, D=6, K=5, seed=0):
-    """Features and labels that have to do with each other; the first point and the last label have none."""
+    """Return features, and labels that depend on them; the first point and the last label have no positives."""
     random = np.random.default_rng(seed)
     features = random.normal(size=(N, D)) * (random.random((N, D)) < 0.6)
     labels = features @ random.normal(size=(D, K)) + random.normal(size=(N, K)) > 1
@@ -21,14 +21,14 @@ def problem(N=25, D=6, K=5, seed=0):
     return features, labels
 
 
-def ordinary(N=12, D=4, K=5, seed=0):
-    """Features and labels that have nothing to do with each other."""
+def unrelated(N=12, D=4, K=5, seed=0):
+    """Return features, and labels that do not depend on them."""
     random = np.random.default_rng(seed)
     return random.normal(size=(N, D)) * (random.random((N, D)) < 0.7), random.random((N, K)) < 0.3
 
 
-def separable(N=300, K=12, kinds=4, seed=0):
-    """Each point is of a kind, which its features tell, and has the labels of that kind but for a few."""
+def clustered(N=300, K=12, kinds=4, seed=0):
+    """Return features of points in clusters, and labels that depend on the cluster and on chance."""
     random = np.random.default_rng(seed)
     kind = random.integers(kinds, size=N)
     features = np.eye(kinds)[kind] + 0.05 * random.normal(size=(N, kinds))
@@ -36,8 +36,8 @@ def separable(N=300, K=12, kinds=4, seed=0):
     return features, random.random((N, K)) < likely
 
 
-def begun(features, labels, **chosen):
-    """An inference with its start; in double precision unless told otherwise."""
+def start_inference(features, labels, **chosen):
+    """Return an inference at its initial values, by default in double precision."""
     settings = BMLPLSettings(**{"dtype": "float64"} | chosen)
     coordinates = Coordinates(sp.csr_array(np.asarray(features, settings.dtype)), None, settings.dtype)
     random = np.random.default_rng(settings.seed)

@@ -158,7 +158,7 @@ def test_prior_mean_is_finite_for_all_log_odds(dtype):
     assert np.isfinite(np.square(extreme)).all()
 
 
-def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
+def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     counts, log_odds, shapes = random_arrays(300)
     outputs = np.empty_like(counts), np.empty_like(counts)
     whole = expected_activations(counts, log_odds, shapes, outputs[0])

@@ -162,7 +162,7 @@ def test_omega_is_distributed_as_samples_of_the_package(dtype):
     samples = sample_omega(counts, log_odds, shapes, random)
     assert samples.dtype == dtype
     assert stats.ks_2samp(samples[0], random_polyagamma(2.7, 1.5, size=4000, random_state=random)).pvalue > 1e-4
-    # The same just beyond the switch to the inverse Gaussian distribution.
+    # Also just above the limit from which the inverse Gaussian distribution is used.
     near = sample_omega(counts, np.full_like(log_odds, LARGE_LOG_ODDS + 0.001), shapes, random)
     package = random_polyagamma(2.7, LARGE_LOG_ODDS, size=4000, random_state=random)
     assert stats.ks_2samp(near[0], package).pvalue > 1e-4
@@ -227,7 +227,7 @@ def test_samples_of_shapes_keep_their_posterior_invariant():
     random, log_odds, T = np.random.default_rng(11), np.array([0.3, -0.7, 1.1]), 4000
     shapes = random.standard_gamma(1.0, T)
     counts = random.negative_binomial(shapes, expit(-log_odds)[:, None]).astype(float)
-    # Shapes from the prior, then data given them: the shapes are a sample from the posterior, and must remain one.
+    # Shapes drawn from the prior, with data drawn given them, are samples from the posterior. An update keeps this.
     for _ in range(3):
         shapes = sample_shapes(counts, np.repeat(log_odds[:, None], T, axis=1), shapes, random)
     assert stats.kstest(shapes, stats.gamma(1).cdf).pvalue > 1e-4
@@ -258,7 +258,7 @@ def exact_means(labels, topics, log_odds, shapes):
 
 
 def test_alternating_samples_have_the_posterior_means():
-    """Each of four kinds of points is repeated; every repetition is a chain, of which the last sample is compared."""
+    """Each of four points is repeated; each repetition is a chain, and the last samples of the chains are compared."""
     chains, sweeps = 4000, 60
     topics, shapes = np.array([[0.8, 0.3], [0.2, 0.7]]), np.array([0.7, 1.6])
     kinds = np.array([[True, False], [True, True], [False, False], [False, True]])

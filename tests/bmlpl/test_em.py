@@ -1,9 +1,9 @@
-"""EM against the log posterior that it maximises, written out over all N×K labels."""
+"""EM against the log posterior that it maximises, computed over all N×K labels."""
 
 import numpy as np
 import pytest
 
-from tests.bmlpl.problems import begun, problem
+from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import em as module
 from xmlgp.bmlpl import hyperparameters
@@ -20,25 +20,25 @@ SIZES = pytest.mark.parametrize("size", [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6
 
 
 @pytest.fixture
-def shapes_stay(monkeypatch):
+def constant_shapes(monkeypatch):
     monkeypatch.setattr(hyperparameters, "update_shapes", lambda shapes, activated: shapes)
 
 
 class Traced:
-    """EM, and the parameters that the value of its last step was of."""
+    """EM, with the parameters at which its last step computed the objective."""
 
     def __init__(self, size, seed=0, shapes=None, **chosen):
         N, D, K, T = size
         self.features, self.labels = problem(N, D, K, seed)
-        self.em = begun(self.features, self.labels, topics=T, concentration=0.3, precision=0.8, **chosen)
+        self.em = start_inference(self.features, self.labels, topics=T, concentration=0.3, precision=0.8, **chosen)
         self.features = np.hstack([self.features, np.ones((N, 1))])
         self.topics = None
         if shapes is not None:
             self.em.shapes[:] = shapes
 
     def step(self, iteration):
-        """Return the value of a step, and those of log p(V, W, log U, Y) by itself."""
-        # The M-step for topics is in place; they are the parameters of before.
+        """Make a step; return its objective, and log p(V, W, log U, Y) computed here."""
+        # The objective is that of the topics before the step.
         self.topics = self.em.parameters(iteration)["topics"]
         self.shapes = self.em.shapes.copy()
         value = self.em.step(iteration, 0)
@@ -49,7 +49,7 @@ class Traced:
         return self.em._activations
 
     def value(self, topics=None, weights=None, activations=None):
-        """The log posterior, but for what the prior of shapes has: e^(−r)."""
+        """Return the log posterior, with the prior e^(−r) of the shapes."""
         given = (self.topics, self.em.weights, self.activations)
         topics, weights, activations = (
             known if new is None else new for known, new in zip(given, (topics, weights, activations), strict=True)
@@ -62,7 +62,7 @@ class Traced:
 
 @ALL
 @SIZES
-def test_no_iteration_lowers_the_posterior(shapes_stay, size, chosen):
+def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen):
     traced = Traced(size, seed=sum(size), shapes=0.7, **chosen)
     found = np.array([traced.step(iteration) for iteration in range(40)])
     for values in found.T:
@@ -73,7 +73,7 @@ def test_no_iteration_lowers_the_posterior(shapes_stay, size, chosen):
 
 @ALL
 @SIZES
-def test_values_are_those_of_the_posterior_but_for_constants(size, chosen):
+def test_the_objective_is_the_log_posterior_up_to_a_constant(size, chosen):
     traced = Traced(size, seed=sum(size), **chosen)
     found = np.array([traced.step(iteration) for iteration in range(12)])
     assert np.ptp(traced.shapes) > 0 or size[-1] == 1
@@ -81,7 +81,7 @@ def test_values_are_those_of_the_posterior_but_for_constants(size, chosen):
     np.testing.assert_allclose(differences, differences[0], atol=1e-6 * np.abs(found).max())
 
 
-def test_values_go_with_learned_precisions():
+def test_the_objective_includes_learned_precisions():
     traced = Traced((25, 6, 5, 3), inference="em", learn_precision=True)
     found = np.array([traced.step(iteration) for iteration in range(module.WARM_UP + module.PRECISIONS_EVERY + 2)])
     assert np.ptp(traced.em.precisions[:-1]) > 0
@@ -90,7 +90,7 @@ def test_values_go_with_learned_precisions():
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg"])
-def test_precisions_are_learned_from_means_and_variances_of_weights_now_and_then(monkeypatch, inference):
+def test_precisions_are_updated_periodically_from_means_and_samples_of_weights(monkeypatch, inference):
     traced = Traced((25, 6, 5, 3), inference=inference, learn_precision=True)
     draw = np.random.default_rng(3).normal(size=traced.em.weights.shape)
     monkeypatch.setattr(module.least_squares, "cg_sample", lambda *arguments: draw.copy())
@@ -107,7 +107,7 @@ def test_precisions_are_learned_from_means_and_variances_of_weights_now_and_then
 
 @pytest.mark.parametrize("size", [(25, 6, 5, 3), (12, 3, 4, 6)])
 @pytest.mark.parametrize("chosen", [{"inference": "em"}, {"inference": "em-cg", "cg_steps": 3}], ids=["em", "em-cg"])
-def test_it_ends_where_the_gradient_of_the_posterior_vanishes(shapes_stay, size, chosen):
+def test_em_converges_to_a_stationary_point_of_the_posterior(constant_shapes, size, chosen):
     traced = Traced(size, seed=1, shapes=0.7, **chosen)
     for iteration in range(3000):
         traced.step(iteration) if iteration > 2990 else traced.em.step(iteration, 0)
@@ -126,8 +126,8 @@ def test_it_ends_where_the_gradient_of_the_posterior_vanishes(shapes_stay, size,
             assert abs(up - down) / 2e-4 < 2e-3
 
 
-def test_each_part_of_a_step_is_a_maximum_given_the_counts(shapes_stay):
-    """Of the expected log posterior of V, of U and W together: E Σ m log(v u) − Σ u, and the priors."""
+def test_each_m_step_maximises_the_expected_log_posterior(constant_shapes):
+    """The expected log posterior is E Σ m log(v u) − Σ u plus the log priors; V and (U, W) are separate parts."""
     traced = Traced((25, 6, 5, 3), seed=2, shapes=0.7, inference="em")
     for iteration in range(3):
         traced.step(iteration)
@@ -146,7 +146,7 @@ def test_each_part_of_a_step_is_a_maximum_given_the_counts(shapes_stay):
         return value.sum() - (traced.em.precisions[:, None] * weights**2).sum() / 2
 
     def of_weights(weights):
-        """The bound that touches the negative binomial likelihood at the weights of before."""
+        """Return the quadratic bound of the negative binomial likelihood, tight at the previous weights."""
         psi, old = traced.features @ weights, traced.features @ before
         omega = (points + 0.7) / (2 * old) * np.tanh(old / 2)
         value = ((points - 0.7) / 2 * psi - omega * psi**2 / 2).sum()
@@ -166,7 +166,7 @@ def test_each_part_of_a_step_is_a_maximum_given_the_counts(shapes_stay):
     assert of_activations(np.log(u), weights) > of_activations(np.log(u), before)
 
 
-def test_many_gradient_steps_are_exact_steps(shapes_stay):
+def test_many_cg_steps_equal_exact_steps(constant_shapes):
     size = (25, 6, 5, 3)
     exact = Traced(size, inference="em")
     steps = Traced(size, inference="em-cg", cg_steps=50)
@@ -175,7 +175,7 @@ def test_many_gradient_steps_are_exact_steps(shapes_stay):
     np.testing.assert_allclose(exact.em.weights, steps.em.weights, rtol=1e-4, atol=1e-6)
 
 
-def test_shapes_are_left_alone_at_first_and_learned_then():
+def test_shapes_are_updated_after_the_warm_up():
     traced = Traced((25, 6, 5, 3))
     start = traced.em.shapes.copy()
     for iteration in range(module.WARM_UP):
@@ -195,13 +195,13 @@ def test_single_precision_agrees_with_double():
         np.testing.assert_allclose(value, other.em.parameters(15)[name], rtol=0.02, atol=0.01)
 
 
-def test_what_moves_is_all_that_it_goes_on_from():
+def test_arrays_are_the_complete_state():
     chosen = {"inference": "em-cg", "topics": 3}
     features, labels = problem()
-    one = begun(features, labels, **chosen)
+    one = start_inference(features, labels, **chosen)
     for iteration in range(4):
         one.step(iteration, 0)
-    other = begun(features, labels, **chosen)
+    other = start_inference(features, labels, **chosen)
     for name, array in other.arrays().items():
         array[...] = one.arrays()[name]
     assert one.step(4, 0) == other.step(4, 0)
@@ -209,10 +209,10 @@ def test_what_moves_is_all_that_it_goes_on_from():
         np.testing.assert_array_equal(value, other.parameters(5)[name])
 
 
-def test_exact_steps_with_more_features_than_there_is_room_for_are_refused(monkeypatch):
+def test_em_refuses_more_features_than_its_limit(monkeypatch):
     monkeypatch.setattr(module, "MOST_FEATURES", 2)
     features, labels = np.eye(4, 3), np.ones((4, 2), bool)
     sentence = r"^inference em factorises a matrix of 4 rows [^\n]* at most 2 features; [^\n]*$"
     with pytest.raises(SettingsError, match=sentence):
-        begun(features, labels, inference="em")
-    begun(features, labels, inference="em-cg")
+        start_inference(features, labels, inference="em")
+    start_inference(features, labels, inference="em-cg")

@@ -1,11 +1,11 @@
-"""Gibbs sampling by Geweke's test: parameters whose labels are drawn anew before each sweep keep their prior."""
+"""Gibbs sampling by Geweke's test: with labels drawn anew before each sweep, parameters keep their prior."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from tests.bmlpl.problems import begun, problem, separable
+from tests.bmlpl.problems import clustered, problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import gibbs as module
 from xmlgp.bmlpl import hyperparameters
@@ -19,7 +19,7 @@ DESIGN = np.hstack([FEATURES, np.ones((N, 1))])
 
 
 def prior(random, count):
-    """Draws of V, W, r and U, count×…, and of labels given them."""
+    """Return draws from the prior of V, W, r and U, count×…, and of labels given them."""
     topics = random.dirichlet(np.full(K, CONCENTRATION), (count, T)).transpose(0, 2, 1)
     weights = random.normal(size=(count, D + 1, T)) / np.sqrt(PRECISIONS)[:, None]
     shapes = random.standard_gamma(1.0, (count, T))
@@ -31,8 +31,8 @@ def labels_given(random, topics, activations):
     return random.random((*activations.shape[:-1], K)) < -np.expm1(-activations @ np.swapaxes(topics, -1, -2))
 
 
-def functions(topics, weights, shapes, activations, labels):
-    """What is compared, as numbers of each draw, …×functions; what is alike by symmetry is summed up."""
+def statistics(topics, weights, shapes, activations, labels):
+    """Return the statistics that are compared, …×statistics; terms that are equal by symmetry are added up."""
     log_u, psi = np.log(activations), DESIGN @ weights
     rates = activations @ np.swapaxes(topics, -1, -2)
     found = [
@@ -57,13 +57,15 @@ def functions(topics, weights, shapes, activations, labels):
     return np.stack(found, axis=-1)
 
 
-def distances(chains, sweeps, seed=0):
-    """How far means of chains are from the prior's, in standard errors.
+def z_scores(chains, sweeps, seed=0):
+    """Return the distances of the means over chains from those of the prior, in standard errors.
 
-    Chains begin with draws from the prior, so each of their means has that of the prior, and they are independent.
+    Chains are independent and start with draws from the prior, so the expected mean of each chain is that of the prior.
     """
     random = np.random.default_rng(seed)
-    gibbs = begun(FEATURES, np.ones((N, K), bool), inference="gibbs", topics=T, concentration=CONCENTRATION, seed=seed)
+    gibbs = start_inference(
+        FEATURES, np.ones((N, K), bool), inference="gibbs", topics=T, concentration=CONCENTRATION, seed=seed
+    )
     gibbs.precisions[:] = PRECISIONS
     means = []
     for state in zip(*prior(random, chains), strict=True):
@@ -75,9 +77,9 @@ def distances(chains, sweeps, seed=0):
             gibbs._positives = Positives(sp.csr_array(labels))
             gibbs.step(sweep, 0)
             labels = labels_given(random, gibbs.topics, gibbs.activations)
-            total = total + functions(*arrays, labels)
+            total = total + statistics(*arrays, labels)
         means.append(total / sweeps)
-    expected = functions(*prior(random, 400_000))
+    expected = statistics(*prior(random, 400_000))
     error = np.std(means, axis=0, ddof=1) / np.sqrt(chains)
     return np.abs(np.mean(means, axis=0) - expected.mean(axis=0)) / np.hypot(error, expected.std(axis=0) / 400_000**0.5)
 
@@ -93,14 +95,14 @@ def distances(chains, sweeps, seed=0):
 )
 def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, chains, sweeps):
     monkeypatch.setattr(module, "DENSE_SIZE", dense)
-    assert (distances(chains, sweeps) < 4).all()
+    assert (z_scores(chains, sweeps) < 4).all()
 
 
-def swept(sweeps, features=None, labels=None, **chosen):
-    """The sampler of a small problem after some sweeps, and what it had drawn after each."""
+def sample(sweeps, features=None, labels=None, **chosen):
+    """Return the sampler after some sweeps of a small problem, and its sample after each sweep."""
     if features is None:
         features, labels = problem()
-    gibbs = begun(features, labels, **{"inference": "gibbs", "topics": 3, "iterations": sweeps} | chosen)
+    gibbs = start_inference(features, labels, **{"inference": "gibbs", "topics": 3, "iterations": sweeps} | chosen)
     drawn = []
     for sweep in range(sweeps):
         assert np.isfinite(gibbs.step(sweep, 0))
@@ -111,8 +113,8 @@ def swept(sweeps, features=None, labels=None, **chosen):
 @pytest.mark.parametrize(
     ("burn_in", "thinning", "samples"), [(None, 5, [6, 11]), (0, 4, [0, 4, 8]), (11, 5, [11]), (2, 1, range(2, 12))]
 )
-def test_parameters_are_means_of_the_samples_that_are_kept(burn_in, thinning, samples):
-    gibbs, drawn = swept(12, burn_in=burn_in, thinning=thinning)
+def test_parameters_are_means_of_the_kept_samples(burn_in, thinning, samples):
+    gibbs, drawn = sample(12, burn_in=burn_in, thinning=thinning)
     found = gibbs.parameters(12)
     assert [sweep for sweep in range(12) if is_kept(gibbs._settings, sweep)] == list(samples)
     means = {name: np.mean([drawn[i][name] for i in samples], axis=0) for name in drawn[0]}
@@ -123,9 +125,9 @@ def test_parameters_are_means_of_the_samples_that_are_kept(burn_in, thinning, sa
     np.testing.assert_allclose(found["precisions"], means["precisions"][:-1], rtol=1e-12)
 
 
-def test_the_value_is_the_log_posterior():
+def test_the_objective_is_the_log_posterior():
     features, labels = problem()
-    gibbs = begun(features, labels, inference="gibbs", topics=3, concentration=0.5)
+    gibbs = start_inference(features, labels, inference="gibbs", topics=3, concentration=0.5)
     design, differences = np.hstack([features, np.ones((len(features), 1))]), []
     for sweep in range(5):
         value = gibbs.step(sweep, 0)
@@ -136,19 +138,19 @@ def test_the_value_is_the_log_posterior():
     np.testing.assert_allclose(differences, differences[0], atol=1e-5)
 
 
-def test_precisions_are_learned_where_they_are_to_be():
-    gibbs, drawn = swept(6, learn_precision=True)
-    # From the weights of the sweep before.
+def test_precisions_are_updated_only_with_learn_precision():
+    gibbs, drawn = sample(6, learn_precision=True)
+    # The update uses the weights of the previous sweep.
     expected = hyperparameters.update_precisions(drawn[4]["weights"][:-1] ** 2, np.float64)
     np.testing.assert_allclose(gibbs.precisions[:-1], expected)
-    gibbs, _ = swept(3)
+    gibbs, _ = sample(3)
     assert np.ptp(gibbs.precisions[:-1]) == 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_moves_is_all_that_it_goes_on_from(dtype):
-    gibbs, _ = swept(4, dtype=dtype)
-    other = begun(*problem(), inference="gibbs", topics=3, iterations=4, dtype=dtype)
+def test_arrays_and_generator_are_the_complete_state(dtype):
+    gibbs, _ = sample(4, dtype=dtype)
+    other = start_inference(*problem(), inference="gibbs", topics=3, iterations=4, dtype=dtype)
     for name, array in other.arrays().items():
         array[...] = gibbs.arrays()[name]
     other.random.bit_generator.state = gibbs.random.bit_generator.state
@@ -157,9 +159,9 @@ def test_what_moves_is_all_that_it_goes_on_from(dtype):
         np.testing.assert_array_equal(array, other.arrays()[name])
 
 
-def test_kinds_of_points_are_told_apart():
-    features, labels = separable()
-    gibbs, _ = swept(60, features, labels, topics=4, thinning=1)
+def test_labels_of_clusters_are_ranked():
+    features, labels = clustered()
+    gibbs, _ = sample(60, features, labels, topics=4, thinning=1)
     known = gibbs.parameters(60)
     scales = np.exp(features @ known["weights"] + known["intercepts"])
     rates = (known["shapes"] * np.log1p(scales[:, None] * known["topics"])).sum(axis=2)

@@ -22,11 +22,11 @@ BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     ("asked", "K", "T"), [(None, 1, 1), (None, 7, 7), (None, 1000, DEFAULT_TOPICS), (3, 7, 3), (30, 7, 7), (None, 0, 1)]
 )
-def test_there_are_as_many_topics_as_are_asked_for_but_at_most_one_a_label(asked, K, T):
+def test_the_number_of_topics_is_at_most_the_number_of_labels(asked, K, T):
     assert topic_count(BMLPLSettings(topics=asked), K) == T
 
 
-def test_all_labels_are_revealed_or_a_random_share():
+def test_a_random_share_of_labels_is_revealed():
     labels = sp.csr_array(np.random.default_rng(0).random((200, 50)) < 0.3)
     assert reveal_labels(labels, 1, None) is labels
     whole = labels.toarray()
@@ -36,7 +36,7 @@ def test_all_labels_are_revealed_or_a_random_share():
     assert part.nnz == part.toarray().sum()
     assert (whole | ~part.toarray()).all()
     assert abs(part.nnz - 0.25 * labels.nnz) < 4.5 * np.sqrt(labels.nnz * 0.25 * 0.75)
-    # What was given is as it was.
+    # The argument is unchanged.
     np.testing.assert_array_equal(labels.toarray(), whole)
     np.testing.assert_array_equal(reveal_labels(labels, 0.25, np.random.default_rng(1)).toarray(), part.toarray())
     assert (reveal_labels(labels, 0.25, np.random.default_rng(2)).toarray() != part.toarray()).any()
@@ -52,7 +52,7 @@ def test_topics_start_from_the_most_frequent_labels(K, T, dtype):
     assert (topics > 0).all()
     np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=1e-5)
     np.testing.assert_array_equal(topics.argmax(axis=0), np.argsort(-frequencies)[:T])
-    # Topics that start alike would stay alike.
+    # Topics with equal initial values would stay equal.
     assert len(np.unique(topics, axis=1).T) == T
 
 
@@ -65,22 +65,22 @@ def test_topics_without_positives_are_distributions(T, dtype):
 
 @BOTH
 @pytest.mark.parametrize("positives", [0.01, 3.5])
-def test_weights_start_with_as_many_labels_as_there_are(positives, dtype):
+def test_initial_weights_predict_the_mean_number_of_labels(positives, dtype):
     weights, shapes = initial_weights(5, 4, positives, dtype)
     assert weights.shape == (6, 4)
     assert weights.dtype == shapes.dtype == dtype
     assert not weights[:-1].any()
-    # Topics sum up to one, so rates to the activations.
+    # Topics sum to one, so the sum of the rates is that of the activations.
     assert prior_mean(weights[-1:], shapes).sum() == pytest.approx(positives, rel=1e-5)
 
 
 @BOTH
-def test_weights_without_positives_are_numbers(dtype):
+def test_weights_without_positives_are_finite(dtype):
     assert np.isfinite(initial_weights(2, 3, 0, dtype)[0]).all()
 
 
 @BOTH
-def test_precisions_are_alike_but_the_intercepts(dtype):
+def test_precisions_are_equal_except_for_the_intercept(dtype):
     found = initial_precisions(3, 0.7, dtype)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, [0.7, 0.7, 0.7, INTERCEPT_PRECISION], rtol=1e-6)

@@ -116,7 +116,7 @@ def test_cholesky_solution_agrees_with_numpy(size, dtype):
 
 
 @SIZES
-def test_many_cg_steps_converge_to_the_solution(size):
+def test_cg_steps_converge_to_the_solution(size):
     problem = random_quadratic(*size, seed=sum(size), exact=True)
     weights = problem.weights.copy()
     cg_solve(problem.system, weights, 60)
@@ -214,7 +214,7 @@ def test_cg_samples_of_single_precision_have_the_prior_variance_without_data():
     assert (z_score(samples**2, 1 / problem.precisions[:, None]) < 4.5).all()
 
 
-def test_second_signal_does_not_wait_for_all_topics(monkeypatch):
+def test_second_signal_interrupts_between_topics(monkeypatch):
     problem, factorised = random_quadratic(12, 5, 40), []
 
     def factorise(matrix):
@@ -258,7 +258,7 @@ def test_log_prior_is_the_gaussian_density_up_to_a_constant(dtype):
     assert one == pytest.approx(other, rel=1e-5 if dtype == np.float32 else 1e-10)
 
 
-def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
+def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     whole, parts = (random_quadratic(300, 7, 3) for _ in range(2))
     cg_solve(whole.system, whole.weights, 3)
     monkeypatch.setattr(module, "GRAIN", 1)

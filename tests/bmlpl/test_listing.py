@@ -1,4 +1,4 @@
-"""The topics of a model: in order of their shares, of a folder that has been checked."""
+"""The list of topics of a model folder: order, labels, and errors."""
 
 import json
 
@@ -24,7 +24,7 @@ def folder(tmp_path):
     return train_model(small_dataset(K=K), tmp_path / "model", SETTINGS)
 
 
-def test_topics_come_by_their_shares_with_the_labels_of_highest_weight(folder):
+def test_topics_are_sorted_by_share_and_list_their_top_labels(folder):
     found = open_topics(folder, top=3)
     V, used = (np.array(folder.array(f"parameters.{name}")) for name in ("topics", "shares"))
     assert [topic.index for topic in found] == np.argsort(-used).tolist()
@@ -34,24 +34,24 @@ def test_topics_come_by_their_shares_with_the_labels_of_highest_weight(folder):
         assert topic.weights == V[topic.labels, topic.index].tolist()
 
 
-def test_more_labels_than_there_are_is_all(folder):
+def test_more_labels_than_k_lists_all(folder):
     for topic in open_topics(folder, top=K + 1):
         assert sorted(topic.labels) == list(range(K))
         assert sum(topic.weights) == pytest.approx(1, abs=1e-5)
 
 
-def test_what_is_returned_is_plain(folder):
+def test_topics_are_json_serialisable(folder):
     found = open_topics(folder)
     assert json.loads(json.dumps(found)) == [list(topic) for topic in found]
 
 
-def test_a_model_that_is_not_trained(tmp_path):
+def test_an_untrained_model_is_refused(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path / "model", SETTINGS)
     with pytest.raises(ModelFolderError, match="model: the model is preprocessed, but not trained yet$"):
         open_topics(folder)
 
 
-def test_a_model_of_another_kind(tmp_path):
+def test_a_model_without_topics_is_refused(tmp_path):
     folder = preprocess_model(small_dataset(), tmp_path / "model", MLGPFSettings(factors=2, inducing_count=3))
     with pytest.raises(ModelFolderError, match="model: mlgpf has no topics; train with --model bmlpl$"):
         open_topics(folder)
@@ -59,17 +59,17 @@ def test_a_model_of_another_kind(tmp_path):
 
 DAMAGE = {
     "no topics": {"topics": None},
-    "topics of fewer labels": {"topics": np.full((K - 1, T), 1 / (K - 1), np.float32)},
-    "topics of no order": {"topics": np.full(K * T, 1 / K, np.float32)},
+    "topics with fewer labels": {"topics": np.full((K - 1, T), 1 / (K - 1), np.float32)},
+    "topics of one dimension": {"topics": np.full(K * T, 1 / K, np.float32)},
     "fewer topics": {"topics": np.full((K, T - 1), 1 / K, np.float32)},
-    "weights below zero": {"topics": np.tile(np.array([[2], [-1], *[[0]] * (K - 2)], np.float32), T)},
-    "weights that are no number": {"topics": np.full((K, T), np.nan, np.float32)},
+    "negative weights": {"topics": np.tile(np.array([[2], [-1], *[[0]] * (K - 2)], np.float32), T)},
+    "NaN weights": {"topics": np.full((K, T), np.nan, np.float32)},
     "weights that do not sum to one": {"topics": np.ones((K, T), np.float32)},
-    "weights of integers": {"topics": np.eye(K, T, dtype=np.int32)},
-    "an intercept too few": {"intercepts": np.zeros(T - 1, np.float32)},
+    "integer weights": {"topics": np.eye(K, T, dtype=np.int32)},
+    "fewer intercepts": {"intercepts": np.zeros(T - 1, np.float32)},
     "an infinite intercept": {"intercepts": np.full(T, np.inf, np.float32)},
-    "shapes of zero": {"shapes": np.zeros(T, np.float32)},
-    "a single shape": {"shapes": np.array(1, np.float32)},
+    "zero shapes": {"shapes": np.zeros(T, np.float32)},
+    "scalar shapes": {"shapes": np.array(1, np.float32)},
 }
 
 

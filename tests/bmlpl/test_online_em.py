@@ -1,11 +1,11 @@
-"""Online EM against batch EM, and its statistics written out."""
+"""Online EM against batch EM and dense formulas."""
 
 import numpy as np
 import pytest
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
-from tests.bmlpl.problems import begun, ordinary, problem, separable
+from tests.bmlpl.problems import clustered, problem, start_inference, unrelated
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import hyperparameters
 from xmlgp.bmlpl import online_em as module
@@ -14,33 +14,33 @@ from xmlgp.training.minibatches import epoch_minibatches
 
 
 def trained(features, labels, passes, **chosen):
-    inference = begun(features, labels, iterations=passes, **chosen)
+    inference = start_inference(features, labels, iterations=passes, **chosen)
     for iteration in range(passes):
         values = [inference.step(iteration, done) for done in range(inference.steps_per_epoch)]
     return inference.parameters(passes), np.mean(values)
 
 
-def rates_of(parameters, features):
+def predicted_rates(parameters, features):
     scales = np.exp(features @ parameters["weights"] + parameters["intercepts"])
     return (parameters["shapes"] * np.log1p(scales[:, None] * parameters["topics"])).sum(axis=2)
 
 
 @pytest.mark.parametrize(("batch_size", "passes"), [(40, 200), (300, 1500), (1000, 1500)])
-def test_it_comes_to_where_batches_come_to(batch_size, passes):
-    features, labels = separable()
+def test_online_em_reaches_the_optimum_of_batch_em(batch_size, passes):
+    features, labels = clustered()
     batch, value = trained(features, labels, 1000, inference="em", topics=4)
     online, estimate = trained(features, labels, passes, inference="online-em", topics=4, batch_size=batch_size)
     assert estimate == pytest.approx(value, rel=0.03)
-    new, truth = separable(seed=1)
-    scores = [rates_of(parameters, new) for parameters in (batch, online)]
+    new, truth = clustered(seed=1)
+    scores = [predicted_rates(parameters, new) for parameters in (batch, online)]
     areas = [roc_auc_score(truth.ravel(), score.ravel()) for score in scores]
     assert areas[0] > 0.85
     assert areas[1] == pytest.approx(areas[0], abs=0.01)
     assert np.corrcoef(*(np.log(score).ravel() for score in scores))[0, 1] > 0.9
 
 
-def gradient_of(inference, features, labels, topics):
-    """The gradient by W of the negative binomial likelihood of counts and the prior, after rounds of counts and U."""
+def dense_gradient(inference, features, labels, topics):
+    """Return the gradient of the log posterior by W, label counts, m and U, after the inner rounds of counts and U."""
     design = np.hstack([features, np.ones((len(features), 1))])
     psi, r = design @ inference.weights, inference.shapes
     u = r * np.exp(psi)
@@ -54,14 +54,16 @@ def gradient_of(inference, features, labels, topics):
     return gradient - inference.precisions[:, None] * inference.weights, counts.sum(axis=0), m, u
 
 
-def test_a_step_is_along_the_gradient_and_takes_in_the_counts():
+def test_a_step_follows_the_gradient_and_updates_the_statistics():
     features, labels = problem()
-    inference = begun(features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5)
+    inference = start_inference(
+        features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5
+    )
     for iteration in range(2):
         inference.step(iteration, 0)
     topics, shapes = inference.parameters(2)["topics"], inference.shapes.copy()
     weights, label_counts, sums = inference.weights.copy(), inference._label_counts.copy(), inference._sums.copy()
-    gradient, counts, m, u = gradient_of(inference, features, labels, topics)
+    gradient, counts, m, u = dense_gradient(inference, features, labels, topics)
     seen = []
     adam = inference._adam.step
 
@@ -82,22 +84,24 @@ def test_a_step_is_along_the_gradient_and_takes_in_the_counts():
     softplus, digammas = inference._sums
     ratio = digammas / (hyperparameters.SHAPE_RATE + softplus)
     np.testing.assert_allclose(inference.shapes, shapes * np.sqrt(ratio), rtol=1e-10)
-    # The value is that of before, with the activations of before.
+    # The objective is that of the parameters and activations before the step.
     expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5) - shapes.sum()
-    other = begun(features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5)
+    other = start_inference(
+        features, labels, inference="online-em", topics=3, batch_size=len(labels), concentration=0.5
+    )
     topics = other.parameters(0)["topics"]
-    _, _, _, u = gradient_of(other, features, labels, topics)
+    _, _, _, u = dense_gradient(other, features, labels, topics)
     first = log_posterior(labels, design, topics, other.weights, u, other.shapes, other.precisions, 0.5)
     first -= other.shapes.sum()
     assert value - other.step(0, 0) == pytest.approx(expected - first, rel=1e-6)
 
 
-def test_minibatches_stand_for_all_points():
-    """Estimates of the minibatches of a pass, and what they add to counts, are on average those of all points."""
+def test_minibatch_estimates_are_unbiased():
+    """The mean objective and the mean counts of the minibatches of a pass equal those of all points."""
     features, labels = problem(60)
     chosen = {"inference": "online-em", "topics": 3}
-    whole = begun(features, labels, batch_size=60, **chosen).step(0, 0)
-    inference = begun(features, labels, batch_size=20, **chosen)
+    whole = start_inference(features, labels, batch_size=60, **chosen).step(0, 0)
+    inference = start_inference(features, labels, batch_size=20, **chosen)
     start = {name: array.copy() for name, array in inference.arrays().items()}
     values, counts = [], []
     for done in range(inference.steps_per_epoch):
@@ -107,18 +111,18 @@ def test_minibatches_stand_for_all_points():
         share = (module.DELAY + done) ** -module.DECAY
         counts.append((inference._label_counts - (1 - share) * start["counts.labels"]) / share)
     assert np.mean(values) == pytest.approx(whole, rel=1e-9)
-    one = begun(features, labels, batch_size=60, **chosen)
+    one = start_inference(features, labels, batch_size=60, **chosen)
     one.step(0, 0)
     share = module.DELAY**-module.DECAY
     expected = (one._label_counts - (1 - share) * start["counts.labels"]) / share
     np.testing.assert_allclose(np.mean(counts, axis=0), expected, rtol=1e-9)
 
 
-def test_gradients_of_minibatches_are_on_average_that_of_all_points(monkeypatch):
-    features, labels = ordinary(12)
+def test_minibatch_gradients_are_unbiased(monkeypatch):
+    features, labels = unrelated(12)
     means = []
     for batch_size in (12, 4):
-        inference = begun(features, labels, inference="online-em", topics=3, batch_size=batch_size)
+        inference = start_inference(features, labels, inference="online-em", topics=3, batch_size=batch_size)
         inference.weights[:] = np.random.default_rng(1).normal(size=inference.weights.shape)
         gradients = []
         monkeypatch.setattr(inference._adam, "step", lambda _, found, __, to=gradients: to.append(found["weights"]))
@@ -127,13 +131,13 @@ def test_gradients_of_minibatches_are_on_average_that_of_all_points(monkeypatch)
             inference.step(0, done)
         assert len(gradients) == 12 // batch_size
         means.append(np.mean(gradients, axis=0))
-    # The prior counts once, however many minibatches there are.
+    # The prior is counted once, for any number of minibatches.
     np.testing.assert_allclose(means[1], means[0], rtol=1e-9)
 
 
-def test_each_pass_has_minibatches_of_its_own():
+def test_each_pass_has_other_minibatches():
     features, labels = problem(60)
-    inference = begun(features, labels, inference="online-em", topics=3, batch_size=16)
+    inference = start_inference(features, labels, inference="online-em", topics=3, batch_size=16)
     assert inference.steps_per_epoch == 4
     seen = []
     weighted = inference._coordinates.weighted
@@ -144,16 +148,16 @@ def test_each_pass_has_minibatches_of_its_own():
     for one in (seen[:4], seen[4:]):
         np.testing.assert_array_equal(np.sort(np.concatenate(one)), np.arange(60))
     assert (np.concatenate(seen[:4]) != np.concatenate(seen[4:])).any()
-    # They are known without those before them.
+    # They do not depend on earlier passes.
     again = epoch_minibatches(60, 16, np.random.default_rng([0, 2, 1]))
     for rows, expected in zip(seen[4:], again, strict=True):
         np.testing.assert_array_equal(rows, expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_moves_is_all_that_it_goes_on_from(dtype):
+def test_arrays_are_the_complete_state(dtype):
     chosen = {"inference": "online-em", "topics": 3, "batch_size": 10, "dtype": dtype}
-    one, other = (begun(*problem(), **chosen) for _ in range(2))
+    one, other = (start_inference(*problem(), **chosen) for _ in range(2))
     for done in range(2):
         one.step(0, done)
     for name, array in other.arrays().items():
@@ -165,18 +169,18 @@ def test_what_moves_is_all_that_it_goes_on_from(dtype):
 
 def test_topics_keep_their_counts_without_positives():
     features, labels = problem()
-    inference = begun(features, np.zeros_like(labels), inference="online-em", topics=3)
+    inference = start_inference(features, np.zeros_like(labels), inference="online-em", topics=3)
     for iteration in range(3):
         assert np.isfinite(inference.step(iteration, 0))
     np.testing.assert_allclose(inference.parameters(3)["topics"], 1 / labels.shape[1], rtol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_shapes_do_not_swing_further_and_further(seed):
-    """Rises of other shapes, with hardly any topic for a label: whole steps ended at shapes beyond numbers."""
-    features, labels = ordinary(seed=seed)
+def test_shapes_do_not_oscillate_with_growing_amplitude(seed):
+    """With a tiny concentration, undamped updates made the shapes overflow."""
+    features, labels = unrelated(seed=seed)
     chosen = {"batch_size": 5, "concentration": 1e-12, "iterations": 60}
-    inference = begun(features, labels, inference="online-em", **chosen)
+    inference = start_inference(features, labels, inference="online-em", **chosen)
     for iteration in range(60):
         for done in range(inference.steps_per_epoch):
             assert np.isfinite(inference.step(iteration, done))

@@ -1,4 +1,4 @@
-"""Predictions of BMLPL through model folders: the formula, the memory they take, and arrays of strangers."""
+"""Predictions of BMLPL from model folders: formula, memory limit, and untrusted arrays."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ DRAWS = 20_000
 
 
 def random_parameters(dtype, label_count=K, topic_count=T):
-    """Parameters of which nothing is small or alike; one label is of no topic."""
+    """Return random parameters; one label has no topic."""
     random = np.random.default_rng(3)
     topics = random.dirichlet(np.ones(label_count - 1), topic_count).T
     parameters = {
@@ -43,7 +43,7 @@ def random_parameters(dtype, label_count=K, topic_count=T):
 
 
 def model(path, changes=(), label_count=K, topic_count=T, stated=T, **chosen):
-    """A model folder whose parameters are random, not trained; some changed, those that are None left out."""
+    """Write a model folder with random parameters; `changes` replaces some, and leaves out those that are None."""
     settings = BMLPLSettings(**{"topics": stated, "dtype": "float64"} | chosen)
     folder = preprocess_model(small_dataset(D=D, K=label_count), path, settings)
     parameters = random_parameters(settings.dtype, label_count, topic_count) | dict(changes)
@@ -59,13 +59,13 @@ def model(path, changes=(), label_count=K, topic_count=T, stated=T, **chosen):
 
 
 def scales(features, parameters):
-    """e^ψ, N×T, of points as a model of the small data set weighs them."""
+    """Return e^ψ, N×T, of points weighted as by a model of the small data set."""
     idf = TfidfTransformer().fit(small_features(40, D)).idf_
     weighted = normalize(np.log1p(features.toarray()) * np.sqrt(idf))
     return np.exp(weighted @ parameters["weights"] + parameters["intercepts"])
 
 
-def test_the_formula(tmp_path):
+def test_scores_agree_with_the_formula(tmp_path):
     folder = model(tmp_path)
     parameters = folder.arrays("parameters.")
     z = scales(NEW, parameters)[:, None] * parameters["topics"]
@@ -76,16 +76,16 @@ def test_the_formula(tmp_path):
         utility, spread = predictor.score(NEW, "utility", with_std)
         np.testing.assert_allclose(utility, -np.log1p(-probability), rtol=1e-6)
         assert (std is None) == (spread is None) == (not with_std)
-    # λ has a variance in closed form, and so has e^(−λ) by its moments.
+    # The variances of λ and e^(−λ) have closed forms.
     np.testing.assert_allclose(spread**2, (parameters["shapes"] * z**2).sum(axis=2), rtol=1e-6)
     first, second = (((1 + power * z) ** -parameters["shapes"]).prod(axis=2) for power in (1, 2))
     np.testing.assert_allclose(std**2, second - first**2, rtol=1e-6, atol=1e-12)
-    # The label of no topic.
+    # The label without a topic.
     assert (probability[:, -1] == 0).all()
     assert (std[:, -1] == 0).all()
 
 
-def test_against_monte_carlo(tmp_path):
+def test_probabilities_agree_with_monte_carlo(tmp_path):
     folder = model(tmp_path)
     parameters = folder.arrays("parameters.")
     random = np.random.default_rng(0)
@@ -100,7 +100,7 @@ def test_against_monte_carlo(tmp_path):
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
 @pytest.mark.parametrize("k", [1, 3, K, None, 1000])
-def test_top_labels_are_those_of_a_full_sort(tmp_path, output, k):
+def test_top_labels_agree_with_a_full_sort(tmp_path, output, k):
     predictor = open_predictor(model(tmp_path))
     values, std = predictor.score(NEW, output, with_std=True)
     (scores,) = predictor.top(NEW, k, output, with_std=True)
@@ -115,7 +115,7 @@ def test_top_labels_are_those_of_a_full_sort(tmp_path, output, k):
     np.testing.assert_array_equal(alone.labels, scores.labels)
 
 
-def test_utilities_rank_where_probabilities_are_all_one(tmp_path):
+def test_utilities_differ_where_probabilities_are_one(tmp_path):
     predictor = open_predictor(model(tmp_path, {"shapes": np.full(T, 1e4)}))
     probability, _ = predictor.score(NEW, "probability")
     utility, _ = predictor.score(NEW, "utility")
@@ -124,7 +124,7 @@ def test_utilities_rank_where_probabilities_are_all_one(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
-def test_features_of_any_type(tmp_path, dtype):
+def test_features_of_any_dtype(tmp_path, dtype):
     predictor = open_predictor(model(tmp_path))
     counts = sp.csr_array((NEW.data.round(), NEW.indices, NEW.indptr), shape=NEW.shape) != 0
     for output in module.OUTPUTS:
@@ -150,13 +150,13 @@ def test_points_without_features_are_scored_by_the_intercepts(tmp_path):
     np.testing.assert_allclose(utility, np.tile(np.log1p(z) @ parameters["shapes"], (2, 1)), rtol=1e-6)
 
 
-def test_no_points_at_all(tmp_path):
+def test_no_points_give_no_scores(tmp_path):
     predictor = open_predictor(model(tmp_path))
     assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
 
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
-def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
+def test_scores_that_overflow_are_refused(tmp_path, output):
     weights = np.zeros((D, T))
     weights[0] = 100
     changes = {"weights": weights, "shapes": np.full(T, 3e37), "intercepts": np.full(T, -40.0)}
@@ -165,12 +165,12 @@ def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
     assert np.isfinite(predictor.score(points, output, with_std=True)).all()
     points = sp.csr_array(np.roll(points.toarray(), -2, axis=1))
     assert points[[1], [0]] == 1
-    # No warning beside it: here warnings are errors.
+    # There is no warning as well: pytest treats warnings as errors.
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         predictor.score(points, "utility", with_std=True)
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         write_scores(io.BytesIO(), 3, K, predictor.top(points, None, "utility", with_std=True))
-    # It is certain, which is a number.
+    # The probability is finite: it is one.
     probability, std = predictor.score(points, "probability", with_std=True)
     assert (probability[1, :-1] == 1).all()
     assert (std[1] == 0).all()
@@ -178,8 +178,8 @@ def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
 @pytest.mark.parametrize("weighting", ["none", "unit"])
-def test_features_as_large_as_can_be(tmp_path, output, weighting):
-    # Of both signs: where products are rounded before they are added up, log odds are no number.
+def test_the_largest_features_are_scored(tmp_path, output, weighting):
+    # Weights of both signs: the sum of products that overflow is NaN.
     weights = np.where(np.arange(D)[:, None] % 2, 1e30, -1e30) * np.ones(T)
     predictor = open_predictor(model(tmp_path, {"weights": weights}, weighting=weighting, dtype="float32"))
     large = sp.csr_array(np.full((1, D), 3e38, np.float32))
@@ -191,7 +191,7 @@ def test_features_as_large_as_can_be(tmp_path, output, weighting):
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
 @pytest.mark.parametrize("weight", [-1e30, -100.0, 100.0, 1e30])
-def test_log_odds_of_any_size_are_scored(tmp_path, output, weight):
+def test_scores_are_finite_for_all_log_odds(tmp_path, output, weight):
     predictor = open_predictor(model(tmp_path, {"weights": np.full((D, T), weight)}, dtype="float32"))
     scores, std = predictor.score(NEW, output, with_std=True)
     assert np.isfinite(scores).all()
@@ -202,7 +202,7 @@ def test_log_odds_of_any_size_are_scored(tmp_path, output, weight):
 @pytest.mark.parametrize("rows", [1, 3, 100])
 @pytest.mark.parametrize("labels", [1, 2, 100])
 @pytest.mark.parametrize("memory", [0, 1])
-def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memory):
+def test_scores_do_not_depend_on_chunks(tmp_path, monkeypatch, rows, labels, memory):
     predictor = open_predictor(model(tmp_path))
     (whole,) = predictor.top(NEW, 3, with_std=True)
     monkeypatch.setattr(module, "ROWS", rows)
@@ -215,8 +215,8 @@ def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memor
 
 
 @pytest.mark.parametrize("k", [5, 200])
-def test_memory_is_bounded(tmp_path, k):
-    # So many that copies of all topics would show.
+def test_memory_stays_below_the_limit(tmp_path, k):
+    # There are so many labels that copies of all topics would exceed the limit.
     sizes = {"label_count": 20_000, "topic_count": 50, "stated": None}
     predictor = open_predictor(model(tmp_path, dtype="float32", **sizes))
     many = small_features(500, D, seed=4)
@@ -231,8 +231,8 @@ def test_memory_is_bounded(tmp_path, k):
     assert peak < 10 << 20
 
 
-#: By the name of an array, what a stranger has in its place.
-STRANGE = {
+#: Invalid values for each array.
+INVALID = {
     "topics": [np.full((K, T + 1), 1 / K), np.full((K + 1, T), 1 / (K + 1)), np.full((T, K), 1 / T), np.ones(K)]
     + [np.zeros((K, T)), np.ones((K, T)), np.full((K, T), 2 / K), np.full((K, T, 1), 1 / K)]
     + [np.vstack([np.full((1, T), -0.5), np.full((K - 1, T), 1.5 / (K - 1))])],
@@ -246,7 +246,7 @@ STRANGE = {
     "shares": [np.full(T + 1, 1 / (T + 1)), np.full((T, 1), 1 / T), np.ones(T), np.zeros(T), np.full(T, np.nan)]
     + [np.array([2.0, -1.0, 0.0, 0.0]), np.array([1, 0, 0, 0]), np.array(1.0)],
 }
-CASES = [(name, value) for name, values in STRANGE.items() for value in [None, *values]]
+CASES = [(name, value) for name, values in INVALID.items() for value in [None, *values]]
 
 
 def refused(path, changes, **options):
@@ -260,39 +260,39 @@ def refused(path, changes, **options):
     CASES,
     ids=lambda case: case if isinstance(case, str) else f"{np.shape(case)}-{np.ravel(case)[:1]}",
 )
-def test_parameters_that_do_not_fit_are_refused(tmp_path, name, value):
+def test_invalid_parameters_are_refused(tmp_path, name, value):
     refused(tmp_path, {name: value})
-    # Nor where the settings leave the number of topics open.
+    # Also if the settings do not fix the number of topics.
     refused(tmp_path, {name: value}, stated=None)
 
 
-def test_whole_parameters_are_not_refused(tmp_path):
+def test_valid_parameters_are_accepted(tmp_path):
     open_predictor(model(tmp_path))
     open_predictor(model(tmp_path, stated=None))
-    # Rounded, of either type, and of the other byte order.
+    # They may be rounded, of either type, and in the other byte order.
     for dtype in ("<f4", ">f4", ">f8"):
         changes = {name: value.astype(dtype) for name, value in random_parameters("float64").items()}
         open_predictor(model(tmp_path, changes))
 
 
 @pytest.mark.parametrize("name", ["extra", "loadings", "inducing", "topics.extra"])
-def test_parameters_that_no_model_has_are_refused(tmp_path, name):
+def test_unknown_parameters_are_refused(tmp_path, name):
     refused(tmp_path, {name: np.ones(2)})
 
 
-def test_no_topics_at_all_are_refused(tmp_path):
+def test_zero_topics_are_refused(tmp_path):
     empty = {"topics": np.ones((K, 0)), "weights": np.ones((D, 0))}
     empty |= dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0))
     refused(tmp_path, empty, stated=None)
 
 
 @pytest.mark.parametrize("topics", [T - 1, T + 1])
-def test_another_number_of_topics_than_the_settings_have_is_refused(tmp_path, topics):
+def test_a_number_of_topics_other_than_that_of_the_settings_is_refused(tmp_path, topics):
     refused(tmp_path, {}, stated=topics)
 
 
 @pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("K", 0), ("D", D + 1), ("D", 0)])
-def test_sizes_that_the_description_claims_are_checked(tmp_path, size, value):
+def test_sizes_in_the_description_are_checked(tmp_path, size, value):
     model(tmp_path, weighting="unit")
     description = json.loads((tmp_path / "model.json").read_text())
     description["data"][size] = value
@@ -301,7 +301,7 @@ def test_sizes_that_the_description_claims_are_checked(tmp_path, size, value):
         open_predictor(ModelFolder(tmp_path))
 
 
-def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
+def test_preprocessing_of_another_size_is_refused(tmp_path):
     folder = model(tmp_path)
     arrays = folder.arrays("") | {"preprocess.idf": np.ones(D - 1)}
     facts = {"settings": folder.settings, "stage": "trained", "data": folder.description["data"], "arrays": arrays}
@@ -310,17 +310,17 @@ def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
-def test_a_trained_model_knows_its_training_points(tmp_path, inference):
+def test_a_trained_model_predicts_its_training_points(tmp_path, inference):
     dataset = small_dataset(N=300, D=D, K=K)
     settings = BMLPLSettings(inference=inference, iterations=60, dtype="float64")
     probability, _ = open_predictor(train_model(dataset, tmp_path, settings)).score(dataset.features, "probability")
     labels = dataset.labels.toarray()
-    surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
+    log_loss = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
     frequency = labels.mean(axis=0)
-    assert surprise < -0.9 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
+    assert log_loss < -0.9 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
 
 
-def test_one_label_and_one_feature(tmp_path):
+def test_one_label_and_one_feature_can_be_trained_and_scored(tmp_path):
     dataset = small_dataset(D=1, K=1)
     predictor = open_predictor(train_model(dataset, tmp_path, BMLPLSettings(iterations=5)))
     scores, std = predictor.score(dataset.features, "probability", with_std=True)

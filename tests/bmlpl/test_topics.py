@@ -42,6 +42,6 @@ def test_shares_without_positives_are_equal():
 
 @STEADY
 @given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3]), min_size=1, max_size=12), st.integers(1, 15))
-def test_top_labels_are_the_first_of_all_sorted(topic, count):
+def test_top_labels_agree_with_a_full_sort(topic, count):
     topic = np.array(topic, np.float32)
     np.testing.assert_array_equal(top_labels(topic, count), np.lexsort((np.arange(len(topic)), -topic))[:count])

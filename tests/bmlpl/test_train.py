@@ -1,4 +1,4 @@
-"""Training of BMLPL by every inference method: history, reproducibility, resumption bit for bit, divergence."""
+"""Training of BMLPL by every inference method: history, reproducibility, resuming, divergence."""
 
 import contextlib
 import itertools
@@ -30,7 +30,7 @@ any_inference = pytest.mark.parametrize("inference", INFERENCES)
 
 
 def prepared(**chosen):
-    """Preprocess; return what `run_inference` takes."""
+    """Return coordinates, labels and settings: the arguments of `run_inference`."""
     settings = BMLPLSettings(**SMALL | chosen)
     coordinates = weight_features(DATASET.features, settings).coordinates(DATASET.features, settings.dtype)
     return coordinates, DATASET.labels, settings
@@ -40,7 +40,7 @@ def untimed(history):
     return [{name: value for name, value in epoch.items() if name != "seconds"} for epoch in history]
 
 
-def agree(found, expected):
+def assert_equal_runs(found, expected):
     (parameters, history), (others, other_history) = found, expected
     assert parameters.keys() == others.keys()
     for name, value in others.items():
@@ -54,7 +54,7 @@ def steps_per_epoch(inference):
 
 
 @any_inference
-def test_the_history_and_the_parameters(inference):
+def test_history_and_parameters_are_complete(inference):
     parameters, history = run_inference(*prepared(inference=inference))
     assert [set(epoch) for epoch in history] == [{"epoch", "log_posterior", "seconds"}] * 5
     assert [epoch["epoch"] for epoch in history] == [1, 2, 3, 4, 5]
@@ -66,7 +66,7 @@ def test_the_history_and_the_parameters(inference):
 
 
 @any_inference
-def test_as_many_passes_as_usual(inference):
+def test_the_default_number_of_iterations(inference):
     settings = prepared(inference=inference, iterations=None)
     _, history = run_inference(*settings)
     assert len(history) == settings[2].passes >= 20
@@ -74,63 +74,63 @@ def test_as_many_passes_as_usual(inference):
 
 @any_inference
 @pytest.mark.parametrize("chosen", [{}, {"revealed": 0.5}, {"topics": 2}, {"dtype": "float64"}], ids=str)
-def test_the_seed_decides_bit_for_bit(inference, chosen):
+def test_results_are_reproducible_given_the_seed(inference, chosen):
     first, again, other = (run_inference(*prepared(inference=inference, seed=seed, **chosen)) for seed in (0, 0, 1))
-    agree(again, first)
+    assert_equal_runs(again, first)
     assert first[0]["topics"].tobytes() != other[0]["topics"].tobytes()
     assert first[0]["topics"].dtype == chosen.get("dtype", "float32")
 
 
 @any_inference
-def test_labels_that_are_not_revealed_are_as_if_there_were_none(inference):
+def test_hidden_labels_are_treated_as_negatives(inference):
     coordinates, labels, settings = prepared(inference=inference, revealed=0.5)
     seen = module.reveal_labels(labels, 0.5, np.random.default_rng([0, 1]))
     assert 0.3 * labels.nnz < seen.nnz < 0.7 * labels.nnz
     before = labels.copy()
     found = run_inference(coordinates, labels, settings)
     assert (before != labels).nnz == 0
-    agree(found, run_inference(coordinates, seen, prepared(inference=inference)[2]))
+    assert_equal_runs(found, run_inference(coordinates, seen, prepared(inference=inference)[2]))
 
 
 @any_inference
 def test_every_step_is_reported(inference):
-    told = []
+    reported = []
 
     class Bar:
         def update(self, count=1, **facts):
-            told.append((count, facts))
+            reported.append((count, facts))
 
     @contextlib.contextmanager
     def progress(label, total=None, unit="it"):
-        told.append((label, total, unit))
+        reported.append((label, total, unit))
         yield Bar()
 
     run_inference(*prepared(inference=inference), progress)
     steps = steps_per_epoch(inference)
-    assert told[0] == ("train", 5 * steps, "step")
-    assert [count for count, _ in told[1:]] == [1] * 5 * steps
-    assert [facts["epoch"] for _, facts in told[1:]] == [f"{1 + i // steps}/5" for i in range(5 * steps)]
-    assert all(float(facts["log_posterior"]) < 0 for _, facts in told[1:])
+    assert reported[0] == ("train", 5 * steps, "step")
+    assert [count for count, _ in reported[1:]] == [1] * 5 * steps
+    assert [facts["epoch"] for _, facts in reported[1:]] == [f"{1 + i // steps}/5" for i in range(5 * steps)]
+    assert all(float(facts["log_posterior"]) < 0 for _, facts in reported[1:])
 
 
 @any_inference
-def test_the_parameters_after_each_pass(inference):
+def test_the_hook_gets_the_parameters_of_each_iteration(inference):
     seen = {}
 
     def after_epoch(epoch, parameters):
-        if epoch >= 2:  # before, nothing of gibbs is kept
+        if epoch >= 2:  # Gibbs sampling has no samples before
             seen[epoch] = {name: value.copy() for name, value in parameters().items()}
 
     problem = prepared(inference=inference)
     found = run_inference(*problem, after_epoch=after_epoch)
-    agree(found, run_inference(*problem))
+    assert_equal_runs(found, run_inference(*problem))
     assert list(seen) == [2, 3, 4, 5]
     assert all(are_valid_parameters(parameters, (D, K, T)) for parameters in seen.values())
     assert seen[2]["weights"].tobytes() != seen[5]["weights"].tobytes()
-    agree((seen[5], []), (found[0], []))
+    assert_equal_runs((seen[5], []), (found[0], []))
 
 
-#: Every choice that has a state of its own, or draws numbers.
+#: Settings that add state or random draws.
 CHOICES = [
     {},
     {"learn_precision": True, "iterations": 14},
@@ -147,34 +147,34 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
-def test_interrupted_after_every_step(tmp_path, chosen):
+def test_resuming_after_every_step_gives_the_same_model(tmp_path, chosen):
     problem = prepared(**chosen)
     found, interruptions = in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))
-    agree(found, run_inference(*problem))
+    assert_equal_runs(found, run_inference(*problem))
     batches = -(-N // problem[2].batch_size) if chosen["inference"] == "online-em" else 1
     assert interruptions == batches * problem[2].passes
 
 
 @any_inference
-def test_interrupted_here_and_there(tmp_path, inference):
+def test_resuming_gives_the_same_model(tmp_path, inference):
     problem = prepared(inference=inference, iterations=9)
     expected = run_inference(*problem)
     for seed in range(3):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        agree(in_pieces(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
+        assert_equal_runs(in_pieces(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 @any_inference
-def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path, inference):
+def test_writing_checkpoints_does_not_change_the_model(tmp_path, inference):
     problem, path = prepared(inference=inference), tmp_path / "checkpoint"
-    agree(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
+    assert_equal_runs(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
     assert read_checkpoint(path).facts["step"]
 
 
 @any_inference
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
+def test_a_signal_takes_effect_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
     path, kind, steps = tmp_path / "checkpoint", INFERENCES[inference].load(), []
     step = kind.step
 
@@ -193,12 +193,12 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
     assert len(steps) == 2
     assert read_checkpoint(path).facts["step"] == 2
     resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
-    agree(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
+    assert_equal_runs(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
 
 
 @any_inference
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_log_posterior_that_is_lost(monkeypatch, inference, value):
+def test_a_non_finite_log_posterior_ends_training(monkeypatch, inference, value):
     steps, kind = itertools.count(), INFERENCES[inference].load()
     step = kind.step
     monkeypatch.setattr(kind, "step", lambda *arguments: value if next(steps) == 2 else step(*arguments))
@@ -210,11 +210,11 @@ def test_a_log_posterior_that_is_lost(monkeypatch, inference, value):
 
 
 @any_inference
-def test_what_a_step_says_of_lost_numbers_is_told_with_the_step(monkeypatch, inference):
-    def losing(*arguments):
+def test_the_error_of_a_step_is_reported_with_its_number(monkeypatch, inference):
+    def diverging(*arguments):
         raise NumericalError("it has no factor")
 
-    monkeypatch.setattr(INFERENCES[inference].load(), "step", losing)
+    monkeypatch.setattr(INFERENCES[inference].load(), "step", diverging)
     with pytest.raises(
         NumericalError,
         match="^training diverged before the first step: it has no factor; try another",
@@ -223,20 +223,20 @@ def test_what_a_step_says_of_lost_numbers_is_told_with_the_step(monkeypatch, inf
 
 
 @any_inference
-def test_parameters_that_are_lost_are_neither_returned_nor_kept(tmp_path, monkeypatch, inference):
+def test_non_finite_parameters_are_neither_returned_nor_saved(tmp_path, monkeypatch, inference):
     kind = INFERENCES[inference].load()
     step = kind.step
 
-    def losing(self, *arguments):
+    def diverging(self, *arguments):
         value = step(self, *arguments)
         self.weights[-1, 0] = math.nan
         return value
 
-    monkeypatch.setattr(kind, "step", losing)
+    monkeypatch.setattr(kind, "step", diverging)
     problem, path = prepared(inference=inference, iterations=1, batch_size=N, burn_in=0), tmp_path / "checkpoint"
     with pytest.raises(NumericalError, match=r"^training diverged after 1 step: (sums\.)?\w+ is not finite; try"):
         run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9))
     assert not path.exists()
-    if inference != "gibbs":  # whose means are of what was kept before
+    if inference != "gibbs":  # Gibbs sampling returns means of earlier samples
         with pytest.raises(NumericalError, match="^training diverged after 1 step: intercepts is not finite; try"):
             run_inference(*problem)
