@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: a file is replaced completely or not at all."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_what_was_there_is_replaced_at_the_end_of_the_block(tmp_path):
+def test_the_old_file_is_replaced_at_the_end_of_the_block(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"old")
     with atomic_write(file) as stream:
@@ -39,7 +39,7 @@ def test_what_was_there_is_replaced_at_the_end_of_the_block(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Interruption(), ValueError()])
 @pytest.mark.parametrize("place", ["block", "fsync", "replace"])
-def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, error, place):
+def test_a_failure_leaves_only_the_old_file(tmp_path, monkeypatch, error, place):
     def fail(*arguments):
         raise error
 
@@ -57,7 +57,7 @@ def test_a_failure_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch,
     assert names(tmp_path) == ["file"]
 
 
-def test_errors_name_the_file_that_the_user_named(tmp_path, monkeypatch):
+def test_errors_name_the_file_and_not_the_temporary_one(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError) as caught:
         write(tmp_path / "missing" / "file")
     assert caught.value.filename == str(tmp_path / "missing" / "file")
@@ -77,7 +77,7 @@ def test_errors_of_other_files_keep_their_names(tmp_path):
     assert caught.value.filename == str(tmp_path / "other")
 
 
-def test_a_link_does_not_lead_elsewhere(tmp_path):
+def test_a_link_is_replaced_and_not_followed(tmp_path):
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
     write(tmp_path / "link")
@@ -86,7 +86,7 @@ def test_a_link_does_not_lead_elsewhere(tmp_path):
     assert (tmp_path / "real").read_bytes() == b"old"
 
 
-def test_files_are_as_open_as_the_user_wants_them(tmp_path):
+def test_file_permissions_follow_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
         write(tmp_path / "file")
@@ -95,14 +95,14 @@ def test_files_are_as_open_as_the_user_wants_them(tmp_path):
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
 
 
-def test_what_is_there_is_not_created_again(tmp_path):
+def test_create_file_refuses_an_existing_file(tmp_path):
     (tmp_path / "file").write_bytes(b"old")
     with pytest.raises(FileExistsError), create_file(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_bytes() == b"old"
 
 
-def test_a_process_that_is_killed_leaves_the_old_file_and_one_of_a_known_name(tmp_path):
+def test_a_killed_process_leaves_the_old_file_and_a_recognisable_temporary_file(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"old")
     program = (

@@ -1,4 +1,4 @@
-"""Signals as exceptions, put off where work says so."""
+"""Signals that raise exceptions, and blocks that defer them."""
 
 import os
 import signal
@@ -26,14 +26,14 @@ def send(number):
 
 
 @pytest.mark.parametrize("number", ALL)
-def test_a_signal_is_an_exception_with_the_status_of_shells(number):
+def test_a_signal_raises_an_exception_with_the_exit_status(number):
     with pytest.raises(Interrupted) as caught, handle_signals():
         send(number)
     assert caught.value.status == 128 + number
 
 
 @pytest.mark.parametrize("number", ALL)
-def test_a_signal_waits_for_the_end_of_the_block(number):
+def test_a_signal_is_deferred_to_the_end_of_the_block(number):
     done = []
 
     def work():
@@ -47,7 +47,7 @@ def test_a_signal_waits_for_the_end_of_the_block(number):
     assert caught.value.number == number
 
 
-def test_a_signal_waits_until_it_is_asked_for():
+def test_a_deferred_signal_can_be_raised_within_the_block():
     done = []
 
     def work():
@@ -63,7 +63,7 @@ def test_a_signal_waits_until_it_is_asked_for():
     assert done == ["before"]
 
 
-def test_a_second_signal_does_not_wait():
+def test_a_second_signal_is_not_deferred():
     done = []
 
     def work():
@@ -79,8 +79,8 @@ def test_a_second_signal_does_not_wait():
     assert caught.value.number == signal.SIGINT
 
 
-@pytest.mark.parametrize("patient", [True, False])
-def test_nothing_comes_up_in_what_is_undivided(patient):
+@pytest.mark.parametrize("single", [True, False])
+def test_signals_are_not_raised_in_an_uninterruptible_block(single):
     done = []
 
     def work():
@@ -88,7 +88,7 @@ def test_nothing_comes_up_in_what_is_undivided(patient):
             with uninterruptible:
                 with uninterruptible:
                     send(signal.SIGTERM)
-                    if not patient:
+                    if not single:
                         send(signal.SIGINT)
                 done.append("inner")
             done.append("outer")
@@ -97,10 +97,10 @@ def test_nothing_comes_up_in_what_is_undivided(patient):
 
     with pytest.raises(Interrupted):
         work()
-    assert done == ["inner", "outer"][: 1 + patient]
+    assert done == ["inner", "outer"][: 1 + single]
 
 
-def test_what_is_undivided_ends_with_the_signal_where_nothing_holds_it():
+def test_a_signal_is_raised_at_the_end_of_an_uninterruptible_block():
     done = []
 
     def work():
@@ -115,7 +115,7 @@ def test_what_is_undivided_ends_with_the_signal_where_nothing_holds_it():
     assert done == ["inner"]
 
 
-def test_a_failure_within_the_block_is_told_as_itself():
+def test_an_error_in_the_block_takes_precedence_over_a_signal():
     def work():
         with handle_signals(), defer_signals():
             send(signal.SIGTERM)
@@ -125,7 +125,7 @@ def test_a_failure_within_the_block_is_told_as_itself():
         work()
 
 
-def test_what_comes_at_the_end_comes_to_nothing():
+def test_ignored_signals_have_no_effect_until_the_next_block():
     def work():
         with handle_signals():
             try:
@@ -138,12 +138,12 @@ def test_what_comes_at_the_end_comes_to_nothing():
     with pytest.raises(Interrupted) as caught:
         work()
     assert caught.value.number == signal.SIGTERM
-    # In the next block they are heard again.
+    # The next block handles them again.
     with pytest.raises(Interrupted), handle_signals():
         send(signal.SIGHUP)
 
 
-def test_a_signal_while_the_block_is_left_leaves_nothing_behind(monkeypatch):
+def test_a_signal_at_the_end_of_the_block_does_not_keep_handlers(monkeypatch):
     before, real = [signal.getsignal(number) for number in ALL], signal.signal
 
     def slow(number, handler):
@@ -155,14 +155,14 @@ def test_a_signal_while_the_block_is_left_leaves_nothing_behind(monkeypatch):
     assert [signal.getsignal(number) for number in ALL] == before
 
 
-def test_afterwards_signals_do_what_they_did():
+def test_handlers_are_restored_after_the_block():
     before = [signal.getsignal(number) for number in ALL]
     with handle_signals():
         assert [signal.getsignal(number) for number in ALL] != before
     assert [signal.getsignal(number) for number in ALL] == before
 
 
-def test_what_is_ignored_stays_so():
+def test_ignored_signals_stay_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with handle_signals():
@@ -171,7 +171,7 @@ def test_what_is_ignored_stays_so():
         signal.signal(signal.SIGHUP, before)
 
 
-def test_in_other_threads_nothing_is_set():
+def test_handlers_are_not_set_in_other_threads():
     found = []
 
     def work():
@@ -185,7 +185,7 @@ def test_in_other_threads_nothing_is_set():
     assert found == [before]
 
 
-def test_threads_at_work_are_waited_for():
+def test_an_interrupted_run_waits_for_its_threads():
     program = """if True:
         import os, signal, time
         from xmlgp.runtime.interrupts import Interrupted, handle_signals

@@ -1,4 +1,4 @@
-"""Lock files: one process at a time holds one, and it is released however that process ends."""
+"""Lock files: only one process holds a lock, and the lock is released when that process ends."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ import pytest
 from xmlgp.runtime import locks
 from xmlgp.runtime.locks import LockedError, NotALockError, hold_lock, lock_holder
 
-pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no such locks")
+pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no flock")
 
 #: Holds the lock until its standard input ends.
 HOLDING = """if True:
@@ -23,7 +23,7 @@ HOLDING = """if True:
         sys.stdin.read()
 """
 
-#: Holds the lock many times, and each time creates a file that must not exist.
+#: Takes the lock many times, and each time creates a file that must not exist yet.
 RACING = """if True:
     import contextlib, os, random, sys, time
     from pathlib import Path
@@ -82,21 +82,21 @@ def rejected(file):
     return caught.value.holder
 
 
-def test_a_second_process_is_rejected_and_told_of_the_first(tmp_path, file, holder):
-    told = rejected(file)
-    assert told.startswith(f"process {holder.pid} on ")
-    assert told.isprintable()
+def test_a_second_process_is_rejected_with_the_name_of_the_first(tmp_path, file, holder):
+    message = rejected(file)
+    assert message.startswith(f"process {holder.pid} on ")
+    assert message.isprintable()
     assert content(tmp_path) == ["folder", "folder/lock"]
 
 
-def test_the_same_process_cannot_hold_it_twice(file):
+def test_one_process_cannot_hold_a_lock_twice(file):
     with hold_lock(file):
         assert rejected(file).startswith(f"process {os.getpid()} on ")
     hold(file)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, None], ids=["killed", "ended"])
-def test_the_lock_ends_with_its_process(file, holder, number):
+def test_the_lock_is_released_when_its_process_ends(file, holder, number):
     if number:
         holder.send_signal(number)
     else:
@@ -124,7 +124,7 @@ def test_waiting_processes_get_the_lock_when_it_is_released(file, holder):
 
 
 @pytest.mark.parametrize("failure", [None, ValueError, KeyboardInterrupt])
-def test_the_file_and_empty_new_folders_are_removed(tmp_path, failure):
+def test_the_lock_file_and_empty_new_folders_are_removed(tmp_path, failure):
     file = tmp_path / "deep" / "folder" / "lock"
     with contextlib.suppress(ValueError, KeyboardInterrupt), hold_lock(file):
         assert content(tmp_path) == ["deep", "deep/folder", "deep/folder/lock"]
@@ -142,11 +142,13 @@ def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"\xff\xfe", b"12 on \x1b[2J\n", b"1\n2 on a\n", b"12 on " + b"x" * 5000, b"12 on there"], ids=repr
+    "text",
+    [b"", b"\xff\xfe", b"12 on \x1b[2J\n", b"1\n2 on a\n", b"12 on " + b"x" * 5000, b"12 on there"],
+    ids=repr,
 )
-def test_other_content_of_a_lock_file_is_not_shown(file, said):
+def test_other_content_of_a_lock_file_is_not_shown(file, text):
     with hold_lock(file):
-        file.write_bytes(said)
+        file.write_bytes(text)
         assert rejected(file) == "another process"
         assert lock_holder(file) == "another process"
 
@@ -162,7 +164,7 @@ def test_a_missing_lock_has_no_holder(tmp_path):
     assert lock_holder(tmp_path / "missing" / "lock") is None
 
 
-def test_asking_for_the_holder_does_not_keep_others_out(tmp_path):
+def test_a_query_for_the_holder_does_not_block_others(tmp_path):
     (tmp_path / "lock").write_text("")
     with open(tmp_path / "lock", "rb") as stream:
         locks.fcntl.flock(stream, locks.fcntl.LOCK_SH)
@@ -172,7 +174,7 @@ def test_asking_for_the_holder_does_not_keep_others_out(tmp_path):
         release.join()
 
 
-PUT = {
+OBSTACLES = {
     "link": lambda file, elsewhere: file.symlink_to(elsewhere),
     "dangling link": lambda file, elsewhere: file.symlink_to(elsewhere.with_name("nowhere")),
     "pipe": lambda file, elsewhere: os.mkfifo(file),
@@ -180,10 +182,10 @@ PUT = {
 }
 
 
-@pytest.mark.parametrize("put", PUT.values(), ids=PUT)
-def test_other_kinds_of_files_are_neither_followed_nor_opened(tmp_path, put):
+@pytest.mark.parametrize("make", OBSTACLES.values(), ids=OBSTACLES)
+def test_other_kinds_of_files_are_neither_followed_nor_opened(tmp_path, make):
     (tmp_path / "elsewhere").write_text("precious")
-    put(tmp_path / "lock", tmp_path / "elsewhere")
+    make(tmp_path / "lock", tmp_path / "elsewhere")
     with pytest.raises(NotALockError):
         hold(tmp_path / "lock")
     assert lock_holder(tmp_path / "lock") is None
@@ -199,7 +201,7 @@ def test_a_file_in_place_of_the_folder_raises_os_error(tmp_path):
         assert caught.value.filename
 
 
-def test_a_file_system_without_locks_is_used_without(tmp_path, file, monkeypatch):
+def test_a_file_system_without_locks_can_be_used(tmp_path, file, monkeypatch):
     def flock(*arguments):
         raise OSError(95, "Operation not supported")
 
@@ -209,7 +211,7 @@ def test_a_file_system_without_locks_is_used_without(tmp_path, file, monkeypatch
     assert content(tmp_path) == []
 
 
-def test_a_system_without_locks_is_used_without(tmp_path, file, monkeypatch):
+def test_a_system_without_locks_can_be_used(tmp_path, file, monkeypatch):
     monkeypatch.setattr(locks, "fcntl", None)
     with hold_lock(file):
         assert content(tmp_path) == ["folder"]
@@ -218,8 +220,8 @@ def test_a_system_without_locks_is_used_without(tmp_path, file, monkeypatch):
 
 
 @pytest.mark.parametrize("waiting", ["wait", "try"])
-def test_two_of_many_processes_never_hold_it_at_once(tmp_path, waiting):
-    # Each creates and removes the folders, while the others do.
+def test_at_most_one_of_many_processes_holds_the_lock(tmp_path, waiting):
+    # Each process creates and removes the folders concurrently.
     processes = [started(RACING, tmp_path / "deep" / "folder" / "lock", 50, waiting) for _ in range(8)]
     for process in processes:
         process.stdin.write("go\n")

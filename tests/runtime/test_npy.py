@@ -1,4 +1,4 @@
-"""Arrays written to .npy files and read back, and files that are damaged."""
+"""Reading and writing .npy files, and damaged files."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""Progress is drawn on standard error, and there only for a person to see."""
+"""Progress bars: drawn on standard error, only if it is a terminal."""
 
 import io
 import sys
@@ -22,12 +22,12 @@ def work(progress):
 
 
 @pytest.mark.parametrize("progress", [lambda: silent, terminal_progress])
-def test_nothing_is_drawn_where_nobody_looks(capsys, progress):
+def test_nothing_is_drawn_if_standard_error_is_not_a_terminal(capsys, progress):
     work(progress())
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_terminal_sees_label_count_and_facts(capsys, monkeypatch):
+def test_a_terminal_shows_label_count_and_facts(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     work(terminal_progress())
     assert capsys.readouterr().out == ""
@@ -35,10 +35,10 @@ def test_a_terminal_sees_label_count_and_facts(capsys, monkeypatch):
     assert "work" in drawn
     assert "3/3" in drawn
     assert "bound=-7.5" in drawn
-    assert drawn.split("\r")[-2].isspace(), "the bar is wiped at the end"
+    assert drawn.split("\r")[-2].isspace(), "the bar is cleared at the end"
 
 
-def test_quiet_is_quiet_on_a_terminal_too(monkeypatch):
+def test_quiet_draws_nothing_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     work(terminal_progress(quiet=True))
     assert sys.stderr.getvalue() == ""

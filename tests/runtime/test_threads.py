@@ -1,4 +1,4 @@
-"""How work is shared out among threads, and which library computes with how many of its own."""
+"""Parallel tasks, and the number of BLAS threads."""
 
 import builtins
 import functools
@@ -24,7 +24,7 @@ def blas_threads():
 
 @pytest.fixture
 def two_threads():
-    import scipy.linalg  # noqa: F401 -- loads its library
+    import scipy.linalg  # noqa: F401 -- loads the BLAS library of SciPy
 
     with threadpool_limits(2, user_api="blas"):
         if blas_threads() != {2}:
@@ -34,7 +34,7 @@ def two_threads():
 
 @pytest.fixture(params=[1, 2, 5])
 def cores(request, monkeypatch):
-    """So many cores, whatever the machine has."""
+    """Pretend that the machine has so many cores; return the number."""
     monkeypatch.setattr(threads, "core_count", lambda: request.param)
     threads._pool.cache_clear()
     yield request.param
@@ -42,7 +42,7 @@ def cores(request, monkeypatch):
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_blas_is_held_at_one_thread_and_let_go():
+def test_blas_has_one_thread_within_the_block():
     with one_blas_thread():
         assert blas_threads() == {1}
         with one_blas_thread():
@@ -52,21 +52,21 @@ def test_blas_is_held_at_one_thread_and_let_go():
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_blas_is_let_go_after_an_error():
+def test_blas_threads_are_restored_after_an_error():
     with pytest.raises(KeyError), one_blas_thread():
         raise KeyError
     assert blas_threads() == {2}
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 30])
-def test_every_task_is_done_once(cores, count):
+def test_every_task_runs_once(cores, count):
     done = []
     run_parallel(functools.partial(done.append, number) for number in range(count))
     assert sorted(done) == list(range(count))
 
 
 @pytest.mark.parametrize(("total", "grain"), [(0, 1), (1, 1), (7, 3), (100, 1), (100, 1000), (5, 0)])
-def test_parts_make_up_the_whole(cores, total, grain):
+def test_parallel_for_covers_the_range(cores, total, grain):
     bounds = []
     parallel_for(lambda start, stop: bounds.append((start, stop)), total, grain)
     assert [i for start, stop in sorted(bounds) for i in range(start, stop)] == list(range(total))
@@ -74,7 +74,7 @@ def test_parts_make_up_the_whole(cores, total, grain):
     assert len(bounds) == 1 or total // len(bounds) >= grain
 
 
-def test_a_task_may_give_out_work_itself(cores):
+def test_tasks_can_start_tasks(cores):
     done = []
 
     def task(number):
@@ -85,31 +85,31 @@ def test_a_task_may_give_out_work_itself(cores):
     assert sorted(done) == [(number, i) for number in range(8) for i in range(11)]
 
 
-def test_a_failure_reaches_the_caller_when_no_task_is_under_way(cores):
-    under_way, done = set(), []
+def test_an_error_is_raised_after_all_running_tasks_end(cores):
+    running, done = set(), []
 
     def task(number):
-        under_way.add(number)
+        running.add(number)
         time.sleep(0.01)
-        under_way.discard(number)
+        running.discard(number)
         if number == 1:
             raise KeyError(number)
         done.append(number)
 
     with pytest.raises(KeyError):
         run_parallel(functools.partial(task, number) for number in range(50))
-    assert not under_way
+    assert not running
     assert len(done) < 49
     run_parallel([functools.partial(done.append, "more")])
     assert done[-1] == "more"
 
 
-def test_what_is_begun_gives_its_result_or_its_failure(cores):
+def test_start_task_returns_the_result_or_raises_the_error(cores):
     released = threading.Event()
     if cores == 1:
         released.set()
     result = start_task(lambda: released.wait(60))
-    # Work given out meanwhile does not wait for it.
+    # Other parallel work does not wait for it.
     parallel_for(lambda start, stop: None, 10, 1)
     released.set()
     assert result() is True
@@ -121,7 +121,7 @@ def test_what_is_begun_gives_its_result_or_its_failure(cores):
         start_task(fail)()
 
 
-def test_warnings_are_treated_alike_on_all_threads(cores):
+def test_numpy_error_settings_apply_to_all_threads(cores):
     def overflow():
         return np.exp(np.float32(1000) * np.ones(1, np.float32))
 
@@ -152,26 +152,26 @@ def core_type(monkeypatch, cpuinfo, **environment):
 NEW = "processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\nbugs\t:\n"
 
 
-def test_wide_kernels_are_preferred_where_the_processor_has_them(monkeypatch):
+def test_avx512_kernels_are_preferred_if_the_processor_supports_them(monkeypatch):
     assert core_type(monkeypatch, NEW) == "Cooperlake"
 
 
 @pytest.mark.parametrize("cpuinfo", [None, "", "flags\t: fpu avx2 avx512f\n", "Features: bf16\n"])
-def test_other_processors_are_left_to_openblas(monkeypatch, cpuinfo):
+def test_openblas_chooses_kernels_for_other_processors(monkeypatch, cpuinfo):
     assert core_type(monkeypatch, cpuinfo) is None
 
 
-def test_a_choice_of_the_users_stands(monkeypatch):
+def test_kernels_chosen_by_the_user_are_kept(monkeypatch):
     assert core_type(monkeypatch, NEW, OPENBLAS_CORETYPE="Haswell") == "Haswell"
 
 
-def test_the_command_line_chooses_before_numpy_is_loaded():
+def test_the_command_line_does_not_import_numpy():
     code = "import sys, xmlgp.cli; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_forked_child_has_threads_of_its_own():
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_starts_its_own_threads():
     program = """if True:
         import os
         from xmlgp.runtime.threads import parallel_for
@@ -187,7 +187,7 @@ def test_a_forked_child_has_threads_of_its_own():
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_one_of_several_threads_does_not_lift_the_limit_of_another():
+def test_blas_stays_at_one_thread_while_another_thread_needs_it():
     inside, leave, seen = threading.Event(), threading.Event(), []
 
     def longer():
@@ -206,7 +206,7 @@ def test_one_of_several_threads_does_not_lift_the_limit_of_another():
     assert blas_threads() == {2}
 
 
-def test_work_goes_on_when_the_interpreter_is_ending():
+def test_work_continues_while_the_interpreter_shuts_down():
     program = """if True:
         import threading, time
         from xmlgp.runtime.threads import start_task, parallel_for

@@ -45,7 +45,7 @@ def test_escaped_text_is_printable_and_short(text, expected):
     assert escape(text) == expected
 
 
-def test_escape_without_limit_keeps_all():
+def test_escape_without_limit_does_not_truncate():
     assert escape("x" * 60_000 + "\u202e", longest=None) == "x" * 60_000 + r"\u202e"
 
 
