@@ -1,4 +1,4 @@
-"""Utilities averaged with those of regression, and weights of the labels' own, against dense formulas."""
+"""Utilities pooled with the exact GP, and label weights, against dense formulas."""
 
 import json
 
@@ -29,7 +29,7 @@ from xmlgp.runs.stored import open_predictor, stored_preprocessing
 
 D, K, M, P, NODES = 25, 7, 5, 3, 100
 DATASET = small_dataset(D=D, K=K)
-#: Training points among them, and one without features.
+#: New points, three training points, and one point without features.
 NEW = sp.csr_array(sp.vstack([small_features(8, D, seed=9), DATASET.features[:3], sp.csr_array((1, D))]), dtype="f4")
 PARTS = pytest.mark.parametrize(
     ("own", "regressed"), [(True, True), (True, False), (False, True)], ids=["both", "weights", "regression"]
@@ -37,7 +37,10 @@ PARTS = pytest.mark.parametrize(
 
 
 def model(path, own=True, regressed=True, **chosen):
-    """A model folder whose parameters are random, but for those of the regression, which are of its training points."""
+    """Write a model with random parameters; return its folder.
+
+    `own` adds label weights, `regressed` adds the exact GP, fitted to the training points.
+    """
     small = {
         "weighting": "idf",
         "inducing_count": M,
@@ -70,7 +73,7 @@ def model(path, own=True, regressed=True, **chosen):
 
 
 def write(folder, changes):
-    """Store changed parameters, or remove those that are None."""
+    """Replace parameters, or remove those that are None."""
     arrays = folder.arrays("") | {f"parameters.{name}": value for name, value in changes.items()}
     return ModelFolder.write(
         folder.path,
@@ -83,13 +86,13 @@ def write(folder, changes):
 
 
 def weighted():
-    """The training points and the new ones, by scikit-learn."""
+    """Return the training points and the new ones, weighted by scikit-learn."""
     transformer = TfidfTransformer().fit(DATASET.features)
     return [transformer.transform(points).toarray().astype(float) for points in (DATASET.features, NEW)]
 
 
-def own_utilities(folder):
-    """Mean and variance of q(f) at the new points, from dense formulas."""
+def factor_utilities(folder):
+    """Return mean and variance of q(f) at the new points by dense formulas, without the exact GP."""
     parameters, points = folder.arrays("parameters."), weighted()[1]
     cross, prior, own = scikit_covariances(
         folder.settings.kernel.split("+"), parameters, points, parameters["inducing"]
@@ -110,8 +113,8 @@ def own_utilities(folder):
     return mean, variance
 
 
-def regression():
-    """Predictions of scikit-learn at the new points."""
+def exact_gp_predictions():
+    """Return the predictions of scikit-learn at the new points."""
     points, new = weighted()
     labels = DATASET.labels.toarray().astype(float)
     regressor = GaussianProcessRegressor(RBF(LENGTHSCALE), alpha=NOISE, optimizer=None)
@@ -119,17 +122,17 @@ def regression():
 
 
 def utilities(folder, regressed):
-    """Mean and variance of the pooled utilities, ½ f + ½ log(g/(1 − g))."""
-    mean, variance = own_utilities(folder)
+    """Return mean and variance of the pooled utilities, ½ f + ½ log(g/(1 − g))."""
+    mean, variance = factor_utilities(folder)
     if not regressed:
         return mean, variance
-    clipped = np.clip(regression(), 0, 1)
-    assert np.abs(clipped - regression()).max() > 0.01
+    clipped = np.clip(exact_gp_predictions(), 0, 1)
+    assert np.abs(clipped - exact_gp_predictions()).max() > 0.01
     return (mean + logit((clipped + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2, variance / 4
 
 
 def moments_of_probabilities(mean, variance):
-    """E σ(f) and the deviation of σ(f)."""
+    """Return the mean and the standard deviation of σ(f)."""
     z = np.linspace(-10, 10, 2001)
     weights = norm.pdf(z) / norm.pdf(z).sum()
     values = expit(mean[..., None] + np.sqrt(variance)[..., None] * z)
@@ -140,7 +143,7 @@ def moments_of_probabilities(mean, variance):
 @PARTS
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize("kernel", ["linear", "se"])
-def test_scores_are_those_of_pooled_utilities(tmp_path, own, regressed, posterior, kernel):
+def test_scores_agree_with_pooled_utilities(tmp_path, own, regressed, posterior, kernel):
     folder = model(tmp_path, own, regressed, posterior=posterior, kernel=kernel)
     predictor = open_predictor(folder)
     mean, variance = utilities(folder, regressed)
@@ -162,17 +165,17 @@ def test_labels_are_ranked_by_pooled_utilities(tmp_path, own, regressed, dtype):
     assert scores.dtype == std.dtype == dtype
     np.testing.assert_allclose(scores, mean, atol=1e-3)
     np.testing.assert_allclose(std, np.sqrt(variance), rtol=1e-3, atol=1e-4)
-    # From the best to the worst, but for what is hardly apart; the factor model alone ranks otherwise.
+    # Pooled utilities descend, up to rounding. The factor model alone has another order.
     order = np.argsort(-scores, axis=1)
     assert np.diff(np.take_along_axis(mean, order, axis=1), axis=1).max() < 1e-3
-    assert (order != np.argsort(-own_utilities(folder)[0], axis=1)).any() == regressed
+    assert (order != np.argsort(-factor_utilities(folder)[0], axis=1)).any() == regressed
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("regressed", "sign"), [(50, 1), (-50, -1)])
-def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
+def test_probabilities_of_the_exact_gp_are_never_zero_or_one(tmp_path, dtype, regressed, sign):
     folder = model(tmp_path, dtype=dtype)
-    expected = (own_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
+    expected = (factor_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
     folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
     np.testing.assert_allclose(open_predictor(folder).score(NEW)[0], expected, atol=1e-3)
 
@@ -184,13 +187,13 @@ def test_what_is_regressed_is_never_certain(tmp_path, dtype, regressed, sign):
     with_std=[True, False],
     memory=[0, 256],
 )
-def test_top_labels_are_those_of_all_scores(tmp_path, monkeypatch, parts, k, output, with_std, memory):
+def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, output, with_std, memory):
     own, regressed = parts
     predictor = open_predictor(model(tmp_path, own, regressed))
     values, deviations = predictor.score(NEW, output, with_std=True)
     kept = k or K
     order = np.argsort(-values, axis=1)[:, :kept]
-    # Blocks of labels of which the last is smaller, or a sort of all.
+    # Labels in blocks, the last one smaller; then a sort of all labels.
     for few in (64, 0):
         monkeypatch.setattr(module, "FEW", few)
         monkeypatch.setattr(module, "LABELS", 3)
@@ -211,7 +214,7 @@ def test_top_labels_are_those_of_all_scores(tmp_path, monkeypatch, parts, k, out
 @pytest.mark.parametrize("own", [True, False])
 @pytest.mark.parametrize("kernel", ["linear", "se"])
 @pytest.mark.parametrize("inducing", ["free", "subspace"])
-def test_moments_of_the_model_are_those_of_the_predictor(tmp_path, own, regressed, kernel, inducing):
+def test_moments_of_the_model_agree_with_the_predictor(tmp_path, own, regressed, kernel, inducing):
     folder = model(tmp_path, own, regressed, kernel=kernel, inducing=inducing, basis_size=9)
     preprocessed = stored_preprocessing(folder)
     predictive = MLGPF(folder.settings).predictive(folder.arrays("parameters."), D)
@@ -227,7 +230,7 @@ def test_moments_of_the_model_are_those_of_the_predictor(tmp_path, own, regresse
     np.testing.assert_allclose(std[pairs], top.std, rtol=1e-5, atol=1e-6)
 
 
-def test_no_points_at_all(tmp_path):
+def test_no_points(tmp_path):
     predictor = open_predictor(model(tmp_path))
     assert predictor.score(NEW[:0], "probability")[0].shape == (0, K)
     assert list(predictor.top(NEW[:0], 3)) == []
@@ -271,20 +274,20 @@ DAMAGE = {
 }
 
 
-def refused(folder):
+def assert_rejected(folder):
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$") as caught:
         open_predictor(folder)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("name", "damage"), [(name, damage) for name in DAMAGE for damage in DAMAGE[name]])
-def test_damaged_arrays_are_refused(tmp_path, name, damage):
+def test_damaged_arrays_are_rejected(tmp_path, name, damage):
     folder = model(tmp_path)
-    refused(write(folder, {name: damage(folder.array(f"parameters.{name}"))}))
+    assert_rejected(write(folder, {name: damage(folder.array(f"parameters.{name}"))}))
 
 
 @pytest.mark.parametrize("names", [*([name] for name in DAMAGE), None], ids=lambda names: names[0] if names else "all")
-def test_arrays_of_the_other_byte_order_predict_the_same(tmp_path, names):
+def test_byte_order_of_arrays_does_not_change_predictions(tmp_path, names):
     folder = model(tmp_path)
     before = open_predictor(folder)
     arrays = folder.arrays("parameters.")
@@ -302,8 +305,8 @@ def test_arrays_of_the_other_byte_order_predict_the_same(tmp_path, names):
 
 @pytest.mark.parametrize("change", [1, -1])
 @pytest.mark.parametrize("described", [True, False], ids=["described", "not described"])
-def test_models_of_other_labels_are_refused(tmp_path, change, described):
-    # Loadings and biases fit each other, and may fit what the description says.
+def test_another_number_of_labels_is_rejected(tmp_path, change, described):
+    # Loadings and biases agree with each other, and in one case with the description.
     folder = model(tmp_path)
     loadings, bias = (folder.array(f"parameters.{name}") for name in ("loadings", "bias"))
     folder = write(folder, {"loadings": np.resize(loadings, (K + change, P)), "bias": np.resize(bias, K + change)})
@@ -312,12 +315,12 @@ def test_models_of_other_labels_are_refused(tmp_path, change, described):
         description = json.loads(file.read_text())
         description["data"]["K"] = K + change
         file.write_text(json.dumps(description))
-    refused(ModelFolder(tmp_path))
+    assert_rejected(ModelFolder(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["label_weights.mean", "regression.mean"])
-def test_unknown_arrays_of_the_same_part_are_refused(tmp_path, name):
-    refused(write(model(tmp_path), {f"{name}s": np.zeros(3)}))
+def test_unknown_arrays_are_rejected(tmp_path, name):
+    assert_rejected(write(model(tmp_path), {f"{name}s": np.zeros(3)}))
 
 
 @pytest.mark.parametrize(
@@ -329,5 +332,5 @@ def test_unknown_arrays_of_the_same_part_are_refused(tmp_path, name):
     ],
     ids=lambda changes: " ".join(changes),
 )
-def test_labels_of_no_single_number_are_refused(tmp_path, changes):
-    refused(write(model(tmp_path), changes))
+def test_inconsistent_numbers_of_labels_or_dimensions_are_rejected(tmp_path, changes):
+    assert_rejected(write(model(tmp_path), changes))

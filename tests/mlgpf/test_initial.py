@@ -1,4 +1,4 @@
-"""Where training starts: labels are likelier after a Newton step than by chance, from all points or from some."""
+"""Initial parameters: a Newton step increases the likelihood, from all points or from some."""
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ SMALL = {"inducing_count": 6, "factors": 4, "dtype": "float64"}
 
 
 def started(seed=0, points=None, **chosen):
+    """Return initial parameters, and the log likelihood of the labels at the mean utilities."""
     dataset = small_dataset(N=300)
     settings = MLGPFSettings(**SMALL | chosen)
     coordinates = Coordinates(dataset.features, None, np.float64)
@@ -31,7 +32,7 @@ def started(seed=0, points=None, **chosen):
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize("kernel", ["linear", "se+linear"])
 @pytest.mark.parametrize("chunk", [7, 1000])
-def test_a_newton_step_starts_higher_than_chance(monkeypatch, posterior, kernel, chunk):
+def test_newton_start_has_a_higher_likelihood_than_a_random_start(monkeypatch, posterior, kernel, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     options = {"posterior": posterior, "kernel": kernel, "lengthscale": 5.0}
     _, random = started(start="random", **options)
@@ -39,7 +40,7 @@ def test_a_newton_step_starts_higher_than_chance(monkeypatch, posterior, kernel,
     assert newton > random + 0.05 * abs(random)
 
 
-def test_some_points_do(monkeypatch):
+def test_newton_start_from_some_points_has_a_higher_likelihood_than_a_random_start(monkeypatch):
     whole, likelihood = started()
     monkeypatch.setattr(module, "NEWTON_POINTS", 200)
     some, lower = started()
@@ -48,7 +49,7 @@ def test_some_points_do(monkeypatch):
     assert random < lower < likelihood + 0.1 * (likelihood - random)
 
 
-def test_directions_beyond_those_of_the_step_stay_random():
+def test_factors_beyond_the_newton_directions_stay_random():
     newton, _ = started(factors=20)
     random, _ = started(factors=20, start="random")
     same = (newton["loadings"] == random["loadings"]).all(axis=0)
@@ -56,22 +57,22 @@ def test_directions_beyond_those_of_the_step_stay_random():
     np.testing.assert_array_equal(newton["posterior.mean"][:, same], random["posterior.mean"][:, same])
 
 
-def test_the_same_seed_starts_at_the_same_place(monkeypatch):
+def test_same_seed_gives_the_same_start(monkeypatch):
     monkeypatch.setattr(module, "NEWTON_POINTS", 50)
     for name, value in started(seed=3)[0].items():
         np.testing.assert_array_equal(value, started(seed=3)[0][name])
 
 
 @pytest.mark.parametrize(
-    ("wanted", "factors", "there"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
+    ("wanted", "factors", "present"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
 )
-def test_labels_have_weights_of_their_own_where_wanted_or_useful(wanted, factors, there):
-    # Of 25 features.
+def test_label_weights_are_used_by_default_with_few_factors(wanted, factors, present):
+    # The data have 25 features.
     parameters, _ = started(label_weights=wanted, factors=factors)
-    assert ("label_weights.mean" in parameters) == there
+    assert ("label_weights.mean" in parameters) == present
 
 
-def test_inducing_inputs_without_features_leave_the_start_to_chance():
+def test_start_is_random_if_inducing_inputs_have_no_features():
     dataset = small_dataset(N=30)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(MLGPFSettings(**SMALL))

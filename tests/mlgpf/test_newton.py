@@ -1,4 +1,4 @@
-"""The Newton start against steps solved for one label at a time, and against the best approximation of their rank."""
+"""The Newton start against Newton steps of each label, and against their best low-rank approximation."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def problem(seed=0, labels=K):
 
 
 def step_of(cross, prior, positives, bias):
-    """Newton's step from f = b for one label, by differences of the gradient of its log posterior by the weights."""
+    """Return the Newton step from f = b for one label, by differences of the gradient of its log posterior."""
 
     def gradient(weights):
         return cross.T @ (positives - expit(bias + cross @ weights)) - prior @ weights
@@ -36,7 +36,7 @@ def step_of(cross, prior, positives, bias):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("block", [2, 100])
-def test_of_full_rank_it_is_the_step_of_every_label(monkeypatch, seed, block):
+def test_full_rank_start_is_the_newton_step_of_every_label(monkeypatch, seed, block):
     monkeypatch.setattr(newton, "BLOCK", block)
     cross, prior, labels, bias = problem(seed)
     weights, loadings = newton_start(cross, prior, labels, bias, size=M)
@@ -47,7 +47,7 @@ def test_of_full_rank_it_is_the_step_of_every_label(monkeypatch, seed, block):
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_of_lower_rank_it_is_the_best_of_that_rank(size):
+def test_lower_rank_start_is_the_best_approximation_of_that_rank(size):
     cross, prior, labels, bias = problem()
     whole = np.matmul(*(a if i == 0 else a.T for i, a in enumerate(newton_start(cross, prior, labels, bias, M))))
     weights, loadings = newton_start(cross, prior, labels, bias, size)
@@ -57,7 +57,7 @@ def test_of_lower_rank_it_is_the_best_of_that_rank(size):
     assert error == pytest.approx(np.linalg.norm(singular[size:]), rel=1e-6)
 
 
-def test_points_may_stand_for_several():
+def test_scale_multiplies_the_weight_of_points():
     cross, prior, labels, bias = problem()
     one = newton_start(cross, prior, labels, bias, 3, scale=2)
     two = newton_start(np.vstack([cross, cross]), prior, sp.csr_array(sp.vstack([labels, labels])), bias, 3)
@@ -65,10 +65,10 @@ def test_points_may_stand_for_several():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_directions_that_say_nothing_are_left_out(monkeypatch, dtype):
+def test_directions_without_information_are_left_out(monkeypatch, dtype):
     monkeypatch.setattr(newton, "JITTER", 1e-4)
     cross, prior, labels, bias = problem(labels=2)
-    # Two labels have two directions; inducing inputs that coincide, and one that no point is near, have none.
+    # Two labels give two directions. Equal inducing inputs, and one without covariance with any point, add none.
     cross[:, 1], prior[1], prior[:, 1] = cross[:, 0], prior[0], prior[:, 0]
     cross[:, 2], prior[2], prior[:, 2], prior[2, 2] = 0, 0, 0, 1
     weights, loadings = newton_start(*(a.astype(dtype) for a in (cross, prior)), labels, bias.astype(dtype), M)
@@ -79,7 +79,7 @@ def test_directions_that_say_nothing_are_left_out(monkeypatch, dtype):
 
 
 @pytest.mark.parametrize("case", ["no labels", "no points", "no covariance"])
-def test_where_there_is_nothing_to_learn_there_is_no_direction(case):
+def test_no_directions_without_labels_points_or_covariance(case):
     cross, prior, labels, bias = problem()
     if case == "no labels":
         labels, bias = labels[:, :0], bias[:0]

@@ -1,4 +1,4 @@
-"""Predictions against Monte Carlo over q(u) and p(h* | u), from dense formulas written here."""
+"""Predictions against Monte Carlo over q(u) and p(h* | u) by dense formulas."""
 
 import io
 import itertools
@@ -39,7 +39,7 @@ DRAWS = 20_000
 
 
 def model(path, own=True, **chosen):
-    """A model folder whose parameters are random, not trained, so that nothing about them is small or symmetric."""
+    """Write a model with random parameters, none of them small or symmetric; `own` adds label weights."""
     settings = MLGPFSettings(**SMALL | chosen)
     dataset = small_dataset(D=D, K=K)
     folder = preprocess_model(dataset, path, settings)
@@ -62,13 +62,13 @@ def model(path, own=True, **chosen):
 
 
 def weighted(features):
-    """The features of points as a model of `small_dataset` weighs them."""
+    """Return features as a model of `small_dataset` weights them."""
     idf = TfidfTransformer().fit(small_features(40, D)).idf_
     return normalize(np.log1p(features.toarray()) * np.sqrt(idf))
 
 
 def write(folder, changes, settings=None):
-    """Store changed arrays, or remove those that are None."""
+    """Replace arrays, or remove those that are None."""
     stored = {name: value for name, value in (folder.arrays("") | changes).items() if value is not None}
     return ModelFolder.write(
         folder.path,
@@ -81,7 +81,7 @@ def write(folder, changes, settings=None):
 
 
 def covariance(parameters, settings, left, right, basis):
-    """The kernel in feature space. Where features are weighed, what lies outside the subspace has weight one."""
+    """Return the kernel in feature space. With ARD, directions outside the subspace have relevance one."""
     total = 0
     for term in settings.kernel.split("+"):
         relevance = np.exp(parameters.get(f"kernel.{term}.log_relevance", np.zeros(len(basis))))
@@ -97,7 +97,7 @@ def covariance(parameters, settings, left, right, basis):
 
 
 def utilities_by_monte_carlo(folder, features):
-    """Draws of f for each point, from q(u), then p(h* | u), and q(W): DRAWS×N×K."""
+    """Return draws of f for each point, from q(u), then p(h* | u), and q(W), DRAWS×N×K."""
     settings, parameters = folder.settings, folder.arrays("parameters.")
     points = weighted(features)
     basis = np.eye(D) if settings.inducing == "free" else folder.array("preprocess.basis").astype(float)
@@ -122,8 +122,8 @@ def utilities_by_monte_carlo(folder, features):
     return utilities
 
 
-def agree(found, draws):
-    """Hold means of draws against what they should be, and not merely for want of precision."""
+def assert_agrees(found, draws):
+    """Assert that values match the means of draws, and that these means are precise."""
     error = draws.std(axis=0) / np.sqrt(DRAWS)
     assert np.abs((found - draws.mean(axis=0)) / error).max() < 5
     assert error.max() < 0.05 * np.ptp(found)
@@ -134,21 +134,21 @@ COMBINATIONS = list(itertools.product(POSTERIORS, ["free", "subspace"], KERNELS,
 
 
 @pytest.mark.parametrize(("posterior", "inducing", "kernel", "own"), COMBINATIONS)
-def test_against_monte_carlo(tmp_path, posterior, inducing, kernel, own):
+def test_scores_agree_with_monte_carlo(tmp_path, posterior, inducing, kernel, own):
     folder = model(tmp_path, own, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
     draws = utilities_by_monte_carlo(folder, NEW)
     predictor = open_predictor(folder)
     utility, std = predictor.score(NEW, "utility", with_std=True)
-    agree(utility, draws)
-    agree(std**2, (draws - utility) ** 2)
+    assert_agrees(utility, draws)
+    assert_agrees(std**2, (draws - utility) ** 2)
     probability, std = predictor.score(NEW, "probability", with_std=True)
     draws = expit(draws)
-    agree(probability, draws)
-    agree(std**2, (draws - probability) ** 2)
+    assert_agrees(probability, draws)
+    assert_agrees(std**2, (draws - probability) ** 2)
 
 
 @pytest.mark.parametrize("output", ["utility", "probability"])
-def test_deviations_are_optional(tmp_path, output):
+def test_standard_deviations_are_optional(tmp_path, output):
     predictor = open_predictor(model(tmp_path))
     scores, nothing = predictor.score(NEW, output)
     assert nothing is None
@@ -157,12 +157,12 @@ def test_deviations_are_optional(tmp_path, output):
 
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
-def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
+def test_scores_of_points_without_features_are_the_biases(tmp_path, posterior):
     folder = model(tmp_path, posterior=posterior)
     nothing = sp.csr_array((2, D), dtype=np.float32)
     mean, std = open_predictor(folder).score(nothing, "utility", with_std=True)
     np.testing.assert_allclose(mean, np.tile(folder.array("parameters.bias"), (2, 1)))
-    # A linear kernel knows the value at the origin exactly.
+    # A linear kernel has zero variance at the origin.
     np.testing.assert_allclose(std, 0, atol=1e-6)
     probability, std = open_predictor(folder).score(nothing, "probability", with_std=True)
     np.testing.assert_allclose(probability, expit(mean), rtol=1e-9)
@@ -171,21 +171,21 @@ def test_points_without_features_are_scored_by_the_biases(tmp_path, posterior):
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
 @pytest.mark.parametrize("output", module.OUTPUTS)
-def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, posterior, output):
+def test_non_finite_scores_raise(tmp_path, posterior, output):
     predictor = open_predictor(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
     large = NEW[:3].copy()
     large.data[large.indptr[1] : large.indptr[2]] = 3e38
-    # No warning beside it: here warnings are errors.
+    # There is no warning either: tests turn warnings into errors.
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         predictor.score(large, output, with_std=True)
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         write_scores(io.BytesIO(), 3, K, predictor.top(large, None, output, with_std=True))
-    # Of rows of unit length nothing is large.
+    # Rows of unit length have no large values.
     weighted = open_predictor(model(tmp_path, posterior=posterior, weighting="unit", dtype="float32"))
     assert np.isfinite(weighted.score(large, output, with_std=True)).all()
 
 
-def test_no_points_at_all(tmp_path):
+def test_no_points(tmp_path):
     predictor = open_predictor(model(tmp_path))
     assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
 
@@ -199,19 +199,19 @@ def test_single_precision_agrees_with_double(tmp_path):
             np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
-def test_a_trained_model_knows_its_training_points(tmp_path):
+def test_trained_model_predicts_its_training_points(tmp_path):
     dataset = small_dataset(D=D, K=K)
     folder = train_model(dataset, tmp_path, MLGPFSettings(**SMALL | {"epochs": 60, "learning_rate": 0.05}))
     probability = open_predictor(folder).score(dataset.features, "probability")[0]
     labels = dataset.labels.toarray()
-    surprise = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
+    log_loss = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
     frequency = labels.mean(axis=0)
-    assert surprise < -0.8 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
+    assert log_loss < -0.8 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
 
 
 @pytest.mark.parametrize("k", [1, 3, K, None, 1000])
 @pytest.mark.parametrize("output", ["utility", "probability"])
-def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
+def test_top_labels_agree_with_a_full_sort(tmp_path, k, output):
     predictor = open_predictor(model(tmp_path))
     (scores,) = predictor.top(NEW, k, output, with_std=True)
     values, std = predictor.score(NEW, output, with_std=True)
@@ -222,7 +222,7 @@ def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
     np.testing.assert_array_equal(scores.labels.reshape(8, kept), order)
     np.testing.assert_allclose(scores.scores.reshape(8, kept), np.take_along_axis(values, order, axis=1), rtol=1e-12)
     np.testing.assert_allclose(scores.std.reshape(8, kept), np.take_along_axis(std, order, axis=1), rtol=1e-7)
-    # Without deviations a shorter way leads to the same.
+    # Without standard deviations a faster path gives the same result.
     (alone,) = predictor.top(NEW, k, output)
     np.testing.assert_array_equal(alone.labels, scores.labels)
     np.testing.assert_allclose(alone.scores, scores.scores, rtol=1e-12)
@@ -231,7 +231,7 @@ def test_top_labels_are_those_of_a_full_sort(tmp_path, k, output):
 @pytest.mark.parametrize(
     "settings", [{}, {"own": False}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
 )
-def test_means_alone_are_the_means_with_variances(tmp_path, settings):
+def test_means_without_variances_agree_with_those_with_variances(tmp_path, settings):
     predictor = open_predictor(model(tmp_path, **settings))
     (alone,) = predictor.top(NEW, None)
     values, _ = predictor.score(NEW)
@@ -241,7 +241,7 @@ def test_means_alone_are_the_means_with_variances(tmp_path, settings):
 @pytest.mark.parametrize("rows", [1, 3, 100])
 @pytest.mark.parametrize("labels", [1, 2, 100])
 @pytest.mark.parametrize("memory", [0, 1])
-def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, labels, memory):
+def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, labels, memory):
     predictor = open_predictor(model(tmp_path, posterior="cholesky", inducing="subspace"))
     (whole,) = predictor.top(NEW, 3, with_std=True)
     monkeypatch.setattr(module, "ROWS", rows)
@@ -288,7 +288,7 @@ CASES += [(posterior, name, shape) for posterior, (name, shapes) in POSTERIOR_DA
 
 
 @pytest.mark.parametrize(("posterior", "name", "shape"), CASES)
-def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape):
+def test_parameters_of_wrong_shapes_are_rejected(tmp_path, posterior, name, shape):
     folder = model(tmp_path, posterior=posterior)
     folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
@@ -296,7 +296,7 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path, posterior, name, shape
 
 
 @pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])
-def test_settings_that_want_other_parameters_are_refused(tmp_path, changes):
+def test_settings_that_need_other_parameters_are_rejected(tmp_path, changes):
     folder = model(tmp_path, own=False, kernel="se+linear", ard=True, label_weights=False)
     settings = MLGPFSettings(**vars(folder.settings) | changes)
     data, arrays = folder.description["data"], folder.arrays("")
@@ -307,13 +307,13 @@ def test_settings_that_want_other_parameters_are_refused(tmp_path, changes):
 
 
 @pytest.mark.parametrize("name", ["extra", "kernel.se.log_variance", "label_weights.extra", "regression.extra"])
-def test_parameters_that_no_model_has_are_refused(tmp_path, name):
+def test_unknown_parameters_are_rejected(tmp_path, name):
     folder = write(model(tmp_path), {f"parameters.{name}": np.ones(2)})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
         open_predictor(folder)
 
 
-def test_no_inducing_inputs_are_refused(tmp_path):
+def test_zero_inducing_inputs_are_rejected(tmp_path):
     folder = model(tmp_path, posterior="cholesky")
     empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, P)), "posterior.factor": np.ones((P, 0, 0))}
     folder = write(folder, {f"parameters.{name}": array for name, array in empty.items()})
@@ -322,7 +322,7 @@ def test_no_inducing_inputs_are_refused(tmp_path):
 
 
 @pytest.mark.filterwarnings("error")
-def test_inducing_inputs_whose_products_overflow_are_refused_without_a_warning(tmp_path):
+def test_overflow_of_inducing_inputs_raises_without_a_warning(tmp_path):
     folder = model(tmp_path)
     folder = write(folder, {"parameters.inducing": np.full((M, D), 3e38, np.float32)})
     with pytest.raises(NumericalError, match="not finite"):
@@ -330,19 +330,19 @@ def test_inducing_inputs_whose_products_overflow_are_refused_without_a_warning(t
 
 
 @pytest.mark.parametrize("changes", [{"kernel": "se"}, {"posterior": "cholesky"}, {"posterior": "diagonal"}], ids=str)
-def test_settings_of_another_model_are_refused(tmp_path, changes):
+def test_settings_of_another_kernel_or_posterior_are_rejected(tmp_path, changes):
     folder = model(tmp_path)
     with pytest.raises(ModelFolderError, match="do not fit"):
         open_predictor(write(folder, {}, MLGPFSettings(**vars(folder.settings) | changes)))
 
 
-def test_preprocessing_that_does_not_fit_is_refused(tmp_path):
+def test_preprocessing_arrays_of_wrong_shapes_are_rejected(tmp_path):
     folder = write(model(tmp_path), {"preprocess.idf": np.ones(D - 1)})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
         open_predictor(folder)
 
 
-def test_the_number_of_labels_that_the_description_claims_is_checked(tmp_path):
+def test_number_of_labels_in_the_description_is_checked(tmp_path):
     model(tmp_path)
     description = json.loads((tmp_path / "model.json").read_text())
     description["data"]["K"] = K + 1

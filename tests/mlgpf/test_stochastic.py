@@ -1,4 +1,4 @@
-"""Training: the bound rises, the seed decides, and awkward data and settings are survived or refused."""
+"""Inference of MLGPF: the bound increases, the seed determines the result, unusual data and settings are handled."""
 
 import contextlib
 import itertools
@@ -22,7 +22,7 @@ from xmlgp.training.loop import Verdict
 from xmlgp.training.minibatches import make_batch
 from xmlgp.training.schedules import default_epochs
 
-#: Sizes smaller than those of `small_dataset`: N = 40, D = 25, K = 7.
+#: Smaller than the sizes of `small_dataset`, N = 40, D = 25 and K = 7.
 SMALL = {
     "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
     "epochs": 8, "batch_size": 16, "learning_rate": 0.05, "label_weights": True,
@@ -30,7 +30,7 @@ SMALL = {
 
 
 def run(dataset, progress=silent, after_epoch=None, **chosen):
-    """Preprocess and train; return settings, coordinates, start of the inducing inputs, parameters, history."""
+    """Preprocess and train; return settings, coordinates, initial inducing inputs, parameters and history."""
     settings = MLGPFSettings(**SMALL | chosen)
     preprocessed = find_inducing_inputs(dataset.features, settings)
     coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
@@ -40,20 +40,20 @@ def run(dataset, progress=silent, after_epoch=None, **chosen):
     return settings, coordinates, preprocessed.inducing, parameters, history
 
 
-def movable(parameters):
-    """Those that training may move: not where the weights of labels are."""
+def trainable(parameters):
+    """Return the parameters that training changes: all except the indices of label weights."""
     return {name: value for name, value in parameters.items() if name not in LABEL_WEIGHTS_FIXED}
 
 
-def whole_bound(settings, coordinates, labels, parameters):
-    """The bound with all points and all labels, in double precision."""
+def full_bound(settings, coordinates, labels, parameters):
+    """Return the bound for all points and all labels in double precision."""
     batch = make_batch(coordinates, labels, np.arange(labels.shape[0]), weighted=True)
     points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
-    parameters = parameters | {name: value.astype(np.float64) for name, value in movable(parameters).items()}
+    parameters = parameters | {name: value.astype(np.float64) for name, value in trainable(parameters).items()}
     return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
 
 
-def start_of(settings, coordinates, inducing, labels):
+def initial_of(settings, coordinates, inducing, labels):
     return initial_parameters(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
 
 
@@ -61,24 +61,24 @@ COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, Fals
 
 
 @pytest.mark.parametrize(("kernel", "ard", "posterior", "inducing"), COMBINATIONS)
-def test_the_bound_rises(kernel, ard, posterior, inducing):
+def test_training_increases_the_bound(kernel, ard, posterior, inducing):
     dataset = small_dataset()
     settings, coordinates, inducing, parameters, history = run(
         dataset, kernel=kernel, ard=ard, posterior=posterior, inducing=inducing, batch_size=40
     )
-    initial = start_of(settings, coordinates, inducing, dataset.labels)
-    before, after = (whole_bound(settings, coordinates, dataset.labels, values) for values in (initial, parameters))
-    # With all points in one batch the first entry of the history is the bound at the start.
+    initial = initial_of(settings, coordinates, inducing, dataset.labels)
+    before, after = (full_bound(settings, coordinates, dataset.labels, values) for values in (initial, parameters))
+    # With all points in one batch the first entry of the history is the initial bound.
     assert history[0]["bound"] == pytest.approx(before, rel=1e-3)
     assert after > history[-1]["bound"] > before
-    # As good as knowing the frequency of each label, and better.
+    # The gain is a substantial part of the entropy of the label frequencies.
     frequency = dataset.labels.toarray().mean(axis=0).clip(1e-9, 1 - 1e-9)
     entropy = -40 * (frequency * np.log(frequency) + (1 - frequency) * np.log(1 - frequency)).sum()
     assert after - before > 0.05 * entropy
     assert parameters.keys() == initial.keys()
     for name in LABEL_WEIGHTS_FIXED:
         np.testing.assert_array_equal(parameters[name], initial[name])
-    for name, value in movable(parameters).items():
+    for name, value in trainable(parameters).items():
         assert value.dtype == np.float32
         assert value.shape == initial[name].shape
         assert not np.array_equal(value, initial[name]), name
@@ -104,20 +104,22 @@ def test_the_bound_rises(kernel, ard, posterior, inducing):
     ],
     ids=str,
 )
-def test_the_bound_rises_with_other_settings(chosen):
+def test_training_increases_the_bound_with_other_settings(chosen):
     dataset = small_dataset()
     settings, coordinates, inducing, parameters, _ = run(dataset, **chosen)
-    judge = MLGPFSettings()  # of its settings the bound itself depends on the kernel and the posterior alone
-    before = whole_bound(judge, coordinates, dataset.labels, start_of(settings, coordinates, inducing, dataset.labels))
-    assert whole_bound(judge, coordinates, dataset.labels, parameters) > before + 2
-    assert {value.dtype for value in movable(parameters).values()} == {np.dtype(settings.dtype)}
+    evaluation = MLGPFSettings()  # the bound depends only on the kernel and the posterior
+    before = full_bound(
+        evaluation, coordinates, dataset.labels, initial_of(settings, coordinates, inducing, dataset.labels)
+    )
+    assert full_bound(evaluation, coordinates, dataset.labels, parameters) > before + 2
+    assert {value.dtype for value in trainable(parameters).values()} == {np.dtype(settings.dtype)}
     assert any(name.startswith("label_weights.") for name in parameters) == settings.label_weights
 
 
 @pytest.mark.parametrize(
     "chosen", [{"inducing_start": "kmeans"}, {"negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
 )
-def test_the_seed_decides_bit_for_bit(chosen):
+def test_same_seed_gives_the_same_parameters_bit_for_bit(chosen):
     dataset = small_dataset()
     first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
     for name in first:
@@ -125,8 +127,8 @@ def test_the_seed_decides_bit_for_bit(chosen):
         assert (first[name].tobytes() != other[name].tobytes()) == (name not in LABEL_WEIGHTS_FIXED), name
 
 
-def test_training_itself_goes_by_the_seed():
-    # With as many inducing inputs as points, preprocessing leaves nothing to chance.
+def test_training_depends_on_the_seed():
+    # With as many inducing inputs as points, preprocessing does not depend on the seed.
     dataset = altered(rows=range(6))
     first, other = (run(dataset, seed=seed, inducing_fixed=True) for seed in (0, 1))
     assert first[2].tobytes() == other[2].tobytes()
@@ -135,17 +137,17 @@ def test_training_itself_goes_by_the_seed():
 
 @pytest.mark.parametrize("inducing", ["subspace", "free"])
 @pytest.mark.parametrize("kernel", ["linear", "se"])
-def test_fixed_inducing_inputs_stay(inducing, kernel):
+def test_fixed_inducing_inputs_are_not_trained(inducing, kernel):
     dataset = small_dataset()
     settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
-    initial = start_of(settings, coordinates, given, dataset.labels)
+    initial = initial_of(settings, coordinates, given, dataset.labels)
     for name, value in parameters.items():
         assert np.array_equal(value, initial[name]) == (name in {"inducing", *LABEL_WEIGHTS_FIXED}), name
     np.testing.assert_array_equal(parameters["inducing"], given)
 
 
 def altered(labels=None, features=None, rows=None):
-    """The small data set with some of its parts changed."""
+    """Return the small data set with changed labels or features, or some of its points."""
     dataset = small_dataset()
     X, Y = dataset.features.toarray(), dataset.labels.toarray()
     if features is not None:
@@ -156,7 +158,7 @@ def altered(labels=None, features=None, rows=None):
     return Dataset(sp.csr_array(X[rows]), sp.csr_array(Y[rows].astype(bool)))
 
 
-def no_features_in_some(X):
+def clear_some_points(X):
     X[::3] = 0
 
 
@@ -168,25 +170,25 @@ def column(value):
     return change
 
 
-AWKWARD = {
+UNUSUAL = {
     "a label that never occurs": altered(column(False)),
     "a label that always occurs": altered(column(True)),
-    "no label ever": altered(np.zeros_like),
-    "every label always": altered(np.ones_like),
+    "no labels": altered(np.zeros_like),
+    "all labels at all points": altered(np.ones_like),
     "one label": altered(lambda Y: Y[:, :1]),
-    "points without features": altered(features=no_features_in_some),
+    "points without features": altered(features=clear_some_points),
     "one point": altered(rows=[5]),
-    "fewer points than inducing inputs and than a batch": altered(rows=[5, 6, 7]),
-    "the same point many times": altered(rows=[5] * 30),
-    "two points many times": altered(rows=[5, 6] * 15),
+    "fewer points than inducing inputs or a batch": altered(rows=[5, 6, 7]),
+    "copies of one point": altered(rows=[5] * 30),
+    "copies of two points": altered(rows=[5, 6] * 15),
 }
 
 
 @pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("name", AWKWARD)
+@pytest.mark.parametrize("name", UNUSUAL)
 @pytest.mark.parametrize("chosen", [{}, {"inducing": "subspace", "kernel": "se+linear", "negatives": 2}], ids=str)
-def test_awkward_data(name, posterior, chosen):
-    dataset = AWKWARD[name]
+def test_unusual_data(name, posterior, chosen):
+    dataset = UNUSUAL[name]
     _, _, _, parameters, history = run(dataset, posterior=posterior, epochs=4, **chosen)
     assert len(parameters["inducing"]) == min(6, dataset.N)
     assert all(np.isfinite(value).all() for value in parameters.values())
@@ -208,7 +210,7 @@ def test_history():
     assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
 
 
-def test_the_number_of_epochs_goes_by_that_of_points():
+def test_default_number_of_epochs_depends_on_the_batch_size():
     for batch_size in (16, 1):
         history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
         assert [entry["epoch"] for entry in history] == list(range(1, default_epochs(40, batch_size) + 1))
@@ -216,33 +218,33 @@ def test_the_number_of_epochs_goes_by_that_of_points():
 
 
 def recorder():
-    """A progress, with what it was told: label, total and unit, then steps and facts."""
-    told = []
+    """Return a progress function, and the list of its reports: label, total and unit, then steps and facts."""
+    reports = []
 
     class Bar:
         def update(self, count=1, **facts):
-            told.append((count, facts))
+            reports.append((count, facts))
 
     @contextlib.contextmanager
     def progress(label, total=None, unit="it"):
-        told.append((label, total, unit))
+        reports.append((label, total, unit))
         yield Bar()
 
-    return progress, told
+    return progress, reports
 
 
-def test_every_step_is_reported():
-    progress, told = recorder()
+def test_progress_reports_every_step():
+    progress, reports = recorder()
     # 40 points in batches of at most 4, 8 and 16.
     run(small_dataset(), progress, epochs=3, batch_size_first=4)
-    assert told[0] == ("train", 10 + 5 + 3, "step")
-    assert [count for count, _ in told[1:]] == [1] * 18
-    assert [facts["epoch"] for _, facts in told[1:]] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
-    assert all(float(facts["bound"]) < 0 for _, facts in told[1:])
+    assert reports[0] == ("train", 10 + 5 + 3, "step")
+    assert [count for count, _ in reports[1:]] == [1] * 18
+    assert [facts["epoch"] for _, facts in reports[1:]] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
+    assert all(float(facts["bound"]) < 0 for _, facts in reports[1:])
 
 
-def test_measures_join_the_history_and_are_shown_from_then_on():
-    progress, told = recorder()
+def test_measures_are_added_to_the_history_and_the_progress():
+    progress, reports = recorder()
     seen = []
 
     def after_epoch(epoch, parameters):
@@ -255,12 +257,12 @@ def test_measures_join_the_history_and_are_shown_from_then_on():
     np.testing.assert_array_equal(seen[3][1], parameters["bias"])
     assert [entry.get("P@1") for entry in history] == [10, None, 30, 40]
     assert all({"epoch", "bound", "seconds"} <= set(entry) for entry in history)
-    assert [facts.get("P@1") for _, facts in told[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
+    assert [facts.get("P@1") for _, facts in reports[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
 
 
 @pytest.mark.parametrize("last", [1, 3, 5])
-def test_a_verdict_ends_training_and_the_bar_ends_full(last):
-    progress, told = recorder()
+def test_verdict_stops_training_and_completes_the_progress_bar(last):
+    progress, reports = recorder()
     seen = {}
 
     def after_epoch(epoch, parameters):
@@ -270,10 +272,10 @@ def test_a_verdict_ends_training_and_the_bar_ends_full(last):
     dataset = small_dataset()
     *_, parameters, history = run(dataset, progress, after_epoch, epochs=5)
     assert [entry["epoch"] for entry in history] == list(seen) == list(range(1, last + 1))
-    assert sum(count for count, _ in told[1:]) == told[0][1] == 15
-    count, facts = told[-1]
+    assert sum(count for count, _ in reports[1:]) == reports[0][1] == 15
+    count, facts = reports[-1]
     assert (count, facts["epoch"], facts["P@1"]) == (15 - 3 * last, f"{last}/5", "50")
-    # Up to there it is the training that would have gone on.
+    # Until it stops, training is the same as without the verdict.
     watched = []
 
     def watch(epoch, parameters):
@@ -290,18 +292,18 @@ def test_a_verdict_ends_training_and_the_bar_ends_full(last):
     ("chosen", "advice"),
     [
         ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate or another --weighting$"),
-        # So few steps that the bound is computed at the first only.
+        # There are so few steps that the bound is computed at the first only.
         ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate or another --weighting$"),
         ({"kernel": "se", "lengthscale": 1e-300}, "^training diverged before the first step: .*--lengthscale"),
     ],
     ids=str,
 )
-def test_what_diverges_is_refused_with_advice(chosen, advice):
+def test_divergence_raises_an_error_with_advice(chosen, advice):
     with pytest.raises(NumericalError, match=advice):
         run(small_dataset(), **chosen)
 
 
-def test_what_diverges_without_a_step_that_sees_it_is_refused_alike():
+def test_numerical_error_after_an_epoch_is_reported_as_divergence():
     def after_epoch(epoch, parameters):
         raise NumericalError("no factor")
 
@@ -311,13 +313,13 @@ def test_what_diverges_without_a_step_that_sees_it_is_refused_alike():
         run(small_dataset(), after_epoch=after_epoch)
 
 
-def test_a_start_beyond_the_range_is_refused():
+def test_initial_lengthscale_out_of_range_raises():
     with pytest.raises(
         NumericalError, match="^training diverged before the first step: the lengthscale .*; try another"
     ):
         run(small_dataset(), kernel="se", lengthscale=1e30)
 
 
-def test_features_as_large_as_can_be_are_weighted():
+def test_very_large_features_are_weighted():
     features = small_dataset().features * np.float32(1e30)
     run(Dataset(features, small_dataset().labels), weighting="unit")

@@ -1,4 +1,4 @@
-"""Training to the end: which points it sees, for how long, and what is kept."""
+"""Training of MLGPF: validation, number of epochs, refit, and the exact GP."""
 
 import contextlib
 import dataclasses
@@ -21,27 +21,27 @@ from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.schedules import default_epochs
 from xmlgp.training.stopping import WINDOW, hold_out
 
-#: They overfit, for N = 60 and K = 12.
+#: Settings that overfit N = 60 points with K = 12 labels.
 SMALL = {
     "inducing_count": 20, "factors": 8, "label_weights": True,
     "epochs": 40, "batch_size": 16, "learning_rate": 0.1, "validation": 0.4,
 }  # fmt: skip
 DATASET = small_dataset(N=60, K=12)
-#: The regression ranks its points better.
+#: A data set that the exact GP ranks better than the factor model.
 PAIRED = paired_dataset(N=60, K=12)
 
 
-def drowned_dataset():
-    """Each label is told by one feature, but how far points are from each other by large ones that tell nothing.
+def noisy_dataset():
+    """Return a data set where one feature determines each label, and large irrelevant features dominate distances.
 
-    The regression ranks its points worse.
+    The exact GP ranks it worse than the factor model.
     """
     random = np.random.default_rng(0)
     labels, others = random.random((60, 12)) < 0.2, random.random((60, 40)) < 0.2
     return Dataset(sp.csr_array(np.hstack([labels, 30 * others]).astype(np.float32)), sp.csr_array(labels))
 
 
-DROWNED = drowned_dataset()
+NOISY = noisy_dataset()
 
 
 def prepared(dataset, **chosen):
@@ -56,7 +56,7 @@ def coordinates_of(features, labels, preprocessed, settings):
 
 
 def trained_once(features, labels, preprocessed, settings, **options):
-    """Train on all points without validation, retry or regression."""
+    """Train on all points without validation, retry or exact GP."""
     coordinates = preprocessed.coordinates(features, settings.dtype)
     return run_inference(coordinates, labels, preprocessed.inducing, settings, **options)
 
@@ -66,19 +66,21 @@ def untimed(history):
 
 
 def best_epoch(validation):
-    """The first epoch of the highest mean of the last scores."""
+    """Return the first epoch where the mean of the last scores is highest."""
     scores = [entry["ndcg@5"] for entry in validation]
     return int(np.argmax([np.mean(scores[max(0, end - WINDOW) : end]) for end in range(1, len(scores) + 1)])) + 1
 
 
-def of_regression(parameters):
+def regression_parameters(parameters):
     return {name: value for name, value in parameters.items() if name.startswith("regression.")}
 
 
-def same(found, expected):
-    """Hold parameters, but those of a regression, against others bit for bit."""
-    assert found.keys() - of_regression(found).keys() == expected.keys() - of_regression(expected).keys()
-    for name in expected.keys() - of_regression(expected).keys():
+def assert_same_parameters(found, expected):
+    """Assert that parameters, except those of the exact GP, are equal bit for bit."""
+    assert (
+        found.keys() - regression_parameters(found).keys() == expected.keys() - regression_parameters(expected).keys()
+    )
+    for name in expected.keys() - regression_parameters(expected).keys():
         assert found[name].dtype == expected[name].dtype
         assert found[name].tobytes() == expected[name].tobytes(), name
 
@@ -86,28 +88,28 @@ def same(found, expected):
 @pytest.mark.parametrize(
     "chosen", [{}, {"label_weights": False}, {"negatives": 2}, {"inducing": "subspace", "basis_size": 9}], ids=str
 )
-def test_without_a_validation_part_it_is_the_loop_alone(chosen):
+def test_training_without_validation_runs_inference_once(chosen):
     arguments = prepared(DATASET, validation=0, epochs=3, **chosen)
     found = train(*arguments)
     parameters, history = trained_once(*arguments)
-    same(found.parameters, parameters)
+    assert_same_parameters(found.parameters, parameters)
     assert untimed(found.history) == untimed(history)
     assert found.validation is None
 
 
-def test_the_best_number_of_epochs_is_trained_on_all_points():
+def test_refit_trains_on_all_points_for_the_best_number_of_epochs():
     arguments = prepared(DATASET, patience=3)
     found = train(*arguments)
     best = best_epoch(found.validation)
-    # And as many epochs more as patience lasts.
+    # Validation continues for `patience` epochs after the best one.
     assert len(found.validation) == best + 3 < 40
     parameters, history = trained_once(*arguments[:3], dataclasses.replace(arguments[3], epochs=best))
-    same(found.parameters, parameters)
+    assert_same_parameters(found.parameters, parameters)
     assert untimed(found.history) == untimed(history)
 
 
 @pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "kernel": "se+linear"}], ids=str)
-def test_the_best_parameters_are_kept_where_nothing_is_trained_anew(chosen):
+def test_best_parameters_are_kept_without_refit(chosen):
     settings = {"refit": False, "patience": 3, "regression_points": 0, **chosen}
     features, labels, preprocessed, settings = arguments = prepared(DATASET, **settings)
     found = train(*arguments)
@@ -124,8 +126,8 @@ def test_the_best_parameters_are_kept_where_nothing_is_trained_anew(chosen):
 
     coordinates = coordinates_of(*arguments).select(trained)
     run_inference(coordinates, labels[trained], preprocessed.inducing, settings, after_epoch=after_epoch)
-    same(found.parameters, seen)
-    # What the epoch is the best by is the nDCG of the points that were not trained on.
+    assert_same_parameters(found.parameters, seen)
+    # The best epoch is chosen by the nDCG of the held-out points.
     predictor = MLGPFPredictor(settings, preprocessed, found.parameters, DATASET.D)
     mean, _ = predictor.score(features[held])
     truth = labels[held].toarray()
@@ -135,7 +137,7 @@ def test_the_best_parameters_are_kept_where_nothing_is_trained_anew(chosen):
     )
 
 
-def test_training_does_not_see_the_points_held_out():
+def test_training_does_not_see_held_out_points():
     _, held = hold_out(60, 0.4, np.random.default_rng([0, 1]))
     labels = DATASET.labels.toarray()
     labels[held] = ~labels[held]
@@ -147,7 +149,7 @@ def test_training_does_not_see_the_points_held_out():
     assert [entry["ndcg@5"] for entry in found.validation] != [entry["ndcg@5"] for entry in other.validation]
 
 
-def test_the_history_of_the_validation_part():
+def test_validation_history():
     found = train(*prepared(DATASET, patience=3))
     assert [entry["epoch"] for entry in found.validation] == list(range(1, len(found.validation) + 1))
     for entry in found.validation:
@@ -156,22 +158,22 @@ def test_the_history_of_the_validation_part():
     assert all(entry.keys() == {"epoch", "bound", "seconds"} for entry in found.history)
 
 
-def test_patience_and_epochs_limit_the_validation_part():
+def test_patience_and_epochs_limit_validation():
     assert len(train(*prepared(DATASET, patience=1000, epochs=5)).validation) == 5
     impatient = train(*prepared(DATASET, patience=1))
     assert len(impatient.history) == len(impatient.validation) - 1 == best_epoch(impatient.validation)
 
 
-def test_without_a_number_of_epochs_there_are_as_many_as_usual():
+def test_default_number_of_epochs():
     chosen = {"epochs": None, "batch_size": 1, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
     assert len(train(*prepared(DATASET, **chosen)).validation) == default_epochs(36, 1)
     assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1)
 
 
-def test_the_seed_decides():
+def test_same_seed_gives_the_same_model():
     first, again, other = (train(*prepared(DATASET, patience=3, seed=seed)) for seed in (0, 0, 1))
-    same(first.parameters, again.parameters)
-    for name, value in of_regression(first.parameters).items():
+    assert_same_parameters(first.parameters, again.parameters)
+    for name, value in regression_parameters(first.parameters).items():
         np.testing.assert_array_equal(again.parameters[name], value)
     assert untimed(first.validation) == untimed(again.validation)
     assert untimed(first.validation) != untimed(other.validation)
@@ -179,22 +181,22 @@ def test_the_seed_decides():
 
 
 def with_labels_of(rows):
-    """The data set with the labels of some points only."""
+    """Return the data set with labels at the given points only."""
     labels = DATASET.labels.toarray()
     labels[np.setdiff1d(np.arange(60), rows)] = False
     return Dataset(DATASET.features, sp.csr_array(labels))
 
 
 @pytest.mark.parametrize("side", ["trained", "held out", "neither"])
-def test_where_one_side_has_no_labels_nothing_is_held_out(side):
+def test_nothing_is_held_out_if_one_part_has_no_labels(side):
     sides = dict(zip(("held out", "trained"), hold_out(60, 0.4, np.random.default_rng([0, 1])), strict=True))
-    # Labels are left to the other side, or to none.
+    # Only the other part has labels; with "neither", no part has.
     arguments = prepared(with_labels_of(sides.get(side, [])), epochs=2)
     found = train(*arguments)
     assert found.validation is None
     assert len(found.history) == 2
-    same(found.parameters, trained_once(*arguments)[0])
-    assert of_regression(found.parameters)
+    assert_same_parameters(found.parameters, trained_once(*arguments)[0])
+    assert regression_parameters(found.parameters)
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
@@ -205,29 +207,29 @@ def test_few_points(count, refit, rate):
     rows = np.flatnonzero(DATASET.labels.sum(axis=1) > 0)[:count]
     dataset = DATASET.rows(rows)
     found = train(*prepared(dataset, validation=rate, refit=refit, epochs=3))
-    # One or two held-out points rank one epoch like another.
+    # One or two held-out points do not distinguish epochs.
     assert found.validation is None
     assert len(found.history) == 3
-    assert of_regression(found.parameters)["regression.weights"].shape == (count, min(count, 12))
+    assert regression_parameters(found.parameters)["regression.weights"].shape == (count, min(count, 12))
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
-def test_one_label_cannot_be_ranked():
+def test_nothing_is_held_out_for_a_single_label():
     dataset = dataclasses.replace(DATASET, labels=DATASET.labels[:, :1])
     assert train(*prepared(dataset, epochs=2)).validation is None
 
 
 @pytest.mark.parametrize("limit", [11, 12])
-def test_regression_is_left_out_with_too_many_labels(monkeypatch, limit):
+def test_exact_gp_is_skipped_with_too_many_labels(monkeypatch, limit):
     monkeypatch.setattr(module, "REGRESSION_LABELS", limit)
     found = train(*prepared(DATASET, validation=0, epochs=1))
-    assert bool(of_regression(found.parameters)) == (limit >= DATASET.K)
+    assert bool(regression_parameters(found.parameters)) == (limit >= DATASET.K)
 
 
 @pytest.mark.parametrize("refit", [True, False])
-def test_the_regression_is_on_all_points(refit):
+def test_exact_gp_uses_all_points(refit):
     arguments = prepared(PAIRED, refit=refit, epochs=2)
-    found = of_regression(train(*arguments).parameters)
+    found = regression_parameters(train(*arguments).parameters)
     features = coordinates_of(*arguments).weighted(slice(None))
     expected = fit_exact_gp(features, PAIRED.labels, REGRESSION_RANK)
     for name in ("weights", "loadings", "mean"):
@@ -239,19 +241,19 @@ def test_the_regression_is_on_all_points(refit):
 
 @pytest.mark.parametrize(("points", "regressed"), [(0, False), (59, False), (60, True), (10**9, True)])
 @pytest.mark.parametrize("validation", [0, 0.4])
-def test_more_points_than_so_many_go_without_regression(points, regressed, validation):
+def test_exact_gp_is_skipped_with_more_points_than_regression_points(points, regressed, validation):
     found = train(*prepared(PAIRED, regression_points=points, validation=validation, epochs=2))
-    assert bool(of_regression(found.parameters)) == regressed
+    assert bool(regression_parameters(found.parameters)) == regressed
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize(("dataset", "better"), [(PAIRED, True), (DROWNED, False)], ids=["paired", "drowned"])
-def test_the_regression_is_kept_only_where_it_ranks_held_out_points_better(dataset, better, seed):
+@pytest.mark.parametrize(("dataset", "better"), [(PAIRED, True), (NOISY, False)], ids=["paired", "noisy"])
+def test_exact_gp_is_kept_only_if_it_ranks_held_out_points_better(dataset, better, seed):
     features, labels, preprocessed, settings = arguments = prepared(dataset, refit=False, seed=seed)
     found = train(*arguments)
     trained, held = hold_out(60, 0.4, np.random.default_rng([seed, 1]))
     factors = {name: value for name, value in found.parameters.items() if not name.startswith("regression.")}
-    # Of the training part alone: on all points it would have seen those that it is judged by.
+    # Fit to the training part only, because the held-out points decide.
     features = coordinates_of(*arguments).weighted(trained)
     regression = fit_exact_gp(features, labels[trained], REGRESSION_RANK)._asdict()
     regression |= {"indptr": features.indptr, "indices": features.indices, "values": features.data}
@@ -267,24 +269,24 @@ def test_the_regression_is_kept_only_where_it_ranks_held_out_points_better(datas
     )
     assert (pooled > without + 0.01) == better
     assert (pooled < without - 0.01) != better
-    assert bool(of_regression(found.parameters)) == better
-    # What is trained anew afterwards changes nothing about it.
-    anew = train(*arguments[:3], dataclasses.replace(settings, refit=True))
-    assert bool(of_regression(anew.parameters)) == better
+    assert bool(regression_parameters(found.parameters)) == better
+    # The refit does not change the decision.
+    refitted = train(*arguments[:3], dataclasses.replace(settings, refit=True))
+    assert bool(regression_parameters(refitted.parameters)) == better
 
 
-@pytest.mark.parametrize("dataset", [DATASET, PAIRED, DROWNED], ids=["linear", "paired", "drowned"])
-def test_where_nothing_is_held_out_the_regression_is_always_there(dataset):
+@pytest.mark.parametrize("dataset", [DATASET, PAIRED, NOISY], ids=["linear", "paired", "noisy"])
+def test_exact_gp_is_kept_if_nothing_is_held_out(dataset):
     found = train(*prepared(dataset, validation=0, epochs=2, regression_points=60))
     assert found.parameters["regression.weights"].shape == (60, 12)
 
 
 @pytest.mark.parametrize(
     ("dataset", "validation", "trainings"),
-    [(PAIRED, 0.4, ["regressed", "regressed"]), (DROWNED, 0.4, ["regressed", "alone"]), (DROWNED, 0, ["regressed"])],
+    [(PAIRED, 0.4, ["exact GP", "exact GP"]), (NOISY, 0.4, ["exact GP", "no exact GP"]), (NOISY, 0, ["exact GP"])],
     ids=["kept", "not kept", "nothing held out"],
 )
-def test_every_stage_is_reported_in_full(dataset, validation, trainings):
+def test_progress_of_every_stage_is_complete(dataset, validation, trainings):
     stages = []
 
     @contextlib.contextmanager
@@ -306,12 +308,12 @@ def test_every_stage_is_reported_in_full(dataset, validation, trainings):
     stages.clear()
     train(*arguments, progress)
     assert stages == [
-        stage for training in trainings for stage in ["train", *(regression if training == "regressed" else [])]
+        stage for training in trainings for stage in ["train", *(regression if training == "exact GP" else [])]
     ]
 
 
 @pytest.mark.parametrize("refit", [True, False])
-def test_what_diverges_is_refused_with_advice(refit):
+def test_divergence_raises_an_error_with_advice(refit):
     with pytest.raises(
         NumericalError,
         match="^training diverged after [0-9]+ steps?: .*; try a lower --learning-rate",
@@ -319,7 +321,7 @@ def test_what_diverges_is_refused_with_advice(refit):
         train(*prepared(DATASET, kernel="se", learning_rate=1e30, refit=refit))
 
 
-def test_new_points_are_predicted_better_than_by_frequencies_alone():
+def test_predictions_are_better_than_label_frequencies():
     dataset, new = small_dataset(N=400, K=12).rows(slice(0, 300)), small_dataset(N=400, K=12).rows(slice(300, 400))
     arguments = prepared(dataset, validation=0.1, learning_rate=None)
     found = train(*arguments)
@@ -327,12 +329,12 @@ def test_new_points_are_predicted_better_than_by_frequencies_alone():
     truth = new.labels.toarray()
     some = truth.any(axis=1)
     frequency = np.broadcast_to(dataset.labels.toarray().mean(axis=0), truth.shape)
-    usual = ndcg_score(truth[some], frequency[some], k=5)
+    baseline = ndcg_score(truth[some], frequency[some], k=5)
     utility, probability = (predictor.score(new.features, output)[0] for output in ("utility", "probability"))
-    assert ndcg_score(truth[some], utility[some], k=5) > usual + 0.1
-    surprise, by_frequency = (
+    assert ndcg_score(truth[some], utility[some], k=5) > baseline + 0.1
+    log_loss, by_frequency = (
         -np.where(truth, np.log(p), np.log1p(-p)).mean() for p in (probability.astype(float), frequency)
     )
-    assert surprise < 0.9 * by_frequency
-    # The mean utility has no variance, so it is only near to the probability.
+    assert log_loss < 0.9 * by_frequency
+    # The sigmoid of the mean utility ignores the variance, so it only approximates the probability.
     assert np.abs(expit(utility) - probability).max() < 0.2
