@@ -25,7 +25,9 @@ def predicted_rates(parameters, features):
     return (parameters["shapes"] * np.log1p(scales[:, None] * parameters["topics"])).sum(axis=2)
 
 
-@pytest.mark.parametrize(("batch_size", "passes"), [(40, 200), (300, 1500), (1000, 1500)])
+@pytest.mark.parametrize(
+    ("batch_size", "passes"), [(40, 200), (1000, 1500), pytest.param(300, 1500, marks=pytest.mark.exhaustive)]
+)
 def test_online_em_reaches_the_optimum_of_batch_em(batch_size, passes):
     features, labels = clustered()
     batch, value = trained(features, labels, 1000, inference="em", topics=4)

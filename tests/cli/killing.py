@@ -98,7 +98,7 @@ def killed(work, number):
 
 def chosen_calls(total):
     """Return some numbers of calls: many of preprocessing and of the final save, some of training."""
-    return sorted({*range(0, 25, 3), *range(25, total, 15), *range(max(0, total - 8), total, 2)})
+    return sorted({*range(0, 25, 4), *range(25, total, 25), *range(max(0, total - 8), total, 3)})
 
 
 def stage(model):

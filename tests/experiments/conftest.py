@@ -14,7 +14,7 @@ __all__ = ["catalogue", "data", "drawn"]
 SCALES = {"N": 60, "D": 40, "K": 20}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def catalogue():
     return load_catalogue()
 
@@ -24,7 +24,7 @@ def data(tmp_path_factory):
     """A folder with a small substitute for every data set of the catalogue; shared, so not to be changed."""
     root = tmp_path_factory.mktemp("experiments") / "data"
     for entry in load_catalogue().entries.values():
-        sizes = [min(300, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
+        sizes = [min(120, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
         folder = root / entry.name
         folder.mkdir(parents=True)
         for file, seed in zip(entry.files, (0, 3), strict=False):

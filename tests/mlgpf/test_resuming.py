@@ -34,7 +34,7 @@ CHOICES = {
     "regression_points": (1000, 0),
 }
 
-DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 4, "learning_rate": None, "patience": 2}
+DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 3, "learning_rate": None, "patience": 2}
 
 #: Each other value alone, then some combinations.
 SETTINGS = [{}] + [{name: value} for name, values in CHOICES.items() for value in values[1:]]

@@ -164,7 +164,8 @@ def test_patience_and_epochs_limit_validation():
     assert len(impatient.history) == len(impatient.validation) - 1 == best_epoch(impatient.validation)
 
 
-def test_default_number_of_epochs():
+def test_default_number_of_epochs(monkeypatch):
+    monkeypatch.setattr("xmlgp.training.schedules.DEFAULT_STEPS", 400)
     chosen = {"epochs": None, "batch_size": 1, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
     assert len(train(*prepared(DATASET, **chosen)).validation) == default_epochs(36, 1)
     assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1)
