@@ -1,4 +1,4 @@
-"""The model of binary classification: where it starts from, and q(f*) against dense formulas."""
+"""The GPC model: initial parameters, and q(f*) against dense formulas."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def posterior(seed, M):
 
 @SEEDS
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-def test_the_distribution_of_f_at_new_points(seed, storage):
+def test_predictive_distribution_agrees_with_dense_formulas(seed, storage):
     problem, other = random_problem(seed), random_problem(seed + 10, N=20)
     parameters = problem.parameters | posterior(seed, 5)
     cross, inducing, points = scikit_covariances(("se", "noise"), parameters, other.points, problem.inducing)
@@ -35,7 +35,7 @@ def test_the_distribution_of_f_at_new_points(seed, storage):
     np.testing.assert_allclose(found[1], np.diagonal(covariance), rtol=1e-6)
 
 
-def test_far_from_all_inducing_inputs_f_is_as_it_was_before_any_data():
+def test_predictive_distribution_far_from_inducing_inputs_is_the_prior():
     parameters = random_problem().parameters | posterior(0, 5)
     mean, variance = GPC().predictive(parameters)(Points(np.full((1, 3), 1e3), np.zeros(1)))
     assert abs(mean) < 1e-300
@@ -43,7 +43,7 @@ def test_far_from_all_inducing_inputs_f_is_as_it_was_before_any_data():
     np.testing.assert_allclose(variance, GPC().prior_variance(parameters), rtol=1e-12)
 
 
-def test_what_is_known_for_certain_has_no_variance_below_zero():
+def test_variance_of_a_narrow_posterior_is_not_negative():
     problem = random_problem().with_theta([0, 3, -40])
     factor = np.diag(np.full(5, -40.0))[None]
     parameters = problem.parameters | {"posterior.mean": np.zeros((5, 1)), "posterior.factor": factor}
@@ -54,7 +54,7 @@ def test_what_is_known_for_certain_has_no_variance_below_zero():
 
 @SEEDS
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
-def test_it_starts_between_a_flat_and_a_diagonal_kernel_in_whatever_units(seed, unit):
+def test_initial_lengthscale_is_proportional_to_the_scale_of_features(seed, unit):
     inducing = unit * np.random.default_rng(seed).normal(size=(40, 6))
     start = GPC().initial(inducing)
     assert list(start) == ["inducing", *THETA]
@@ -63,20 +63,20 @@ def test_it_starts_between_a_flat_and_a_diagonal_kernel_in_whatever_units(seed, 
     assert start["inducing"] is not inducing
     assert start[THETA[0]] == 0
     assert start[THETA[2]] == pytest.approx(np.log(NOISE_START))
-    # Pairs of an input with itself count as well.
+    # The mean includes the pairs of each input with itself.
     mean_square = 2 * (pdist(inducing) ** 2).sum() / 40**2
     assert np.exp(2 * start[THETA[1]]) == pytest.approx(mean_square / 2)
 
 
 @pytest.mark.parametrize("inducing", [np.ones((1, 3)), np.ones((4, 3)), np.zeros((2, 3)), np.ones((3, 0))], ids=str)
-def test_it_starts_from_a_unit_lengthscale_where_inducing_inputs_tell_of_none(inducing):
+def test_initial_lengthscale_is_one_if_inducing_inputs_are_equal(inducing):
     assert GPC().initial(inducing)[THETA[1]] == 0
 
 
-def test_a_lengthscale_beyond_all_limits_is_refused():
+def test_initial_lengthscale_out_of_range_raises():
     with pytest.raises(NumericalError, match="^the lengthscale is 1e"):
         GPC().initial(np.array([[0.0], [2e100]]))
 
 
-def test_parameters_have_the_names_that_models_are_written_with():
+def test_parameter_names():
     assert GPC().parameter_names() == ["inducing", *THETA, "posterior.mean", "posterior.factor"]

@@ -1,4 +1,4 @@
-"""Predictions of GPC against Monte Carlo over q(u) and p(f* | u), from dense formulas written here."""
+"""Predictions of GPC against Monte Carlo over q(u) and p(f* | u) by dense formulas."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def points(density, N=8, seed=9):
 
 
 def model(path, density=0.25, **chosen):
-    """A model folder whose parameters are random, not trained, so that nothing about them is small or symmetric."""
+    """Write a model with random parameters, none of them small or symmetric."""
     dataset = Dataset(points(density, 40, 0), small_dataset(K=1).labels)
     folder = preprocess_model(dataset, path, GPCSettings(inducing_count=M, nodes=30, **chosen))
     random = np.random.default_rng(3)
@@ -50,7 +50,7 @@ def model(path, density=0.25, **chosen):
 
 
 def write(folder, changes):
-    """Store changed arrays, or remove those that are None."""
+    """Replace arrays, or remove those that are None."""
     return ModelFolder.write(
         folder.path,
         settings=folder.settings,
@@ -62,17 +62,17 @@ def write(folder, changes):
 
 
 def draws_of_f(folder, density, features):
-    """Draws of f for each point, from q(u), then p(f* | u), with points as scikit-learn standardises them: DRAWS×N."""
+    """Return draws of f, DRAWS×N, from q(u), then p(f* | u), at points standardised by scikit-learn."""
     p = folder.arrays("parameters.")
     seen = features.toarray().astype(float)
     inducing = p["inducing"]
     if folder.settings.standardise:
         scaler = StandardScaler().fit(points(density, 40, 0).toarray().astype(float))
         seen = scaler.transform(seen)
-        # Features that do not vary have no part in it.
+        # Constant features are ignored.
         seen[:, scaler.var_ == 0] = 0
         if density == 0.05:
-            # Where points are sparse, inducing inputs are not centred either.
+            # Sparse points are not centred by the model, so shift its inducing inputs as well.
             inducing = inducing - scaler.mean_ / scaler.scale_
     kernel = RBF(np.exp(p["kernel.se.log_lengthscale"]))
     variance, noise = np.exp(p["kernel.se.log_variance"]), np.exp(p["kernel.noise.log_variance"])
@@ -86,8 +86,8 @@ def draws_of_f(folder, density, features):
     return u @ weights.T + np.sqrt(left_over) * random.normal(size=(DRAWS, len(seen)))
 
 
-def agree(found, draws):
-    """Hold means of draws against what they should be, and not merely for want of precision."""
+def assert_agrees(found, draws):
+    """Assert that values match the means of draws, and that these means are precise."""
     error = draws.std(axis=0) / np.sqrt(DRAWS)
     assert np.abs((found - draws.mean(axis=0)) / error).max() < 5
     assert error.max() < 0.1 * np.ptp(found)
@@ -95,7 +95,7 @@ def agree(found, draws):
 
 @DENSITIES
 @pytest.mark.parametrize("standardise", [True, False])
-def test_against_monte_carlo(tmp_path, density, standardise):
+def test_scores_agree_with_monte_carlo(tmp_path, density, standardise):
     folder = model(tmp_path, density, standardise=standardise)
     if standardise:
         assert folder.array("preprocess.center").any() == (density == 0.25)
@@ -106,13 +106,13 @@ def test_against_monte_carlo(tmp_path, density, standardise):
         scores, std = predictor.score(features, output, with_std=True)
         assert scores.shape == std.shape == (8, 1)
         assert scores.dtype == std.dtype == np.float64
-        agree(scores[:, 0], drawn)
-        agree(std[:, 0] ** 2, (drawn - scores[:, 0]) ** 2)
+        assert_agrees(scores[:, 0], drawn)
+        assert_agrees(std[:, 0] ** 2, (drawn - scores[:, 0]) ** 2)
 
 
 @DENSITIES
 @pytest.mark.parametrize("output", module.OUTPUTS)
-def test_a_list_of_the_label_is_what_all_scores_are(tmp_path, density, output):
+def test_top_labels_agree_with_scores(tmp_path, density, output):
     predictor = open_predictor(model(tmp_path, density))
     features = points(density)
     scores, std = predictor.score(features, output, with_std=True)
@@ -125,8 +125,8 @@ def test_a_list_of_the_label_is_what_all_scores_are(tmp_path, density, output):
     assert predictor.score(features, output)[1] is None
 
 
-def test_other_points_do_not_matter(tmp_path):
-    # Neither whether they are sparse: what is centred is decided by the training points.
+def test_scores_do_not_depend_on_other_points(tmp_path):
+    # Their density does not matter either: the training points determine whether features are centred.
     predictor = open_predictor(model(tmp_path, 0.25))
     few, many = points(0.05), points(0.9)
     both, _ = predictor.score(sp.vstack([few, many], "csr"))
@@ -136,7 +136,7 @@ def test_other_points_do_not_matter(tmp_path):
 
 @pytest.mark.parametrize("rows", [1, 3, 100])
 @pytest.mark.parametrize("memory", [0, 1])
-def test_chunks_give_the_same_numbers(tmp_path, monkeypatch, rows, memory):
+def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, memory):
     predictor, features = open_predictor(model(tmp_path)), points(0.25)
     (whole,) = predictor.top(features, 1, "probability", with_std=True)
     monkeypatch.setattr(module, "ROWS", rows)
@@ -161,7 +161,7 @@ def test_memory_is_bounded(tmp_path, density):
     assert peak < 4 << 20
 
 
-def test_a_trained_model_knows_its_training_points(tmp_path):
+def test_trained_model_predicts_its_training_points(tmp_path):
     dataset = small_dataset(N=100, D=D, K=1)
     predictor = open_predictor(train_model(dataset, tmp_path, GPCSettings(inducing_count=30, iterations=20)))
     assert type(predictor) is GPCPredictor
@@ -171,19 +171,19 @@ def test_a_trained_model_knows_its_training_points(tmp_path):
     assert ((probability > 0.5) == truth).mean() > max(truth.mean(), 1 - truth.mean()) + 0.05
 
 
-def test_points_with_other_features_are_refused(tmp_path):
+def test_points_with_another_number_of_features_raise(tmp_path):
     with pytest.raises(SettingsError, match="the points have 3 features, but the model was trained on 25"):
         next(open_predictor(model(tmp_path)).top(points(0.25)[:, :3], 1))
 
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
-def test_scores_beyond_the_range_of_numbers_are_refused(tmp_path, output):
+def test_non_finite_scores_raise(tmp_path, output):
     folder = model(tmp_path)
     scale, inducing = (folder.array(name).copy() for name in ("preprocess.scale", "parameters.inducing"))
     scale[0], inducing[:, 0] = 1e308, 1
     predictor = open_predictor(write(folder, {"preprocess.scale": scale, "parameters.inducing": inducing}))
     large = sp.csr_array(np.full((2, D), 3, np.float32))
-    # No warning beside it: here warnings are errors.
+    # There is no warning either: tests turn warnings into errors.
     with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
         predictor.score(large, output, with_std=True)
     with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
@@ -203,7 +203,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shapes in DAMAGE.items() for shape in shapes])
-def test_parameters_that_do_not_fit_are_refused(tmp_path, name, shape):
+def test_parameters_of_wrong_shapes_are_rejected(tmp_path, name, shape):
     folder = write(model(tmp_path), {f"parameters.{name}": None if shape is None else np.ones(shape)})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(folder)
@@ -214,7 +214,7 @@ PARAMETERS = [name for name in DAMAGE if name not in ("extra", "kernel.linear.lo
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("damage", ["nan", "inf", "float32", "int64"])
-def test_parameters_of_another_kind_are_refused(tmp_path, name, damage):
+def test_parameters_of_wrong_types_or_non_finite_values_are_rejected(tmp_path, name, damage):
     folder = model(tmp_path)
     array = folder.array(f"parameters.{name}").copy()
     if damage in ("nan", "inf"):
@@ -225,7 +225,7 @@ def test_parameters_of_another_kind_are_refused(tmp_path, name, damage):
         open_predictor(write(folder, {f"parameters.{name}": array}))
 
 
-def test_no_inducing_inputs_are_refused(tmp_path):
+def test_zero_inducing_inputs_are_rejected(tmp_path):
     empty = {"inducing": np.ones((0, D)), "posterior.mean": np.ones((0, 1)), "posterior.factor": np.ones((1, 0, 0))}
     folder = write(model(tmp_path), {f"parameters.{name}": array for name, array in empty.items()})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
@@ -242,20 +242,20 @@ PREPROCESSED = {
 
 
 @pytest.mark.parametrize(("name", "array"), [(name, array) for name, some in PREPROCESSED.items() for array in some])
-def test_preprocessing_that_does_not_fit_is_refused(tmp_path, name, array):
+def test_damaged_preprocessing_arrays_are_rejected(tmp_path, name, array):
     folder = write(model(tmp_path), {f"preprocess.{name}": array})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
         open_predictor(folder)
 
 
 @pytest.mark.parametrize("name", ["scale", "center"])
-def test_what_standardises_has_no_place_where_features_are_as_they_are(tmp_path, name):
+def test_standardisation_arrays_are_rejected_without_standardise(tmp_path, name):
     folder = write(model(tmp_path, standardise=False), {f"preprocess.{name}": np.ones(D)})
     with pytest.raises(ModelFolderError, match="do not fit its settings"):
         open_predictor(folder)
 
 
-def test_the_numbers_that_the_description_claims_are_checked(tmp_path):
+def test_sizes_in_the_description_are_checked(tmp_path):
     folder = model(tmp_path)
     for name, value in (("K", 2), ("K", 0), ("D", D + 1)):
         description = json.loads((tmp_path / "model.json").read_text())
@@ -265,5 +265,5 @@ def test_the_numbers_that_the_description_claims_are_checked(tmp_path):
             open_predictor(ModelFolder(tmp_path))
 
 
-def test_no_points_at_all(tmp_path):
+def test_no_points(tmp_path):
     assert list(open_predictor(model(tmp_path)).top(sp.csr_array((0, D), dtype=np.float32), 3)) == []

@@ -1,4 +1,4 @@
-"""Real data sets of two classes: no worse than a linear model, and probabilities that tell of something."""
+"""Real binary data sets: accuracy compared with a linear model, and informative probabilities."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from xmlgp.preprocess.pipeline import standardise_features
 
 DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"
 
-#: Enough for these, though not all have converged by then.
+#: Enough iterations for these data sets, though not all methods have converged.
 ITERATIONS = {"svi-adadelta": 60, "vi-jj": 15, "vi-jj-full": 2, "vi-jj-hybrid": 10, "vi-taylor": 10}
 
 
@@ -38,7 +38,7 @@ def rows(dataset, chosen):
 
 @pytest.fixture(scope="module", params=["german", "svmguide1"])
 def data(request):
-    """Training and test points."""
+    """Return training and test points."""
     if request.param == "svmguide1":
         return points("svmguide1.train"), points("svmguide1.test")
     whole = points("german")
@@ -47,7 +47,7 @@ def data(request):
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_no_worse_than_a_linear_model(data, inference):
+def test_accuracy_is_about_that_of_a_linear_model_or_higher(data, inference):
     train, test = data
     settings = GPCSettings(inference=inference, inducing_count=50, iterations=ITERATIONS[inference])
     preprocessed = standardise_features(train.features, settings)
@@ -62,5 +62,5 @@ def test_no_worse_than_a_linear_model(data, inference):
     linear.fit(train.features.toarray(), known)
     assert accuracy_score(truth, probability > 0.5) >= linear.score(test.features.toarray(), truth) - 0.02
     assert log_loss(truth, probability) < log_loss(truth, np.full(len(truth), known.mean())) - 0.05
-    # A bound on the log likelihood of the training points says something of them.
+    # The bound exceeds the log likelihood of the class frequencies.
     assert history[-1]["bound"] > -len(known) * log_loss(known, np.full(len(known), known.mean()))

@@ -1,4 +1,4 @@
-"""svi-AdaDelta: estimates of the bound that are right on average, over minibatches that make up all points."""
+"""svi-AdaDelta: unbiased estimates of the bound, and minibatches that cover all points."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from xmlgp.gpc.svi import SVIAdaDelta
 
 N = 30
 SEEDS = pytest.mark.parametrize("seed", range(3))
-#: Hardly any step at all.
+#: A learning rate that leaves parameters almost unchanged.
 STILL = 1e-12
 
 
@@ -19,7 +19,7 @@ def problem_of(seed=0):
     return random_problem(seed, N=N, M=6)
 
 
-def begun(problem, **chosen):
+def started(problem, **chosen):
     settings = GPCSettings(**{"inference": "svi-adadelta", "nodes": 40, "batch_size": 10} | chosen)
     return SVIAdaDelta(problem.coordinates(), problem.positive, problem.inducing, settings)
 
@@ -32,7 +32,7 @@ def run(running, passes, first=0):
 
 
 def bound_of(problem, parameters):
-    """The bound of SPEC section 1, on all points, in dense formulas."""
+    """Return the bound of SPEC section 1 on all points by dense formulas."""
     problem = problem.with_theta([parameters[name] for name in THETA])
     mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
     m, s = moments(problem, mean, covariance)
@@ -40,18 +40,18 @@ def bound_of(problem, parameters):
     return exact - gaussian_kl(mean, covariance, problem.covariances[1])
 
 
-def somewhere(running):
-    """Go away from the prior, and stay there."""
+def leave_prior(running):
+    """Train until q(u) differs from the prior, then stop changes; return the parameters."""
     run(running, 40)
     running._rate = STILL
     return running.parameters(40)
 
 
 @SEEDS
-def test_minibatches_of_one_size_make_up_the_bound(seed):
+def test_mean_estimate_of_equal_minibatches_is_the_bound(seed):
     problem = problem_of(seed)
-    running = begun(problem)
-    parameters = somewhere(running)
+    running = started(problem)
+    parameters = leave_prior(running)
     (estimates,) = run(running, 1, 40)
     assert len(estimates) == 3
     assert np.ptp(estimates) > 0.1
@@ -60,12 +60,12 @@ def test_minibatches_of_one_size_make_up_the_bound(seed):
 
 @SEEDS
 @pytest.mark.parametrize("batch_size", [7, 1, 29])
-def test_estimates_are_right_on_average(seed, batch_size):
-    # Minibatches of 7 are of 6 as well, and those of 29 of 15.
+def test_estimates_are_unbiased(seed, batch_size):
+    # Minibatches have equal sizes: 6 with a batch size of 7, and 15 with 29.
     problem = problem_of(seed)
-    running = begun(problem)
-    parameters = somewhere(running)
-    other = begun(problem, batch_size=batch_size, learning_rate=STILL)
+    running = started(problem)
+    parameters = leave_prior(running)
+    other = started(problem, batch_size=batch_size, learning_rate=STILL)
     for name, value in running.arrays().items():
         if name.startswith("parameters."):
             other.arrays()[name][...] = value
@@ -78,21 +78,21 @@ def test_estimates_are_right_on_average(seed, batch_size):
     assert error < 0.03 * abs(exact)
 
 
-def test_it_begins_at_the_prior():
+def test_initial_posterior_is_the_prior():
     problem = problem_of()
-    running = begun(problem, batch_size=N)
+    running = started(problem, batch_size=N)
     parameters = running.parameters(0)
     mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
     here = problem.with_theta([parameters[name] for name in THETA])
     np.testing.assert_array_equal(mean, 0)
     np.testing.assert_allclose(covariance, here.covariances[1], rtol=1e-9, atol=1e-12)
-    # Nothing tells the points apart, and there is nothing to pay for.
+    # f has the same distribution at all points, and the KL divergence is zero.
     variance = np.full((N, 1), np.exp(here.theta[0]) + np.exp(here.theta[2]))
     expected = log_likelihood(np.zeros((N, 1)), variance, np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
     assert running.step(0, 0) == pytest.approx(expected, rel=1e-6)
 
 
-def test_each_pass_sees_every_point_once_in_an_order_that_the_seed_decides(monkeypatch):
+def test_each_pass_sees_every_point_once_in_an_order_that_depends_on_the_seed(monkeypatch):
     seen, make_batch = [], module.make_batch
 
     def watching(coordinates, labels, rows):
@@ -102,7 +102,7 @@ def test_each_pass_sees_every_point_once_in_an_order_that_the_seed_decides(monke
     monkeypatch.setattr(module, "make_batch", watching)
     orders = {}
     for seed in (0, 1):
-        running = begun(problem_of(), batch_size=7, seed=seed)
+        running = started(problem_of(), batch_size=7, seed=seed)
         assert running.steps_per_epoch == 5
         for iteration in range(3):
             seen.clear()
@@ -112,21 +112,21 @@ def test_each_pass_sees_every_point_once_in_an_order_that_the_seed_decides(monke
             np.testing.assert_array_equal(np.sort(order), np.arange(N))
             orders[seed, iteration] = tuple(order)
     assert len(set(orders.values())) == 6
-    # Whatever was before.
+    # The order does not depend on earlier passes.
     seen.clear()
-    run(begun(problem_of(), batch_size=7), 1, 2)
+    run(started(problem_of(), batch_size=7), 1, 2)
     assert tuple(np.concatenate(seen)) == orders[0, 2]
 
 
 @SEEDS
-def test_steps_raise_the_bound_and_move_all_but_the_inducing_inputs(seed):
+def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inputs(seed):
     problem = problem_of(seed)
-    running = begun(problem)
+    running = started(problem)
     start = running.parameters(0)
     before = bound_of(problem, start)
     run(running, 300)
     end = running.parameters(300)
-    # To the log evidence there are less than log 2 a point.
+    # The bound can rise by less than log 2 per point.
     assert bound_of(problem, end) > before + 2
     assert bound_of(problem, end) > N * np.log(0.5)
     assert list(end) == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
@@ -137,10 +137,10 @@ def test_steps_raise_the_bound_and_move_all_but_the_inducing_inputs(seed):
 
 
 @pytest.mark.parametrize("rate", [0.1, 1.0, 3.0])
-def test_the_learning_rate_multiplies_the_first_step(rate):
+def test_learning_rate_multiplies_the_first_step(rate):
     moved = []
     for chosen in ({"learning_rate": rate}, {}):
-        running = begun(problem_of(), **chosen)
+        running = started(problem_of(), **chosen)
         start = running.parameters(0)
         running.step(0, 0)
         end = running.parameters(1)

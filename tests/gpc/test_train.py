@@ -1,4 +1,4 @@
-"""Training of GPC by every inference method: history, reproducibility, resumption bit for bit, divergence."""
+"""Training of GPC by every inference method: history, reproducibility, resuming bit for bit, divergence."""
 
 import contextlib
 import itertools
@@ -22,7 +22,7 @@ from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 from xmlgp.training.loop import Verdict
 
 N, D, M = 40, 3, 8
-#: Minibatches of a pass of svi-adadelta.
+#: Minibatches per pass of svi-adadelta.
 BATCHES = 3
 ITERATIONS = 5
 
@@ -30,7 +30,7 @@ any_inference = pytest.mark.parametrize("inference", INFERENCES)
 
 
 def prepared(inference, seed=0, sparse=False, **chosen):
-    """What `run_inference` takes."""
+    """Return the arguments of `run_inference`."""
     problem = random_problem(3, N, M, D, absent=0.5 * sparse)
     options = {"batch_size": 15} if inference == "svi-adadelta" else {}
     settings = GPCSettings(inference=inference, **{"iterations": ITERATIONS, "seed": seed} | options | chosen)
@@ -38,15 +38,15 @@ def prepared(inference, seed=0, sparse=False, **chosen):
 
 
 @pytest.fixture(autouse=True)
-def _to_the_last_iteration(monkeypatch):
-    """Nothing ends before its last iteration, unless a test is of that."""
+def _no_early_stopping(monkeypatch):
+    """Disable early stopping, except in tests that use `early_stopping`."""
     monkeypatch.setattr(variational, "TOLERANCE", -math.inf)
     monkeypatch.setattr(variational, "PATIENCE", 10**6)
 
 
 @pytest.fixture
-def ending(monkeypatch):
-    """What has little left to gain ends."""
+def early_stopping(monkeypatch):
+    """Stop training when its gain is small."""
     monkeypatch.setattr(variational, "TOLERANCE", 1e-3)
     monkeypatch.setattr(variational, "PATIENCE", 2)
 
@@ -55,7 +55,7 @@ def untimed(history):
     return [{name: value for name, value in epoch.items() if name != "seconds"} for epoch in history]
 
 
-def agree(found, expected):
+def assert_same_result(found, expected):
     (parameters, history), (others, other_history) = found, expected
     assert list(parameters) == list(others)
     for name, value in others.items():
@@ -68,8 +68,8 @@ def steps_per_epoch(inference):
     return BATCHES if inference == "svi-adadelta" else 1
 
 
-def fits(parameters):
-    """Whether they are parameters of a model, all of them numbers."""
+def are_valid(parameters):
+    """Return whether parameters have the names, shapes and types of a model, and are finite."""
     shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
     return (
         list(parameters) == GPC().parameter_names()
@@ -80,7 +80,7 @@ def fits(parameters):
 
 @any_inference
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_the_history_and_the_parameters(inference, sparse):
+def test_history_and_parameters(inference, sparse):
     problem = prepared(inference, sparse=sparse)
     parameters, history = run_inference(*problem)
     assert [set(epoch) for epoch in history] == [{"epoch", "bound", "seconds"}] * ITERATIONS
@@ -88,13 +88,13 @@ def test_the_history_and_the_parameters(inference, sparse):
     assert all(type(epoch["bound"]) is float and epoch["bound"] < 0 for epoch in history)
     seconds = [epoch["seconds"] for epoch in history]
     assert seconds == sorted(seconds)
-    assert fits(parameters)
+    assert are_valid(parameters)
     np.testing.assert_array_equal(parameters["inducing"], problem[2])
     assert not np.triu(parameters["posterior.factor"][0], 1).any()
 
 
 @any_inference
-def test_what_it_is_given_stays_as_it_is(inference):
+def test_training_does_not_change_its_arguments(inference):
     coordinates, labels, inducing, settings = prepared(inference)
     before = [coordinates.all().copy(), labels.copy(), inducing.copy()]
     run_inference(coordinates, labels, inducing, settings)
@@ -104,19 +104,19 @@ def test_what_it_is_given_stays_as_it_is(inference):
 
 
 @any_inference
-def test_inducing_inputs_in_single_precision_are_the_same_numbers(inference):
+def test_inducing_inputs_may_have_single_precision(inference):
     coordinates, labels, inducing, settings = prepared(inference)
     inducing = inducing.astype(np.float32)
-    agree(
+    assert_same_result(
         run_inference(coordinates, labels, inducing, settings),
         run_inference(coordinates, labels, inducing * 1.0, settings),
     )
-    assert fits(run_inference(coordinates, labels, inducing, settings)[0])
+    assert are_valid(run_inference(coordinates, labels, inducing, settings)[0])
 
 
 @any_inference
-@pytest.mark.usefixtures("ending")
-def test_as_many_iterations_as_usual_at_most(inference):
+@pytest.mark.usefixtures("early_stopping")
+def test_default_number_of_iterations_is_a_maximum(inference):
     problem = prepared(inference, iterations=None)
     _, history = run_inference(*problem)
     most = problem[-1].passes
@@ -124,38 +124,38 @@ def test_as_many_iterations_as_usual_at_most(inference):
 
 
 @any_inference
-def test_the_same_once_more(inference):
+def test_same_seed_gives_the_same_result(inference):
     first, again, other = (run_inference(*prepared(inference, seed=seed)) for seed in (0, 0, 1))
-    agree(again, first)
+    assert_same_result(again, first)
     if inference == "svi-adadelta":
         assert first[0]["posterior.mean"].tobytes() != other[0]["posterior.mean"].tobytes()
-    else:  # nothing is drawn
-        agree(other, first)
+    else:  # the other methods draw no random numbers
+        assert_same_result(other, first)
 
 
 @any_inference
-def test_every_step_is_reported(inference):
-    told = []
+def test_progress_reports_every_step(inference):
+    reports = []
 
     class Bar:
         def update(self, count=1, **facts):
-            told.append((count, facts))
+            reports.append((count, facts))
 
     @contextlib.contextmanager
     def progress(label, total=None, unit="it"):
-        told.append((label, total, unit))
+        reports.append((label, total, unit))
         yield Bar()
 
     run_inference(*prepared(inference), progress)
     steps = steps_per_epoch(inference)
-    assert told[0] == ("train", ITERATIONS * steps, "step")
-    assert [count for count, _ in told[1:]] == [1] * ITERATIONS * steps
-    assert [facts["epoch"] for _, facts in told[1:]] == [f"{1 + i // steps}/5" for i in range(ITERATIONS * steps)]
-    assert all(float(facts["bound"]) < 0 for _, facts in told[1:])
+    assert reports[0] == ("train", ITERATIONS * steps, "step")
+    assert [count for count, _ in reports[1:]] == [1] * ITERATIONS * steps
+    assert [facts["epoch"] for _, facts in reports[1:]] == [f"{1 + i // steps}/5" for i in range(ITERATIONS * steps)]
+    assert all(float(facts["bound"]) < 0 for _, facts in reports[1:])
 
 
 @any_inference
-def test_the_parameters_after_each_pass(inference):
+def test_after_epoch_receives_the_parameters_of_each_pass(inference):
     seen = {}
 
     def after_epoch(epoch, parameters):
@@ -163,63 +163,63 @@ def test_the_parameters_after_each_pass(inference):
 
     problem = prepared(inference)
     found = run_inference(*problem, after_epoch=after_epoch)
-    agree(found, run_inference(*problem))
+    assert_same_result(found, run_inference(*problem))
     assert list(seen) == [1, 2, 3, 4, 5]
-    assert all(map(fits, seen.values()))
+    assert all(map(are_valid, seen.values()))
     assert seen[1][THETA[0]] != seen[5][THETA[0]]
-    agree((seen[5], []), (found[0], []))
+    assert_same_result((seen[5], []), (found[0], []))
 
 
 @any_inference
-def test_it_ends_where_what_is_called_after_a_pass_says_so(inference):
+def test_verdict_stops_training(inference):
     found = run_inference(*prepared(inference), after_epoch=lambda epoch, parameters: Verdict({}, stop=epoch == 2))
-    agree(found, run_inference(*prepared(inference, iterations=2)))
+    assert_same_result(found, run_inference(*prepared(inference, iterations=2)))
 
 
-#: Every choice that has a state of its own.
+#: Settings that affect the state in checkpoints.
 CHOICES = [{}, {"sparse": True}, {"nodes": 30}, {"iterations": 8}]
 SETTINGS = [{"inference": inference} | chosen for inference, chosen in itertools.product(INFERENCES, CHOICES)]
 SETTINGS += [{"inference": "svi-adadelta", "learning_rate": 2.0}, {"inference": "svi-adadelta", "batch_size": 7}]
 
 
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
-def test_interrupted_after_every_step(tmp_path, chosen):
+def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     problem = prepared(**chosen)
     found, interruptions = in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))
-    agree(found, run_inference(*problem))
+    assert_same_result(found, run_inference(*problem))
     batches = -(-N // problem[-1].batch_size) if chosen["inference"] == "svi-adadelta" else 1
     assert interruptions == batches * problem[-1].passes
 
 
 @any_inference
-@pytest.mark.usefixtures("ending")
-def test_interrupted_where_it_ends_early(tmp_path, inference):
+@pytest.mark.usefixtures("early_stopping")
+def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference):
     problem = prepared(inference, iterations=60)
     expected = run_inference(*problem)
     assert len(expected[1]) < 60 or inference == "svi-adadelta"
-    agree(in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))[0], expected)
+    assert_same_result(in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))[0], expected)
 
 
 @any_inference
-def test_interrupted_here_and_there(tmp_path, inference):
+def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
     problem = prepared(inference, iterations=9)
     expected = run_inference(*problem)
     for seed in range(3):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        agree(in_pieces(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
+        assert_same_result(in_pieces(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 @any_inference
-def test_what_was_not_interrupted_is_not_disturbed_by_checkpoints(tmp_path, inference):
+def test_writing_checkpoints_does_not_change_the_result(tmp_path, inference):
     problem, path = prepared(inference), tmp_path / "checkpoint"
-    agree(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
+    assert_same_result(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
     assert read_checkpoint(path).facts["step"]
 
 
 @any_inference
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
+def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
     path, kind, steps = tmp_path / "checkpoint", INFERENCES[inference].load(), []
     step = kind.step
 
@@ -238,7 +238,7 @@ def test_a_signal_waits_for_the_end_of_a_step(tmp_path, monkeypatch, inference, 
     assert len(steps) == 2
     assert read_checkpoint(path).facts["step"] == 2
     resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
-    agree(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
+    assert_same_result(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
 
 
 ADVICE = {"svi-adadelta": "try a lower --learning-rate"}
@@ -246,7 +246,7 @@ ADVICE = {"svi-adadelta": "try a lower --learning-rate"}
 
 @any_inference
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_bound_that_is_lost(monkeypatch, inference, value):
+def test_non_finite_bound_raises(monkeypatch, inference, value):
     steps, kind = itertools.count(), INFERENCES[inference].load()
     step = kind.step
     monkeypatch.setattr(kind, "step", lambda *arguments: value if next(steps) == 2 else step(*arguments))
@@ -257,24 +257,24 @@ def test_a_bound_that_is_lost(monkeypatch, inference, value):
 
 
 @any_inference
-def test_what_a_step_says_of_lost_numbers_is_told_with_the_step(monkeypatch, inference):
-    def losing(*arguments):
+def test_numerical_error_is_reported_with_its_step(monkeypatch, inference):
+    def failing(*arguments):
         raise NumericalError("it has no factor")
 
-    monkeypatch.setattr(INFERENCES[inference].load(), "step", losing)
+    monkeypatch.setattr(INFERENCES[inference].load(), "step", failing)
     with pytest.raises(NumericalError, match="^training diverged before the first step: it has no factor; check"):
         run_inference(*prepared(inference))
 
 
 @any_inference
-def test_a_start_that_is_beyond_all_limits(inference):
+def test_initial_lengthscale_out_of_range_raises(inference):
     coordinates, labels, inducing, settings = prepared(inference)
     with pytest.raises(NumericalError, match="^training diverged before the first step: the lengthscale is 1"):
         run_inference(coordinates, labels, 1e100 * inducing, settings)
 
 
 @any_inference
-def test_parameters_that_are_lost_are_not_returned(monkeypatch, inference):
+def test_non_finite_parameters_raise(monkeypatch, inference):
     kind = INFERENCES[inference].load()
     parameters = kind.parameters
     monkeypatch.setattr(
@@ -284,6 +284,6 @@ def test_parameters_that_are_lost_are_not_returned(monkeypatch, inference):
         run_inference(*prepared(inference))
 
 
-def test_too_high_a_learning_rate_is_told_of():
+def test_divergence_with_a_high_learning_rate_raises_an_error_with_advice():
     with pytest.raises(NumericalError, match="; try a lower --learning-rate$"):
         run_inference(*prepared("svi-adadelta", learning_rate=1e300))

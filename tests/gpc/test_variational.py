@@ -1,4 +1,4 @@
-"""The ways with q(u) in closed form: what no iteration may do, where they end, and Taylor's expansion held back."""
+"""Inference methods with q(u) in closed form: convergence, limits, and the safeguards of vi-taylor."""
 
 import math
 
@@ -24,8 +24,8 @@ def settings(inference, **chosen):
     return GPCSettings(**{"inference": inference, "nodes": 40} | chosen)
 
 
-def begun(problem, inference, **chosen):
-    """An inference with its start."""
+def started(problem, inference, **chosen):
+    """Return an inference method before its first iteration."""
     return INFERENCES[inference].load()(
         problem.coordinates(), problem.positive, problem.inducing, settings(inference, **chosen)
     )
@@ -36,14 +36,14 @@ def trained(problem, inference, **chosen):
     return run_inference(problem.coordinates(), labels, problem.inducing, settings(inference, **chosen))
 
 
-def where(problem, running):
-    """The problem at its θ, and t."""
+def state_of(problem, running):
+    """Return the problem at the current θ, and a copy of the tangent points."""
     arrays = running.arrays()
     return problem.with_theta(arrays["hyperparameters"]), arrays["tangent_points"].copy()
 
 
 def separable(N=60, width=8.0, seed=0):
-    """Two classes far apart in one of two features."""
+    """Return two classes far apart in one of two features."""
     random = np.random.default_rng(seed)
     positive = np.arange(N) % 2 == 0
     points = random.normal(size=(N, 2))
@@ -52,7 +52,7 @@ def separable(N=60, width=8.0, seed=0):
 
 
 def by_quadrature(problem, parameters):
-    """The bound of SPEC section 1, in dense formulas."""
+    """Return the bound of SPEC section 1 by dense formulas."""
     mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
     m, s = moments(problem, mean, covariance)
     exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
@@ -63,10 +63,10 @@ def by_quadrature(problem, parameters):
 @SEEDS
 def test_no_iteration_lowers_the_bound(inference, seed):
     problem = random_problem(seed, N=40, M=8)
-    running = begun(problem, inference)
+    running = started(problem, inference)
     values = []
     for iteration in range(12):
-        here, tangent_points = where(problem, running)
+        here, tangent_points = state_of(problem, running)
         values.append(here.optimum(tangent_points).value)
         running.step(iteration, 0)
     assert min(np.diff(values)) > -1e-9 * abs(values[0])
@@ -75,17 +75,17 @@ def test_no_iteration_lowers_the_bound(inference, seed):
 
 @any_inference
 @SEEDS
-def test_parameters_are_those_of_the_best_q_and_the_step_tells_of_its_bound_by_quadrature(inference, seed):
+def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(inference, seed):
     problem = random_problem(seed, N=20)
-    running = begun(problem, inference)
-    told = [running.step(iteration, 0) for iteration in range(3)]
+    running = started(problem, inference)
+    returned = [running.step(iteration, 0) for iteration in range(3)]
     parameters = running.parameters(3)
     assert list(parameters) == ["inducing", *THETA, "posterior.mean", "posterior.factor"]
     np.testing.assert_array_equal(parameters["inducing"], problem.inducing)
     here = problem.with_theta([parameters[name] for name in THETA])
-    assert told[-1] == pytest.approx(by_quadrature(here, parameters), rel=1e-8)
+    assert returned[-1] == pytest.approx(by_quadrature(here, parameters), rel=1e-8)
     if inference != "vi-taylor":
-        here, tangent_points = where(problem, running)
+        here, tangent_points = state_of(problem, running)
         np.testing.assert_array_equal([parameters[name] for name in THETA], here.theta)
         mean, covariance = inducing_posterior("cholesky", parameters, None, 0)
         best_mean, best_covariance = here.optimal_posterior(tangent_points)
@@ -94,28 +94,28 @@ def test_parameters_are_those_of_the_best_q_and_the_step_tells_of_its_bound_by_q
 
 
 @any_bound
-def test_it_begins_at_the_bound_that_is_best_for_the_prior(inference):
-    here, tangent_points = where(random_problem(), begun(random_problem(), inference))
+def test_initial_tangent_points_are_optimal_for_the_prior(inference):
+    here, tangent_points = state_of(random_problem(), started(random_problem(), inference))
     np.testing.assert_allclose(tangent_points, np.sqrt(np.exp(here.theta[0]) + np.exp(here.theta[2])), rtol=1e-12)
 
 
 @SEEDS
-def test_it_ends_where_the_bound_is_flat_and_all_ways_lead_there(monkeypatch, seed):
+def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypatch, seed):
     monkeypatch.setattr(module, "TOLERANCE", 1e-9)
     problem = random_problem(seed, N=60, M=8)
     ends = {}
     for inference in BOUNDS:
-        running = begun(problem, inference)
+        running = started(problem, inference)
         for iteration in range(400):
             running.step(iteration, 0)
             if running.converged:
                 break
         assert running.converged
-        here, tangent_points = where(problem, running)
+        here, tangent_points = state_of(problem, running)
         optimum = here.optimum(tangent_points)
         gradients, found = optimum.gradients()
         along = tangent_point_gradient(tangent_points, found, *here.collapsed().slope_and_curvature(tangent_points))
-        # But for noise at its least.
+        # At the lower limit of the noise its gradient need not be zero.
         at_limit = here.theta[2] <= np.log(module.MIN_NOISE_VARIANCE)
         free = [gradients[name] for name in THETA if name != THETA[2] or not at_limit]
         assert np.abs([*free, *along]).max() < 0.02, inference
@@ -124,17 +124,17 @@ def test_it_ends_where_the_bound_is_flat_and_all_ways_lead_there(monkeypatch, se
 
 
 @any_inference
-def test_it_ends_early(inference):
+def test_training_stops_early(inference):
     problem = random_problem(N=60, M=8)
     _, history = trained(problem, inference, iterations=200)
     assert len(history) < 60
-    # Not before there is nothing left to gain.
+    # A higher limit does not change the result.
     _, longer = trained(problem, inference, iterations=len(history) + 100)
     assert longer[-1]["bound"] == history[-1]["bound"]
 
 
 @any_inference
-def test_what_is_small_enough_a_gain_to_end_at(monkeypatch, inference):
+def test_lower_tolerance_trains_for_more_iterations(monkeypatch, inference):
     problem = random_problem(N=60, M=8)
     lengths = []
     for tolerance in (1.0, 1e-4, 1e-8):
@@ -144,7 +144,7 @@ def test_what_is_small_enough_a_gain_to_end_at(monkeypatch, inference):
 
 
 @any_inference
-def test_how_often_the_bound_is_evaluated(monkeypatch, inference):
+def test_number_of_bound_evaluations_is_limited(monkeypatch, inference):
     count, at = [0], CollapsedBound.optimum
 
     def counting(self, *arguments):
@@ -152,47 +152,47 @@ def test_how_often_the_bound_is_evaluated(monkeypatch, inference):
         return at(self, *arguments)
 
     monkeypatch.setattr(CollapsedBound, "optimum", counting)
-    running = begun(random_problem(N=40, M=8), inference)
+    running = started(random_problem(N=40, M=8), inference)
     counts = []
     for iteration in range(8):
         count[0] = 0
         running.step(iteration, 0)
         counts.append(count[0])
     evaluations = module.FULL_EVALUATIONS if inference == "vi-jj-full" else module.UPDATES + module.EVALUATIONS
-    # L-BFGS-B ends a line search that it has begun, and a move by Taylor's expansion can be halved.
+    # L-BFGS-B completes its current line search, and vi-taylor may halve a step.
     assert max(counts) <= evaluations + 5
 
 
 @any_bound
 @pytest.mark.parametrize("best", range(4))
-def test_whatever_is_tried_last_the_best_is_where_it_goes_on_from(monkeypatch, inference, best):
+def test_iteration_continues_from_the_best_evaluated_point(monkeypatch, inference, best):
     problem = random_problem(N=40, M=8)
-    running = begun(problem, inference)
+    running = started(problem, inference)
     monkeypatch.setattr(module, "UPDATES", 0)
-    here, tangent_points = where(problem, running)
+    here, tangent_points = state_of(problem, running)
     starts = []
 
-    def trying(negative, start, **options):
-        # As far up as a short step leads, then down; or nowhere that is better.
+    def evaluate_points(negative, start, **options):
+        # Evaluate three better points, of which one is the best; or, if `best` is zero, one worse point.
         _, slope = negative(start)
         upwards = [start - 1e-3 * (2 if k == best else 1) * slope / np.linalg.norm(slope) for k in range(1, 4)]
         starts.append(upwards[best - 1] if best else start)
         for x in upwards if best else [start + slope]:
             negative(x)
 
-    monkeypatch.setattr(module, "minimize", trying)
+    monkeypatch.setattr(module, "minimize", evaluate_points)
     running.step(0, 0)
     expected = np.concatenate([here.theta, tangent_points])
     expected[: len(starts[0])] = starts[0]
-    here, tangent_points = where(problem, running)
+    here, tangent_points = state_of(problem, running)
     np.testing.assert_array_equal(np.concatenate([here.theta, tangent_points]), expected)
-    # What is known of the place is of this place.
+    # Cached results belong to this point.
     again = here.optimum(tangent_points)
     np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
 
 
 @any_bound
-def test_noise_does_not_vanish(inference):
+def test_noise_variance_has_a_lower_limit(inference):
     random = np.random.default_rng(0)
     points = np.sort(random.normal(size=(80, 1)), axis=0)
     problem = Problem(points, points[:, 0] > 0, points[::8].copy(), np.zeros(3))
@@ -202,8 +202,8 @@ def test_noise_does_not_vanish(inference):
 
 @pytest.mark.parametrize("seed", [0, 2, 17, 26])
 @any_inference
-def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_bound(monkeypatch, inference, seed):
-    # There the bound rises without end, as variance and lengthscale do.
+def test_bound_of_linearly_separable_classes_is_not_dominated_by_rounding(monkeypatch, inference, seed):
+    # Without limits, variance and lengthscale would grow until rounding errors dominate the bound.
     seen, original = [], CollapsedBound.optimum
 
     def watching(self, *arguments):
@@ -214,7 +214,7 @@ def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_b
     monkeypatch.setattr(CollapsedBound, "optimum", watching)
     problem = random_problem(seed, N=200, M=20)
     parameters, history = trained(problem, inference)
-    # No log likelihood is above zero; and a fair coin is the least to do as well as.
+    # Log likelihoods are at most zero, and the bound is higher than that of a fair coin.
     assert max(seen) < 0
     assert history[-1]["bound"] > 200 * np.log(0.5)
     assert parameters[THETA[0]] <= np.log(module.MAX_VARIANCE) + 1e-12
@@ -224,75 +224,75 @@ def test_classes_that_a_plane_tells_apart_do_not_lead_to_where_rounding_is_the_b
 
 
 @pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
-def test_the_lengthscale_does_not_go_where_the_kernel_is_a_constant(monkeypatch, inference):
-    # Of labels that no feature tells of the best is as long as may be.
+def test_lengthscale_has_an_upper_limit(monkeypatch, inference):
+    # If labels do not depend on features, the longest lengthscale is the best.
     problem = random_problem(3, N=200, M=20)
     problem = problem._replace(positive=np.random.default_rng(0).random(200) < 0.02)
     monkeypatch.setattr(module, "MAX_LENGTHSCALE", 3.0)
-    most = begun(problem, inference)._theta[1] + np.log(3)
+    most = started(problem, inference)._theta[1] + np.log(3)
     parameters, _ = trained(problem, inference)
     assert parameters[THETA[1]] == pytest.approx(most, abs=1e-9)
 
 
 @SEEDS
-def test_where_the_functions_touch_does_not_stay_at_zero(seed):
-    # There the bound is flat, whatever there is to gain.
+def test_tangent_points_do_not_stay_at_zero(seed):
+    # At zero the gradient is zero, even if other tangent points have a higher bound.
     problem = random_problem(seed, N=200, M=20)
-    running = begun(problem, "vi-jj-full")
+    running = started(problem, "vi-jj-full")
     while not running.converged:
         running.step(0, 0)
-    here, tangent_points = where(problem, running)
+    here, tangent_points = state_of(problem, running)
     assert tangent_points.all()
     optimum = here.optimum(tangent_points)
     updated = here.optimum(optimal_tangent_points(optimum.moments()))
     assert updated.value - optimum.value < module.TOLERANCE * 200
 
 
-EASY = {
+DEGENERATE = {
     "one class": random_problem()._replace(positive=np.ones(13, bool)),
-    "the other": random_problem()._replace(positive=np.zeros(13, bool)),
+    "the other class": random_problem()._replace(positive=np.zeros(13, bool)),
     "one point": random_problem(N=1),
     "one inducing input": random_problem(M=1),
     "more inducing inputs than points": random_problem(N=4, M=12),
-    "inducing inputs twice": random_problem()._replace(inducing=np.repeat(random_problem().inducing, 2, axis=0)),
-    "inducing inputs at one place": random_problem()._replace(inducing=np.ones((4, 3))),
+    "duplicate inducing inputs": random_problem()._replace(inducing=np.repeat(random_problem().inducing, 2, axis=0)),
+    "equal inducing inputs": random_problem()._replace(inducing=np.ones((4, 3))),
     "constant features": random_problem()._replace(points=np.ones((13, 3)), inducing=np.ones((4, 3))),
     "classes far apart": separable(),
     "classes very far apart": separable(width=1e6),
-    "points twice with other labels": Problem(
+    "duplicate points with opposite labels": Problem(
         np.repeat(random_problem().points, 2, axis=0), np.tile([True, False], 13), np.ones((2, 3)), np.zeros(3)
     ),
 }
 
 
 @any_inference
-@pytest.mark.parametrize("name", EASY)
-def test_problems_with_little_to_find(inference, name):
-    problem = EASY[name]
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_degenerate_problems(inference, name):
+    problem = DEGENERATE[name]
     parameters, history = trained(problem, inference, inducing_count=len(problem.inducing), iterations=60)
     assert all(np.isfinite(value).all() for value in parameters.values())
-    # The prior with next to no variance says ½ of everything, and that is never better than what is found but for the
-    # little that is not worth another iteration.
+    # A prior with almost no variance predicts ½ everywhere. Training reaches its bound, up to the tolerance of early
+    # stopping.
     assert len(problem.points) * (np.log(0.5) - 0.01) < history[-1]["bound"] < 0
 
 
-# Taylor's expansion, which is no bound.
+# vi-taylor, whose objective is not a bound.
 
 
-def winding(N=800, M=30, seed=3):
-    """Classes without overlap on either side of a winding line: all but certain, and not so simple."""
+def curved(N=800, M=30, seed=3):
+    """Return classes on either side of a sine curve, without overlap."""
     random = np.random.default_rng(seed)
     points = random.normal(size=(N, 2))
     return Problem(points, np.sin(2 * points[:, 0]) > points[:, 1], points[:M].copy(), np.zeros(3))
 
 
 @pytest.mark.parametrize("far", [0.5, 3.0, 30.0, -30.0])
-def test_a_move_that_costs_too_much_is_halved_or_left_undone(monkeypatch, far):
+def test_step_that_lowers_the_bound_too_much_is_halved_or_undone(monkeypatch, far):
     problem = random_problem(1, N=60, M=8)
-    running = begun(problem, "vi-taylor")
+    running = started(problem, "vi-taylor")
     for iteration in range(4):
         running.step(iteration, 0)
-    start, _ = where(problem, running)
+    start, _ = state_of(problem, running)
 
     def move(self, evaluations):
         self._theta += far
@@ -300,14 +300,14 @@ def test_a_move_that_costs_too_much_is_halved_or_left_undone(monkeypatch, far):
 
     monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
     monkeypatch.setattr(module, "UPDATES", 0)
-    _, tangent_points = where(problem, running)
+    _, tangent_points = state_of(problem, running)
 
     def bound(theta):
         here = problem.with_theta(theta)
         return by_quadrature(here, here.optimum(tangent_points, "taylor").posterior())
 
     running._iterate()
-    moved = np.unique(np.round(where(problem, running)[0].theta - start.theta, 9))
+    moved = np.unique(np.round(state_of(problem, running)[0].theta - start.theta, 9))
     assert len(moved) == 1
     before = bound(start.theta)
     allowed = [
@@ -317,9 +317,9 @@ def test_a_move_that_costs_too_much_is_halved_or_left_undone(monkeypatch, far):
     assert moved[0] != far or abs(far) < 1
 
 
-def test_the_parameters_of_the_highest_bound_are_kept(monkeypatch):
-    # From the second iteration on each costs a little, less than what makes a move too far.
-    problem = winding(N=100, M=10)
+def test_parameters_of_the_highest_bound_are_kept(monkeypatch):
+    # Each step after the first lowers the bound, but too little to be halved.
+    problem = curved(N=100, M=10)
     shift = iter([0.0, *[0.05] * 20])
 
     def move(self, evaluations):
@@ -328,38 +328,38 @@ def test_the_parameters_of_the_highest_bound_are_kept(monkeypatch):
 
     monkeypatch.setattr(module.TaylorExpansion, "_ascend", move)
     monkeypatch.setattr(module, "UPDATES", 0)
-    running = begun(problem, "vi-taylor")
+    running = started(problem, "vi-taylor")
     running._update()
-    told, converged, theta = [], [], []
+    returned, converged, theta = [], [], []
     for iteration in range(6):
-        told.append(running.step(iteration, 0))
+        returned.append(running.step(iteration, 0))
         converged.append(running.converged)
-        theta.append(where(problem, running)[0].theta[0])
+        theta.append(state_of(problem, running)[0].theta[0])
     assert theta[-1] < theta[0] - 0.2
-    assert told == told[:1] * 6
+    assert returned == returned[:1] * 6
     assert converged == [iteration >= module.PATIENCE for iteration in range(6)]
     parameters = running.parameters(6)
     assert parameters[THETA[0]] == theta[0]
-    assert told[0] == pytest.approx(
+    assert returned[0] == pytest.approx(
         by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-8
     )
 
 
-def test_without_its_safeguards_taylors_expansion_leads_astray(monkeypatch):
-    problem = winding()
+def test_bound_of_vi_taylor_falls_without_its_safeguards(monkeypatch):
+    problem = curved()
     monkeypatch.setattr(module, "EVALUATIONS", 60)
 
     def bounds():
-        running = begun(problem, "vi-taylor")
-        told, found = [], []
+        running = started(problem, "vi-taylor")
+        returned, found = [], []
         for iteration in range(8):
-            told.append(running.step(iteration, 0))
+            returned.append(running.step(iteration, 0))
             found.append(running._bound())
-        return np.array(told), np.array(found)
+        return np.array(returned), np.array(found)
 
-    told, guarded = bounds()
+    returned, guarded = bounds()
     monkeypatch.setattr(module, "MAX_LOSS", math.inf)
     _, unguarded = bounds()
     assert unguarded[-1] < unguarded.max() - 15
     assert guarded[-1] > unguarded[-1] + 5
-    np.testing.assert_array_equal(told, np.maximum.accumulate(guarded))
+    np.testing.assert_array_equal(returned, np.maximum.accumulate(guarded))
