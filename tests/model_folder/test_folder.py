@@ -1,4 +1,4 @@
-"""The model folder: what is written is read back, and replaced as a whole."""
+"""The model folder: round trips, and atomic replacement."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ from xmlgp.models import MODELS
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
 SETTINGS = MLGPFSettings(factors=2, learning_rate=0.125, negatives=7, ard=False, expectations="jj")
-#: Of the models that are not the first.
+#: Settings of the models other than MLGPF.
 OTHERS = [BMLPLSettings(topics=3, burn_in=7), GPCSettings(inference="vi-jj", standardise=False)]
 
 ARRAYS = {
@@ -47,12 +47,12 @@ def files(path):
     return sorted(str(file.relative_to(path)) for file in path.rglob("*") if file.is_file())
 
 
-def same(found, expected):
+def assert_same(found, expected):
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_round_trip(tmp_path):
     write(tmp_path / "deep" / "model")
     folder = ModelFolder(tmp_path / "deep" / "model")
     assert folder.stage == "trained"
@@ -60,10 +60,10 @@ def test_what_is_written_is_read_back(tmp_path):
     assert folder.description["data"] == DATA
     assert folder.description["history"] == HISTORY
     for name, array in ARRAYS.items():
-        same(folder.array(name), array)
+        assert_same(folder.array(name), array)
     parameters = folder.arrays("parameters.")
     assert list(parameters) == ["matrix", "scalar", "in_fortrans_order", "deep", "places", "few_places"]
-    same(parameters["matrix"], ARRAYS["parameters.matrix"])
+    assert_same(parameters["matrix"], ARRAYS["parameters.matrix"])
     assert folder.array("nothing") is None
     assert list(folder.entries("preprocess.")) == ["preprocess.other"]
 
@@ -76,13 +76,13 @@ def test_arrays_are_mapped_and_read_only(tmp_path):
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_arrays_of_the_other_byte_order_are_read_in_that_of_the_machine(tmp_path, name):
+def test_arrays_are_read_in_native_byte_order(tmp_path, name):
     expected = ARRAYS[name]
     other = expected.astype(expected.dtype.newbyteorder())
     folder = write(tmp_path, {name: other})
     assert folder.description["arrays"][name]["dtype"] == other.dtype.str != expected.dtype.str
     found = folder.array(name)
-    same(found, expected)
+    assert_same(found, expected)
     assert found.dtype.isnative
     assert found.flags.f_contiguous == expected.flags.f_contiguous
     assert not found.flags.writeable
@@ -94,7 +94,7 @@ def test_other_programs_can_read_arrays_and_description(tmp_path):
     assert description["format"] == "xmlgp model folder"
     assert description["format_version"] == 1
     for name, array in ARRAYS.items():
-        same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
+        assert_same(np.load(tmp_path / description["arrays"][name]["file"], allow_pickle=False), array)
     assert folder.description == description
 
 
@@ -103,12 +103,12 @@ def test_arrays_keep_their_order(tmp_path):
     arrays = {"preprocess.basis": basis, "preprocess.part": np.arange(24.0).reshape(4, 6)[::2, ::3]}
     folder = write(tmp_path, arrays)
     for name, array in arrays.items():
-        same(folder.array(name), array)
+        assert_same(folder.array(name), array)
     assert folder.array("preprocess.basis").T.flags.c_contiguous
 
 
 @pytest.mark.parametrize("settings", OTHERS, ids=lambda settings: settings.model)
-def test_settings_are_those_of_the_model(tmp_path, settings):
+def test_round_trip_of_settings_of_other_models(tmp_path, settings):
     folder = ModelFolder.write(tmp_path, settings=settings, stage="preprocessed", data=DATA, arrays={})
     assert folder.settings == ModelFolder(tmp_path).settings == settings
     assert (folder.description["model"], folder.description["settings"]) == (settings.model, settings.mapping())
@@ -121,42 +121,42 @@ def rewritten(path, **changes):
 
 
 @pytest.mark.parametrize("model", ["svm", "MLGPF", "", None, 1, True, ["mlgpf"], {"mlgpf": 1}])
-def test_an_unknown_model_is_damage(tmp_path, model):
+def test_unknown_model_is_rejected(tmp_path, model):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(rewritten(tmp_path, model=model))
 
 
 @pytest.mark.parametrize("name", ["history", "validation"])
-def test_the_history_of_another_model_is_damage(tmp_path, name):
+def test_history_of_another_model_is_rejected(tmp_path, name):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(rewritten(tmp_path, **{name: [{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]}))
 
 
-def test_settings_of_another_model_are_refused(tmp_path):
+def test_settings_of_another_model_are_rejected(tmp_path):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: ard is a setting of mlgpf, not of bmlpl$"):
         ModelFolder(rewritten(tmp_path, model="bmlpl", history=[{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]))
-    # The model is named beside the settings, not among them.
+    # The model has an entry of its own and is not a setting.
     for model in MODELS:
         settings = {"model": model, "seed": 3}
         with pytest.raises(ModelFolderError, match=r"model.json: model is not a setting; there are "):
             ModelFolder(rewritten(tmp_path, model="mlgpf", settings=settings, history=HISTORY))
 
 
-def test_a_model_replaces_another_and_keeps_what_it_is_told_to(tmp_path):
+def test_replacing_a_model_keeps_only_the_given_arrays(tmp_path):
     first = write(tmp_path, {"preprocess.a": np.ones(3), "preprocess.b": np.ones(2)}, stage="preprocessed")
     kept, held = first.entries("preprocess.a"), first.array("preprocess.b")
     second = write(tmp_path, {"parameters.c": np.zeros(4)}, keep=kept)
-    same(second.array("preprocess.a"), np.ones(3))
-    same(second.array("parameters.c"), np.zeros(4))
+    assert_same(second.array("preprocess.a"), np.ones(3))
+    assert_same(second.array("parameters.c"), np.zeros(4))
     assert second.array("preprocess.b") is None
     assert set(files(tmp_path)) == {"model.json", *(entry["file"] for entry in second.entries("").values())}
-    same(held, np.ones(2))  # a reader of the earlier model keeps its own hold
+    assert_same(held, np.ones(2))  # open arrays of the earlier model stay readable
 
 
-def test_the_files_of_a_model_are_as_open_as_the_user_wants_them(tmp_path):
+def test_file_permissions_follow_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
         write(tmp_path)
@@ -165,15 +165,15 @@ def test_the_files_of_a_model_are_as_open_as_the_user_wants_them(tmp_path):
     assert {stat.S_IMODE((tmp_path / file).stat().st_mode) for file in files(tmp_path)} == {0o640}
 
 
-def test_what_is_not_of_a_model_stays(tmp_path):
+def test_other_files_are_kept(tmp_path):
     (tmp_path / "arrays" / "sub").mkdir(parents=True)
-    strangers = ["notes.txt", "arrays/thesis.npy", "arrays/parameters.npy", "arrays/sub/parameters.a.01234567.npy"]
-    for name in strangers:
+    others = ["notes.txt", "arrays/thesis.npy", "arrays/parameters.npy", "arrays/sub/parameters.a.01234567.npy"]
+    for name in others:
         (tmp_path / name).write_text("precious")
     (tmp_path / "arrays" / "parameters.left.behind.01234567.npy").write_text("by an interrupted run")
     for _ in range(2):
         folder = write(tmp_path, {"parameters.a": np.ones(2)})
-    assert set(files(tmp_path)) == {*strangers, "model.json", folder.entries("")["parameters.a"]["file"]}
+    assert set(files(tmp_path)) == {*others, "model.json", folder.entries("")["parameters.a"]["file"]}
 
 
 class Interruption(BaseException):
@@ -183,7 +183,7 @@ class Interruption(BaseException):
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Interruption()])
 @pytest.mark.parametrize("place", ["os.fsync 0", "os.fsync 2", "os.fsync 5", "os.replace 0", "json.dumps 0"])
 @pytest.mark.parametrize("earlier", [True, False])
-def test_a_failure_in_the_middle_leaves_what_was_there(tmp_path, monkeypatch, error, place, earlier):
+def test_failed_write_leaves_the_folder_unchanged(tmp_path, monkeypatch, error, place, earlier):
     path = tmp_path / "models" / "mine"
     if earlier:
         write(path, {"parameters.earlier": np.arange(3.0)}, stage="preprocessed")
@@ -205,12 +205,12 @@ def test_a_failure_in_the_middle_leaves_what_was_there(tmp_path, monkeypatch, er
     monkeypatch.undo()
     assert {file: (tmp_path / file).read_bytes() for file in files(tmp_path)} == before
     if earlier:
-        same(ModelFolder(path).array("parameters.earlier"), np.arange(3.0))
+        assert_same(ModelFolder(path).array("parameters.earlier"), np.arange(3.0))
     else:
         assert not (tmp_path / "models").exists()
 
 
-def test_a_description_that_cannot_be_put_in_place(tmp_path):
+def test_failed_replacement_of_the_description_leaves_no_files(tmp_path):
     (tmp_path / "model.json").mkdir()
     with pytest.raises(OSError, match="directory"):
         write(tmp_path)
@@ -218,13 +218,13 @@ def test_a_description_that_cannot_be_put_in_place(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["model", "deep/er/model", "."])
-def test_checking_leaves_nothing_behind(tmp_path, path):
+def test_check_writable_leaves_no_files(tmp_path, path):
     (tmp_path / "mine").write_text("mine")
     ModelFolder.check_writable(tmp_path / path)
     assert [file.name for file in tmp_path.iterdir()] == ["mine"]
 
 
-def test_checking_fails_where_writing_would(tmp_path, monkeypatch):
+def test_check_writable_fails_if_writing_would_fail(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError):
         ModelFolder.check_writable(tmp_path / "file" / "model")
@@ -238,8 +238,8 @@ def test_checking_fails_where_writing_would(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_full_disk_is_told_by_its_name(tmp_path):
-    # A limit on the size of files stands in for the disk: the write fails in its middle all the same.
+def test_full_disk_raises_an_os_error_and_leaves_no_folder(tmp_path):
+    # A limit on the size of files simulates a full disk: the write fails halfway.
     code = """if True:
         import resource, signal, sys
         import numpy as np
@@ -256,7 +256,7 @@ def test_a_full_disk_is_told_by_its_name(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_fingerprint_is_of_the_content():
+def test_fingerprint_does_not_depend_on_index_types():
     dataset = small_dataset()
     assert dataset.fingerprint == small_dataset().fingerprint
     features = dataset.features.copy()
@@ -265,7 +265,7 @@ def test_fingerprint_is_of_the_content():
     assert wide.fingerprint == dataset.fingerprint
 
 
-def test_fingerprint_tells_data_sets_apart():
+def test_fingerprints_of_different_data_sets_differ():
     dataset = small_dataset()
     features, labels = dataset.features.toarray(), dataset.labels.toarray()
 
@@ -289,7 +289,7 @@ def test_fingerprint_tells_data_sets_apart():
     assert len(prints | {dataset.fingerprint}) == len(others) + 1
 
 
-def test_a_model_that_another_takes_the_place_of_is_read_anew(tmp_path):
+def test_read_restarts_if_the_model_is_replaced(tmp_path):
     write(tmp_path)
     opened = []
 
@@ -298,16 +298,16 @@ def test_a_model_that_another_takes_the_place_of_is_read_anew(tmp_path):
         first = folder.array("parameters.scalar")
         if len(opened) < 3:
             write(tmp_path, ARRAYS | {"parameters.scalar": np.array(float(len(opened)))})
-        # Both of one model, though the first could still be read when it had gone.
+        # All arrays are of one model, although the first stays readable after its file is deleted.
         return first, folder.array("parameters.matrix"), folder.array("parameters.scalar")
 
     first, matrix, again = ModelFolder.read(tmp_path, use)
     assert len(opened) == 3
-    same(matrix, ARRAYS["parameters.matrix"])
+    assert_same(matrix, ARRAYS["parameters.matrix"])
     assert first == again == 2
 
 
-def test_what_is_wrong_with_a_model_that_stays_is_told(tmp_path):
+def test_read_of_a_damaged_model_raises_without_a_retry(tmp_path):
     folder, used = write(tmp_path), []
     (tmp_path / folder.entries("")["parameters.matrix"]["file"]).unlink()
 
@@ -333,7 +333,7 @@ REPLACING = """if True:
 """
 
 
-def test_a_model_can_be_read_while_it_is_replaced_again_and_again(tmp_path):
+def test_model_can_be_read_while_it_is_replaced_repeatedly(tmp_path):
     write(tmp_path)
     command = [sys.executable, "-c", REPLACING, str(tmp_path), "100"]
     read = 0
@@ -341,7 +341,7 @@ def test_a_model_can_be_read_while_it_is_replaced_again_and_again(tmp_path):
         process.stdout.readline()
         while process.poll() is None:
             found = ModelFolder.read(tmp_path, lambda folder: folder.arrays("parameters."))
-            same(found["matrix"], ARRAYS["parameters.matrix"])
+            assert_same(found["matrix"], ARRAYS["parameters.matrix"])
             read += 1
     assert process.returncode == 0
     assert read > 5

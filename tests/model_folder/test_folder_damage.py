@@ -1,4 +1,4 @@
-"""A model folder is not trusted: whatever is wrong with it is said in one sentence, and nothing in it is run."""
+"""Model folders are untrusted: damage raises an error of one line, and no code is run."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def describe(path, **changes):
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
 
-def test_missing(tmp_path):
+def test_missing_model(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder" / "model.json").mkdir(parents=True)
     for path in (tmp_path, tmp_path / "nowhere", tmp_path / "file", tmp_path / "folder"):
@@ -35,13 +35,13 @@ NOT_A_DESCRIPTION = [
 
 
 @pytest.mark.parametrize("content", NOT_A_DESCRIPTION, ids=lambda content: repr(content[:20]))
-def test_what_is_no_description(tmp_path, content):
+def test_file_that_is_not_a_description(tmp_path, content):
     (tmp_path / "model.json").write_bytes(content)
     with pytest.raises(ModelFolderError, match=r"model.json: this is not the description of an xmlgp model$"):
         ModelFolder(tmp_path)
 
 
-def test_a_description_cut_short_anywhere(tmp_path):
+def test_truncated_description(tmp_path):
     write(tmp_path, {"parameters.a": np.ones(2)})
     content = (tmp_path / "model.json").read_bytes()
     for length in range(0, len(content) - 2, 7):
@@ -50,7 +50,7 @@ def test_a_description_cut_short_anywhere(tmp_path):
             ModelFolder(tmp_path)
 
 
-def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
+def test_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
     write(tmp_path)
     monkeypatch.setattr(module, "DESCRIPTION_LIMIT", 100)
     with pytest.raises(ModelFolderError, match="this is not the description"):
@@ -58,7 +58,7 @@ def test_a_huge_description_is_not_read_in_full(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("version", [0, 2, 1.5, None, "1", [1], True, "one\ntwo", [["x"] * 99] * 99], ids=type)
-def test_another_version_of_the_format(tmp_path, version):
+def test_other_format_versions(tmp_path, version):
     write(tmp_path)
     describe(tmp_path, format_version=version, written_by="xmlgp 9.9")
     with pytest.raises(ModelFolderError, match="format .{1,60} by 'xmlgp 9.9'; this is xmlgp .* reads format 1$"):
@@ -88,31 +88,31 @@ ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
     ],
     ids=repr,
 )
-def test_a_damaged_description(tmp_path, key, value):
+def test_damaged_description(tmp_path, key, value):
     write(tmp_path)
     describe(tmp_path, **{key: value})
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
         ModelFolder(tmp_path)
 
 
-#: As JSON has it: Python would not write all of it, nor show it.
+#: JSON text, because Python cannot write all of these values.
 NOT_PLAIN = {
-    "a bound that is no number": '"history": [{"epoch": 1, "bound": NaN, "seconds": 1}]',
-    "endless seconds": '"history": [{"epoch": 1, "bound": 1, "seconds": 1e999}]',
-    "an integer beyond all floats": f'"history": [{{"epoch": 1, "bound": 1, "seconds": 1{"0" * 400}}}]',
-    "points beyond all floats": f'"data": {{"N": 1{"0" * 400}, "D": 4, "K": 2, "fingerprint": "f"}}',
-    "an endless number of somebody else's": '"theirs": {"number": -Infinity}',
-    "lists without end": f'"theirs": {"[" * 500}{"]" * 500}',
-    "mappings without end": '"theirs": ' + '{"a": ' * 500 + "1" + "}" * 500,
-    "a line of its own": r'"written_by": "xmlgp 1\nall is well"',
-    "a command to the terminal": r'"written_by": "\u001b[2J"',
-    "half a character": r'"written_by": "\ud800"',
-    "a name of two lines": r'"theirs": {"a\nb": 1}',
+    "a bound that is not a number": '"history": [{"epoch": 1, "bound": NaN, "seconds": 1}]',
+    "infinite seconds": '"history": [{"epoch": 1, "bound": 1, "seconds": 1e999}]',
+    "an integer too large for a float": f'"history": [{{"epoch": 1, "bound": 1, "seconds": 1{"0" * 400}}}]',
+    "a number of points too large for a float": f'"data": {{"N": 1{"0" * 400}, "D": 4, "K": 2, "fingerprint": "f"}}',
+    "an infinite number in an unknown entry": '"theirs": {"number": -Infinity}',
+    "deeply nested lists": f'"theirs": {"[" * 500}{"]" * 500}',
+    "deeply nested mappings": '"theirs": ' + '{"a": ' * 500 + "1" + "}" * 500,
+    "a line break": r'"written_by": "xmlgp 1\nall is well"',
+    "a terminal escape sequence": r'"written_by": "\u001b[2J"',
+    "a lone surrogate": r'"written_by": "\ud800"',
+    "a name with a line break": r'"theirs": {"a\nb": 1}',
 }
 
 
 @pytest.mark.parametrize("name", NOT_PLAIN)
-def test_a_description_that_could_not_be_shown(tmp_path, name):
+def test_description_that_is_unsafe_to_show(tmp_path, name):
     write(tmp_path)
     file = tmp_path / "model.json"
     description = json.loads(file.read_text())
@@ -123,7 +123,7 @@ def test_a_description_that_could_not_be_shown(tmp_path, name):
 
 
 @pytest.mark.parametrize("key", ["model", "written_by", "stage", "settings", "data", "history", "arrays"])
-def test_an_incomplete_description(tmp_path, key):
+def test_incomplete_description(tmp_path, key):
     write(tmp_path)
     description = json.loads((tmp_path / "model.json").read_text())
     del description[key]
@@ -133,21 +133,21 @@ def test_an_incomplete_description(tmp_path, key):
 
 
 @pytest.mark.parametrize("value", [{"factors": 0}, {"factors": "3"}, {"kernel": ["se"]}, {"unheard_of": 1}])
-def test_settings_that_are_not_allowed(tmp_path, value):
+def test_invalid_settings(tmp_path, value):
     write(tmp_path)
     describe(tmp_path, settings=value)
     with pytest.raises(ModelFolderError, match=f"model.json: {next(iter(value))} is"):
         ModelFolder(tmp_path)
 
 
-ELSEWHERE = [
+OUTSIDE = [
     "../x.npy", "arrays/../../x.npy", "arrays/../x.npy", "arrays/sub/x.npy", "x.npy",
     "arrays//x.npy", "./arrays/x.npy", "arrays/./x.npy", "arrays/", "arrays", "",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*ELSEWHERE, None])
-def test_files_elsewhere_are_not_read(tmp_path, name):
+@pytest.mark.parametrize("name", [*OUTSIDE, None])
+def test_files_outside_the_folder_of_arrays_are_not_read(tmp_path, name):
     path = tmp_path / "model"
     write(path)
     (path / "arrays" / "sub").mkdir()
@@ -161,7 +161,7 @@ def test_files_elsewhere_are_not_read(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["arrays/..", "arrays/.", "arrays/a\0b", "arrays/\ud800", "arrays/" + "a" * 5000])
-def test_names_that_no_file_has(tmp_path, name):
+def test_invalid_file_names(tmp_path, name):
     write(tmp_path)
     describe(tmp_path, arrays={"odd": {"file": name, "dtype": "<f8", "shape": [2]}})
     with pytest.raises((ModelFolderError, OSError)):
@@ -185,7 +185,7 @@ def array_file(tmp_path):
     return folder, tmp_path / folder.entries("")["parameters.matrix"]["file"]
 
 
-def refused(array_file, reason):
+def assert_rejected(array_file, reason):
     folder, file = array_file
     with pytest.raises(ModelFolderError) as caught:
         folder.array("parameters.matrix")
@@ -196,18 +196,18 @@ def refused(array_file, reason):
         folder.arrays("parameters.")
 
 
-def test_a_missing_array(array_file):
+def test_missing_array(array_file):
     array_file[1].unlink()
-    refused(array_file, "is missing")
+    assert_rejected(array_file, "is missing")
 
 
-def test_a_folder_or_pipe_in_place_of_an_array(array_file):
+def test_folder_or_pipe_in_place_of_an_array(array_file):
     array_file[1].unlink()
     array_file[1].mkdir()
-    refused(array_file, "is missing")
+    assert_rejected(array_file, "is missing")
     array_file[1].rmdir()
     os.mkfifo(array_file[1])
-    refused(array_file, "is missing")
+    assert_rejected(array_file, "is missing")
 
 
 @pytest.mark.parametrize(
@@ -215,16 +215,16 @@ def test_a_folder_or_pipe_in_place_of_an_array(array_file):
     [np.arange(6, dtype=np.float64).reshape(2, 3), np.ones((3, 2), np.float32), np.float32(1), np.ones(6, np.float32)],
     ids=str,
 )
-def test_another_array(array_file, array):
+def test_array_of_another_shape_or_type(array_file, array):
     np.save(array_file[1], array)
-    refused(array_file, "is not the one that model.json describes")
+    assert_rejected(array_file, "is not the one that model.json describes")
 
 
-def test_an_array_cut_short_anywhere(array_file):
+def test_truncated_array(array_file):
     content = array_file[1].read_bytes()
     for length in range(len(content)):
         array_file[1].write_bytes(content[:length])
-        refused(array_file, "is damaged")
+        assert_rejected(array_file, "is damaged")
 
 
 class Trap:
@@ -236,15 +236,15 @@ def test_pickles_are_not_loaded(array_file):
     objects = np.empty((2, 3), object)
     objects[:] = Trap()
     np.save(array_file[1], objects, allow_pickle=True)
-    refused(array_file, "is damaged")
+    assert_rejected(array_file, "is damaged")
     objects.dump(array_file[1])
-    refused(array_file, "is damaged")
+    assert_rejected(array_file, "is damaged")
 
 
 def test_archives_are_not_loaded(array_file):
     with open(array_file[1], "wb") as stream:
         np.savez(stream, np.ones((2, 3), np.float32))
-    refused(array_file, "is damaged")
+    assert_rejected(array_file, "is damaged")
 
 
 HEADERS = [
@@ -264,10 +264,10 @@ HEADERS = [
 def test_damaged_headers(array_file, header):
     encoded = header.encode("latin-1") + b"\n"
     array_file[1].write_bytes(b"\x93NUMPY\x01\x00" + len(encoded).to_bytes(2, "little") + encoded + bytes(24))
-    refused(array_file, "is ")
+    assert_rejected(array_file, "is ")
 
 
-def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
+def test_folder_of_arrays_that_is_a_symbolic_link(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     path = tmp_path / "model"
     write(path)
@@ -283,7 +283,7 @@ def test_a_folder_of_arrays_that_leads_elsewhere(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["model.json", "checkpoint.npz"])
-def test_pipes_are_not_waited_for(tmp_path, name):
+def test_pipes_do_not_block(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(ModelFolderError, match=f"{name}: "):
         (ModelFolder if name == "model.json" else InterruptedRun.read)(tmp_path)

@@ -1,4 +1,4 @@
-"""Golden models: the format does not change unnoticed, and models predict what they did when they were written."""
+"""Golden models: the format does not change by accident, and stored models keep their predictions."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from xmlgp.runs.stored import open_predictor
 
 GOLDEN = Path(__file__).parent / "golden"
 
-#: Rounding of float32 in sums of a few terms: of scores, and of standard deviations, roots of small differences.
+#: Rounding errors of float32: of scores, and of standard deviations, which are square roots of small differences.
 ROUNDING, ROOT_OF_ROUNDING = 1e-5, 2e-3
 
 any_model = pytest.mark.parametrize("model", MODELS)
@@ -41,7 +41,7 @@ def test_every_model_has_a_golden_model_in_the_current_format():
         assert description["format_version"] == FORMAT_VERSION
 
 
-def test_the_golden_models_have_all_documented_arrays():
+def test_golden_models_have_all_documented_arrays():
     text = (Path(__file__).parents[2] / "docs" / "model-folder.md").read_text()
     documented = re.findall(r"^\| `((?:preprocess|parameters)\.[a-zA-Z_.]+)` \|", text, re.MULTILINE)
     assert len(documented) > 20
@@ -81,13 +81,13 @@ def test_predictions_are_unchanged(model, output):
 
 
 def by_label(scores, values):
-    """The values of all labels of each point, N×K."""
+    """Return the values of all labels of each point, N×K."""
     out = np.full((scores.N, scores.K), np.nan)
     out[np.repeat(np.arange(scores.N), np.diff(scores.indptr)), scores.labels] = values
     return out
 
 
-def test_a_later_format_is_rejected_with_the_version_that_wrote_it(tmp_path):
+def test_later_format_is_rejected_with_the_version_that_wrote_it(tmp_path):
     model = tmp_path / "model"
     shutil.copytree(GOLDEN / "mlgpf", model)
     later = described(model) | {"format_version": FORMAT_VERSION + 1, "written_by": "xmlgp 99.1"}

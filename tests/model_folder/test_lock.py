@@ -9,7 +9,7 @@ from xmlgp.model_folder.arrays import FOLDER
 from xmlgp.model_folder.lock import LOCK, find_writer, lock_model_folder
 from xmlgp.runtime import locks
 
-pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no such locks")
+pytestmark = pytest.mark.skipif(locks.fcntl is None, reason="this system has no fcntl")
 
 
 def content(path):
@@ -22,7 +22,7 @@ def rejected(path):
     return str(caught.value)
 
 
-def test_a_second_writer_is_rejected_and_told_of_the_first(tmp_path):
+def test_second_writer_is_rejected_and_told_about_the_first(tmp_path):
     path = tmp_path / "model"
     with lock_model_folder(path):
         told = rejected(path)
@@ -60,7 +60,7 @@ def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
     assert content(tmp_path / "new") == ["model", "model/something"]
 
 
-def test_another_file_in_place_of_the_lock_is_rejected(tmp_path):
+def test_other_file_in_place_of_the_lock_is_rejected(tmp_path):
     (tmp_path / LOCK).mkdir()
     assert rejected(tmp_path) == f"{tmp_path / LOCK}: this is not the lock of a model folder; remove it"
     assert find_writer(tmp_path) is None

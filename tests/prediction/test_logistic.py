@@ -1,4 +1,4 @@
-"""Scores and deviations of one normally distributed utility, against integrals by SciPy."""
+"""Scores and standard deviations of a normally distributed utility, against integrals by SciPy."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ VARIANCE = np.array([[0.1, 2, 0], [1, 5, 0.3]])
 
 
 def integral(function):
-    """E of a function of f, elementwise."""
+    """Return the expectation of a function of f, elementwise."""
 
     def of_normal(mean, deviation):
         if deviation == 0:
@@ -26,7 +26,7 @@ def integral(function):
 def test_utilities():
     np.testing.assert_array_equal(logistic_scores(MEAN, None, "utility", 10), MEAN)
     np.testing.assert_allclose(logistic_std(MEAN, VARIANCE, "utility", 10), np.sqrt(VARIANCE))
-    # Rounding can leave a variance slightly below nothing.
+    # Rounding can leave a variance slightly below zero.
     assert logistic_std(MEAN, VARIANCE - 1e-12, "utility", 10)[0, 2] == 0
 
 

@@ -24,7 +24,7 @@ NEW = sp.csr_array(RANDOM.integers(0, 3, (N, D)), dtype=np.float32)
 
 
 class Linear(Predictor):
-    """Utilities x W of integers, many of them equal; probabilities 2^(x W); standard deviations |x| |W| of both."""
+    """A model with integer utilities x W, many of them equal, probabilities 2^(x W) and standard deviations |x| |W|."""
 
     def __init__(self, settings=None, preprocessed=None, parameters=WEIGHTS, feature_count=D, size=8):
         super().__init__(feature_count, parameters.shape[1], "float32")
@@ -97,7 +97,7 @@ def test_points_are_prepared_once_and_labels_scored_in_blocks(monkeypatch, rows,
 
 
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])
-def test_a_chunk_is_what_fits_into_memory(k, least):
+def test_chunks_fit_into_memory(k, least):
     for size, memory, points in [(8, 1, (1 << 20) // (least + 8)), (1 << 20, 3, 2), (1 << 20, 0, 1)]:
         counts = [piece.N for piece in Linear(size=size).top(NEW, k, memory=memory)]
         assert sum(counts) == N
@@ -105,7 +105,7 @@ def test_a_chunk_is_what_fits_into_memory(k, least):
         assert len(counts) == -(-N // points)
 
 
-def test_no_points_at_all():
+def test_no_points():
     assert list(Linear().top(NEW[:0], 3)) == []
     assert Linear().score(NEW[:0])[0].shape == (0, K)
 
@@ -122,7 +122,7 @@ def test_points_with_another_number_of_features_raise(wrong):
 def test_scores_that_are_not_finite_raise():
     weights = np.ones((1, 2))
     points = sp.csr_array(np.array([[0], [200]]), dtype=np.float32)
-    # No warning beside it: here warnings are errors.
+    # There is no warning either: tests turn warnings into errors.
     with pytest.raises(NumericalError, match=r"^the score of label 0 for point 1 is not finite$"):
         Linear(parameters=weights, feature_count=1).score(points, "probability")
     assert np.isfinite(Linear(parameters=weights, feature_count=1).score(points)[0]).all()

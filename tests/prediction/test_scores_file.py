@@ -1,3 +1,5 @@
+"""The scores file: round trips, equivalent lines, and malformed files."""
+
 import gzip
 import io
 import sys
@@ -14,7 +16,7 @@ from xmlgp.prediction.scores_file import Scores, read_scores, write_scores
 
 
 def scores_of(rows, K, with_std=False):
-    """Scores of rows given as lists of (label, score) or (label, score, std)."""
+    """Return scores of rows given as lists of (label, score) or (label, score, std)."""
     indptr = np.cumsum([0] + [len(row) for row in rows])
     columns = list(zip(*(pair for row in rows for pair in row), strict=True)) or [[], [], []]
     std = np.array(columns[2], dtype=float) if with_std else None
@@ -122,19 +124,19 @@ def test_matrix_stores_scores_of_zero(read):
 @pytest.mark.parametrize(
     "line", [b"1:.5 2:1.", b" 1:+0.5   2:1 ", b"1:5e-1\t2:10E-1", b"01:0.50 0002:1e0", b"1:0.5 2:1\r"]
 )
-def test_other_ways_to_write_the_same(read, line):
+def test_equivalent_lines(read, line):
     assert rows_of(read(b"2 3\n\n" + line + b"\n")) == [[], [(1, 0.5), (2, 1.0)]]
 
 
-def test_a_file_that_ends_within_a_line_is_truncated(read):
+def test_file_that_ends_within_a_line_raises(read):
     with pytest.raises(DataFormatError, match=":3: the file ends within this line"):
         read(b"2 3\n1:0.5\n2:0.25")
 
 
-def test_standard_deviations_may_start_late(read):
+def test_standard_deviations_may_start_after_empty_lines(read):
     found = read(b"3 9\n\n\n4:0.5:0.1\n")
     assert found.std.tolist() == [0.1]
-    # A first block without pairs leaves it open too.
+    # The whole first block may have no pairs.
     n = BLOCK_BYTES + 5
     found = read(b"%d 9\n" % (n + 1) + b"\n" * n + b"4:0.5:0.1\n")
     assert (found.N, found.std.tolist()) == (n + 1, [0.1])
@@ -184,7 +186,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("content", "line", "reason"), MALFORMED)
-def test_what_is_malformed_is_named_with_its_line(read, tmp_path, content, line, reason):
+def test_malformed_files_raise_an_error_with_the_line(read, tmp_path, content, line, reason):
     with pytest.raises(ScoresFormatError) as caught:
         read(content)
     assert (caught.value.path, caught.value.line) == (str(tmp_path / "a.scores"), line)
@@ -192,14 +194,14 @@ def test_what_is_malformed_is_named_with_its_line(read, tmp_path, content, line,
     assert len(str(caught.value)) < 300
 
 
-def test_line_is_right_beyond_the_first_block(read):
+def test_line_number_after_the_first_block(read):
     lines = [b"1:0.123456 2:0.5"] * 200_000
     lines[150_000] = b"1:0.123456 1:0.5"
     with pytest.raises(ScoresFormatError, match=":150002: label 1 occurs twice"):
         read(b"200000 3\n" + b"\n".join(lines))
 
 
-def test_truncated_gzip_is_named(tmp_path):
+def test_truncated_gzip_raises(tmp_path):
     path = tmp_path / "a.scores.gz"
     path.write_bytes(gzip.compress(b"2 3\n1:0.5\n2:0.5\n")[:-9])
     with pytest.raises(DataFormatError, match="gzip data are truncated"):
@@ -215,17 +217,17 @@ PIECES = b"1:0.5|2:-3e2|0:1:2|:|:1|2|2:| |\t|\n|\r\n|\r|\x0b|e|9:1|_|-".split(b"
 @example(b"2 :1")
 @example(b"- 2:1")
 @example(b"1 2:3:4")
-def test_whatever_the_text_it_is_read_or_explained(scratch, text):
+def test_any_text_is_read_or_raises_an_error_with_a_line(scratch, text):
     lines = text.split(b"\n")
     scratch.write_bytes(b"%d 3\n" % len(lines) + text + b"\n")
     try:
         found = read_scores(scratch)
     except ScoresFormatError as error:
-        explained = error
+        raised = error
     else:
-        explained = None
-    if explained:
-        assert 2 <= explained.line <= len(lines) + 1
+        raised = None
+    if raised:
+        assert 2 <= raised.line <= len(lines) + 1
     else:
         pairs = [[pair.split(b":") for pair in line.split()] for line in lines]
         assert rows_of(found) == [[tuple(map(float, pair)) for pair in row] for row in pairs]
@@ -238,7 +240,7 @@ def test_reads_standard_input(monkeypatch):
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("column", [1, 2])
-def test_infinite_scores_are_not_written(wrong, column):
+def test_non_finite_scores_are_not_written(wrong, column):
     fine, pair = [(0, 0.5, 0.5)], [4, 0.5, 0.5]
     pair[column] = wrong
     blocks = [scores_of([fine], 5, True), scores_of([fine, [], [*fine, pair]], 5, True)]

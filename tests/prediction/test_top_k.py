@@ -1,4 +1,4 @@
-"""The best labels that are picked block by block, against a stable sort of all."""
+"""Selection of the best labels block by block, against a stable sort of all labels."""
 
 import numpy as np
 from hypothesis import given
@@ -15,7 +15,7 @@ ranked = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
 
 @STEADY
 @given(ranked, st.data())
-def test_equal_scores_go_to_the_lower_label(scores, data):
+def test_equal_scores_are_ordered_by_label(scores, data):
     k = data.draw(st.integers(1, scores.shape[1]))
     width = data.draw(st.integers(1, scores.shape[1]))
     labels, best = np.empty((len(scores), k), np.int32), np.empty((len(scores), k), np.float32)
