@@ -88,7 +88,7 @@ def test_other_q_have_a_lower_bound(kind, seed):
 
 @SEEDS
 def test_looser_bounds_are_lower(seed):
-    # With other than the optimal ξ; with the optimal ξ for this q(u); by quadrature.
+    # From low to high: with another ξ, with the optimal ξ for this q(u), and by quadrature.
     problem = random_problem(seed)
     optimum = problem.optimum(random_tangent_points(problem, seed))
     result, positive = optimum.moments(), problem.positive
@@ -260,7 +260,7 @@ def test_closed_form_updates_converge_to_a_stationary_point(seed):
     slope, curvature = collapsed.slope_and_curvature(t)
     result = optimum.moments()
     assert np.abs(tangent_point_gradient(t, result, slope, curvature)).max() < 1e-9
-    # There it is the bound of MLGPF with the expectations of Jaakkola and Jordan.
+    # At this point it equals the bound of MLGPF with the expectations of Jaakkola and Jordan.
     assert optimum.value == pytest.approx(mlgpf_bound(problem, optimum.posterior(), JaakkolaJordan()), rel=1e-9)
 
 
@@ -364,8 +364,8 @@ def test_extreme_problems_have_finite_results(kind, extreme):
 @KINDS
 @pytest.mark.parametrize("noise", [1e-6, 1e-2])
 def test_rounding_errors_of_the_bound_are_small(kind, noise):
-    # L-BFGS-B uses differences of the bound. Solving with K_Z + K_ZX Λ K_XZ would lose them in rounding errors if
-    # points are many and inducing inputs close.
+    # L-BFGS-B uses differences of the bound. Solving with K_Z + K_ZX Λ K_XZ would hide them in rounding errors with
+    # many points and close inducing inputs.
     problem = random_problem(N=2000, M=60, D=2).with_theta([1.0, 1.0, np.log(noise)])
     t, collapsed = random_tangent_points(problem, 0, kind), problem.collapsed(kind)
     steps = 1e-11 * np.arange(-10, 11)

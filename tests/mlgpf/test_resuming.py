@@ -1,4 +1,4 @@
-"""Resuming from a checkpoint gives the result of uninterrupted training, whatever the settings.
+"""Resuming from a checkpoint gives the result of uninterrupted training for all settings.
 
 Also tests the restart with a lower learning rate after divergence.
 """

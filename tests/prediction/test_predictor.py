@@ -55,7 +55,7 @@ class Linear(Predictor):
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize(("few", "width"), [(64, 1024), (64, 7), (0, 7)])
 @pytest.mark.parametrize("k", [1, 5, 64, 65, K, None, 1000])
-def test_top_labels_are_those_of_a_stable_sort(monkeypatch, k, few, width, output):
+def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output):
     monkeypatch.setattr(module, "FEW", few)
     monkeypatch.setattr(module, "LABELS", width)
     (found,) = Linear().top(NEW, k, output, with_std=True)
