@@ -1,11 +1,11 @@
-"""Trainings that are interrupted after steps of one's choice, and go on from their checkpoints."""
+"""Interrupt training after given steps, and resume it from its checkpoints."""
 
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
 
 class Interrupting(CheckpointWriter):
-    """Interrupts after so many steps from where it begins."""
+    """Interrupts training after `steps` steps."""
 
     steps = 1
 
@@ -17,7 +17,7 @@ class Interrupting(CheckpointWriter):
 
 
 def in_pieces(train, problem, path, lengths):
-    """Train, interrupted after so many steps each time; return what it ends in, and how often it was interrupted."""
+    """Train with an interruption after each number of steps; return the result and the number of interruptions."""
     for interruptions, steps in enumerate(lengths):
         checkpoints = Interrupting(path, {}, 0, read_checkpoint(path))
         checkpoints.steps = steps

@@ -1,4 +1,4 @@
-"""Checkpoints: what is written is read back bit for bit, when they are written, and how damage is reported."""
+"""Checkpoints: reading and writing, when they are written, and errors for damaged ones."""
 
 import io
 import json
@@ -20,18 +20,18 @@ ABOUT = {"what": "is trained", "deep": {"est": [1, None, True, "ℓ"]}}
 
 ARRAYS = {
     "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
-    "in Fortran's order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-    "of both orders": np.arange(3.0).reshape(1, 3),
-    "of neither order": np.arange(24.0).reshape(4, 6)[::2, ::3],
+    "Fortran order": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "both orders": np.arange(3.0).reshape(1, 3),
+    "neither order": np.arange(24.0).reshape(4, 6)[::2, ::3],
     "deep": np.asfortranarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4)),
     "transposed": np.arange(24.0).reshape(2, 3, 4).transpose(1, 0, 2),
     "scalar": np.array(2.5, np.float32),
     "empty": np.empty((0, 3), np.float32),
-    "empty in Fortran's order": np.empty((3, 0), order="F"),
-    "places": np.array([0, 2**40, -1]),
-    "few places": np.array([[3], [2**31 - 1]], np.int32),
-    "of the other byte order": np.arange(3, dtype=np.dtype(np.float32).newbyteorder()),
-    "smallest and greatest": np.array([5e-324, -1.7976931348623157e308, -0.0]),
+    "empty, Fortran order": np.empty((3, 0), order="F"),
+    "int64": np.array([0, 2**40, -1]),
+    "int32": np.array([[3], [2**31 - 1]], np.int32),
+    "other byte order": np.arange(3, dtype=np.dtype(np.float32).newbyteorder()),
+    "extreme values": np.array([5e-324, -1.7976931348623157e308, -0.0]),
     "optimiser.loadings/mean": np.ones((4, 5), np.float32),
 }
 
@@ -54,7 +54,7 @@ def written(file, facts=FACTS, arrays=ARRAYS):
 
 
 def refused(file, arrays=None):
-    """Assert that a checkpoint is refused in one sentence, when it is opened or when arrays are filled."""
+    """Assert that a checkpoint is refused with one message, when it is opened or when arrays are filled."""
     with pytest.raises(ModelFolderError) as caught:
         read_checkpoint(file).fill(arrays or {"matrix": np.zeros((2, 3), np.float32)})
     assert str(caught.value) == f"{file}: the checkpoint is damaged; use --no-resume to start a new run"
@@ -63,7 +63,7 @@ def refused(file, arrays=None):
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_are_read_back_bit_for_bit(file, name):
     array, checkpoint = ARRAYS[name], written(file)
-    # Whatever the order of the array that is filled.
+    # The order of the array that is filled does not matter.
     for order in "KCF":
         found = np.full_like(array, 7, order=order)
         checkpoint.fill({name: found})
@@ -81,7 +81,7 @@ def test_other_programs_can_read_arrays(file, name):
 def test_facts_are_read_back_exactly(file):
     found = written(file)
     assert (found.about, found.path) == (ABOUT, file)
-    # As text nan equals itself, and zeros differ by their signs.
+    # Compared as text, because NaN differs from itself and -0.0 equals 0.0.
     assert repr(found.facts) == repr(FACTS)
     random = np.random.default_rng(0)
     random.bit_generator.state = found.facts["random"]
@@ -113,7 +113,7 @@ def test_states_are_merged():
 
 
 class Clock:
-    """Stands in for the module `time`; time passes only when the test says so."""
+    """Replaces the module `time`; the test sets the time."""
 
     def __init__(self):
         self.now = 1000.0
@@ -130,7 +130,7 @@ def clock(monkeypatch):
 
 
 class Watched(CheckpointWriter):
-    """Records when it writes, and takes a while to do so."""
+    """Records when it writes; each write takes `takes` seconds."""
 
     def __init__(self, clock, interval, takes=0.0):
         self.clock, self.takes, self.times = clock, takes, []
@@ -146,11 +146,11 @@ class Watched(CheckpointWriter):
         return io.BytesIO()
 
     def after(self, seconds, epoch_ended=False):
-        """Return whether a checkpoint is written so many seconds later."""
+        """Return whether a checkpoint is written when called `seconds` later."""
         self.clock.now += seconds
         before, asked = len(self.times), []
         self.maybe_save(lambda: asked.append(1) or TrainingState({}, {}), epoch_ended)
-        # The state is put together only if it is written.
+        # The state is collected only if it is written.
         assert len(asked) == len(self.times) - before
         return bool(asked)
 
@@ -163,7 +163,7 @@ def test_within_an_epoch_a_checkpoint_is_written_at_each_interval(clock):
     assert watched.after(0.1)
 
 
-def test_a_checkpoint_is_written_at_the_end_of_an_epoch_that_took_long_enough(clock):
+def test_at_the_end_of_an_epoch_a_checkpoint_is_written_if_it_took_long_enough(clock):
     watched = Watched(clock, interval=1e9, takes=1.0)
     # The first one measures how long writing takes.
     assert watched.after(0.001, epoch_ended=True)
@@ -235,7 +235,7 @@ def halfway(monkeypatch, act):
 @pytest.mark.parametrize(
     "failure", [OSError(28, "No space left on device"), MemoryError(), KeyboardInterrupt()], ids=repr
 )
-def test_the_last_checkpoint_stays_when_writing_fails(file, monkeypatch, failure):
+def test_the_last_checkpoint_is_kept_when_writing_fails(file, monkeypatch, failure):
     before = written(file, {"step": 1})
     content = file.read_bytes()
 
@@ -252,7 +252,7 @@ def test_the_last_checkpoint_stays_when_writing_fails(file, monkeypatch, failure
     assert os.listdir(file.parent) == [file.name]
 
 
-def interrupted_by_two_signals(file):
+def check_two_signals(file):
     """Write a checkpoint, interrupted by two signals; assert that the second one is raised and the last one stays."""
 
     def write():
@@ -271,14 +271,14 @@ def two_signals():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_the_last_checkpoint_stays_when_a_second_signal_interrupts_writing(file, monkeypatch):
+def test_the_last_checkpoint_is_kept_when_a_second_signal_interrupts_writing(file, monkeypatch):
     written(file, {"step": 1})
     halfway(monkeypatch, two_signals)
-    interrupted_by_two_signals(file)
+    check_two_signals(file)
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_second_signal_between_arrays_leaves_no_message_of_the_archive(file, monkeypatch, capfd):
+def test_a_second_signal_between_arrays_causes_no_message_of_zipfile(file, monkeypatch, capfd):
     written(file, {"step": 1})
     begin = zipfile.ZipFile.open
 
@@ -289,11 +289,11 @@ def test_a_second_signal_between_arrays_leaves_no_message_of_the_archive(file, m
         return member
 
     monkeypatch.setattr(zipfile.ZipFile, "open", beginning)
-    interrupted_by_two_signals(file)
+    check_two_signals(file)
     assert capfd.readouterr() == ("", "")
 
 
-def test_one_signal_waits_until_the_checkpoint_is_written(file, monkeypatch):
+def test_one_signal_is_deferred_until_the_checkpoint_is_written(file, monkeypatch):
     halfway(monkeypatch, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
     def write():
@@ -315,7 +315,7 @@ def test_a_link_is_replaced_and_not_followed(file):
     assert target.read_text() == "precious"
 
 
-def test_a_file_without_permission_is_reported_as_such(file, monkeypatch):
+def test_a_file_without_permission_raises_permission_error(file, monkeypatch):
     written(file)
 
     def refuse(*arguments):
@@ -326,7 +326,7 @@ def test_a_file_without_permission_is_reported_as_such(file, monkeypatch):
         read_checkpoint(file)
 
 
-def test_a_file_cut_short_anywhere_is_refused(file):
+def test_a_truncated_file_is_refused(file):
     written(file, {}, {"matrix": ARRAYS["matrix"]})
     content = file.read_bytes()
     for length in range(len(content)):
@@ -348,7 +348,7 @@ def test_a_changed_bit_anywhere_is_refused_or_changes_nothing(file):
                 checkpoint.fill({"matrix": found})
             except ModelFolderError:
                 continue
-            # Dates, for instance.
+            # The bit was in an unused field, such as the date.
             unchanged += 1
             assert (checkpoint.about, checkpoint.facts) == (ABOUT, {"x": 1})
             np.testing.assert_array_equal(found, arrays["matrix"])
@@ -360,7 +360,7 @@ def test_a_changed_bit_anywhere_is_refused_or_changes_nothing(file):
     ["", "{", "[]", "1", "{}", '{"about": {}}', '{"state": {}}', '{"about": 1, "state": {}}', b"\x80"],
     ids=str,
 )
-def test_facts_of_another_kind_are_refused(file, content):
+def test_invalid_facts_are_refused(file, content):
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(module.FACTS, content)
     refused(file)

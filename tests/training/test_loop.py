@@ -1,4 +1,4 @@
-"""The training loop, with an inference that only counts: history, progress, stopping, resuming, divergence."""
+"""The training loop with a trivial inference: history, progress, stopping, resuming, divergence."""
 
 import contextlib
 import math
@@ -18,7 +18,7 @@ EPOCHS, STEPS = 4, 3
 
 
 class Counting(Inference):
-    """Adds up the numbers of its steps, and random numbers; converges after some epochs."""
+    """Adds up its step numbers and random numbers; converges after `epochs_needed` epochs."""
 
     advice = "try something else"
     advice_at_start = "try another start"
@@ -54,8 +54,14 @@ class Counting(Inference):
 
 def train(progress=silent, after_epoch=None, checkpoints=None, facts=None, **options):
     """Train; return the parameters and the history."""
-    usual = {"epochs": EPOCHS, "seed": 0, "epochs_needed": math.inf, "value": lambda number: number - 100.0, "size": 2}
-    loop = Loop(Counting, *(usual | options).values())
+    defaults = {
+        "epochs": EPOCHS,
+        "seed": 0,
+        "epochs_needed": math.inf,
+        "value": lambda number: number - 100.0,
+        "size": 2,
+    }
+    loop = Loop(Counting, *(defaults | options).values())
     return loop.run(progress, after_epoch, checkpoints, facts)
 
 
@@ -63,14 +69,14 @@ def untimed(history):
     return [{**entry, "seconds": None} for entry in history]
 
 
-def agree(found, expected):
+def assert_equal_runs(found, expected):
     for name, value in expected[0].items():
         assert found[0][name].tobytes() == value.tobytes()
     assert untimed(found[1]) == untimed(expected[1])
 
 
 class Recorder:
-    """A progress that records what it is told: label, total and unit, then counts and facts."""
+    """A progress that records its label, total and unit, then counts and facts."""
 
     def __init__(self):
         self.start, self.updates = None, []
@@ -84,7 +90,7 @@ class Recorder:
         self.updates.append((count, facts))
 
 
-def test_each_epoch_has_the_mean_of_its_steps_and_the_notes():
+def test_the_history_has_the_mean_objective_and_the_notes_of_each_epoch():
     parameters, history = train()
     assert [entry["epoch"] for entry in history] == [1, 2, 3, 4]
     assert [entry["bound"] for entry in history] == [-99, -96, -93, -90]
@@ -95,13 +101,13 @@ def test_each_epoch_has_the_mean_of_its_steps_and_the_notes():
     assert parameters["total"][0] == sum(range(EPOCHS * STEPS))
 
 
-def test_steps_without_an_estimate_do_not_count_in_the_mean():
+def test_steps_without_an_estimate_are_not_in_the_mean():
     _, history = train(value=lambda number: None if number % STEPS else -float(number))
     assert [entry["bound"] for entry in history] == [0, -3, -6, -9]
 
 
 @pytest.mark.parametrize("needed", [1, 3, 4])
-def test_training_ends_after_the_epoch_that_converged(needed):
+def test_training_ends_after_convergence(needed):
     parameters, history = train(epochs_needed=needed)
     assert len(history) == parameters["epochs"] == needed
     assert parameters["total"][0] == sum(range(needed * STEPS))
@@ -119,7 +125,7 @@ def test_a_hook_gets_the_parameters_and_can_stop_training():
     assert calls == [(1, 0 + 1 + 2), (2, 0 + 1 + 2 + 3 + 4 + 5)]
 
 
-def test_the_time_of_a_hook_is_not_training_time(monkeypatch):
+def test_training_time_excludes_the_hook(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("xmlgp.training.loop.time.perf_counter", lambda: now[0])
 
@@ -134,7 +140,7 @@ def test_the_time_of_a_hook_is_not_training_time(monkeypatch):
     assert [entry["seconds"] for entry in history] == [3, 6, 9, 12]
 
 
-def test_every_step_is_reported_with_the_latest_measures():
+def test_progress_shows_every_step_and_the_latest_measures():
     progress = Recorder()
     train(progress, after_epoch=lambda epoch, parameters: Verdict({"half": epoch / 2}) if epoch == 2 else None)
     assert progress.start == ("train", EPOCHS * STEPS, "step")
@@ -144,14 +150,14 @@ def test_every_step_is_reported_with_the_latest_measures():
     assert progress.updates == [(1, facts) for facts in expected]
 
 
-def test_the_bar_ends_full_when_training_ends_early():
+def test_the_progress_bar_is_complete_when_training_stops_early():
     progress = Recorder()
     train(progress, epochs_needed=2)
     assert [count for count, _ in progress.updates] == [1] * 2 * STEPS + [2 * STEPS]
 
 
 @pytest.mark.parametrize("steps", [1, 3, 7])
-def test_the_bar_of_a_resumed_training_starts_at_its_step(tmp_path, steps):
+def test_the_progress_bar_of_a_resumed_run_starts_at_its_step(tmp_path, steps):
     path, progress = tmp_path / "checkpoint", Recorder()
     interrupt(path, steps)
     train(progress, checkpoints=resumed(path))
@@ -172,30 +178,30 @@ def resumed(path):
 
 @pytest.mark.parametrize("needed", [2, math.inf])
 @pytest.mark.parametrize("lengths", [[1] * 30, [2] * 30, [3] * 30, [5, 1, 4, 9, 9]], ids=str)
-def test_a_resumed_training_ends_bit_for_bit_like_an_uninterrupted_one(tmp_path, needed, lengths):
+def test_resuming_gives_the_same_model_bit_for_bit(tmp_path, needed, lengths):
     expected = train(epochs_needed=needed)
 
     def resume(checkpoints):
         return train(checkpoints=checkpoints, epochs_needed=needed)
 
     found, interruptions = in_pieces(resume, (), tmp_path / "checkpoint", lengths)
-    agree(found, expected)
+    assert_equal_runs(found, expected)
     assert interruptions > 1
     other = train(seed=1)
     assert other[0]["total"][1] != expected[0]["total"][1]
 
 
-def test_a_training_that_ended_makes_no_further_step(tmp_path):
+def test_resuming_a_completed_run_makes_no_step(tmp_path):
     class Always(CheckpointWriter):
         def maybe_save(self, state, epoch_ended=False):
             self.save(state())
 
     path = tmp_path / "checkpoint"
     expected = train(epochs_needed=2, checkpoints=Always(path, {}, 1))
-    agree(train(checkpoints=resumed(path)), expected)
+    assert_equal_runs(train(checkpoints=resumed(path)), expected)
 
 
-def test_a_checkpoint_holds_the_facts_of_the_caller(tmp_path):
+def test_a_checkpoint_contains_the_facts_of_the_caller(tmp_path):
     interrupt(tmp_path / "checkpoint", 4, facts={"part": "all points", "spent": 2.5})
     facts = read_checkpoint(tmp_path / "checkpoint").facts
     assert (facts["part"], facts["spent"]) == ("all points", 2.5)
@@ -236,7 +242,7 @@ def test_the_error_of_a_step_is_reported_with_its_number(step, when):
         train(value=lambda number: NumericalError("no factor") if number == step else -1.0)
 
 
-def test_an_error_at_the_start_is_reported_with_its_own_advice():
+def test_an_error_before_the_first_step_has_its_own_advice():
     expected = "^training diverged before the first step: there is nothing to count; try another start$"
     with pytest.raises(TrainingDiverged, match=expected):
         train(size=0)
@@ -250,7 +256,7 @@ def test_an_error_of_a_hook_is_reported_with_the_step():
         train(after_epoch=after_epoch)
 
 
-def test_non_finite_arrays_are_not_written(tmp_path, monkeypatch):
+def test_non_finite_arrays_are_not_saved(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint"
     monkeypatch.setattr(Counting, "arrays", lambda self: {"total": self._total * np.nan})
     with pytest.raises(TrainingDiverged, match="^training diverged after 1 step: total is not finite; try"):

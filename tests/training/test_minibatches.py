@@ -1,4 +1,4 @@
-"""Minibatches: which points, and which of their negatives."""
+"""Minibatches: their points and their sampled negatives."""
 
 import itertools
 import math
@@ -25,26 +25,26 @@ def rng(seed=0):
 
 
 def labels_of(*points, K):
-    """A csr_array of the positives of each point."""
+    """Return the labels, a csr_array, given the positives of each point."""
     indptr = np.cumsum([0, *map(len, points)])
     indices = np.array([label for point in points for label in sorted(point)], np.int32)
     return sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=(len(points), K))
 
 
-def by_point(pairs):
-    """The positives and the sampled negatives of each point, and the weights of each kind."""
+def split_by_point(pairs):
+    """Yield the positives, the sampled negatives, and the weights of both, for each point."""
     for start, stop in itertools.pairwise(pairs.indptr):
         labels, positive, weight = (values[start:stop] for values in pairs[1:])
         yield labels[positive], labels[~positive], weight[positive], weight[~positive]
 
 
 def check(pairs, labels, count):
-    """Hold pairs against all that is promised of them but chance."""
+    """Check all properties of pairs that are not random."""
     present = [set(row.tolist()) for row in np.split(labels.indices, labels.indptr[1:-1])]
     assert len(pairs.indptr) == labels.shape[0] + 1
     assert pairs.indptr[0] == 0
     assert pairs.indptr[-1] == len(pairs.labels) == len(pairs.positive) == len(pairs.weight)
-    for known, (positives, negatives, weight, negative_weight) in zip(present, by_point(pairs), strict=True):
+    for known, (positives, negatives, weight, negative_weight) in zip(present, split_by_point(pairs), strict=True):
         available = labels.shape[1] - len(known)
         assert sorted(positives.tolist()) == sorted(known)
         assert len(set(negatives.tolist())) == len(negatives) == min(count, available)
@@ -56,7 +56,7 @@ def check(pairs, labels, count):
 
 @given(st.integers(1, 200), st.integers(1, 250), st.integers(0, 9))
 @STEADY
-def test_an_epoch_sees_every_point_once_in_pieces_of_almost_equal_size(count, batch_size, seed):
+def test_an_epoch_has_every_point_once_in_batches_of_almost_equal_size(count, batch_size, seed):
     pieces = epoch_minibatches(count, batch_size, rng(seed))
     assert sorted(np.concatenate(pieces)) == list(range(count))
     sizes = {len(piece) for piece in pieces}
@@ -74,7 +74,7 @@ def test_the_order_of_an_epoch_is_random():
 
 @pytest.mark.parametrize("dense_limit", [0, 1 << 30])
 @pytest.mark.parametrize("negatives", [None, 3])
-def test_a_batch_is_of_its_rows(dense_limit, negatives):
+def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives):
     dataset = small_dataset()
     rows = np.array([7, 0, 39])
     coordinates = Coordinates(dataset.features, None, np.float32, dense_limit)
@@ -96,13 +96,13 @@ POINTS = [[], [0], [0, 1, 2, 3, 4, 5], [5], [1, 2, 3, 4, 5], [2, 4]]
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 7, 1000, 10**9])
 @pytest.mark.parametrize("seed", range(5))
-def test_points_with_all_some_and_no_labels(count, seed):
+def test_negatives_of_points_with_all_some_and_no_labels(count, seed):
     labels = labels_of(*POINTS, K=6)
     check(sample_negatives(labels, count, rng(seed), np.float64), labels, count)
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_single_label(count):
+def test_negatives_of_a_single_label(count):
     labels = labels_of([], [0], K=1)
     pairs = sample_negatives(labels, count, rng(), np.float32)
     check(pairs, labels, count)
@@ -111,14 +111,14 @@ def test_a_single_label(count):
 
 
 @pytest.mark.parametrize("points", [[[]], [[], []], [[0, 1, 2]], [[0, 1, 2], []]])
-def test_batches_without_positives_or_without_negatives(points):
+def test_negatives_of_batches_without_positives_or_without_negatives(points):
     labels = labels_of(*points, K=3)
     check(sample_negatives(labels, 2, rng(), np.float64), labels, 2)
 
 
 @STEADY
 @given(st.data())
-def test_any_labels(data):
+def test_negatives_of_random_labels(data):
     K = data.draw(st.integers(1, 40))
     points = data.draw(st.lists(st.sets(st.integers(0, K - 1)), min_size=1, max_size=8))
     count = data.draw(st.integers(1, K + 2))
@@ -128,7 +128,7 @@ def test_any_labels(data):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7])
 def test_every_set_of_negatives_is_equally_likely(count):
-    # Of 8 negatives: below 5 by rejection, from 5 on by a random order.
+    # There are 8 negatives: fewer than 5 are drawn by rejection, 5 or more by a random order.
     positives, draws = [1, 6, 7], 30_000
     labels = labels_of(*[positives] * draws, K=11)
     pairs = sample_negatives(labels, count, rng(), np.float32)
@@ -140,8 +140,8 @@ def test_every_set_of_negatives_is_equally_likely(count):
     assert statistic < chi2.ppf(0.999, sets - 1)
 
 
-def test_negatives_are_equally_likely_whatever_the_other_points_have():
-    # One call for points that go both ways, and need different numbers of attempts.
+def test_negatives_are_equally_likely_for_each_point_of_a_batch():
+    # One call uses both methods, with different numbers of attempts.
     draws = 20_000
     labels = labels_of(*[[0], [1, 2, 3, 4, 5], []] * draws, K=9)
     pairs = sample_negatives(labels, 4, rng(1), np.float32)
@@ -151,19 +151,19 @@ def test_negatives_are_equally_likely_whatever_the_other_points_have():
         found = np.bincount(chosen, minlength=9)
         found = found[found > 0]
         assert len(found) == absent
-        # Without replacement counts vary less than chi-square has it, which keeps this an upper bound.
+        # Sampling without replacement has a smaller variance, so the chi-square quantile is an upper bound.
         statistic = ((found - 4 * draws / absent) ** 2 / (4 * draws / absent)).sum()
         assert statistic < chi2.ppf(0.999, absent - 1)
 
 
-def test_the_seed_decides():
+def test_negatives_are_reproducible_given_the_seed():
     labels = labels_of(*POINTS, K=60)
     first, again, other = (sample_negatives(labels, 9, rng(seed), np.float32).labels for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_cost_does_not_grow_with_the_number_of_labels():
+def test_memory_does_not_grow_with_the_number_of_labels():
     K = 10**9
     random = rng(3)
     points = [random.integers(0, K, size).tolist() for size in (0, 1, 5, 80)] + [[0, K - 1]]
@@ -183,13 +183,13 @@ def test_frequent_labels_are_sampled_more_often_with_less_weight():
     pairs = sample_by_frequency(labels)(labels, n, rng(), np.float64)
     assert pairs.positive.sum() == labels.nnz
     assert (pairs.weight[pairs.positive] == 1).all()
-    # By hand: label 1 has a quarter of all positives.
+    # Label 1 has a quarter of all positives.
     probability = 0.5 * 0.25 + 0.5 / K
     of_one = (pairs.labels == 1) & ~pairs.positive
     times = pairs.weight[of_one] * n * probability
     np.testing.assert_allclose(times, times.round())
     assert times.sum() == pytest.approx(points / 2 * n * probability, rel=0.1)
-    # Label 0 is a negative of no point.
+    # Label 0 is a positive of every point.
     assert not ((pairs.labels == 0) & ~pairs.positive).any()
     owner = np.repeat(np.arange(points), np.diff(pairs.indptr))
     assert len(np.unique(owner * K + pairs.labels)) == len(owner)
@@ -204,17 +204,17 @@ def test_more_than_half_of_the_labels_are_sampled_without_replacement():
 
 @pytest.mark.parametrize("posterior", ["shared-diagonal", "diagonal"])
 @pytest.mark.parametrize("sampling", SAMPLERS)
-def test_sampled_negatives_give_the_bound_of_all_on_average(posterior, sampling):
+def test_bound_and_gradients_with_sampled_negatives_are_unbiased(posterior, sampling):
     dataset = small_dataset(N=20, K=9)
     chosen = MLGPFSettings(posterior=posterior, factors=3, dtype="float64", negatives=2)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(chosen)
     parameters = model.initial(initial_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
-    everything = np.arange(20)
+    all_rows = np.arange(20)
     sampler = SAMPLERS[sampling](dataset.labels)
 
     def estimate(negatives, random=None):
-        batch = make_batch(coordinates, dataset.labels, everything, negatives, random, sampler)
+        batch = make_batch(coordinates, dataset.labels, all_rows, negatives, random, sampler)
         value, gradients = model.bound.value_and_gradients(parameters, batch)
         whole = (g.toarray(9) if isinstance(g, IndexedRows) else g for _, g in sorted(gradients.items()))
         return np.concatenate([[value], *map(np.ravel, whole)])
@@ -225,6 +225,6 @@ def test_sampled_negatives_give_the_bound_of_all_on_average(posterior, sampling)
     error = draws.std(axis=0) / np.sqrt(len(draws))
     assert error[0] > 0
     deviation = (draws.mean(axis=0) - expected) / np.maximum(error, 1e-9)
-    # Hundreds of gradients, in standard errors: none far out, and half of them within two thirds of one.
+    # The deviations of hundreds of gradients, in standard errors: the median should be two thirds.
     assert np.abs(deviation).max() < 5
     assert np.median(np.abs(deviation[error > 1e-9])) < 1

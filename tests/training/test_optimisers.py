@@ -1,4 +1,4 @@
-"""Adam and AdaDelta against their papers' algorithms, written out for one number at a time."""
+"""Adam and AdaDelta against scalar versions of the algorithms in their papers."""
 
 import math
 
@@ -11,7 +11,7 @@ from xmlgp.training.optimisers import GRAIN, OPTIMISERS, AdaDelta, Adam
 
 
 def adam(start, gradients, rates):
-    """Algorithm 1 of Kingma and Ba 2015, uphill."""
+    """Algorithm 1 of Kingma and Ba 2015, for maximisation."""
     x, m, v = start, 0.0, 0.0
     for t, (g, rate) in enumerate(zip(gradients, rates, strict=True), 1):
         m = 0.9 * m + 0.1 * g
@@ -21,7 +21,7 @@ def adam(start, gradients, rates):
 
 
 def adadelta(start, gradients, rates):
-    """Algorithm 1 of Zeiler 2012, uphill, its step multiplied by a rate."""
+    """Algorithm 1 of Zeiler 2012, for maximisation, with each step multiplied by a rate."""
     x, square, change = start, 0.0, 0.0
     for g, rate in zip(gradients, rates, strict=True):
         square = 0.95 * square + 0.05 * g * g
@@ -35,7 +35,7 @@ PAPERS = pytest.mark.parametrize(("name", "paper"), [("adam", adam), ("adadelta"
 
 
 def gradients_and_rates(shape, steps=7):
-    """Gradients of very different sizes, zero now and then, and a rate for each step."""
+    """Return gradients of very different magnitudes, some of them zero, and a rate for each step."""
     random = np.random.default_rng(0)
     gradients = random.normal(size=(steps, *shape)) * 10.0 ** random.uniform(-6, 3, shape)
     gradients[random.random(gradients.shape) < 0.2] = 0
@@ -50,7 +50,7 @@ def run(optimiser, value, gradients, rates):
 
 @PAPERS
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 4), (2, 3, 2), (0,)])
-def test_against_the_paper(name, paper, shape):
+def test_steps_agree_with_the_paper(name, paper, shape):
     gradients, rates = gradients_and_rates(shape)
     start = np.random.default_rng(1).normal(size=shape)
     value = run(OPTIMISERS[name]({"x": start}), np.array(start), gradients, rates)
@@ -59,7 +59,7 @@ def test_against_the_paper(name, paper, shape):
 
 
 @PAPERS
-def test_some_parameters_move_at_a_multiple_of_the_rate(name, paper):
+def test_parameters_can_have_a_multiple_of_the_rate(name, paper):
     gradients, rates = gradients_and_rates((6, 2))
     values = {"x": np.ones((6, 2)), "rows": np.ones((6, 2)), "slow": np.ones((6, 2)), "usual": np.ones((6, 2))}
     optimiser = OPTIMISERS[name](values, {"x": 5.0, "rows": 3.0, "slow": 0.25})
@@ -72,7 +72,7 @@ def test_some_parameters_move_at_a_multiple_of_the_rate(name, paper):
 
 @PAPERS
 @pytest.mark.parametrize("size", [1, 6, 7, 8, 13, 14, 15])
-def test_parts_do_not_matter(monkeypatch, name, paper, size):
+def test_steps_do_not_depend_on_the_division_into_parts(monkeypatch, name, paper, size):
     gradients, rates = gradients_and_rates((size,))
     whole = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
     monkeypatch.setattr(optimisers, "GRAIN", 1)
@@ -81,7 +81,7 @@ def test_parts_do_not_matter(monkeypatch, name, paper, size):
 
 
 @PAPERS
-def test_the_last_part_is_not_forgotten(name, paper):
+def test_the_last_element_of_a_large_array_is_updated(name, paper):
     value = np.zeros((4 * GRAIN + 1,), np.float32)
     run(OPTIMISERS[name]({"x": value}), value, [np.ones_like(value)], [0.5])
     np.testing.assert_allclose(value, paper(0.0, [1.0], [0.5]), rtol=1e-5)
@@ -89,7 +89,7 @@ def test_the_last_part_is_not_forgotten(name, paper):
 
 @PAPERS
 @pytest.mark.parametrize("shape", [(6,), (6, 3)])
-def test_rows_in_use_move_and_the_others_keep_their_statistics(name, paper, shape):
+def test_a_sparse_gradient_updates_only_its_rows_and_their_statistics(name, paper, shape):
     gradients, rates = gradients_and_rates(shape)
     used = [np.array(rows) for rows in ([0, 2, 5], [2], [], [0, 1, 2, 3, 5], [1, 5], [0], [3, 5])]
     start = np.random.default_rng(1).normal(size=shape)
@@ -99,7 +99,7 @@ def test_rows_in_use_move_and_the_others_keep_their_statistics(name, paper, shap
     for rows, gradient, rate in zip(used, gradients, rates, strict=True):
         rows = rows.astype(int)
         optimiser.step({"x": value}, {"x": IndexedRows(rows, gradient[rows])}, rate)
-        # A step of everything, undone where there was no gradient.
+        # The reference makes a full step and undoes it for rows without a gradient.
         before = expected.copy(), {key: state.copy() for key, state in reference.state.items()}
         reference.step({"x": expected}, {"x": gradient}, rate)
         unused = np.setdiff1d(np.arange(6), rows)
@@ -116,7 +116,7 @@ def test_rows_in_use_move_and_the_others_keep_their_statistics(name, paper, shap
 @PAPERS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("gradient_dtype", [np.float32, np.float64])
-def test_arrays_are_changed_in_place_and_keep_their_precision(name, paper, dtype, gradient_dtype):
+def test_arrays_are_updated_in_place_and_keep_their_dtype(name, paper, dtype, gradient_dtype):
     parameters = {"x": np.ones((3, 2), dtype), "scalar": np.array(2.0, dtype)}
     arrays = dict(parameters)
     optimiser = OPTIMISERS[name](parameters)
@@ -128,7 +128,7 @@ def test_arrays_are_changed_in_place_and_keep_their_precision(name, paper, dtype
         assert array.dtype == dtype
         np.testing.assert_array_equal(gradients[key], before[key])
     assert arrays["scalar"] > 2
-    # A gradient in Fortran's order belongs to the same elements, and so does a parameter.
+    # Gradients and parameters in Fortran order are matched by element.
     expected = [paper(1.0, [g], [0.1]) for g in before["x"].astype(float).ravel()]
     np.testing.assert_allclose(parameters["x"].ravel(), expected, rtol=1e-6)
     fortran = np.ones((3, 2), dtype, order="F")
@@ -137,7 +137,7 @@ def test_arrays_are_changed_in_place_and_keep_their_precision(name, paper, dtype
 
 
 @PAPERS
-def test_parameters_without_a_gradient_stay(name, paper):
+def test_parameters_without_a_gradient_are_unchanged(name, paper):
     parameters = {"moves": np.ones(2), "stays": np.ones(2)}
     OPTIMISERS[name]({"moves": parameters["moves"]}).step(parameters, {"moves": np.ones(2)}, 0.1)
     assert (parameters["moves"] > 1).all()
@@ -145,17 +145,17 @@ def test_parameters_without_a_gradient_stay(name, paper):
 
 
 @pytest.mark.parametrize(("optimiser", "rate", "steps"), [(Adam, 0.1, 300), (AdaDelta, 1.0, 4000)])
-def test_the_top_of_a_parabola_is_found(optimiser, rate, steps):
-    top = np.array([3.0, -1.0])
+def test_the_maximum_of_a_parabola_is_found(optimiser, rate, steps):
+    maximum = np.array([3.0, -1.0])
     value = np.zeros(2)
-    climber = optimiser({"x": value})
+    maximiser = optimiser({"x": value})
     for _ in range(steps):
-        climber.step({"x": value}, {"x": (top - value) * [1, 10]}, rate)
-    np.testing.assert_allclose(value, top, atol=0.02)
+        maximiser.step({"x": value}, {"x": (maximum - value) * [1, 10]}, rate)
+    np.testing.assert_allclose(value, maximum, atol=0.02)
 
 
 @pytest.mark.parametrize("name", OPTIMISERS)
-def test_gradients_whose_squares_overflow_move_parameters_still(name):
+def test_gradients_whose_squares_overflow_still_move_parameters(name):
     parameters = {"a": np.zeros(4, np.float32)}
     optimiser = OPTIMISERS[name](parameters)
     for _ in range(3):

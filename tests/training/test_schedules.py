@@ -1,4 +1,4 @@
-"""Learning rates and batch sizes over training."""
+"""Schedules of the learning rate and the batch size, and default epochs."""
 
 import re
 from dataclasses import fields
@@ -13,17 +13,17 @@ from xmlgp.training import schedules as module
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, default_epochs, linear
 
 
-def test_constant():
+def test_the_constant_schedule_is_one():
     assert [constant(progress) for progress in (0, 0.5, 1)] == [1, 1, 1]
 
 
-def test_linear_stays_for_half_of_the_steps_and_falls_to_zero():
+def test_the_linear_schedule_is_constant_for_half_of_the_steps_and_falls_to_zero():
     assert [linear(progress) for progress in (0, 0.2, 0.5)] == [1, 1, 1]
     assert [linear(progress) for progress in (0.625, 0.75, 1)] == pytest.approx([0.75, 0.5, 0])
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values())
-def test_the_rate_never_rises_and_no_step_is_without_effect(schedule):
+def test_the_rate_never_increases_and_is_positive_at_every_step(schedule):
     rates = [schedule(step / 50) for step in range(50)]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] == 1
@@ -45,7 +45,7 @@ def test_batch_sizes_grow_from_the_first_to_the_last(epochs, first, extra):
 
 @STEADY
 @given(st.integers(1, 300), counts)
-def test_batch_sizes_stay_where_first_and_last_are_one(epochs, size):
+def test_batch_sizes_are_constant_if_first_and_last_are_equal(epochs, size):
     assert {batch_size_of_epoch(epoch, epochs, size, size) for epoch in range(epochs)} == {size}
 
 
@@ -62,7 +62,7 @@ def test_batch_sizes_stay_where_first_and_last_are_one(epochs, size):
         (0, 500, 60),
     ],
 )
-def test_default_epochs_make_so_many_steps_within_limits(monkeypatch, count, batch_size, epochs):
+def test_default_epochs_give_the_default_steps_within_limits(monkeypatch, count, batch_size, epochs):
     monkeypatch.setattr(module, "DEFAULT_STEPS", 600)
     monkeypatch.setattr(module, "EPOCHS_RANGE", (5, 60))
     assert default_epochs(count, batch_size) == epochs
@@ -70,20 +70,20 @@ def test_default_epochs_make_so_many_steps_within_limits(monkeypatch, count, bat
 
 @STEADY
 @given(st.integers(1, 10**7), st.integers(1, 10**5))
-def test_default_epochs_are_those_that_the_help_tells_of(count, batch_size):
+def test_default_epochs_agree_with_the_help(count, batch_size):
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "epochs")
     steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["if_unset"]))
     epochs = default_epochs(count, batch_size)
     assert type(epochs) is int
     assert least <= epochs <= most
-    # To half an epoch, but for rounding.
+    # The difference is at most half an epoch, except for rounding errors.
     if least < epochs < most:
         assert abs(epochs - steps * batch_size / count) < 0.5 + 1e-9
 
 
-def test_growth_is_by_the_same_factor_each_epoch():
+def test_batch_sizes_grow_by_the_same_factor_each_epoch():
     assert [batch_size_of_epoch(epoch, 4, 10, 80) for epoch in range(4)] == [10, 20, 40, 80]
 
 
-def test_a_single_epoch_has_the_last_size():
+def test_a_single_epoch_has_the_last_batch_size():
     assert batch_size_of_epoch(0, 1, 10, 500) == 500

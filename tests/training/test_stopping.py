@@ -1,4 +1,4 @@
-"""Early stopping: what is held out, the nDCG of scores that come in blocks, and which epoch is the best."""
+"""Early stopping: held-out points, nDCG computed in blocks, and the best epoch."""
 
 import math
 
@@ -39,7 +39,7 @@ def rng(seed=0):
         (0, 0.5, 0),
     ],
 )
-def test_every_point_is_on_one_side_and_as_many_as_wanted_are_held_out(count, share, held):
+def test_hold_out_splits_all_points_in_the_given_ratio(count, share, held):
     training, validation = hold_out(count, share, rng())
     assert len(validation) == held
     for rows in (training, validation):
@@ -48,34 +48,34 @@ def test_every_point_is_on_one_side_and_as_many_as_wanted_are_held_out(count, sh
     np.testing.assert_array_equal(np.sort(np.concatenate([training, validation])), np.arange(count))
 
 
-def test_the_generator_decides_what_is_held_out():
+def test_hold_out_is_reproducible_given_the_generator():
     first, again, other = (hold_out(50, 0.3, rng(seed))[1] for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
 
-def test_every_point_is_held_out_as_often():
+def test_every_point_is_equally_likely_to_be_held_out():
     random, draws = rng(), 2000
     times = sum(np.bincount(hold_out(10, 0.3, random)[1], minlength=10) for _ in range(draws))
-    # Five standard deviations of a binomial.
+    # Five standard deviations of the binomial distribution.
     np.testing.assert_allclose(times, 0.3 * draws, atol=5 * math.sqrt(draws * 0.3 * 0.7))
 
 
-def test_nothing_is_drawn_where_nothing_is_held_out():
+def test_holding_out_no_points_draws_no_random_numbers():
     random = rng()
     hold_out(50, 0.0, random)
     assert random.random() == rng().random()
 
 
-def drawn(scores_of, N=60, K=30, seed=0):
-    """Scores, N×K, and labels; some points have none."""
+def random_scores(scores_of, N=60, K=30, seed=0):
+    """Return scores, N×K, and labels; some points have no positives."""
     random = rng(seed)
     labels = random.random((N, K)) < 0.1
     labels[::7] = False
     return scores_of(random, (N, K)), sp.csr_array(labels)
 
 
-def with_numbers_missing(random, shape):
+def partly_non_finite(random, shape):
     scores = random.normal(size=shape)
     scores[random.random(shape) < 0.3] = np.nan
     scores[random.random(shape) < 0.2] = -np.inf
@@ -90,13 +90,13 @@ SCORES = {
     "many ties": lambda random, shape: random.integers(-2, 2, shape).astype(float),
     "all equal": lambda random, shape: np.zeros(shape),
     "zeros of both signs": lambda random, shape: np.where(random.random(shape) < 0.5, 0.0, -0.0),
-    "not all are finite": with_numbers_missing,
-    "in Fortran's order": lambda random, shape: random.normal(size=shape[::-1]).T,
+    "not all finite": partly_non_finite,
+    "Fortran order": lambda random, shape: random.normal(size=shape[::-1]).T,
 }
 
 
-def all_stored(scores):
-    """A csr_array, N×K, in which zeros are stored too."""
+def stored(scores):
+    """Return scores as a csr_array, N×K, with stored zeros."""
     N, K = scores.shape
     return sp.csr_array((scores.ravel(), np.tile(np.arange(K), N), np.arange(N + 1) * K), scores.shape)
 
@@ -104,31 +104,31 @@ def all_stored(scores):
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("k", [1, 3, 5, 30, 100])
 @pytest.mark.parametrize("block", [1, 7, 60, 100])
-def test_blocks_give_exactly_what_all_scores_give(name, k, block):
-    scores, labels = drawn(SCORES[name])
+def test_ndcg_of_blocks_equals_ndcg_of_all_scores(name, k, block):
+    scores, labels = random_scores(SCORES[name])
     before = scores.copy()
     found = ndcg_of_blocks(labels, (scores[i : i + block] for i in range(0, 60, block)), k)
-    assert found == evaluate_ranking(all_stored(scores), labels, (k,))[f"nDCG@{k}"]
+    assert found == evaluate_ranking(stored(scores), labels, (k,))[f"nDCG@{k}"]
     np.testing.assert_array_equal(scores, before)
 
 
-def test_against_scikit_learn():
-    scores, labels = drawn(SCORES["all different"])
+def test_ndcg_agrees_with_scikit_learn():
+    scores, labels = random_scores(SCORES["all different"])
     some = labels.toarray()[labels.sum(axis=1) > 0]
     expected = 100 * ndcg_score(some, scores[labels.sum(axis=1) > 0], k=5)
     assert ndcg_of_blocks(labels, [scores[:25], scores[25:25], scores[25:]]) == pytest.approx(expected, rel=1e-12)
 
 
-def test_of_equal_scores_the_lower_label_comes_first():
-    # Label 0 is behind 3, and before 1 and 2, which have its score: rank 2 of a single true label, then rank 4.
+def test_labels_with_equal_scores_are_ranked_by_index():
+    # Label 3 is first; 0, 1 and 2 have equal scores. The true label has rank 2 for the first point, 4 for the second.
     scores = np.array([[1.0, 1.0, 1.0, 2.0]] * 2)
     labels = sp.csr_array(np.array([[1, 0, 0, 0], [0, 0, 1, 0]], bool))
     assert ndcg_of_blocks(labels, [scores], 2) == pytest.approx(100 * (1 / math.log2(3) + 0) / 2)
     assert ndcg_of_blocks(labels, [scores], 4) == pytest.approx(100 * (1 / math.log2(3) + 1 / math.log2(5)) / 2)
 
 
-def test_scores_of_other_points_or_of_no_true_label_are_refused():
-    scores, labels = drawn(SCORES["all different"])
+def test_scores_of_another_shape_or_without_true_labels_are_refused():
+    scores, labels = random_scores(SCORES["all different"])
     with pytest.raises(SettingsError, match="have 59 points"):
         ndcg_of_blocks(labels, [scores[:-1]])
     with pytest.raises(SettingsError, match="have 60 points and 29 labels"):
@@ -138,7 +138,7 @@ def test_scores_of_other_points_or_of_no_true_label_are_refused():
 
 
 def watch(scores, patience):
-    """Report scores one epoch at a time until told to stop; return the watcher."""
+    """Pass scores to `EarlyStopping` until it stops; return it."""
     remaining = iter(scores)
     stopping = EarlyStopping(lambda parameters: next(remaining), patience)
     for epoch, score in enumerate(scores, 1):
@@ -166,7 +166,7 @@ NAN = math.nan
         ([-2, -1], 5, 2, 2),
     ],
 )
-def test_training_ends_when_nothing_better_came_for_so_many_epochs(monkeypatch, scores, patience, done, best):
+def test_training_ends_after_patience_epochs_without_improvement(monkeypatch, scores, patience, done, best):
     monkeypatch.setattr(module, "WINDOW", 1)
     stopping = watch(scores, patience)
     np.testing.assert_equal(stopping.scores, scores[:done])
@@ -178,19 +178,19 @@ def test_training_ends_when_nothing_better_came_for_so_many_epochs(monkeypatch, 
     ("scores", "patience", "done", "best", "mean"),
     [
         ([1, 2, 3, 4], 2, 4, 4, 3),
-        # The highest of all is mere luck, and of no use before its neighbours are as good.
+        # A single high score does not decide; means of several epochs are compared.
         ([3, 3, 3, 9, 0, 0, 0], 3, 7, 4, 5),
         ([6, 3, 3, 5, 5, 5, 5], 4, 5, 1, 6),
         ([6, 3, 3, 5, 7, 9, 9], 5, 7, 7, 25 / 3),
         ([5, 5, 5, 5], 2, 4, 4, 5),
-        # What is no number is left out of means.
+        # Means leave NaN out.
         ([2, 4, NAN, 9, 9, 9, 9], 9, 7, 7, 9),
         ([3, NAN, NAN, NAN, 2], 9, 5, 1, 3),
-        # The mean would be the highest at an epoch without a score.
+        # An epoch without a score cannot be the best.
         ([1, 5, 9, NAN, 0], 9, 5, 3, 5),
     ],
 )
-def test_epochs_are_compared_by_the_mean_of_the_last_scores(monkeypatch, scores, patience, done, best, mean):
+def test_epochs_are_compared_by_the_mean_of_recent_scores(monkeypatch, scores, patience, done, best, mean):
     monkeypatch.setattr(module, "WINDOW", 3)
     stopping = watch(scores, patience)
     np.testing.assert_equal(stopping.scores, scores[:done])
@@ -199,13 +199,13 @@ def test_epochs_are_compared_by_the_mean_of_the_last_scores(monkeypatch, scores,
 
 
 @pytest.mark.parametrize("score", [NAN, -math.inf])
-def test_what_is_no_score_is_never_the_best(score):
+def test_non_finite_scores_are_never_the_best(score):
     stopping = watch([score] * 5, 3)
     assert len(stopping.scores) == 3
     assert (stopping.best_epoch, stopping.best_score, stopping.best_parameters) == (None, None, None)
 
 
-def test_the_copy_is_of_the_same_order_and_its_memory_is_used_again():
+def test_best_parameters_keep_their_memory_order_and_reuse_memory():
     scores = iter([1.0, 2.0, 0.0])
     stopping = EarlyStopping(lambda parameters: next(scores), patience=9, name="P@1")
     parameters = {
@@ -231,7 +231,7 @@ def test_the_copy_is_of_the_same_order_and_its_memory_is_used_again():
 
 
 @pytest.mark.parametrize("chosen", [{}, {"kernel": "se", "inducing": "subspace", "negatives": 2}], ids=str)
-def test_a_training_that_overfits_ends_with_the_parameters_of_its_best_epoch(chosen):
+def test_overfitting_training_returns_the_parameters_of_the_best_epoch(chosen):
     dataset = small_dataset(N=60, K=12)
     sizes = {"inducing_count": 20, "basis_size": 20, "factors": 8, "epochs": 200, "batch_size": 16}
     settings = MLGPFSettings(inducing_start="rows", learning_rate=0.1, **sizes, **chosen)
