@@ -1,4 +1,4 @@
-"""The subspace basis against numpy.linalg.svd, by the exact and the randomised way."""
+"""The subspace basis, exact and randomised, against numpy.linalg.svd."""
 
 import contextlib
 from types import SimpleNamespace
@@ -13,29 +13,29 @@ from tests.problems import small_features
 from xmlgp.preprocess import basis as module
 from xmlgp.preprocess.basis import truncated_svd_basis
 
-#: Ten singular values far above the others: what the randomised way is made for.
+#: Ten singular values are far above the others, which suits the randomised method.
 GAP = np.concatenate([np.linspace(1, 0.5, 10), np.linspace(0.05, 0.01, 10)])
 
-WAYS = pytest.mark.parametrize("way", ["gram", "randomised"])
+METHODS = pytest.mark.parametrize("method", ["gram", "randomised"])
 
 
-def basis_of(monkeypatch, way, features, size, seed=0):
-    monkeypatch.setattr(module, "GRAM_LIMIT", 10**9 if way == "gram" else 0)
+def basis_of(monkeypatch, method, features, size, seed=0):
+    monkeypatch.setattr(module, "GRAM_LIMIT", 10**9 if method == "gram" else 0)
     return truncated_svd_basis(features, size, seed)
 
 
 def with_spectrum(singular_values, N=60, D=45):
-    """A matrix of known singular values, as a csr_array of float32."""
+    """Return a float32 csr_array with given singular values."""
     random = np.random.default_rng(5)
     left, right = (np.linalg.qr(random.normal(size=(n, len(singular_values))))[0] for n in (N, D))
     return sp.csr_array(((left * singular_values) @ right.T).astype(np.float32))
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize("size", [1, 4, 10])
-def test_it_is_the_subspace_of_the_largest_singular_values(monkeypatch, way, size):
+def test_the_basis_spans_the_leading_singular_vectors(monkeypatch, method, size):
     features = with_spectrum(GAP)
-    basis = basis_of(monkeypatch, way, features, size)
+    basis = basis_of(monkeypatch, method, features, size)
     expected = np.linalg.svd(features.toarray().astype(float))[2][:size]
     assert basis.shape == (size, 45)
     assert subspace_angles(basis.T.astype(float), expected.T).max() < 1e-3
@@ -43,69 +43,69 @@ def test_it_is_the_subspace_of_the_largest_singular_values(monkeypatch, way, siz
     np.testing.assert_allclose(np.abs((basis * expected).sum(axis=1)), 1, atol=1e-4)
 
 
-def test_the_exact_way_resolves_what_single_precision_still_holds(monkeypatch):
+def test_the_exact_basis_is_accurate_to_single_precision(monkeypatch):
     features = with_spectrum(np.geomspace(1, 3e-4, 8))
     expected = np.linalg.svd(features.toarray().astype(float))[2][:8]
     assert subspace_angles(basis_of(monkeypatch, "gram", features, 8).T, expected.T).max() < 2e-3
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize("density", [0.05, 0.5])
-def test_sparse_features_lose_no_more_than_they_must(monkeypatch, way, density):
+def test_the_basis_of_sparse_features_is_almost_optimal(monkeypatch, method, density):
     features = small_features(80, 50, density)
-    basis = basis_of(monkeypatch, way, features, 12)
+    basis = basis_of(monkeypatch, method, features, 12)
     singular_values = np.linalg.svd(features.toarray(), compute_uv=False)
     kept = np.linalg.norm(features @ basis.T) ** 2
     assert kept <= (singular_values[:12] ** 2).sum() * (1 + 1e-5)
-    assert kept >= (singular_values[:12] ** 2).sum() * (1 - 1e-5 if way == "gram" else 0.97)
+    assert kept >= (singular_values[:12] ** 2).sum() * (1 - 1e-5 if method == "gram" else 0.97)
 
 
-@WAYS
-def test_it_is_in_descending_order_of_singular_value(monkeypatch, way):
+@METHODS
+def test_rows_are_in_descending_order_of_singular_values(monkeypatch, method):
     features = with_spectrum(GAP)
-    basis = basis_of(monkeypatch, way, features, 10)
+    basis = basis_of(monkeypatch, method, features, 10)
     np.testing.assert_allclose(np.linalg.norm(features @ basis.T, axis=0), GAP[:10], rtol=1e-3)
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize(("size", "rank"), [(6, 20), (12, 5), (45, 5), (45, 1)])
-def test_rows_are_orthonormal_also_beyond_the_rank(monkeypatch, way, size, rank):
-    basis = basis_of(monkeypatch, way, with_spectrum(np.linspace(2, 1, rank)), size)
+def test_rows_beyond_the_rank_are_orthonormal(monkeypatch, method, size, rank):
+    basis = basis_of(monkeypatch, method, with_spectrum(np.linspace(2, 1, rank)), size)
     assert basis.shape == (size, 45)
     np.testing.assert_allclose(basis @ basis.T, np.eye(size), atol=1e-5)
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize(("N", "D"), [(10, 30), (30, 10), (1, 30), (30, 1)])
-def test_there_are_at_most_as_many_vectors_as_points_and_features(monkeypatch, way, N, D):
+def test_the_basis_has_at_most_min_n_d_rows(monkeypatch, method, N, D):
     features = small_features(N, D, density=0.6)
-    basis = basis_of(monkeypatch, way, features, 1000)
+    basis = basis_of(monkeypatch, method, features, 1000)
     assert basis.shape == (min(N, D), D)
     np.testing.assert_allclose(basis @ basis.T, np.eye(min(N, D)), atol=1e-5)
     np.testing.assert_allclose(features @ basis.T @ basis, features.toarray(), atol=1e-4)
 
 
-@WAYS
+@METHODS
 @pytest.mark.parametrize("scale", [1e-30, 1e-18, 1e18, 1e38])
-def test_the_scale_of_the_features_does_not_matter(monkeypatch, way, scale):
+def test_the_basis_does_not_depend_on_the_scale_of_features(monkeypatch, method, scale):
     features = with_spectrum(GAP)
-    expected = basis_of(monkeypatch, way, features, 5)
-    basis = basis_of(monkeypatch, way, sp.csr_array((features * scale).astype(np.float32)), 5)
+    expected = basis_of(monkeypatch, method, features, 5)
+    basis = basis_of(monkeypatch, method, sp.csr_array((features * scale).astype(np.float32)), 5)
     assert subspace_angles(basis.T, expected.T).max() < 1e-3
 
 
-@WAYS
-def test_array_and_seed(monkeypatch, way):
+@METHODS
+def test_the_basis_is_float32_in_fortran_order_and_reproducible(monkeypatch, method):
     features = small_features(80, 50, density=0.1)
-    first, again, other = (basis_of(monkeypatch, way, features, 20, seed) for seed in (3, 3, 2**32 - 1))
+    first, again, other = (basis_of(monkeypatch, method, features, 20, seed) for seed in (3, 3, 2**32 - 1))
     assert first.dtype == np.float32
-    assert first.T.flags.c_contiguous  # as products with rows of X want it
+    assert first.T.flags.c_contiguous  # the order for products with rows of X
     np.testing.assert_array_equal(first, again)
-    assert (way == "gram") == np.array_equal(first, other)
+    assert (method == "gram") == np.array_equal(first, other)
 
 
 @pytest.mark.parametrize("D", [20, 21])
-def test_the_exact_way_is_taken_up_to_its_limit(monkeypatch, D):
+def test_the_exact_method_is_used_up_to_its_limit(monkeypatch, D):
     calls = []
     monkeypatch.setattr(module, "GRAM_LIMIT", 20)
     monkeypatch.setattr(module, "_exact", lambda *arguments: calls.append("exact") or np.empty((D, 3)))
@@ -115,19 +115,19 @@ def test_the_exact_way_is_taken_up_to_its_limit(monkeypatch, D):
 
 
 @pytest.mark.parametrize("size", [5, 40])
-def test_it_captures_as_much_as_that_of_scikit_learn(monkeypatch, size):
-    # Singular values that fall slowly, as those of texts do.
+def test_the_randomised_basis_is_as_good_as_that_of_scikit_learn(monkeypatch, size):
+    # The singular values decrease slowly, as those of text data.
     features = small_features(400, 300, density=0.05)
     basis = basis_of(monkeypatch, "randomised", features, size)
-    _, _, peer = randomized_svd(features.astype(float), size, n_iter=4, random_state=0)
+    _, _, reference = randomized_svd(features.astype(float), size, n_iter=4, random_state=0)
     best = np.square(np.linalg.svd(features.toarray(), compute_uv=False)[:size]).sum()
-    lost, lost_by_peer = (best - np.linalg.norm(features @ vectors.T) ** 2 for vectors in (basis, peer))
+    lost, lost_by_reference = (best - np.linalg.norm(features @ vectors.T) ** 2 for vectors in (basis, reference))
     assert lost < 0.01 * best
-    assert lost < 1.05 * lost_by_peer + 1e-5 * best
+    assert lost < 1.05 * lost_by_reference + 1e-5 * best
 
 
 @pytest.mark.parametrize("panel", [1, 3, 64])
-def test_the_size_of_panels_does_not_matter(monkeypatch, panel):
+def test_the_basis_does_not_depend_on_panels(monkeypatch, panel):
     features = small_features(80, 50, density=0.1)
     expected = basis_of(monkeypatch, "randomised", features, 20)
     monkeypatch.setattr(module, "PANEL", panel)
@@ -136,15 +136,15 @@ def test_the_size_of_panels_does_not_matter(monkeypatch, panel):
 
 
 @pytest.mark.parametrize("chunk", [1, 50])
-def test_the_size_of_chunks_does_not_matter(monkeypatch, chunk):
+def test_the_basis_does_not_depend_on_chunks(monkeypatch, chunk):
     features = with_spectrum(GAP)
     expected = basis_of(monkeypatch, "gram", features, 10)
     monkeypatch.setattr(module, "GRAM_CHUNK", chunk)
     np.testing.assert_allclose(np.abs(basis_of(monkeypatch, "gram", features, 10)), np.abs(expected), atol=1e-5)
 
 
-def test_wide_spectra_stay_orthonormal(monkeypatch):
-    # The square of their range leaves single precision.
+def test_rows_are_orthonormal_for_a_wide_spectrum(monkeypatch):
+    # The square of the ratio of singular values is beyond single precision.
     features = with_spectrum(np.geomspace(1, 1e-5, 20))
     basis = basis_of(monkeypatch, "randomised", features, 15)
     np.testing.assert_allclose(basis @ basis.T, np.eye(15), atol=1e-5)
@@ -152,7 +152,7 @@ def test_wide_spectra_stay_orthonormal(monkeypatch):
     assert subspace_angles(basis.T.astype(float), expected.T).max() < 1e-3
 
 
-def test_read_only_features_of_64_bit_indices(monkeypatch):
+def test_read_only_features_with_64_bit_indices_are_accepted(monkeypatch):
     features = small_features(80, 50, density=0.1)
     expected = basis_of(monkeypatch, "randomised", features, 20)
     arrays = features.data, features.indices.astype(np.int64), features.indptr.astype(np.int64)
@@ -164,7 +164,7 @@ def test_read_only_features_of_64_bit_indices(monkeypatch):
 
 
 @pytest.mark.parametrize("features", [small_features(N=80, D=50), sp.csr_array((80, 50), dtype=np.float32)])
-def test_progress_is_reported_in_full(monkeypatch, features):
+def test_progress_reaches_its_total(monkeypatch, features):
     reports = []
 
     @contextlib.contextmanager

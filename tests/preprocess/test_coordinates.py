@@ -1,4 +1,4 @@
-"""Coordinates, kept in memory or computed for each minibatch, against dense formulas."""
+"""Coordinates, in memory or computed for each minibatch, against dense formulas."""
 
 import functools
 
@@ -23,14 +23,14 @@ def dense(values):
 
 @DTYPES
 @LIMITS
-def test_in_a_subspace(dtype, dense_limit):
+def test_subspace_coordinates_and_residuals(dtype, dense_limit):
     features = small_features(scale=0.2)
     basis = truncated_svd_basis(features, 6, 0)
     coordinates = Coordinates(features, basis, dtype, dense_limit)
     assert coordinates.dimension == 6
     X, V = features.toarray().astype(float), basis.astype(float)
     expected = X @ V.T
-    # The squared length of what is orthogonal to the basis, from the orthogonal part itself.
+    # The squared length of the part that is orthogonal to the basis.
     left_out = ((X - expected @ V) ** 2).sum(axis=1)
 
     values, residual = coordinates.rows(ROWS)
@@ -45,12 +45,12 @@ def test_in_a_subspace(dtype, dense_limit):
 @DTYPES
 @LIMITS
 @pytest.mark.parametrize("density", [0.05, 0.25])
-def test_free(dtype, dense_limit, density):
+def test_coordinates_without_a_basis_are_the_features(dtype, dense_limit, density):
     features = small_features(density=density)
     coordinates = Coordinates(features, None, dtype, dense_limit)
     assert coordinates.dimension == 25
     values, residual = coordinates.rows(ROWS)
-    # Products of sparse rows are faster, but only where they are sparse indeed.
+    # Coordinates are sparse only at low density, where sparse products are faster.
     assert sp.issparse(values) == sp.issparse(coordinates.all()) == (density == 0.05)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(dense(values), features.toarray()[ROWS])
@@ -59,14 +59,14 @@ def test_free(dtype, dense_limit, density):
 
 
 @pytest.mark.parametrize(("stored", "sparse"), [(100, True), (101, False)])
-def test_they_are_sparse_up_to_a_tenth(stored, sparse):
+def test_coordinates_are_sparse_up_to_a_density_of_a_tenth(stored, sparse):
     features = np.zeros(1000, np.float32)
     features[:stored] = 1
     values, _ = Coordinates(sp.csr_array(features.reshape(40, 25)), None, np.float32).rows(ROWS)
     assert sp.issparse(values) == sparse
 
 
-def test_sparse_coordinates_that_need_no_weighing_are_the_features_themselves():
+def test_unweighted_sparse_coordinates_share_memory_with_the_features():
     features = small_features(density=0.05)
     coordinates = Coordinates(features, None, np.float32)
     assert np.shares_memory(coordinates.all().data, features.data)
@@ -76,20 +76,20 @@ def test_sparse_coordinates_that_need_no_weighing_are_the_features_themselves():
 @LIMITS
 @pytest.mark.parametrize("size", [None, 6])
 @pytest.mark.parametrize("density", [0.05, 0.25])
-def test_weighing_a_minibatch_gives_what_weighing_all_does(dense_limit, size, density):
+def test_weighting_a_minibatch_equals_weighting_all_rows(dense_limit, size, density):
     features = small_features(density=density)
-    weigh_ours = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
-    basis = None if size is None else truncated_svd_basis(weigh_ours(features), size, 0)
-    expected = Coordinates(weigh_ours(features), basis, np.float32, dense_limit)
-    coordinates = Coordinates(features, basis, np.float32, dense_limit, weigh_ours)
+    weight_rows = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
+    basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
+    expected = Coordinates(weight_rows(features), basis, np.float32, dense_limit)
+    coordinates = Coordinates(features, basis, np.float32, dense_limit, weight_rows)
     for found, wanted in zip(coordinates.rows(ROWS), expected.rows(ROWS), strict=True):
         np.testing.assert_array_equal(dense(found), dense(wanted))
     np.testing.assert_array_equal(dense(coordinates.all()), dense(expected.all()))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_basis_in_the_order_of_products_is_not_copied(dtype):
-    # In a read-only file it takes no memory of the process's own.
+def test_a_basis_in_fortran_order_is_not_copied(dtype):
+    # A memory-mapped basis then takes no memory of the process.
     basis = np.asfortranarray(np.eye(25, dtype=np.float32)[:6])
     basis.flags.writeable = False
     coordinates = Coordinates(small_features(), basis, dtype, dense_limit=0)
@@ -101,7 +101,7 @@ def test_a_basis_in_the_order_of_products_is_not_copied(dtype):
 @LIMITS
 @pytest.mark.parametrize("chunk", [1, 30, 1 << 20])
 @pytest.mark.parametrize("density", [0.05, 0.25])
-def test_centred(monkeypatch, dtype, dense_limit, density, chunk):
+def test_centered_coordinates(monkeypatch, dtype, dense_limit, density, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     features, center = small_features(density=density), np.linspace(-3, 3, 25)
     scale = functools.partial(weigh, idf=None, unit=False, scale=np.full(25, 2.0))
@@ -124,7 +124,7 @@ def test_a_large_mean_is_subtracted_before_rounding():
 
 @pytest.mark.parametrize("chunk", [1, 30])
 @pytest.mark.parametrize("size", [None, 6])
-def test_the_size_of_chunks_does_not_matter(monkeypatch, size, chunk):
+def test_coordinates_do_not_depend_on_chunks(monkeypatch, size, chunk):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
     expected = Coordinates(features, basis, np.float32)
@@ -135,20 +135,20 @@ def test_the_size_of_chunks_does_not_matter(monkeypatch, size, chunk):
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_bytes_of_a_row():
+def test_row_bytes_of_dense_and_sparse_coordinates():
     features = sp.csr_array(np.tile(np.arange(25) < 2, (40, 1)).astype(np.float32))
     half = sp.csr_array(np.tile(np.arange(25) < 12, (40, 1)).astype(np.float32))
     basis = np.eye(25, dtype=np.float32)[:6]
     found = [Coordinates(*arguments, np.float32).row_bytes for arguments in ((features, basis), (half, None))]
     assert found == [6 * 4, 25 * 4]
-    # Two values and two indices.
+    # A row has two values and two indices.
     assert Coordinates(features, None, np.float32).row_bytes == 2 * (4 + 4)
     assert Coordinates(features, None, np.float64).row_bytes == 2 * (8 + 4)
 
 
 @pytest.mark.parametrize("rows", [ROWS, slice(None), np.array([], int)])
 @pytest.mark.parametrize("size", [None, 6])
-def test_both_ways_give_the_same(rows, size):
+def test_coordinates_in_memory_equal_computed_ones(rows, size):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
     kept, computed = (Coordinates(features, basis, np.float32, limit).rows(rows) for limit in (DENSE_LIMIT, 0))
@@ -158,7 +158,7 @@ def test_both_ways_give_the_same(rows, size):
 
 @pytest.mark.parametrize("size", [None, 6])
 @pytest.mark.parametrize("spare", [-1, 0])
-def test_the_limit_is_in_bytes(size, spare):
+def test_the_memory_limit_is_in_bytes(size, spare):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
     needed = 40 * (size or 25) * 8
@@ -168,7 +168,7 @@ def test_the_limit_is_in_bytes(size, spare):
 
 
 @pytest.mark.parametrize("spare", [-1, 0])
-def test_the_limit_of_sparse_coordinates_is_that_of_their_elements(spare):
+def test_the_memory_limit_of_sparse_coordinates_counts_their_elements(spare):
     features = small_features(density=0.05)
     coordinates = Coordinates(features, None, np.float64, features.nnz * 8 + spare)
     assert (coordinates.all() is coordinates.all()) == (spare == 0)
@@ -177,7 +177,7 @@ def test_the_limit_of_sparse_coordinates_is_that_of_their_elements(spare):
 @DTYPES
 @LIMITS
 def test_a_residual_is_never_negative(dtype, dense_limit):
-    # All points lie in the subspace, so what is left out is rounding alone, of either sign.
+    # All points lie in the subspace, so residuals are rounding errors of either sign.
     features = small_features(400, density=0.9, scale=100)
     residual = Coordinates(features, truncated_svd_basis(features, 25, 0), dtype, dense_limit).rows(slice(None))[1]
     assert residual.min() == 0
@@ -186,7 +186,7 @@ def test_a_residual_is_never_negative(dtype, dense_limit):
 
 @LIMITS
 @pytest.mark.parametrize("size", [None, 3])
-def test_rows_of_zeros(dense_limit, size):
+def test_zero_rows_have_zero_coordinates_and_residuals(dense_limit, size):
     features = sp.csr_array((4, 25), dtype=np.float32)
     basis = None if size is None else np.eye(25, dtype=np.float32)[:size]
     values, residual = Coordinates(features, basis, np.float32, dense_limit).rows(np.array([2, 1]))
@@ -199,48 +199,48 @@ def test_rows_of_zeros(dense_limit, size):
 @pytest.mark.parametrize("size", [None, 6])
 @pytest.mark.parametrize("density", [0.05, 0.25])
 @pytest.mark.parametrize("rows", [ROWS, slice(None), slice(5, 9), np.array([], int)], ids=str)
-def test_weighted_features(dense_limit, dtype, size, density, rows):
+def test_weighted_features_of_rows(dense_limit, dtype, size, density, rows):
     features = small_features(density=density)
-    weigh_ours = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
-    expected = weigh_ours(features)
+    weight_rows = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
+    expected = weight_rows(features)
     basis = None if size is None else truncated_svd_basis(expected, size, 0)
-    found = Coordinates(features, basis, dtype, dense_limit, weigh_ours).weighted(rows)
-    # They are sparse, and of all features, whatever the coordinates are.
+    found = Coordinates(features, basis, dtype, dense_limit, weight_rows).weighted(rows)
+    # They are sparse and have all features, also if coordinates are in a subspace.
     assert isinstance(found, sp.csr_array)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.toarray(), expected.toarray()[rows])
 
 
-def test_weighted_features_that_are_kept_are_not_weighed_again():
+def test_weighted_features_in_memory_are_not_computed_again():
     calls = []
 
-    def weigh_ours(rows):
+    def weight_rows(rows):
         calls.append(rows.shape[0])
         return weigh(rows, None, unit=True)
 
     features = small_features(density=0.05)
-    Coordinates(features, None, np.float32, DENSE_LIMIT, weigh_ours).weighted(ROWS)
+    Coordinates(features, None, np.float32, DENSE_LIMIT, weight_rows).weighted(ROWS)
     assert calls == [40]
     calls.clear()
-    # Out of core only those asked for are read.
-    Coordinates(features, None, np.float32, 0, weigh_ours).weighted(ROWS)
+    # Without the copy in memory, only the requested rows are weighted.
+    Coordinates(features, None, np.float32, 0, weight_rows).weighted(ROWS)
     assert calls == [4]
 
 
 @LIMITS
 @pytest.mark.parametrize("size", [None, 6])
 @pytest.mark.parametrize("density", [0.05, 0.25])
-def test_some_points_are_as_if_there_were_no_others(dense_limit, size, density):
+def test_selected_points_have_the_same_coordinates(dense_limit, size, density):
     features = small_features(density=density)
-    weigh_ours = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
-    basis = None if size is None else truncated_svd_basis(weigh_ours(features), size, 0)
+    weight_rows = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
+    basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
     chosen = np.array([7, 3, 39, 0, 11, 12])
-    selected = Coordinates(features, basis, np.float64, dense_limit, weigh_ours).select(chosen)
-    alone = Coordinates(features[chosen], basis, np.float64, dense_limit, weigh_ours)
+    selected = Coordinates(features, basis, np.float64, dense_limit, weight_rows).select(chosen)
+    alone = Coordinates(features[chosen], basis, np.float64, dense_limit, weight_rows)
     assert len(selected) == len(alone) == 6
     assert selected.dtype == alone.dtype
     for rows in (np.array([4, 0, 0, 5]), slice(None), slice(2, 4), np.array([], int)):
         for found, expected in zip(selected.rows(rows), alone.rows(rows), strict=True):
             np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-12, atol=1e-14)
         np.testing.assert_array_equal(selected.weighted(rows).toarray(), alone.weighted(rows).toarray())
-    assert len(Coordinates(features, basis, np.float64, dense_limit, weigh_ours).select(np.array([], int))) == 0
+    assert len(Coordinates(features, basis, np.float64, dense_limit, weight_rows).select(np.array([], int))) == 0

@@ -1,4 +1,4 @@
-"""Where inducing inputs start."""
+"""Initial inducing inputs."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features
 @METHODS
 @FORMS
 @pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (40, 40), (41, 40), (1000, 40)])
-def test_shape(method, form, count, given):
+def test_inducing_inputs_have_the_given_count_up_to_the_number_of_points(method, form, count, given):
     features = small_features(40)
     inducing = initial_inducing(form(features), count, method, 0)
     assert isinstance(inducing, np.ndarray)
@@ -27,14 +27,14 @@ def test_shape(method, form, count, given):
 
 
 @METHODS
-def test_sparse_and_dense_coordinates_agree(method):
+def test_sparse_and_dense_coordinates_give_the_same_inducing_inputs(method):
     features = small_features(200, density=0.3)
     sparse, dense = (initial_inducing(values, 9, method, 4) for values in (features, features.toarray()))
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
 @METHODS
-def test_as_many_as_points_are_the_points(method):
+def test_n_inducing_inputs_are_the_points(method):
     features = small_features(12, density=0.6).toarray()
     inducing = initial_inducing(features, 12, method, 0)
     distances = np.linalg.norm(inducing[:, None] - features, axis=2)
@@ -43,18 +43,18 @@ def test_as_many_as_points_are_the_points(method):
 
 
 @FORMS
-def test_rows_are_different_training_points(form):
+def test_rows_are_distinct_training_points(form):
     features = small_features(60, density=0.6)
     inducing = initial_inducing(form(features), 20, "rows", 1)
     rows = [np.flatnonzero((features.toarray() == row).all(axis=1)).item() for row in inducing]
     assert len(set(rows)) == 20
 
 
-def test_centroids_are_means_of_the_points_nearest_to_them_where_clusters_are_plain():
-    # Far enough apart that two iterations settle, wherever k-means starts among them.
+def test_centroids_of_separate_clusters_are_their_means():
+    # The clusters are so far apart that k-means converges in two iterations from any start.
     random = np.random.default_rng(0)
-    places = np.array([[0, 0], [100, 0]], np.float32)
-    points = (places[np.arange(60) % 2] + random.normal(size=(60, 2))).astype(np.float32)
+    centers = np.array([[0, 0], [100, 0]], np.float32)
+    points = (centers[np.arange(60) % 2] + random.normal(size=(60, 2))).astype(np.float32)
     centroids = initial_inducing(points, 2, "kmeans", 0)
     nearest = np.linalg.norm(points[:, None] - centroids, axis=2).argmin(axis=1)
     for m, centroid in enumerate(centroids):
@@ -70,7 +70,7 @@ def test_centroids_are_nearer_to_the_points_than_random_rows():
 
 @METHODS
 @FORMS
-def test_duplicate_points(method, form):
+def test_duplicate_points_are_accepted(method, form):
     features = small_features(2, density=0.6)
     inducing = initial_inducing(form(sp.csr_array(sp.vstack([features] * 10))), 5, method, 0)
     assert inducing.shape == (5, 25)
@@ -79,7 +79,7 @@ def test_duplicate_points(method, form):
 
 
 @METHODS
-def test_the_seed_decides(method):
+def test_inducing_inputs_are_reproducible_given_the_seed(method):
     features = small_features(100)
     first, again, other = (initial_inducing(features, 10, method, seed) for seed in (5, 5, 2**32 - 1))
     np.testing.assert_array_equal(first, again)
@@ -87,25 +87,25 @@ def test_the_seed_decides(method):
 
 
 def spread(points, centroids):
-    """Sum of the squared distances of the points from the nearest centroid."""
+    """Return the sum of the squared distances of points from the nearest centroid."""
     return np.square(points[:, None] - centroids).sum(axis=2).min(axis=1).sum()
 
 
 @pytest.mark.parametrize("leading", [None, 12, 100])
-def test_centroids_are_as_near_as_those_of_scikit_learn(leading):
-    # Coordinates in descending order of variance, as in the subspace.
+def test_centroids_are_as_good_as_those_of_scikit_learn(leading):
+    # The coordinates are in descending order of variance, as in the subspace.
     points = (np.random.default_rng(0).normal(size=(600, 25)) * 0.8 ** np.arange(25)).astype(np.float32)
-    peers = [
+    references = [
         KMeans(20, init="random", n_init=1, max_iter=KMEANS_ITERATIONS, random_state=seed).fit(points).inertia_
         for seed in range(5)
     ]
     ours = [spread(points, initial_inducing(points, 20, "kmeans", seed, leading)) for seed in range(5)]
-    assert np.mean(ours) < 1.05 * np.mean(peers)
+    assert np.mean(ours) < 1.05 * np.mean(references)
 
 
 @FORMS
-def test_centroids_without_points_move_to_the_furthest(form):
-    # Whichever two points they start from, one is alone in the end.
+def test_a_centroid_without_points_moves_to_the_furthest_point(form):
+    # All points but one are equal, so some centroid has no points.
     points = small_features(50, density=0.6)
     points.data[:] = 1
     far = sp.csr_array(([50.0], ([0], [3])), shape=(1, 25), dtype=np.float32)
@@ -116,7 +116,7 @@ def test_centroids_without_points_move_to_the_furthest(form):
 
 
 @FORMS
-def test_the_number_of_cores_does_not_matter(monkeypatch, form):
+def test_inducing_inputs_do_not_depend_on_the_number_of_cores(monkeypatch, form):
     points = form(small_features(3000, density=0.2))
     expected = initial_inducing(points, 20, "kmeans", 0)
     monkeypatch.setattr(module, "run_parallel", lambda tasks: [task() for task in tasks])
@@ -124,18 +124,18 @@ def test_the_number_of_cores_does_not_matter(monkeypatch, form):
 
 
 @pytest.mark.parametrize("limit", [0, 25 * 4 * 30, 1 << 30])
-def test_candidates_are_a_sample_that_fits(monkeypatch, limit):
+def test_candidates_are_a_sample_within_the_memory_limit(monkeypatch, limit):
     monkeypatch.setattr(module, "CANDIDATES_LIMIT", limit)
     coordinates = Coordinates(small_features(100, density=0.5), None, np.float32)
     rows = np.arange(100)[candidates(coordinates, 10, 0)]
-    # As many as inducing inputs there must be.
+    # There are at least as many candidates as inducing inputs.
     assert len(rows) == {0: 10, 25 * 4 * 30: 30, 1 << 30: 100}[limit]
     assert (np.diff(rows) > 0).all()
     other = np.arange(100)[candidates(coordinates, 10, 1)]
     assert np.array_equal(rows, other) == (len(rows) == 100)
 
 
-def test_candidates_are_no_more_than_are_enough(monkeypatch):
+def test_the_number_of_candidates_is_limited_for_each_inducing_input(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", 4)
     coordinates = Coordinates(small_features(100), None, np.float32)
     assert len(candidates(coordinates, 10, 0)) == 40

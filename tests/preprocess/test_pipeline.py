@@ -1,4 +1,4 @@
-"""Preprocessing as a whole: which parts a setting asks for."""
+"""Preprocessing as a whole, for all models and settings."""
 
 import contextlib
 import tracemalloc
@@ -35,7 +35,7 @@ def preprocess(features, settings, progress=silent):
 @pytest.mark.parametrize("start", ["kmeans", "rows"])
 @pytest.mark.parametrize("inducing", ["subspace", "free"])
 @pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
-def test_parts(weighting, inducing, start):
+def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, inducing, start):
     features = small_features()
     result = preprocess(
         features, MLGPFSettings(weighting=weighting, inducing=inducing, inducing_start=start, seed=3, **SMALL)
@@ -69,20 +69,20 @@ def test_inducing_inputs_of_se_kernels_have_unit_length(inducing, kernel):
     assert result.inducing.dtype == np.float32
 
 
-def test_the_default_weights_features_by_scikit_learns_frequencies_once_in_inner_products():
+def test_the_default_weighting_is_the_root_of_scikit_learns_idf():
     features = small_features()
     result = preprocess(features, MLGPFSettings(**SMALL))
     idf = TfidfTransformer().fit(features).idf_
     np.testing.assert_allclose(result.weighting.idf**2, idf, rtol=1e-6)
     assert result.weighting.idf.dtype == np.float32
-    # New points are weighed by the frequencies of the training points.
+    # New points are weighted by the document frequencies of the training points.
     new = small_features(N=5, seed=4)
     expected = normalize(np.log1p(new.toarray()) * np.sqrt(idf))
     np.testing.assert_allclose(result.weigh(new).toarray(), expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
-def test_without_inducing_inputs_there_are_the_weights_alone(weighting):
+def test_bmlpl_has_weights_only(weighting):
     features = small_features()
     result = preprocess(features, BMLPLSettings(weighting=weighting))
     expected = preprocess(features, MLGPFSettings(weighting=weighting, **SMALL))
@@ -93,7 +93,7 @@ def test_without_inducing_inputs_there_are_the_weights_alone(weighting):
 
 
 @pytest.mark.parametrize("weighting", ["root-idf", "none"])
-def test_without_inducing_inputs_features_are_not_copied(monkeypatch, weighting):
+def test_bmlpl_does_not_copy_the_features(monkeypatch, weighting):
     monkeypatch.setattr(module, "CHUNK", 1 << 14)
     features = sp.random_array((20_000, 300), density=0.2, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     tracemalloc.start()
@@ -104,18 +104,18 @@ def test_without_inducing_inputs_features_are_not_copied(monkeypatch, weighting)
         tracemalloc.stop()
 
 
-def test_without_inducing_inputs_there_is_no_dense_copy_of_features(monkeypatch):
+def test_bmlpl_has_no_dense_copy_of_the_features(monkeypatch):
     features = small_features(100, 30, density=0.5)
     result = preprocess(features, BMLPLSettings())
     coordinates = result.coordinates(features, np.float64)
     assert sp.issparse(coordinates.all())
     expected = result.weigh(features)[3:9].toarray()
-    # What is kept is what training asks for.
+    # Rows for training come from the copy in memory.
     monkeypatch.setattr(module, "weigh", None)
     np.testing.assert_array_equal(coordinates.weighted(slice(3, 9)).toarray(), expected)
 
 
-def test_sizes_are_cut_to_the_data():
+def test_sizes_are_limited_by_the_data():
     result = preprocess(small_features(N=6, D=9), MLGPFSettings(inducing="subspace"))
     assert result.basis.shape == (6, 9)
     assert result.inducing.shape == (6, 6)
@@ -125,13 +125,13 @@ def test_sizes_are_cut_to_the_data():
 @pytest.mark.parametrize(
     "settings", [MLGPFSettings(), BMLPLSettings(), GPCSettings()], ids=lambda settings: settings.model
 )
-def test_without_any_feature_there_is_nothing_to_learn_from(settings, shape):
+def test_data_without_features_are_refused(settings, shape):
     with pytest.raises(SettingsError, match="no training point has a feature"):
         preprocess(sp.csr_array(shape, dtype=np.float32), settings)
 
 
 @pytest.mark.parametrize("inducing", ["subspace", "free"])
-def test_progress_is_reported_in_full(monkeypatch, inducing):
+def test_progress_reaches_its_total(monkeypatch, inducing):
     monkeypatch.setattr(basis, "GRAM_LIMIT", 0)
     stages = []
 
@@ -147,7 +147,7 @@ def test_progress_is_reported_in_full(monkeypatch, inducing):
 
 
 def offset_features(density):
-    """Features of many sizes, far from the origin where they are there."""
+    """Return features of very different scales whose values are far from zero, except absent ones."""
     features = small_features(60, 30, density)
     features.data += np.random.default_rng(1).choice([0, 3, 300], features.nnz).astype(np.float32)
     features.data *= np.geomspace(1e-20, 1e20, 30, dtype=np.float32)[features.indices]
@@ -156,12 +156,12 @@ def offset_features(density):
 
 @pytest.mark.parametrize("dense_limit", [0, 1 << 30])
 @pytest.mark.parametrize("density", [0.05, 0.25, 1])
-def test_standardised_distances_are_those_of_scikit_learn(density, dense_limit):
+def test_standardised_distances_agree_with_scikit_learn(density, dense_limit):
     features, new = offset_features(density), offset_features(density)[::7]
     result = preprocess(features, GPCSettings(inducing_count=5))
     scaler = StandardScaler().fit(features.toarray().astype(float))
     coordinates = result.coordinates(features, np.float64, dense_limit=dense_limit).all()
-    # Absent features stay absent where there are many.
+    # Features of low density stay sparse.
     assert sp.issparse(coordinates) == (not result.is_centered) == (not result.center.any()) == (density == 0.05)
     others = result.coordinates(new, np.float64, dense_limit=dense_limit).all()
     found = pairwise_distances(others, coordinates)
@@ -176,7 +176,7 @@ def test_standardised_distances_are_those_of_scikit_learn(density, dense_limit):
 
 
 @pytest.mark.parametrize("density", [0.05, 0.25])
-def test_without_standardising_features_are_as_they_are(density):
+def test_without_standardising_features_are_unchanged(density):
     features = small_features(density=density)
     result = preprocess(features, GPCSettings(standardise=False, inducing_count=5, seed=3))
     expected = preprocess(features, MLGPFSettings(weighting="none", inducing_start="kmeans", inducing_count=5, seed=3))
@@ -187,7 +187,7 @@ def test_without_standardising_features_are_as_they_are(density):
     np.testing.assert_array_equal(result.inducing, expected.inducing)
 
 
-def test_features_that_are_the_same_in_all_training_points_say_nothing_elsewhere():
+def test_constant_training_features_are_ignored_in_new_points():
     features = np.array([[5, 1, 0], [5, 2, 0], [5, 4, 0]], np.float32)
     result = preprocess(sp.csr_array(features), GPCSettings(inducing_count=2))
     points = sp.csr_array(np.array([[5, 1, 0], [7, 1, 9], [0, 1, -3e38]], np.float32))
@@ -195,8 +195,8 @@ def test_features_that_are_the_same_in_all_training_points_say_nothing_elsewhere
     np.testing.assert_array_equal(coordinates, np.broadcast_to(coordinates[0], (3, 3)))
 
 
-def test_points_of_many_features_are_not_made_dense():
-    # As many numbers as there would be do not fit into any memory.
+def test_standardising_many_features_makes_no_dense_copy():
+    # A dense copy would not fit into memory.
     features = sp.random_array((1000, 10**9), density=2e-9, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     columns, features.indices = np.unique(features.indices, return_inverse=True)
     features = sp.csr_array((features.data, features.indices, features.indptr), shape=(1000, 10**6))
@@ -225,7 +225,7 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("inducing", ["free", "subspace"])
 @pytest.mark.parametrize("value", [1e16, -3e38])
-def test_features_whose_squares_do_not_fit_are_refused(monkeypatch, inducing, value):
+def test_features_whose_squares_overflow_are_refused(monkeypatch, inducing, value):
     monkeypatch.setattr(module, "CHUNK", 4)
     features = small_features()
     features.data[3] = value
@@ -275,7 +275,7 @@ def changed(**changes):
         ("standardised", changed(center=lambda center: center * np.nan)),
     ],
 )
-def test_arrays_that_do_not_fit_are_rejected(kind, change):
+def test_arrays_of_another_shape_are_refused(kind, change):
     features, settings = small_features(), SETTINGS[kind]
     arrays = change(preprocess(features, settings).to_arrays())
     with pytest.raises(ValueError, match="arrays of preprocessing"):

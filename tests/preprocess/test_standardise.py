@@ -1,4 +1,4 @@
-"""Means and scales of features against scikit-learn's, and where its are lost in rounding against exact fractions."""
+"""Means and scales of features against scikit-learn and, for accuracy, against exact fractions."""
 
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ from xmlgp.preprocess.standardise import mean_and_scale
 
 @pytest.mark.parametrize("chunk", [1, 70, 1 << 16])
 @pytest.mark.parametrize("density", [0.05, 0.5, 1])
-def test_they_are_those_of_scikit_learn(monkeypatch, density, chunk):
+def test_means_and_scales_agree_with_scikit_learn(monkeypatch, density, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     features = small_features(density=density)
     features.data[::3] *= -100
@@ -30,7 +30,7 @@ def test_they_are_those_of_scikit_learn(monkeypatch, density, chunk):
 
 
 def exact(features):
-    """Return means and squared scales, by fractions."""
+    """Return means and squared scales, computed with fractions."""
     N = len(features)
     columns = [[Fraction(float(value)) for value in column] for column in features.T]
     means = [sum(column) / N for column in columns]
@@ -45,7 +45,7 @@ FLOATS = st.sampled_from([0, 1, -1, 1.6e9, 1.6e9 + 128, -3e38, 3e38, 1e-45, 1e-2
 
 @STEADY
 @given(arrays(np.float32, st.tuples(st.integers(1, 7), st.integers(1, 3)), elements=FLOATS))
-def test_they_are_exact_for_numbers_of_all_sizes(features):
+def test_means_and_scales_are_accurate_at_any_magnitude(features):
     mean, scale = mean_and_scale(sp.csr_array(features))
     means, squares = exact(features)
     size = np.abs(features).max(axis=0).astype(float)
@@ -53,7 +53,7 @@ def test_they_are_exact_for_numbers_of_all_sizes(features):
     np.testing.assert_allclose(scale**2, squares, rtol=1e-6)
 
 
-def test_small_deviations_from_a_large_mean():
+def test_scales_of_small_deviations_from_a_large_mean_are_accurate():
     random = np.random.default_rng(0)
     features = np.stack([1.6e9 + 128 * random.integers(-1, 2, 10_000), np.full(10_000, 1.6e9)], axis=1)
     features[-1, 1] += 128
@@ -63,7 +63,7 @@ def test_small_deviations_from_a_large_mean():
 
 
 @pytest.mark.parametrize("value", [0.1, 1.6e9, -3e38, 1e-45])
-def test_the_scale_of_what_does_not_vary_is_nothing(value):
+def test_the_scale_of_constant_features_is_zero(value):
     features = np.tile(np.array([value, 0, 1], np.float32), (1001, 1))
     features[5, 2] = 0
     mean, scale = mean_and_scale(sp.csr_array(features))
@@ -72,7 +72,7 @@ def test_the_scale_of_what_does_not_vary_is_nothing(value):
     assert scale[2] > 0
 
 
-def test_the_order_and_stored_zeros_of_sparse_rows_do_not_matter():
+def test_results_do_not_depend_on_stored_zeros_and_the_order_of_indices():
     features = small_features(density=0.5)
     stored = features.copy()
     stored.data[::4] = 0

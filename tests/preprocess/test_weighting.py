@@ -1,4 +1,4 @@
-"""Feature weighting against scikit-learn's."""
+"""Feature weighting against scikit-learn."""
 
 from dataclasses import fields
 
@@ -20,34 +20,34 @@ FLOAT32 = np.finfo(np.float32)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_idf_is_that_of_scikit_learn(seed):
+def test_idf_agrees_with_scikit_learn(seed):
     features = small_features(seed=seed, density=0.1)
     expected = TfidfTransformer(smooth_idf=True).fit(features).idf_
     np.testing.assert_allclose(inverse_document_frequency(features), expected, rtol=1e-6)
 
 
-def test_idf_of_features_that_all_or_no_points_have():
+def test_idf_of_features_in_all_or_no_points():
     features = sp.csr_array(np.array([[1, 0, 2], [3, 0, 0], [1, 0, 0]], np.float32))
     idf = inverse_document_frequency(features)
     np.testing.assert_allclose(idf, [1, np.log(4) + 1, np.log(2) + 1], rtol=1e-6)
     assert idf.dtype == np.float32
 
 
-def test_idf_and_unit_rows_are_those_of_scikit_learn():
+def test_idf_with_unit_rows_agrees_with_scikit_learn():
     features = small_features()
     expected = TfidfTransformer(norm="l2", smooth_idf=True).fit_transform(features)
     weighted = weigh(features, inverse_document_frequency(features), unit=True)
     np.testing.assert_allclose(weighted.toarray(), expected.toarray(), rtol=1e-6)
 
 
-def test_new_points_are_weighed_by_the_frequencies_of_the_training_points():
+def test_new_points_are_weighted_by_the_idf_of_the_training_points():
     train, new = small_features(seed=1), small_features(N=9, seed=2)
     expected = TfidfTransformer().fit(train).transform(new)
     weighted = weigh(new, inverse_document_frequency(train), unit=True)
     np.testing.assert_allclose(weighted.toarray(), expected.toarray(), rtol=1e-6)
 
 
-def test_logarithms_and_roots_of_idf_are_those_by_hand():
+def test_root_idf_agrees_with_the_formula():
     train, new = small_features(seed=1), small_features(N=9, seed=2)
     idf = TfidfTransformer().fit(train).idf_
     expected = normalize(np.log1p(new.toarray()) * np.sqrt(idf))
@@ -56,8 +56,8 @@ def test_logarithms_and_roots_of_idf_are_those_by_hand():
     assert found.dtype == np.float32
 
 
-def test_logarithms_go_with_scikit_learns_sublinear_counts():
-    # Where scikit-learn has 1 + log(count), it is log(1 + x) of x = e·count − 1.
+def test_logarithms_agree_with_scikit_learns_sublinear_counts():
+    # The 1 + log(count) of scikit-learn is log(1 + x) with x = e·count − 1.
     counts = small_features(seed=3)
     counts.data = np.ceil(counts.data)
     assert counts.data.max() > 3
@@ -80,7 +80,7 @@ def test_logarithms_keep_the_sign():
     ("name", "unit", "logarithm"),
     [("root-idf", True, True), ("idf", True, False), ("unit", True, False), ("none", False, False)],
 )
-def test_what_the_names_of_weightings_stand_for(name, unit, logarithm):
+def test_named_weightings(name, unit, logarithm):
     idf = np.ones(3) if name in IDF_WEIGHTINGS else None
     assert Weighting.named(name, idf) == (idf, unit, logarithm, None)
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "weighting")
@@ -88,29 +88,29 @@ def test_what_the_names_of_weightings_stand_for(name, unit, logarithm):
     assert MLGPFSettings().weighting == "root-idf"
 
 
-def test_standard_stands_for_scales_alone():
+def test_the_standard_weighting_only_scales():
     scale = np.arange(25) / 7
     weighting = Weighting.named("standard", scale=scale)
     assert (weighting.idf, weighting.unit, weighting.logarithm) == (None, False, False)
     features = small_features()
     scaled = weigh(features, *weighting)
-    # In double precision, and as sparse as before.
+    # The result is in double precision and has the same sparsity.
     np.testing.assert_array_equal(scaled.toarray(), features.toarray().astype(float) * scale)
     assert np.shares_memory(scaled.indices, features.indices)
 
 
-def test_unit_rows_are_those_of_scikit_learn():
+def test_unit_rows_agree_with_scikit_learn():
     features = small_features()
     weighted = weigh(features, None, unit=True)
     np.testing.assert_allclose(weighted.toarray(), normalize(features).toarray(), rtol=1e-6)
 
 
-def test_no_weighting_leaves_values_alone():
+def test_no_weighting_keeps_the_values():
     features = small_features()
     np.testing.assert_array_equal(weigh(features, None, unit=False).toarray(), features.toarray())
 
 
-def test_rows_of_zeros_stay():
+def test_zero_rows_stay_zero():
     features = small_features(density=0.5).multiply(np.arange(40)[:, None] % 3 > 0).tocsr().astype(np.float32)
     features.eliminate_zeros()
     weighted = weigh(features, inverse_document_frequency(features), unit=True)
@@ -120,16 +120,16 @@ def test_rows_of_zeros_stay():
     assert not weigh(stored_zeros, None, unit=True).toarray().any()
 
 
-def test_no_points_at_all():
+def test_no_points_can_be_weighted():
     nothing = sp.csr_array((0, 5), dtype=np.float32)
     assert weigh(nothing, np.ones(5, np.float32), unit=True).shape == (0, 5)
 
 
-def test_the_features_are_not_changed_and_their_indices_shared():
+def test_features_are_unchanged_and_indices_shared():
     features = small_features()
     before = features.copy()
     for values in (features.data, features.indices, features.indptr):
-        values.flags.writeable = False  # as when mapped from the cache
+        values.flags.writeable = False  # as if memory-mapped from the cache
     weighted = weigh(features, inverse_document_frequency(features), unit=True)
     np.testing.assert_array_equal(features.toarray(), before.toarray())
     assert np.shares_memory(weighted.indices, features.indices)
@@ -137,7 +137,7 @@ def test_the_features_are_not_changed_and_their_indices_shared():
 
 
 @pytest.mark.parametrize("chunk", [1, 17, 10**6])
-def test_the_size_of_chunks_does_not_matter(monkeypatch, chunk):
+def test_weighting_does_not_depend_on_chunks(monkeypatch, chunk):
     features = small_features(density=0.5).multiply(np.arange(40)[:, None] % 3 > 0).tocsr().astype(np.float32)
     features.eliminate_zeros()
     idf = inverse_document_frequency(features)
@@ -153,18 +153,18 @@ def test_the_size_of_chunks_does_not_matter(monkeypatch, chunk):
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 100])
-def test_chunks_of_rows_make_up_all_of_them(size):
+def test_row_chunks_cover_all_rows(size):
     lengths = np.array([0, 3, 0, 0, 7, 1, 2, 0])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     matrix = sp.csr_array((np.ones(13), np.zeros(13, int), indptr), shape=(8, 1))
     chunks = list(row_chunks(matrix, size))
     assert [row for rows in chunks for row in range(8)[rows]] == list(range(8))
-    # Full but for single rows that are longer than a chunk.
+    # Only a single row can exceed the size of a chunk.
     assert all(lengths[rows].sum() <= size or rows.stop == rows.start + 1 for rows in chunks)
     assert len(chunks) <= 8
 
 
-def test_features_that_need_no_weighing_are_not_copied():
+def test_unweighted_features_are_not_copied():
     features = small_features()
     assert weigh(features, None, unit=False) is features
     assert weigh(features.astype(np.float64), None, unit=False).dtype == np.float32
@@ -178,7 +178,7 @@ magnitudes = st.floats(float(FLOAT32.smallest_subnormal), float(FLOAT32.max), wi
     arrays(np.float32, (3, 4), elements=st.one_of(st.just(0.0), magnitudes, magnitudes.map(lambda x: -x))),
     st.booleans(),
 )
-def test_unit_rows_at_any_magnitude(values, logarithm):
+def test_rows_have_unit_length_at_any_magnitude(values, logarithm):
     features = sp.csr_array(values)
     weighted = weigh(features, inverse_document_frequency(features), unit=True, logarithm=logarithm).toarray()
     assert np.isfinite(weighted).all()
