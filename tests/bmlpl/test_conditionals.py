@@ -277,7 +277,7 @@ def test_alternating_samples_have_the_posterior_means():
             assert (z_score(counts[kind::4], exact_counts) < 4.5).all()
 
 
-def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
+def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     problem = random_problem(900, 5, 3)
     one, other = (
         sample_counts(problem.positives, problem.topics, problem.activations, np.random.default_rng(0))

@@ -73,7 +73,7 @@ def test_counts_without_positives_are_zero():
     assert result.log_likelihood == -activations.sum()
 
 
-def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
+def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     problem = random_problem(50, 8, 3)
     whole = expected_counts(problem.positives, problem.topics, problem.activations)
     monkeypatch.setattr(module, "GRAIN", 1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from tests.training.interrupting import in_pieces
+from tests.training.interrupting import train_with_interruptions
 from xmlgp.bmlpl import train as module
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
@@ -149,7 +149,9 @@ SETTINGS = [
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
 def test_resuming_after_every_step_gives_the_same_model(tmp_path, chosen):
     problem = prepared(**chosen)
-    found, interruptions = in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = train_with_interruptions(
+        run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1)
+    )
     assert_equal_runs(found, run_inference(*problem))
     batches = -(-N // problem[2].batch_size) if chosen["inference"] == "online-em" else 1
     assert interruptions == batches * problem[2].passes
@@ -162,7 +164,7 @@ def test_resuming_gives_the_same_model(tmp_path, inference):
     for seed in range(3):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        assert_equal_runs(in_pieces(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
+        assert_equal_runs(train_with_interruptions(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 @any_inference

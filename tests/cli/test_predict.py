@@ -33,7 +33,7 @@ from xmlgp.training.checkpoints import CheckpointWriter
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     settings = MLGPFSettings(factors=3, inducing_count=6, label_weights=True, epochs=2, batch_size=16)
-    # Early stopping keeps the regression on these data, because it improves the held-out nDCG.
+    # Training keeps the regression on these data, because it improves the held-out nDCG.
     return train_model(paired_dataset(), tmp_path_factory.mktemp("trained"), settings).path
 
 
@@ -94,9 +94,9 @@ def test_train_show_predict_with_default_settings(tmp_path):
     # There are enough features for label weights, and the regression improves the held-out nDCG.
     dataset = paired_dataset(N=200, D=1000)
     write_dataset("wide.txt", dataset)
-    result = run("train", "wide.txt", "usual")
+    result = run("train", "wide.txt", "default")
     assert (result.exit_code, result.stdout) == (0, "")
-    folder = ModelFolder("usual")
+    folder = ModelFolder("default")
     assert folder.settings == MLGPFSettings()
     epochs, best = len(folder.description["history"]), folder.description["validation"]
     # The final run has as many epochs as the best epoch of the validation run.
@@ -104,12 +104,12 @@ def test_train_show_predict_with_default_settings(tmp_path):
     assert all(0 <= epoch["ndcg@5"] <= 100 for epoch in best)
     names = folder.arrays("parameters.")
     assert {"loadings", "label_weights.mean", "regression.weights"} <= names.keys()
-    assert run("show", "usual").exit_code == 0
+    assert run("show", "default").exit_code == 0
 
     labels = dataset.labels.toarray()
     for output in ("utility", "probability"):
         options = ["--output", output, "--with-std", "-k", "all", "-o", "scores"]
-        assert run("predict", "usual", "wide.txt", *options).output == ""
+        assert run("predict", "default", "wide.txt", *options).output == ""
         scores = read_scores("scores")
         assert labels.shape == (scores.N, scores.K)
         assert (scores.std > 0).all()
@@ -202,7 +202,7 @@ def test_labels_of_the_points_are_ignored(tmp_path):
 def test_points_without_features_and_files_without_points(tmp_path):
     (tmp_path / "new.txt").write_text("2 25 7\n\n0:1\n".replace("0:1", " 0:1"))
     header, bare, _ = lines(run("predict", "model", "new.txt", "-k", "all").stdout)
-    # Only the bias and the regression contribute, which depends on the distance of the training points from zero.
+    # Only the bias and the regression contribute. The regression depends on the lengths of the training points.
     parameters = ModelFolder("model").arrays("parameters.")
     rows = np.repeat(np.arange(100), np.diff(parameters["regression.indptr"]))
     lengths = np.bincount(rows, parameters["regression.values"] ** 2, 100)
@@ -341,7 +341,7 @@ def in_libsvm(place):
     return write
 
 
-def test_points_in_libsvm_format(place, in_libsvm):
+def test_points_in_libsvm_format_get_the_same_scores(place, in_libsvm):
     predictor = open_predictor(ModelFolder("model"))
     in_libsvm(25)
     result = run("predict", "model", "new.svm", "-k", "all")

@@ -115,8 +115,8 @@ def test_errors_in_label_names_are_reported_in_one_line(place):
 def test_models_without_topics_are_refused():
     run("train", "data", "other", *SMALL)
     assert said(run("topics", "other")) == "other: mlgpf has no topics; train with --model bmlpl"
-    run("preprocess", "--model", "bmlpl", "data", "begun")
-    assert said(run("topics", "begun")) == "begun: the model is preprocessed, but not trained yet"
+    run("preprocess", "--model", "bmlpl", "data", "half")
+    assert said(run("topics", "half")) == "half: the model is preprocessed, but not trained yet"
     assert said(run("topics", "data")) == "data: there is no model here (no model.json)"
 
 

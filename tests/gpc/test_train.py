@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.gpc.dense_gpc import THETA, random_problem
-from tests.training.interrupting import in_pieces
+from tests.training.interrupting import train_with_interruptions
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import variational
 from xmlgp.gpc.model import GPC
@@ -185,7 +185,9 @@ SETTINGS += [{"inference": "svi-adadelta", "learning_rate": 2.0}, {"inference": 
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
 def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     problem = prepared(**chosen)
-    found, interruptions = in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = train_with_interruptions(
+        run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1)
+    )
     assert_same_result(found, run_inference(*problem))
     batches = -(-N // problem[-1].batch_size) if chosen["inference"] == "svi-adadelta" else 1
     assert interruptions == batches * problem[-1].passes
@@ -197,7 +199,9 @@ def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference)
     problem = prepared(inference, iterations=60)
     expected = run_inference(*problem)
     assert len(expected[1]) < 60 or inference == "svi-adadelta"
-    assert_same_result(in_pieces(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))[0], expected)
+    assert_same_result(
+        train_with_interruptions(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))[0], expected
+    )
 
 
 @any_inference
@@ -207,7 +211,7 @@ def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
     for seed in range(3):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        assert_same_result(in_pieces(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
+        assert_same_result(train_with_interruptions(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 @any_inference

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.mlgpf.test_train import PAIRED, prepared, untimed
-from tests.training.interrupting import in_pieces
+from tests.training.interrupting import train_with_interruptions
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.mlgpf.train import train
@@ -59,7 +59,7 @@ def assert_same_result(found, expected):
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()) or "-")
 def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     problem = prepared(PAIRED, **DEFAULTS | chosen)
-    found, interruptions = in_pieces(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     expected = train(*problem)
     assert_same_result(found, expected)
     steps = [len(epochs or []) for epochs in (expected.history, expected.validation)]
@@ -72,7 +72,7 @@ def test_resuming_after_random_steps_gives_the_same_result(tmp_path):
     for seed in range(5):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 12)), 0)
-        assert_same_result(in_pieces(train, problem, tmp_path / f"{seed}", lengths)[0], expected)
+        assert_same_result(train_with_interruptions(train, problem, tmp_path / f"{seed}", lengths)[0], expected)
 
 
 def test_writing_checkpoints_does_not_change_the_result(tmp_path):
@@ -143,7 +143,7 @@ def test_resuming_after_a_restart_gives_the_same_result(tmp_path, fail_at, valid
     expected = train(*problem)
     # Resuming repeats no step, so the same call fails.
     fail_at(3)
-    found, interruptions = in_pieces(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+    found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     assert interruptions > 6
     assert_same_result(found, expected)
 
@@ -152,6 +152,6 @@ def test_interruptions_do_not_allow_a_second_restart(tmp_path, fail_at):
     problem = prepared(PAIRED, **WITH_RATE)
     fail_at(3, 6)
     with pytest.raises(NumericalError, match="a first attempt with learning rate 0.1 diverged after 3 steps"):
-        in_pieces(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
+        train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     # The last checkpoint before the divergence is kept.
     assert read_checkpoint(tmp_path / "checkpoint").facts["step"] == 2

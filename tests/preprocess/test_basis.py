@@ -159,7 +159,7 @@ def test_read_only_features_with_64_bit_indices_are_accepted(monkeypatch):
     wide = sp.csr_array(arrays, shape=features.shape)
     wide.indices, wide.indptr = arrays[1:]
     for array in (wide.data, wide.indices, wide.indptr):
-        array.flags.writeable = False  # as when mapped from the cache
+        array.flags.writeable = False  # as if memory-mapped from the cache
     np.testing.assert_array_equal(basis_of(monkeypatch, "randomised", wide, 20), expected)
 
 

@@ -82,7 +82,7 @@ def test_the_default_weighting_is_the_root_of_scikit_learns_idf():
 
 
 @pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
-def test_bmlpl_has_weights_only(weighting):
+def test_preprocessing_for_bmlpl_has_weights_only(weighting):
     features = small_features()
     result = preprocess(features, BMLPLSettings(weighting=weighting))
     expected = preprocess(features, MLGPFSettings(weighting=weighting, **SMALL))
@@ -93,7 +93,7 @@ def test_bmlpl_has_weights_only(weighting):
 
 
 @pytest.mark.parametrize("weighting", ["root-idf", "none"])
-def test_bmlpl_does_not_copy_the_features(monkeypatch, weighting):
+def test_preprocessing_for_bmlpl_does_not_copy_the_features(monkeypatch, weighting):
     monkeypatch.setattr(module, "CHUNK", 1 << 14)
     features = sp.random_array((20_000, 300), density=0.2, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     tracemalloc.start()
@@ -104,7 +104,7 @@ def test_bmlpl_does_not_copy_the_features(monkeypatch, weighting):
         tracemalloc.stop()
 
 
-def test_bmlpl_has_no_dense_copy_of_the_features(monkeypatch):
+def test_preprocessing_for_bmlpl_makes_no_dense_copy(monkeypatch):
     features = small_features(100, 30, density=0.5)
     result = preprocess(features, BMLPLSettings())
     coordinates = result.coordinates(features, np.float64)

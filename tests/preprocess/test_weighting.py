@@ -80,7 +80,7 @@ def test_logarithms_keep_the_sign():
     ("name", "unit", "logarithm"),
     [("root-idf", True, True), ("idf", True, False), ("unit", True, False), ("none", False, False)],
 )
-def test_named_weightings(name, unit, logarithm):
+def test_weighting_names_select_idf_unit_length_and_logarithm(name, unit, logarithm):
     idf = np.ones(3) if name in IDF_WEIGHTINGS else None
     assert Weighting.named(name, idf) == (idf, unit, logarithm, None)
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "weighting")

@@ -60,12 +60,12 @@ def header(text):
 
 DAMAGE = {
     "empty": b"",
-    "cut short": CONTENT[:-1],
-    "a cut header": CONTENT[:20],
+    "truncated": CONTENT[:-1],
+    "a truncated header": CONTENT[:20],
     "another version": CONTENT.replace(b"NUMPY\x01", b"NUMPY\x02"),
     "a pickle": pickle.dumps(1),
     "objects": header("{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}\n") + pickle.dumps(1),
-    "a header by Python 2": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3)}\n") + bytes(24),
+    "a Python 2 header": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3)}\n") + bytes(24),
     "a larger shape": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3000000000000)}\n") + bytes(24),
     "a negative shape": header("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}\n") + bytes(24),
     "code": header("__import__('os')._exit(99)\n"),

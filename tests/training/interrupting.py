@@ -16,7 +16,7 @@ class Interrupting(CheckpointWriter):
             raise Interrupted(15)
 
 
-def in_pieces(train, problem, path, lengths):
+def train_with_interruptions(train, problem, path, lengths):
     """Train with an interruption after each number of steps; return the result and the number of interruptions."""
     for interruptions, steps in enumerate(lengths):
         checkpoints = Interrupting(path, {}, 0, read_checkpoint(path))

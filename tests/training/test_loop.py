@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.training.interrupting import Interrupting, in_pieces
+from tests.training.interrupting import Interrupting, train_with_interruptions
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import silent
@@ -184,7 +184,7 @@ def test_resuming_gives_the_same_model_bit_for_bit(tmp_path, needed, lengths):
     def resume(checkpoints):
         return train(checkpoints=checkpoints, epochs_needed=needed)
 
-    found, interruptions = in_pieces(resume, (), tmp_path / "checkpoint", lengths)
+    found, interruptions = train_with_interruptions(resume, (), tmp_path / "checkpoint", lengths)
     assert_equal_runs(found, expected)
     assert interruptions > 1
     other = train(seed=1)
