@@ -21,7 +21,7 @@ from xmlgp.preprocess.pipeline import standardise_features
 DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"
 
 #: Enough iterations for these data sets, though not all methods have converged.
-ITERATIONS = {"svi-adadelta": 60, "vi-jj": 15, "vi-jj-full": 2, "vi-jj-hybrid": 10, "vi-taylor": 10}
+ITERATIONS = {"svi-adadelta": 200, "vi-jj": 15, "vi-jj-full": 2, "vi-jj-hybrid": 10, "vi-taylor": 10}
 
 
 def points(name):

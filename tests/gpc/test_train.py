@@ -109,7 +109,7 @@ def test_inducing_inputs_may_have_single_precision(inference):
     inducing = inducing.astype(np.float32)
     assert_same_result(
         run_inference(coordinates, labels, inducing, settings),
-        run_inference(coordinates, labels, inducing * 1.0, settings),
+        run_inference(coordinates, labels, inducing.astype(np.float64), settings),
     )
     assert are_valid(run_inference(coordinates, labels, inducing, settings)[0])
 
