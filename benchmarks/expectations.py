@@ -7,9 +7,9 @@ DATA is a folder with train.txt and test.txt, such as data/bibtex. A Markdown ta
 mean and standard deviation over the seeds, for two modes: the recipe itself, and 20 epochs on all points without
 regression. Log loss is in nats per label. Bounds are over all training points at the final parameters, in nats per
 point, without the regression: `own` with the expectations used in training, `by quadrature` with 20 nodes, which makes
-the rows comparable. Seconds include preprocessing; `ms per step` is from the last training; `of quadrature` is the
-ratio to the row with quadrature at the same seed. Each seed trains the three one after the other, so that other work on
-the machine slows all of them.
+the rows comparable. Seconds include preprocessing; `ms per step` is from the last training run; `of quadrature` is the
+ratio to the row with quadrature at the same seed. For each seed the three are trained one after the other, so that
+other work on the machine slows all of them.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
-#: Modes of training, by name: settings other than the recipe's.
+#: Modes of training, by name: settings that differ from the recipe.
 MODES = {"default": {}, "passes": {"validation": 0, "regression_points": 0, "epochs": 20}}
 
 #: Quadrature nodes of the bound that makes rows comparable.
@@ -50,7 +50,7 @@ def bounds(model, dataset):
 
 
 def run(train, test, settings):
-    """Return the numbers of one training in the order of `COLUMNS`, without the ratios."""
+    """Return the numbers of one training run in the order of `COLUMNS`, without the ratios."""
     start = time.perf_counter()
     model, history = harness.fit(train, settings)
     seconds = time.perf_counter() - start
@@ -73,8 +73,8 @@ def with_ratios(numbers, baseline):
     return np.column_stack([numbers[:, :-1], ratios[:, 0], numbers[:, -1], ratios[:, 1]])
 
 
-def texts(numbers):
-    """Return the mean and standard deviation of each column, with its number of digits."""
+def format_columns(numbers):
+    """Format the mean and standard deviation of each column, rounded to the digits of that column."""
     digits = [2, 2, 2, 5, 3, 3, 0, 1, 2, 1, 2]
     deviations = numbers.std(axis=0, ddof=min(1, len(numbers) - 1))
     columns = zip(digits, numbers.mean(axis=0), deviations, strict=True)
@@ -97,7 +97,7 @@ def report(name, train, test, settings):
             numbers[kind].append(run(train, test, dataclasses.replace(seeded, expectations=kind)))
     found = {kind: with_ratios(numbers[kind], numbers["quadrature"]) for kind in EXPECTATIONS}
     for kind, values in found.items():
-        print(harness.markdown_row([name, kind, *texts(values)]), flush=True)
+        print(harness.markdown_row([name, kind, *format_columns(values)]), flush=True)
     return {kind: values.tolist() for kind, values in found.items()}
 
 
@@ -115,11 +115,11 @@ def main(folders, seeds, only, recipe, chosen, as_json):
         print(harness.markdown_row([folder.name, "expectations", *COLUMNS]))
         print(harness.markdown_row(["---"] * (2 + len(COLUMNS))), flush=True)
         results[folder.name] = {}
-        for name, different in MODES.items():
+        for name, changes in MODES.items():
             if only not in (None, name):
                 continue
             settings = [
-                harness.resolve_settings(recipe, train, chosen | different | {"seed": seed}) for seed in range(seeds)
+                harness.resolve_settings(recipe, train, chosen | changes | {"seed": seed}) for seed in range(seeds)
             ]
             harness.warm_up(settings[0])
             results[folder.name][name] = report(name, train, test, settings)

@@ -14,8 +14,9 @@ point, and P@1, P@3 and P@5 on the test points:
 - a joint step of all μ_p towards the optimum under a rank-one approximation of λ(ξ_ik), a weight of the point times a
   weight of the label, so that one decomposition serves all p; the step length maximises the quadratic bound.
 
-A second table compares the ends of trainings with the greatest of these numbers of epochs: without updates, with a
-joint step after each epoch, and with twice as many epochs. The bound `by quadrature` is at the same parameters.
+A second table compares the final results of training runs with the greatest of these numbers of epochs: without
+updates, with a joint step after each epoch, and with twice as many epochs. The bound `by quadrature` is at the same
+parameters.
 
 Training follows the recipe with the shared-diagonal posterior, without regression and held-out points.
 """
@@ -39,7 +40,7 @@ from xmlgp.mlgpf.model import MLGPF
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
-#: Settings of all trainings.
+#: Settings of all training runs.
 TRAINING = {"expectations": "jj", "posterior": "shared-diagonal", "validation": 0, "regression_points": 0}
 
 #: Added to diagonals, relative to their means, as covariances have single precision.
@@ -173,7 +174,7 @@ def train_with(train, settings, joint):
 
 
 def report_trainings(train, test, settings):
-    """Print the ends of trainings with and without joint steps, and with twice as many epochs; return the numbers."""
+    """Print the final results with and without joint steps, and with twice as many epochs; return the numbers."""
     usual, results = settings.epochs, []
     for name, epochs, joint in [
         (f"{usual} epochs", usual, False),

@@ -5,7 +5,7 @@
 
 The first table has seconds per step and peak memory with sampled negatives on generated data with an increasing number
 of labels, each case in a fresh process. Φ and b with the optimiser's two moments take memory in proportion to K,
-however few labels a step samples; their size is next to the peak, which excludes the imports and includes the data.
+however few labels each step samples; their size is next to the peak, which excludes the imports and includes the data.
 Then, for each DATA, a folder with train.txt and test.txt, a table compares the precision on the test points after
 training with a share of the negatives, in minibatches of 2000 points for 80 epochs, and with all negatives and the
 recipe's minibatches and epochs: mean and standard deviation over the seeds.
@@ -31,7 +31,7 @@ COPIES = 3
 
 
 def measure(K, sampled):
-    """Return the time and memory of a training with K labels in this process."""
+    """Return the time and memory of a training run with K labels in this process."""
     settings = MLGPFSettings(
         inducing_count=M, inducing_start="rows", factors=P, batch_size=B, epochs=EPOCHS, negatives=sampled
     )

@@ -1,17 +1,17 @@
-"""Ablations: the default recipe with one choice changed at a time, on points held out of training.
+"""Ablations: the default recipe with one choice changed at a time, on points held out from training.
 
     python benchmarks/precision.py [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4] [--fold-count 1]
         [--set NAME=VALUE ...] [--cache FILE] [--json FILE]
 
 DIR is a folder with train.txt; its points are divided into folds, and the first folds are held out in turn. Test points
 are not used. For each data set a Markdown table has measures on the held-out points in percent, mean and standard
-deviation over the seeds, and the seconds of preprocessing and training. Columns with a Δ are differences to the default
-on the same points with the same seeds, with their standard errors over points. Differences of more than two standard
-errors are bold; others may be noise. Of dozens of differences one or two are bold by chance.
+deviation over the seeds, and the seconds of preprocessing and training. Columns with a Δ are differences from the
+default on the same points with the same seeds, with their standard errors over points. Differences of more than two
+standard errors are bold; others may be noise. Among dozens of differences, one or two are bold by chance.
 
---cache keeps predictions in FILE, and later calls do not train those again. The file identifies the data, the split and
-the settings, but not the program: use another file after changes to the program. --set applies to every variant,
-including the default, unless the variant has its own value.
+--cache keeps predictions in FILE, and later calls reuse them instead of training again. The file identifies the data,
+the split and the settings, but not the program: use another file after changes to the program. --set applies to every
+variant, including the default, unless the variant has its own value.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class Variant(NamedTuple):
 
 DEFAULT = Variant("default", "", {})
 
-#: To measure another choice, add a line. A group is printed at the place of its first variant.
+#: To measure another choice, add a line. A group is printed in the position of its first variant.
 VARIANTS = [
     DEFAULT,
     Variant("weighting=idf", "feature weighting", {"weighting": "idf"}),
@@ -87,7 +87,7 @@ VARIANTS = [
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@5", "nDCG@5")
 
-#: Folders in which default data sets are searched, and their names.
+#: Folders that are searched for the default data sets, and the names of these.
 FOLDERS, DEFAULT_DATA = ("data", "../shared/datasets"), ("bibtex", "delicious")
 
 #: Differences are bold beyond this number of standard errors.
@@ -116,7 +116,7 @@ class Fold(NamedTuple):
 
 
 def make_folds(dataset, folds, count):
-    """Divide points into folds and return the first ones; the division does not depend on the seed of a training.
+    """Divide points into folds and return the first ones; the division does not depend on the training seed.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def compare(runs, baseline):
     Returns
     -------
     dict of str to list of float
-        For each measure the `mean`, its standard `deviation` over seeds, the `difference` to the default and its
+        For each measure the `mean`, its standard `deviation` over seeds, the `difference` from the default and its
         standard `error` over points.
     """
     paired = (runs - baseline).mean(axis=0)
@@ -262,7 +262,7 @@ class Runs:
 
 
 def run(fold, settings, runs):
-    """Return a run, from the finished ones if possible.
+    """Return the finished run with these settings, or train and add it.
 
     Raises
     ------
@@ -290,7 +290,7 @@ def measure(folds, seeds, runs):
     folds : list of Fold
         With n held-out points in total that have a label.
     seeds : list of MLGPFSettings
-        For S trainings that differ in their seeds.
+        For S training runs that differ in their seeds.
     runs : Runs
     """
     values, seconds = [], []
@@ -319,7 +319,7 @@ def table_row(variant, result):
 
 
 def change(difference, error):
-    """Format a difference to the default."""
+    """Format a difference from the default."""
     mark = "**" if abs(difference) > NOTABLE * error else ""
     return f"{mark}{difference:+.2f}{mark} ± {error:.2f}"
 

@@ -1,13 +1,13 @@
-"""Predicted points per second, compared with the peers in the same run and with the limit of the machine.
+"""Predicted points per second, compared with the peers in the same run and with the hardware limit.
 
     python benchmarks/prediction.py [DATA ...] --peers-python PATH [--large-labels 200000] [--json FILE]
 
-DATA is a folder with train.txt and test.txt. Five labels per point are predicted for its test points in memory, without
-loading, best of several repeats. xmlgp's model is trained for one epoch, as prediction time does not depend on the
-length of training. The last model has random parameters and generated points: P = 100, M = 500, D = 100,000 and
---large-labels labels (0 skips it). Its `limit` is the rate at which the products of utilities, 2KP operations per
-point, would run at the GEMM rate of the same run. Peak memory excludes the imports. `command` is the time of a complete
-`xmlgp predict`, from text to text.
+DATA is a folder with train.txt and test.txt. Five labels per point are predicted for its test points in memory; loading
+is not timed, and the best of several repeats counts. xmlgp's model is trained for one epoch, because prediction time
+does not depend on the length of training. The last model has random parameters and generated points: P = 100, M = 500,
+D = 100,000 and --large-labels labels (0 skips it). Its `limit` is the rate at which the products of utilities, 2KP
+operations per point, would run at the GEMM rate of the same run. Peak memory excludes the imports. `command` is the
+time of a complete `xmlgp predict`, from text to text.
 """
 
 import subprocess

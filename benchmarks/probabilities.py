@@ -105,7 +105,7 @@ def compare(data, recipe, chosen, seeds, strengths):
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--recipe", default="default", show_default=True)
 @harness.set_option
-@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Number of trainings of xmlgp.")
+@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, help="Number of training runs of xmlgp.")
 @click.option(
     "--strength",
     "strengths",

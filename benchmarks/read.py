@@ -3,7 +3,7 @@
     python benchmarks/read.py [FILE ...] [--json FILE]
 
 Numbers are megabytes of text per second of processor time, which other work on the machine does not affect. Without
-files, one like those of the large data sets is generated: a hundred features per point with six decimals each.
+FILE, a file like those of the large data sets is generated: a hundred features per point with six decimals each.
 """
 
 import os
@@ -54,7 +54,7 @@ def seconds(action, rounds=ROUNDS):
 
 
 def measure(path):
-    """Return megabytes per second of each way to read a file."""
+    """Return the megabytes per second of each reader of a file."""
     megabytes = os.path.getsize(path) / 1e6
     text, dataset = seconds(lambda: read_dataset(path, cache=False))
     conversion, _ = seconds(lambda: read_dataset(path), rounds=1)

@@ -46,7 +46,7 @@ class Case:
 
 BASE = Case()
 
-#: What varies: the field, its values, and other differences to the base case.
+#: What varies: the field, its values, and other differences from the base case.
 VARIED = {
     "N": ("N", (2000, 4000, 8000, 16000), {}),
     "D": ("D", (1000, 2000, 4000, 8000), {}),
@@ -59,7 +59,7 @@ VARIED = {
 
 
 def measure(case):
-    """Return the peak memory of a training in this process, in megabytes, and seconds per epoch."""
+    """Return the peak memory of a training run in this process, in megabytes, and seconds per epoch."""
     harness.warm_up(case.settings)
     memory = harness.PeakMemory()
     dataset = harness.generate(case.N, case.D, case.K)

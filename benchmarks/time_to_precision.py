@@ -7,8 +7,8 @@ DATA is a folder with train.txt and test.txt, such as data/bibtex. For each peer
 has the peer's precision in percent, the seconds until xmlgp first reaches it on the test points, and the ratio to the
 peer's seconds of training. The last column is for all three at once; a star marks the best peer. Seconds include
 preprocessing and training from raw features in memory, for peers as well, but not scoring after each epoch, loading and
-compiling. The schedule of the learning rate depends on the number of epochs: several --epochs are separate trainings,
-and the earliest to reach a precision counts.
+compiling. The schedule of the learning rate depends on the number of epochs: several --epochs are separate training
+runs, and the earliest to reach a precision counts.
 """
 
 import time
@@ -37,7 +37,7 @@ def curve(train, test, settings):
 
 
 def reached(runs, targets):
-    """Return the least seconds at which a training reaches all targets, or None."""
+    """Return the least seconds at which a training run reaches all targets, or None."""
     seconds = [
         point["seconds"]
         for run in runs
@@ -83,7 +83,7 @@ def report(measured, runs):
     "--epochs",
     multiple=True,
     type=click.IntRange(1),
-    help="Epochs, over the recipe; several are separate trainings.",
+    help="Epochs, over the recipe; several are separate training runs.",
 )
 @harness.peers_option
 @harness.peers_python_option

@@ -1,4 +1,4 @@
-"""Ablations of BMLPL's defaults on points held out of training, with MLGPF's default recipe for comparison.
+"""Ablations of BMLPL's defaults on points held out from training, with MLGPF's default recipe for comparison.
 
     python benchmarks/topics.py DATA ... [--seeds 2] [--only NAME ...] [--json FILE]
 

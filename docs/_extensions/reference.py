@@ -23,7 +23,7 @@ CODE = re.compile(r"`([^`]+)`|((?<![\w-])--[a-z][a-z-]+)")
 
 
 class _Recorder(click.HelpFormatter):
-    """Keeps the sections that a command writes, instead of laying them out."""
+    """Keeps the sections that a command writes, instead of formatting them."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class _Recorder(click.HelpFormatter):
 
 
 def find_command(words):
-    """Return the command of words such as `["plot", "bound"]`, and the context that its help needs."""
+    """Return the command named by words such as `["plot", "bound"]`, and the context that its help needs."""
     context = click.Context(main, info_name="xmlgp", **main.context_settings)
     command = main
     for word in words:
@@ -69,7 +69,7 @@ class Command(Directive):
         words = self.arguments[0].split()
         command, context = find_command(words)
         usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-        found = [_code_block(usage, "text"), *_described(command.help)]
+        found = [_code_block(usage, "text"), *_help_paragraphs(command.help)]
         for title, rows in help_sections(words):
             found += [nodes.rubric(title, title), _definitions(rows, "-".join(["xmlgp", *words]))]
         return found
@@ -101,7 +101,7 @@ def _help_of(field):
     return text
 
 
-def _described(text):
+def _help_paragraphs(text):
     """Yield the paragraphs of a help text, those after a line with only a backspace as code."""
     for paragraph in re.split(r"\n\s*\n", text.replace("\r", "").strip()):
         if not paragraph.lstrip().startswith("\b"):
@@ -126,7 +126,7 @@ def _definitions(rows, prefix):
 
 
 def _inline(text):
-    """Return nodes of a text, its code as literals."""
+    """Return the nodes of a text, with its code as literals."""
     found, start = [], 0
     for match in CODE.finditer(text):
         found += [nodes.Text(text[start : match.start()]), nodes.literal("", match[1] or match[2])]

@@ -158,7 +158,7 @@ def _values(text, ends, digits, numbers, before, feature_at, value_at):
 
 
 def _by_line(data, numbers, places, lines, columns):
-    """Return the sparse array of the indices at `places`, one row a line, with sorted indices."""
+    """Return the sparse array of the indices at `places`, one row per line, with sorted indices."""
     indptr = np.concatenate(([0], np.searchsorted(places, lines, side="right")))
     matrix = as_csr(data, numbers.take(places).astype(np.int32), indptr, columns)
     matrix.sort_indices()

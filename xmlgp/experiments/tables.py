@@ -188,7 +188,7 @@ def precision_table(rows):
 
 def minutes_table(rows):
     """Yield the lines of a table of minutes per epoch."""
-    yield from _head("data set", "method", "minutes an epoch, paper", "ours", "times faster")
+    yield from _head("data set", "method", "minutes per epoch, paper", "ours", "times faster")
     for row in rows:
         ours, paper = row["minutes_an_epoch"], row["paper"]
         yield _line(
