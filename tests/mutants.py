@@ -178,7 +178,7 @@ MUTANTS = [
     Mutant(
         "collapsed-variance-sign",
         "sign",
-        "The gradient of the collapsed bound by the variances of points has the wrong sign.",
+        "The gradient of the collapsed bound with respect to point variances has the wrong sign.",
         "xmlgp/gpc/collapsed.py",
         "None, -0.5 * curvature)",
         "None, 0.5 * curvature)",

@@ -42,7 +42,7 @@ def test_online_em_reaches_the_optimum_of_batch_em(batch_size, passes):
 
 
 def dense_gradient(inference, features, labels, topics):
-    """Return the gradient of the log posterior by W, label counts, m and U, after the inner rounds of counts and U."""
+    """Return the gradient of the log posterior w.r.t. W, label counts, m and U, after the inner updates of m and U."""
     design = np.hstack([features, np.ones((len(features), 1))])
     psi, r = design @ inference.weights, inference.shapes
     u = r * np.exp(psi)

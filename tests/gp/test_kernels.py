@@ -136,7 +136,7 @@ def test_initial_kernel_has_unit_variance_and_the_given_lengthscale(terms, ard, 
 
 
 def with_random_gradients(terms, ard, seed, storage=np.asarray):
-    """Return a kernel, random parameters and points, and random gradients by the covariances."""
+    """Return a kernel, random parameters and points, and random gradients of the covariances."""
     random = np.random.default_rng(seed)
     kernel, parameters = random_kernel(random, terms, ard, D)
     parameters["inducing"] = random.normal(size=(M, D))

@@ -109,7 +109,7 @@ class LeastSquares:
     omega : ndarray, N×T
         ω.
     residuals : ndarray, N×T
-        κ − ω ψ, the gradient by ψ at the current weights.
+        κ − ω ψ, the gradient with respect to ψ at the current weights.
     precisions : ndarray, D+1
         τ, the intercept's last.
     """

@@ -131,7 +131,7 @@ class Bound:
         return start_task(lambda: self.posterior.prepare(parameters, K_Z))
 
     def _log_likelihood(self, parameters, batch, moments, **options):
-        """Return the expected log likelihood and its gradients by the moments and by Φ and b."""
+        """Return the expected log likelihood and its gradients with respect to the moments, Φ and b."""
         loadings, bias = parameters["loadings"], parameters["bias"]
         if batch.pairs is None:
             return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, **options)

@@ -51,7 +51,7 @@ class Points(NamedTuple):
 
 
 class Covariances(NamedTuple):
-    """Covariances of a minibatch and the inducing inputs, or their inner products, or the gradients by either.
+    """Covariances of a minibatch and the inducing inputs, or their inner products, or the gradients of either.
 
     Attributes
     ----------
@@ -176,17 +176,17 @@ def primal_weights(inducing, log_relevance, dual_weights):
 
 
 def backward(tape, d_products, inducing_needed=True):
-    """Return the gradients by the inducing inputs and by the logarithms of relevances.
+    """Return the gradients with respect to the inducing inputs and the logarithms of relevances.
 
     Parameters
     ----------
     tape : tuple
         From `forward_points`.
     d_products : Covariances
-        Gradients by the inner products and squared norms; `K_Z` need not be symmetric.
+        Gradients with respect to the inner products and squared norms; `K_Z` need not be symmetric.
     inducing_needed : bool
-        Whether the gradient by the inducing inputs is needed. Without it and without ARD, a step saves its two largest
-        products.
+        Whether the gradient with respect to the inducing inputs is needed. Without it and without ARD, a step
+        saves its two largest products.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def backward(tape, d_products, inducing_needed=True):
 
 @compiled
 def _combine(transposed, from_K_BZ, from_K_Z, scale, d_relevance, start, stop):
-    """Add the part of the inducing inputs to `d_relevance`, and replace `from_K_Z` by the gradient by Aᵀ."""
+    """Add the part of the inducing inputs to `d_relevance`, and replace `from_K_Z` with the gradient w.r.t. Aᵀ."""
     half = transposed.dtype.type(0.5)
     for r in range(start, stop):
         total, factor = d_relevance[r], scale[r]

@@ -18,7 +18,7 @@ __all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "Square
 #: Least number of exponentials per thread.
 GRAIN = 1 << 16
 
-#: Initial variance of the noise, beside a unit variance of the other terms.
+#: Initial variance of the noise, relative to a unit variance of the other terms.
 NOISE_START = 0.01
 
 
@@ -61,7 +61,7 @@ class Linear:
         return K_BZ, K_diag, (variance, K_BZ, K_diag)
 
     def backward(self, tape, d_covariances, inner_needed=True):
-        """Return the gradients by the inner products and by the hyperparameters.
+        """Return the gradients with respect to the inner products and the hyperparameters.
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class SquaredExponential:
         return K_BZ, K_diag, (variance, precision, K_BZ, exponent, K_diag)
 
     def backward(self, tape, d_covariances, inner_needed=True):
-        """Return the gradients by the inner products and by the hyperparameters, as `Linear.backward` does.
+        """Return the gradients with respect to the inner products and hyperparameters, as `Linear.backward` does.
 
         With the exponent e = −‖x − x′‖² / 2ℓ², ∂k/∂log σ² = k and ∂k/∂log ℓ = −2 k e.
         """
@@ -161,7 +161,7 @@ class WhiteNoise:
         return np.full(count, bounded_exp(log_variance))
 
     def backward(self, log_variance, d_covariances):
-        """Return the gradients by the hyperparameters (dict); gradients of the covariances may be None."""
+        """Return the gradients with respect to the hyperparameters (dict); those of the covariances may be None."""
         variance = bounded_exp(log_variance)
         total = 0 if d_covariances.K_diag is None else d_covariances.K_diag.sum()
         total += 0 if d_covariances.K_Z is None else np.trace(d_covariances.K_Z)
@@ -200,7 +200,7 @@ def _fill_exponentials(inner, left_half_norms, right_half_norms, variance, preci
 
 
 def _gradient_sums(gradient, covariance, exponent):
-    """Return Σ dK K and Σ dK K e, for the gradient dK by covariances K with exponents e, in one pass."""
+    """Return Σ dK K and Σ dK K e, for the gradient dK with respect to covariances K with exponents e, in one pass."""
     sums = []
 
     def add(start, stop):
@@ -236,7 +236,7 @@ NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
 class Kernel:
-    """The weighted sum of one or two kernels, each with or without ARD of its own, and optional white noise.
+    """The weighted sum of one or two kernels, each optionally with its own ARD, and optional white noise.
 
     The weights are the variances σ² of the terms. With ARD each term weights the coordinates by exp(log_relevance): one
     weight per basis dimension in the subspace, one per feature for free Z ([L] section 5). Variances, 1/ℓ² and
@@ -383,7 +383,7 @@ class Kernel:
             Without `inducing_needed` and without ARD, gradients that are zero may be None: `K_Z`, or `K_BZ` with
             `K_diag`.
         inducing_needed : bool
-            Whether to include the gradient by the inducing inputs.
+            Whether to include the gradient with respect to the inducing inputs.
         """
         gradients, d_inner = {}, None
         tape, log_noise = tape

@@ -265,7 +265,7 @@ class LabelWeights:
 
 @compiled
 def _combine_gradients(start, stop, scale, features, mean, variance, precision, d_mean, d_variance, d_log_prior):
-    """Turn gradients of the likelihood by m and v into those of the bound by m and log v; add those by log τ."""
+    """Turn likelihood gradients w.r.t. m and v into bound gradients w.r.t. m and log v; add that w.r.t. log τ."""
     half, one, zero = mean.dtype.type(0.5), mean.dtype.type(1), mean.dtype.type(0)
     least, greatest = mean.dtype.type(LEAST_VARIANCE), mean.dtype.type(GREATEST_VARIANCE)
     for e in range(start, stop):

@@ -168,7 +168,7 @@ def full_log_likelihood(moments, loadings, bias, labels, expectations, value_nee
 
 
 def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
-    """Add the gradients by the moments to `d_moments` and return that by Φ, given those by the utilities, both B×K."""
+    """Add the gradients of the moments to `d_moments` and return that of Φ, given those of the utilities, both B×K."""
     squares = loadings * loadings
     if moments.variance.shape[1] == 1:
         d_squares = (moments.variance[:, 0] @ d_variance)[:, None]

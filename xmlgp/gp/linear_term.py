@@ -35,7 +35,7 @@ class LinearTerm:
     ----------
     weights : LabelWeights
     d_mean, d_variance : ndarray
-        Gradients by m and v, after `zero_gradients`; one element per weight.
+        Gradients with respect to m and v, after `zero_gradients`; one element per weight.
     """
 
     def __init__(self, weights, features):

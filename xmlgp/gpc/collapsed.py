@@ -270,7 +270,7 @@ class Optimum:
         return moments
 
     def gradients(self):
-        """Return the gradients of F by θ, as a dict by parameter name, and the `PointMoments` of q(f_i)."""
+        """Return the gradients of F with respect to θ, by parameter name, and the `PointMoments` of q(f_i)."""
         moments, matrix = self._empty_moments(), self._gradient_matrix()
         kernel, block_gradients = self._covariances.kernel, [None] * len(self._covariances.blocks)
 

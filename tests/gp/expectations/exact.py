@@ -1,4 +1,4 @@
-"""Reference expectations by adaptive quadrature, derivatives by differences, and formulas with sixty digits."""
+"""Reference expectations by adaptive quadrature, derivatives by finite differences, and formulas with sixty digits."""
 
 import decimal
 

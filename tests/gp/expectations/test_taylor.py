@@ -28,7 +28,7 @@ def test_results_are_accurate_to_rounding(dtype, error):
     mean[:50], variance[25:75] = 0, 0
     expected = many_digits(formulas, mean, variance)
     result = Taylor().expected_softplus(mean, variance), *Taylor().gradients(mean, variance)
-    # The derivative by the mean is a difference of numbers up to one and the variance.
+    # The derivative with respect to the mean is a difference of numbers up to one and the variance.
     rounding = [0, error * (1 + variance), 0]
     for values, correct, least in zip(result, expected, rounding, strict=True):
         assert values.dtype == dtype

@@ -39,7 +39,7 @@ class Taylor:
         return fill_one(_expected_softplus, mean, variance)
 
     def gradients(self, mean, variance, fast=False, out=None):
-        """Return the derivatives by the mean and by the variance, elementwise.
+        """Return the derivatives with respect to the mean and the variance, elementwise.
 
         They are σ(m) + ½ v σ(m)σ(−m)(1 − 2σ(m)) and ½ σ(m)σ(−m).
 

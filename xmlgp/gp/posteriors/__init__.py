@@ -6,7 +6,7 @@ Each posterior is a class without state; parameters come from the flat mapping. 
 - `prepare`: the factorisations of K_Z, for any number of points,
 - `moments`: mean and variance of q(h_p(x_i)), the conditional at points,
 - `forward`: these moments for a minibatch, the sum of the KL divergences, and a tape,
-- `backward`: the gradients by the covariances and by the parameters,
+- `backward`: the gradients with respect to the covariances and the parameters,
 - `precondition`: ascent directions in place of some gradients,
 - `alpha`: the dual weights α with which the mean is K_BZ α, and `mean_from_alpha`, its inverse.
 

@@ -88,13 +88,13 @@ class Cholesky:
         return moments, kl, tape
 
     def backward(self, tape, d_moments, d_kl):
-        """Return the gradients by the covariances and by the parameters; see `SharedDiagonal.backward`."""
+        """Return the gradients with respect to the covariances and the parameters; see `SharedDiagonal.backward`."""
         mean, factors, covariances, inverse, projected, projected_factors, solved_mean, solved_factors = tape
         d_K_diag = d_moments.variance.sum(axis=1)
         d_K_BZ = -d_K_diag[:, None] * projected
         d_projected = d_moments.mean @ mean.T - d_K_diag[:, None] * covariances.K_BZ
         d_factors = np.empty_like(factors)
-        # K_Z⁻¹ (Σ_p m_p m_pᵀ + L_p L_pᵀ) K_Z⁻¹, for the gradient of the divergences by K_Z.
+        # K_Z⁻¹ (Σ_p m_p m_pᵀ + L_p L_pᵀ) K_Z⁻¹, for the gradient of the divergences with respect to K_Z.
         second_moment = solved_mean @ solved_mean.T
         sums = []
 
@@ -128,7 +128,7 @@ class Cholesky:
         return Covariances(d_K_BZ, d_K_Z, d_K_diag), gradients
 
     def precondition(self, tape, gradients):
-        """Replace the gradient by the means by K_Z times it: the natural gradient if q(u) is the prior."""
+        """Multiply the gradient with respect to the means by K_Z: the natural gradient if q(u) is the prior."""
         covariances = tape[2]
         return gradients | {"posterior.mean": covariances.K_Z @ gradients["posterior.mean"]}
 
@@ -186,7 +186,7 @@ def add_jitter(K_Z):
 
 
 def jitter_backward(d_jittered):
-    """Turn the gradient by K_Z with jitter into that by K_Z, M×M, in place."""
+    """Turn the gradient with respect to K_Z with jitter into that with respect to K_Z, M×M, in place."""
     d_jittered[np.diag_indices_from(d_jittered)] += _jitter(d_jittered) * np.trace(d_jittered) / len(d_jittered)
 
 

@@ -88,7 +88,7 @@ class Diagonal:
         return moments, kl, (mean, diagonals, covariances, inverses, projections, K_mean)
 
     def backward(self, tape, d_moments, d_kl):
-        """Return the gradients by the covariances and by the parameters; see `SharedDiagonal.backward`."""
+        """Return the gradients with respect to the covariances and the parameters; see `SharedDiagonal.backward`."""
         mean, diagonals, covariances, inverses, projections, K_mean = tape
         d_K_BZ = d_moments.mean @ mean.T
         d_K_Z = (0.5 * d_kl * mean) @ mean.T
@@ -101,8 +101,8 @@ class Diagonal:
                 diagonal, inverse, projected = diagonals[p], inverses[p], projections[p]
                 weighted = d_moments.variance[:, p, None] * projected
                 K_BZ_sum += weighted
-                # The gradient by C_p is Σ_i ds_i v_i v_iᵀ from the variances, and ½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹) from the
-                # divergence.
+                # The gradient with respect to C_p is Σ_i ds_i v_i v_iᵀ from the variances, and
+                # ½ (C_p⁻¹ − C_p⁻¹ Σ_p C_p⁻¹) from the divergence.
                 d_C = projected.T @ weighted
                 scaled = inverse * np.sqrt(diagonal)
                 d_C += 0.5 * d_kl * (inverse - scaled @ scaled.T)
@@ -122,7 +122,7 @@ class Diagonal:
         return Covariances(d_K_BZ, d_K_Z, d_moments.variance.sum(axis=1)), gradients
 
     def precondition(self, tape, gradients):
-        """Replace the gradient by each μ_p by C_p⁻¹ times it; see `SharedDiagonal.precondition`."""
+        """Multiply the gradient with respect to each μ_p by C_p⁻¹; see `SharedDiagonal.precondition`."""
         inverses = tape[3]
         columns = [inverse @ column for inverse, column in zip(inverses, gradients["posterior.mean"].T, strict=True)]
         return gradients | {"posterior.mean": np.stack(columns, axis=1)}

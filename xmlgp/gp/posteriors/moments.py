@@ -8,7 +8,7 @@ __all__ = ["Moments"]
 
 
 class Moments(NamedTuple):
-    """Moments of q(h_p(x_i)), or the gradients by them.
+    """Moments of q(h_p(x_i)), or the gradients with respect to them.
 
     Attributes
     ----------

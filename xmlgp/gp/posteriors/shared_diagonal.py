@@ -133,13 +133,13 @@ class SharedDiagonal:
         return moments, kl, (mean, diagonal, covariances, C.inverse, projected, K_mean)
 
     def backward(self, tape, d_moments, d_kl):
-        """Return the gradients by the covariances and by the parameters.
+        """Return the gradients with respect to the covariances and the parameters.
 
         Parameters
         ----------
         tape : tuple
         d_moments : Moments
-            The gradients by the variances must not be positive; those of a log-concave likelihood are not.
+            The gradients with respect to the variances must not be positive; those of a log-concave likelihood are not.
         d_kl : float
 
         Returns
@@ -165,7 +165,8 @@ class SharedDiagonal:
         grain = GRAIN // max(1, mean.size)
         run_parallel([*split_range(by_points, len(projected), grain), *split_range(by_mean, len(mean), grain)])
         d_mean += d_kl * K_mean
-        # The gradient by C is Σ_i ds_i v_i v_iᵀ from the variances, and ½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the divergences.
+        # The gradient with respect to C is Σ_i ds_i v_i v_iᵀ from the variances, and ½ P (C⁻¹ − C⁻¹ Σ C⁻¹) from the
+        # divergences.
         half = 0.5 * d_kl * mean.shape[1]
         d_C, from_kl = dense.gram(scaled, np.sqrt(diagonal)[:, None] * inverse)
         from_kl -= inverse
@@ -181,7 +182,7 @@ class SharedDiagonal:
         return Covariances(d_K_BZ, d_K_Z, d_variance), gradients
 
     def precondition(self, tape, gradients):
-        """Replace the gradient by μ by C⁻¹ times it, which the largest eigenvalues of K_Z do not dominate.
+        """Multiply the gradient with respect to μ by C⁻¹, so that the largest eigenvalues of K_Z do not dominate it.
 
         The natural gradient is (K_Z⁻¹ − C⁻¹) times the gradient. C⁻¹ has the same effect on large eigenvalues, is
         already computed, and exists for singular K_Z.
