@@ -66,7 +66,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         Returns
         -------
         Classifier
-            Itself.
+            The estimator itself.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         return scores
 
     def _check_features(self, count):
-        """Raise an error for points with another number of features than those of `fit`."""
+        """Raise an error for points with a different number of features than those of `fit`."""
         self._predictor.check(count)
 
     def _features(self, X):

@@ -92,7 +92,7 @@ def check_names(names, where, model):
 
 
 def check_each(mapping, where, model):
-    """Raise SettingsError for an unknown name or a value that is not allowed, whatever the other settings are.
+    """Raise SettingsError for an unknown name or a value that is never allowed, checking each setting alone.
 
     Parameters
     ----------

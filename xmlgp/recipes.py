@@ -19,7 +19,7 @@ def resolve(catalogue, name, shape, chosen):
     ----------
     catalogue : Catalogue
     name : str or None
-        The recipe. With `DEFAULT_RECIPE` or None and another model than the recipe's, the defaults of that model.
+        The recipe. With `DEFAULT_RECIPE` or None and a model other than the recipe's, the defaults of that model.
     shape : tuple of int
         N, D, K of the training data, by which the catalogue identifies a data set.
     chosen : mapping
@@ -40,7 +40,7 @@ def resolve_for(catalogue, name, entry, chosen):
     Raises
     ------
     SettingsError
-        For an unknown recipe, a recipe of another model than the user chose, or a setting that is not allowed.
+        For an unknown recipe, a recipe of a model other than the user chose, or a setting that is not allowed.
     """
     merged = _merged(catalogue, name or DEFAULT_RECIPE, entry)
     model = merged.get("model", DEFAULT_MODEL)

@@ -386,6 +386,6 @@ def test_malformed_points_in_libsvm_format_are_refused(place):
 def test_the_default_output_depends_on_the_model(monkeypatch):
     outputs = {output: run("predict", "model", "data", "--output", output).stdout for output in OUTPUTS}
     assert run("predict", "model", "data").stdout == outputs["utility"] != outputs["probability"]
-    monkeypatch.setattr(MLGPFPredictor, "usual_output", "probability")
+    monkeypatch.setattr(MLGPFPredictor, "default_output", "probability")
     assert run("predict", "model", "data").stdout == outputs["probability"]
     assert run("predict", "model", "data", "--output", "utility").stdout == outputs["utility"]

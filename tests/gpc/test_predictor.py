@@ -165,7 +165,7 @@ def test_trained_model_predicts_its_training_points(tmp_path):
     dataset = small_dataset(N=100, D=D, K=1)
     predictor = open_predictor(train_model(dataset, tmp_path, GPCSettings(inducing_count=30, iterations=20)))
     assert type(predictor) is GPCPredictor
-    assert predictor.usual_output == "probability"
+    assert predictor.default_output == "probability"
     probability = predictor.score(dataset.features, "probability")[0]
     truth = dataset.labels.toarray()
     assert ((probability > 0.5) == truth).mean() > max(truth.mean(), 1 - truth.mean()) + 0.05

@@ -56,7 +56,7 @@ class Linear(Predictor):
 @pytest.mark.parametrize(("few", "width"), [(64, 1024), (64, 7), (0, 7)])
 @pytest.mark.parametrize("k", [1, 5, 64, 65, K, None, 1000])
 def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output):
-    monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(module, "MAX_STREAMED", few)
     monkeypatch.setattr(module, "LABELS", width)
     (found,) = Linear().top(NEW, k, output, with_std=True)
     utilities, spread = NEW.toarray() @ WEIGHTS, NEW.toarray() @ np.abs(WEIGHTS)

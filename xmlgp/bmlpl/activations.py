@@ -116,14 +116,14 @@ def expected_activations(counts, log_odds, shapes, activations):
             _fill_activations(counts[rows], log_odds[rows], shapes, activations[rows], *sums[:, i])
 
     parallel_for(fill, len(starts), -(-GRAIN // max(1, ROWS * T)))
-    softplus_sum, digamma_sum, priors = sums.sum(axis=1)
+    softplus_sum, digamma_sum, prior_sum = sums.sum(axis=1)
     # Σ r (log u − ψ) − u e^(−ψ), where log u − ψ = log(r + m) − log(1 + e^ψ).
-    total = priors.sum() - shapes.astype(np.float64) @ softplus_sum - N * gammaln(shapes.astype(np.float64)).sum()
+    total = prior_sum.sum() - shapes.astype(np.float64) @ softplus_sum - N * gammaln(shapes.astype(np.float64)).sum()
     return ActivationSums(softplus_sum, digamma_sum, float(total))
 
 
 @compiled
-def _fill_activations(counts, log_odds, shapes, activations, pluses, rises, priors):
+def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digamma_sum, prior_sum):
     """Fill in the activations, and sum log(1 + e^ψ), Ψ(m + r) − Ψ(r) and r log(r + m) − u e^(−ψ) over points."""
     real = counts.dtype.type
     tiny = real(1e-37)
@@ -143,12 +143,12 @@ def _fill_activations(counts, log_odds, shapes, activations, pluses, rises, prio
             below = e * above
             high, low = (above, below) if psi >= real(0) else (below, above)
             activation_row[t] = upper * high
-            pluses[t] += softplus(psi)
-            priors[t] += r * logarithm(max(upper, tiny)) - upper * low
+            softplus_sum[t] += softplus(psi)
+            prior_sum[t] += r * logarithm(max(upper, tiny)) - upper * low
             # Ψ(r + m) − Ψ(r) by recurrence, without cancellation for small m: first Σ_{i<4} 1/(r + i) − 1/(r + m + i)
             # = Σ_{i<4} m c_i / (r + m + i). Two terms share a fraction, because divisions dominate the time.
             x1, x2, x3 = upper + real(1), upper + real(2), upper + real(3)
-            rise = m * ((c0[t] * x1 + c1[t] * upper) / (upper * x1) + (c2[t] * x3 + c3[t] * x2) / (x2 * x3))
+            difference = m * ((c0[t] * x1 + c1[t] * upper) / (upper * x1) + (c2[t] * x3 + c3[t] * x2) / (x2 * x3))
             # Then the asymptotic series Ψ(x) ≈ log x − 1/2x − 1/12x² + 1/120x⁴ at r + 4 and r + m + 4.
             low, high = r + real(4), upper + real(4)
             squares = low * low + high * high
@@ -160,10 +160,11 @@ def _fill_activations(counts, log_odds, shapes, activations, pluses, rises, prio
             series = series * s + real(1 / 5)
             series = series * s + real(1 / 3)
             series = series * s + real(1)
-            rise += real(2) * q * series if q < real(0.2) else logarithm(high * high * inverse)
+            difference += real(2) * q * series if q < real(0.2) else logarithm(high * high * inverse)
             both = (low + high) * inverse * inverse
-            rise += m * (real(0.5) * inverse + both * (real(1 / 12) - squares * inverse * inverse * real(1 / 120)))
-            rises[t] += rise
+            tail = real(1 / 12) - squares * inverse * inverse * real(1 / 120)
+            difference += m * (real(0.5) * inverse + both * tail)
+            digamma_sum[t] += difference
 
 
 def softplus_sums(log_odds):

@@ -63,27 +63,27 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
     """Compare SCORES with the true labels in DATA.
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
-    the Extreme Classification Repository. Points without labels are left out; equal scores rank by label, the lower
-    first. DATA may be a folder with test.txt or test.svm, TRAIN a folder with train.txt. Every file may be gzipped
-    (.gz), and one may be - for standard input.
+    the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
+    number, the lower first. DATA may be a folder with test.txt or test.svm, TRAIN a folder with train.txt. Every file
+    may be gzipped (.gz), and one may be - for standard input.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
     data, otherwise to 0.55 and 1.5.
 
     --auc adds the area under the ROC curve: the probability that a true label has a higher score than a label that is
     not true, where ties count one half. It is 1 for a perfect ranking and 0.5 for random scores. AUC_micro is over all
-    pairs of point and label; AUC_macro is the mean over labels; AUC_instance is the mean over points. Labels and points
-    for which everything or nothing is true are left out of the means. Labels that SCORES does not list are tied below
-    all listed labels; predict -k all lists every label.
+    pairs of point and label; AUC_macro is the mean over labels; AUC_instance is the mean over points. The means leave
+    out labels that all or no points have, and points that have all or no labels. Labels that SCORES does not list are
+    tied below all listed labels; predict -k all lists every label.
 
     --calibration needs probabilities. It adds log_loss, in nats per label, and ECE, the expected calibration error with
     15 bins. Both are over the labels listed in SCORES, including those of points without true labels; predict -k all
     lists every label.
 
-    Data with a single label, such as all in libsvm format, have other measures: accuracy, in percent, log_loss, in
+    Data with a single label, such as all data in libsvm format, have other measures: accuracy, in percent, log_loss, in
     nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that all lie in [0, 1] are taken as probabilities,
-    and a point is predicted to have the label above 0.5; other scores are utilities, with a threshold of 0 and no
-    log_loss. Every point must have a score.
+    with a threshold of 0.5; other scores are utilities, with a threshold of 0 and no log_loss. Every point must have a
+    score.
 
     \b
     Examples:
@@ -117,7 +117,7 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
     else:
         longest = int(np.diff(read.indptr).max(initial=0))
         if ks[-1] > longest:
-            note(f"{scores} lists at most {longest} labels per point; for larger k the missing ones are wrong", quiet)
+            note(f"{scores} lists at most {longest} labels per point; for larger k the others count as wrong", quiet)
         weights = None
         if train:
             weights = _propensities(train, propensity_a, propensity_b, cache, progress, quiet)

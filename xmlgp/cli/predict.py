@@ -78,7 +78,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
 
     def scored(bar):
         for _, block in blocks:
-            for scores in predictor.top(block.features, k, output or predictor.usual_output, with_std, memory):
+            for scores in predictor.top(block.features, k, output or predictor.default_output, with_std, memory):
                 yield scores
                 bar.update(scores.N)
 

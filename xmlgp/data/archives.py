@@ -1,7 +1,7 @@
 """Unpack downloaded gzip files, and the listed members of zip archives.
 
 Archives are untrusted. Content is copied as a stream to names that the caller chooses, and its bytes are counted, so
-neither paths in an archive nor the sizes that it declares have any effect.
+the paths and sizes in an archive have no effect.
 """
 
 import codecs
@@ -32,7 +32,7 @@ ENCRYPTED = 1
 
 
 def unpack_file(source, target, limit, progress=silent):
-    """Copy a file and decompress it if it is gzipped, whatever its name.
+    """Copy a file and decompress it if it is gzipped, regardless of its name.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def unpack_zip(source, members, limit, progress=silent):
 
 
 class _BoundedReader(io.BufferedReader):
-    """A file that refuses large reads: zipfile reads the whole directory of an archive into memory, whatever its size.
+    """A file that refuses large reads: zipfile reads the whole directory of an archive into memory, even a huge one.
 
     Members are read in small pieces.
     """
@@ -117,13 +117,13 @@ def _find_member(archive, name):
     if len(found) > 1:
         raise FetchError(f"the zip archive has more than one {name}")
     (member,) = found
-    # Archives from other systems than Unix have no file type.
+    # Archives made on systems other than Unix have no file types.
     if member.is_dir() or stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
         raise FetchError(f"{name} in the zip archive is not a regular file")
     if member.flag_bits & ENCRYPTED:
         raise FetchError(f"{name} in the zip archive is encrypted")
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FetchError(f"{name} in the zip archive is compressed with another method than deflate")
+        raise FetchError(f"{name} in the zip archive is compressed with a method other than deflate")
     return member
 
 
@@ -142,11 +142,11 @@ def _copy(stream, target, limit, progress):
 
 
 def _refuse_web_page(start):
-    """Raise FetchError if the first bytes are an HTML page, which servers send instead of a file that they withhold."""
+    """Raise FetchError if the first bytes are an HTML page, which some servers send instead of the file."""
     start = start.removeprefix(codecs.BOM_UTF8).lstrip()
     # Neither data nor archives start with "<"; a page may start with a comment or an XML declaration.
     if start.startswith(b"<") and re.search(rb"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         raise FetchError(
-            "the server sent a web page instead of the data (Google Drive does so when a file was downloaded too often "
-            "that day); try again tomorrow or give a copy of the data with --mirror"
+            "the server sent a web page instead of the data (Google Drive does so when a file has been downloaded too "
+            "often that day); try again tomorrow or give a copy of the data with --mirror"
         )

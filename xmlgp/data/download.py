@@ -35,7 +35,7 @@ __all__ = ["NetworkError", "NotFoundError", "check_web_address", "download", "re
 #: Seconds to wait for a connection, and for each piece of the response.
 TIMEOUT = 30.0
 
-#: Seconds to wait before each retry of a failure that may pass.
+#: Seconds to wait before each retry after a transient failure.
 RETRY_DELAYS = (1.0, 4.0, 15.0)
 
 MAX_REDIRECTS = 10
@@ -45,7 +45,7 @@ CHUNK = 1 << 16
 NOT_FOUND = {404, 410}
 RANGE_NOT_SATISFIABLE = 416
 
-#: Statuses that may pass: timeout, too many requests, failures of the server.
+#: Transient errors: timeout, too many requests, server failures.
 TRANSIENT = {408, 429, 500, 502, 503, 504}
 
 #: `bytes START-END/TOTAL`. Python refuses to convert a number of thousands of digits, hence the limit.
@@ -112,7 +112,7 @@ def download(address, path, limit, progress=silent):
     NotFoundError
         If the server does not have the file.
     FetchError
-        If the response is anything else than the file, or is too large.
+        If the response is anything other than the file, or is too large.
     """
     check_web_address(address)
     partial = _PartialFile(path, address)
@@ -245,7 +245,7 @@ def _request(address, headers):
     """Return the response to a GET request after all redirects, with its body unread."""
     url = address
     for _ in range(MAX_REDIRECTS + 1):
-        # urllib3's own redirects and retries read the body of the response before into memory, whatever its size.
+        # urllib3's own redirects and retries read the body of the previous response into memory, even a huge one.
         response = _pool(url).request(
             "GET",
             url,
@@ -268,7 +268,7 @@ def _redirect(url, location):
     """Return the address that a redirect leads to: never a local file, and never from https to http."""
     try:
         target = urljoin(url, location)
-        # Over http, anybody on the way could replace the data.
+        # Over http, anyone between client and server could replace the data.
         check_web_address(target, ("https",) if url.startswith("https:") else ("http", "https"))
     except (ValueError, FetchError) as error:
         raise FetchError(f"{escape(url)} redirects to {escape(location)}, which is not allowed") from error
@@ -303,7 +303,7 @@ def _start_body(response, partial):
         if partial.size and content_range and int(content_range[1]) == partial.size and same:
             return int(content_range[2])
         partial.remove()
-        raise _TransientError("the server sent another part of the file than requested")
+        raise _TransientError("the server sent a different part of the file than requested")
     if response.status == RANGE_NOT_SATISFIABLE and partial.size:
         partial.remove()
         raise _TransientError("the file has changed on the server")
@@ -336,7 +336,7 @@ def _append_body(response, partial, total, limit, progress):
 
 
 def _validator(headers):
-    """Return what identifies the content, for an If-Range header, or None if the server cannot resume."""
+    """Return the validator of the content, for an If-Range header, or None if the server cannot resume."""
     if headers.get("Accept-Ranges", "").lower() == "none":
         return None
     etag = headers.get("ETag", "")
@@ -346,7 +346,7 @@ def _validator(headers):
 
 def _reason(error):
     """Return a part of a sentence that says why a request failed."""
-    # urllib3 derives a refused connection from a timeout.
+    # NewConnectionError, a refused connection, is a subclass of TimeoutError.
     if isinstance(error, TimeoutError) and not isinstance(error, NewConnectionError):
         return f"no data for {TIMEOUT:g} seconds"
     cause = next((detail for detail in error.args if isinstance(detail, Exception)), error.__cause__ or error)

@@ -17,7 +17,7 @@ from xmlgp.runtime.untrusted_text import quote
 __all__ = ["FLOAT32_OVERFLOW", "parse_lines"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
-#: Matches in linear time, whatever the token.
+#: Matches in linear time for any token.
 DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 #: The smallest double that rounds to infinity as a float32: half a step above the largest float32 (IEEE 754).

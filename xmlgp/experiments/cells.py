@@ -32,7 +32,7 @@ from xmlgp.training.stopping import hold_out
 
 __all__ = ["Cell", "Problem", "read_result", "run_cell", "run_cells"]
 
-#: Settings that did not exist when the first results were written, at the values that those trainings had. They are
+#: Settings that did not exist when the first results were written, at the values that those runs had. They are
 #: left out of digests, so that the names of these results stay valid.
 NOT_IN_DIGEST = {
     "model": "mlgpf",

@@ -80,7 +80,7 @@ class FullBatch:
         return {"inducing": self._fixed["inducing"]} | self._unpacked(x)
 
     def maximise(self, stopwatch):
-        """Maximise the bound until time is up or it converges; return which, "time" or "converged".
+        """Maximise the bound until the time limit or until it converges; return which, "time" or "converged".
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Cells of GPC: a training that ends after a given time and is measured on the test points while it runs."""
+"""Cells of GPC: a training run that ends after a given time and is measured on the test points while it runs."""
 
 import dataclasses
 import math
@@ -29,7 +29,7 @@ PILOT_SHARE = 0.25
 #: Points of which one core computes the bound at a time.
 BLOCK = 4096
 
-#: Points and inducing inputs of a training before the measured ones, so that loading and compiling are not measured.
+#: Points and inducing inputs of a run before the measured ones, so that loading and compiling are not measured.
 WARM_UP = 64, 8
 
 
@@ -42,7 +42,7 @@ class GPCCell(Cell):
     seconds : float
         Training time after which training ends.
     learning_rates : tuple of float
-        Candidates; short trainings choose one. Empty: the learning rate in the settings.
+        Candidates; short training runs choose one. Empty: the learning rate in the settings.
     full_batch : bool
         Whether L-BFGS-B maximises the bound over all points at once (`FullBatch`), instead of the settings' inference.
     """
@@ -184,7 +184,7 @@ def _is_positive(value):
 
 
 def _train(full_batch, problem, stopwatch):
-    """Train until time is up, the objective has converged or training diverged; return which, in words.
+    """Train until the time limit, convergence or divergence; return which of them, in words.
 
     Parameters
     ----------

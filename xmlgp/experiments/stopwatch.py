@@ -1,4 +1,4 @@
-"""A stopwatch for a training that is measured while it runs."""
+"""A stopwatch for a training run that is measured while it runs."""
 
 import time
 
@@ -9,7 +9,7 @@ GROWTH = 1.1
 
 
 class Stopwatch:
-    """Time a training and measure its parameters from time to time, without counting the time of measuring.
+    """Time a training run and measure its parameters at intervals, without counting the time of measuring.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Stopwatch:
         self._start = time.perf_counter()
 
     def lap(self, epoch, parameters):
-        """Record the time after a step and return whether time is up.
+        """Record the time after a step and return whether the time limit is reached.
 
-        The first lap is measured, and the lap at which time is up.
+        The first lap is measured, and the lap that reaches the time limit.
 
         Parameters
         ----------
@@ -54,7 +54,7 @@ class Stopwatch:
         return over
 
     def over(self):
-        """Return whether time is up, between two laps."""
+        """Return whether the time limit is reached, between two laps."""
         return time.perf_counter() - self._start >= self._limit
 
     def finish(self, epoch, parameters):

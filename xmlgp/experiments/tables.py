@@ -88,7 +88,7 @@ def collect(experiment, entries, results):
 
 
 def training_seconds(results):
-    """Return the seconds of a training: its epochs times their median seconds, the least of all restarts.
+    """Return the seconds of a training run: its epochs times their median seconds, the least of all restarts.
 
     The minimum is the least disturbed by other work on the machine, which can only add to it.
 
@@ -232,7 +232,7 @@ def share_table(rows):
 
 
 def accuracy_table(rows):
-    """Yield the lines of a table of final accuracies and of the time to come near the best, then the learning rates."""
+    """Yield the lines of a table of final accuracies and of the time to near-best accuracy, then the learning rates."""
     arrived = f"seconds to within {NEAR} of the best"
     yield from _head("data set", "method", "accuracy %", "log loss", "bound", arrived, "seconds", "iterations", "ended")
     best = {}

@@ -35,7 +35,7 @@ class GPC:
         """Return the inducing inputs and initial hyperparameters, in double precision.
 
         σ² = 1, and ℓ² is half of the mean squared distance between two inducing inputs: the kernel is then neither
-        constant nor diagonal, whatever the units and the number of dimensions.
+        constant nor diagonal, for any units and any number of dimensions.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class GPC:
 class Predictive:
     """The predictive distribution q(f*) of a trained model.
 
-    What does not depend on the points is computed once, by the constructor.
+    The constructor computes everything that does not depend on the points.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class GPCPredictor(Predictor):
         Number of features, D.
     """
 
-    usual_output = "probability"
+    default_output = "probability"
 
     def __init__(self, settings, preprocessed, parameters, feature_count):
         super().__init__(feature_count, 1, settings.dtype)

@@ -14,7 +14,7 @@ GRAIN = 1 << 17
 def is_pattern(indptr, indices, row_count, column_count):
     """Return whether arrays are the sparsity pattern of an I×J matrix in CSR format.
 
-    Compiled loops do not check indices, so an invalid pattern from an untrusted file would read foreign memory.
+    Compiled loops do not check indices, so an invalid pattern from an untrusted file would read out of bounds.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def is_pattern(indptr, indices, row_count, column_count):
 def product(left, right, out=None):
     """Return the product of a sparse and a dense matrix.
 
-    SciPy's product runs on one core, at about half of its rate.
+    SciPy's product uses one core and runs at about half of that core's rate.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def row_grain(left, width):
 def row(indices, data, e, end, right, total):
     """Write Σ data[j] right[indices[j]] over e ≤ j < end to `total`: one row of a product, for compiled functions.
 
-    A caller that uses the row at once finds it in the cache.
+    The row is still in the CPU cache if the caller uses it at once.
     """
     width = right.shape[1]
     total[:] = 0

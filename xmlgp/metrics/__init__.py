@@ -1,1 +1,1 @@
-"""Measures of rankings, of probabilities and of binary classification; `evaluation.evaluate_scores` computes all."""
+"""Measures of rankings, of probabilities and of binary classification; `evaluation.evaluate_scores` computes them."""

@@ -31,12 +31,12 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     - P@k = 1/k Σ_{l≤k} hit_l,
     - nDCG@k = Σ_{l≤k} hit_l / log2(l + 1) divided by Σ_{l≤min(k,n)} 1 / log2(l + 1),
 
-    and, summed over the points and divided by the same sum of the best possible ranking,
+    and the sum over the points, divided by the same sum for the best possible ranking, of
 
-    - PSP@k of Σ_{l≤k} hit_l / p_l,
-    - PSnDCG@k of Σ_{l≤k} hit_l / (p_l log2(l + 1)).
+    - Σ_{l≤k} hit_l / p_l for PSP@k,
+    - Σ_{l≤k} hit_l / (p_l log2(l + 1)) for PSnDCG@k.
 
-    A point with fewer than k scores has misses in their place. Equal scores rank by label, the lower first.
+    Scores missing from the first k count as misses. Labels with equal scores are ranked by number, the lower first.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     history_ : list of dict
         For each epoch `epoch`, `bound` and `seconds`.
     validation_history_ : list of dict or None
-        The same, with `ndcg@5`, of the training that the held-out points stopped; None where no points were held out.
+        The same, with `ndcg@5`, of the training run with held-out points; None where no points were held out.
     n_features_in_ : int
         Number of features, D.
     classes_ : list of ndarray

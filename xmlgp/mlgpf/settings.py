@@ -57,7 +57,7 @@ class MLGPFSettings(Settings):
     factors: int = setting(100, "Latent functions.", symbol="P", minimum=1)
     label_weights: bool | None = setting(
         None,
-        "Weights W of each label on features, beside the latent functions: f = Φ h + b + W x.",
+        "Weights W of each label on features, in addition to the latent functions: f = Φ h + b + W x.",
         if_unset="if there are at least ten times as many features as latent functions",
     )
     regression_points: int = setting(

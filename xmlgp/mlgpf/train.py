@@ -20,7 +20,7 @@ from xmlgp.training.trained import Trained
 
 __all__ = ["REGRESSION_RANK", "run_inference", "train"]
 
-#: Latent functions of the regression: 100 to 400 rank the validation points of Delicious alike.
+#: Latent functions of the regression: 100 to 400 rank the validation points of Delicious equally well.
 REGRESSION_RANK = 300
 
 #: Most labels for which regression is tried: with more, so few functions say little about most labels; with 10,405 and
@@ -79,7 +79,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     Returns
     -------
     Trained
-        The history is that of the training that the parameters come from.
+        The history is that of the training run that the parameters come from.
 
     Raises
     ------

@@ -100,7 +100,7 @@ class ModelFolder:
     def array(self, name):
         """Return an array, memory-mapped and read-only, or None if the model has none of that name.
 
-        An array in another byte order than this machine's is copied.
+        An array whose byte order is not this machine's is copied.
 
         Raises
         ------

@@ -56,7 +56,7 @@ def panels_in_a_row(count):
 
 
 def plot_line(axis, x, y, label, style):
-    """Plot a line; a single point gets a marker, as it would be invisible without.
+    """Plot a line; a single point gets a marker, because it would be invisible without one.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def save_figure(figure, out):
     Raises
     ------
     XmlgpError
-        If the suffix is no format that Matplotlib can write.
+        If the suffix is not a format that Matplotlib can write.
     """
     if not isinstance(out, str | Path):
         out.write(_render(figure, "png"))
@@ -117,7 +117,7 @@ def save_figure(figure, out):
 
 
 def _render(figure, suffix):
-    """Return the content of a file. Matplotlib writing to a full disk itself would hide the first error."""
+    """Return the content of a file. If Matplotlib wrote to a full disk itself, the first error would be hidden."""
     stream = io.BytesIO()
     figure.savefig(stream, dpi=150, format=suffix)
     return stream.getvalue()

@@ -11,7 +11,7 @@ LABELS = {"bound": "lower bound"}
 
 
 class Panel(NamedTuple):
-    """Histories of trainings whose objectives are comparable.
+    """Histories of training runs whose objectives are comparable.
 
     Attributes
     ----------

@@ -20,8 +20,8 @@ MEMORY = 256
 #: Points and labels scored at a time, so that their scores stay in a core's cache until the best are selected.
 ROWS, LABELS = 256, 1024
 
-#: The largest k whose top labels are selected while scores arrive; for a larger k all labels are sorted.
-FEW = 64
+#: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
+MAX_STREAMED = 64
 
 
 class Predictor(ABC):
@@ -41,12 +41,12 @@ class Predictor(ABC):
     Attributes
     ----------
     feature_count, label_count, dtype
-        The same.
-    usual_output : str
-        The one of `OUTPUTS` that users of the model want by default.
+        As passed to the constructor.
+    default_output : str
+        The default output of the model, one of `OUTPUTS`.
     """
 
-    usual_output = "utility"
+    default_output = "utility"
 
     def __init__(self, feature_count, label_count, dtype):
         self.feature_count = feature_count
@@ -103,7 +103,7 @@ class Predictor(ABC):
 
     @abstractmethod
     def prepare(self, features, output, with_std):
-        """Return what `scores` and, if `with_std`, `std` need to know of a few hundred points.
+        """Return the data of a few hundred points that `scores` and, if `with_std`, `std` need.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class Predictor(ABC):
     def score(self, features, output="utility", with_std=False):
         """Return the scores of all labels, N×K, and their standard deviations or None.
 
-        The model's class describes its utilities and probabilities. Beside the result, memory is bounded.
+        The model's class describes its utilities and probabilities. Apart from the result, memory is bounded.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class Predictor(ABC):
             One of `OUTPUTS`.
         with_std : bool
         memory : int
-            Megabytes that a chunk may take, beside the model.
+            Megabytes that a chunk may take, not including the model.
 
         Raises
         ------
@@ -219,7 +219,7 @@ class Predictor(ABC):
     def _bytes_for_labels(self, k):
         """Return the memory of a point's scores and standard deviations until they are written."""
         numbers = 4 * k + 2 * min(LABELS, self.label_count)
-        if k > FEW:
+        if k > MAX_STREAMED:
             numbers += 4 * self.label_count
         return numbers * 8
 
@@ -250,20 +250,20 @@ class Predictor(ABC):
     def _select(self, points, output, labels, scores):
         """Write the labels of highest score and their scores: best first, equal scores by label."""
         k = labels.shape[1]
-        every = np.empty((len(labels), self.label_count), self.dtype) if k > FEW else None
+        all_scores = np.empty((len(labels), self.label_count), self.dtype) if k > MAX_STREAMED else None
         for block in _blocks(self.label_count):
             values = self.scores(points, block, output)
-            if k > FEW:
-                every[:, block] = values
+            if k > MAX_STREAMED:
+                all_scores[:, block] = values
             else:
                 update_top_k(values, block.start, labels, scores)
-        if k > FEW:
-            order = np.argsort(-every, axis=1, kind="stable")[:, :k]
-            labels[:], scores[:] = order, np.take_along_axis(every, order, axis=1)
+        if k > MAX_STREAMED:
+            order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
+            labels[:], scores[:] = order, np.take_along_axis(all_scores, order, axis=1)
 
 
 def _blocks(label_count):
-    """Yield slices of `LABELS` labels which together make up range(K)."""
+    """Yield slices of at most `LABELS` labels that together cover all labels."""
     for start in range(0, label_count, LABELS):
         yield slice(start, min(start + LABELS, label_count))
 

@@ -147,7 +147,7 @@ def read_scores(path, progress=silent):
     Returns
     -------
     Scores
-        In the order of the file, whatever the scores are; labels are int32, scores float64.
+        In the order of the file, not of the scores; labels are int32, scores float64.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The decision what a training does with what its model folder already holds."""
+"""Decide whether a training run starts, resumes or has nothing to do, from the content of its model folder."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -14,7 +14,7 @@ __all__ = ["Action", "RunPlan", "plan_run", "readable_run"]
 
 
 class Action(Enum):
-    """What a training does."""
+    """What a training run does."""
 
     #: Train from the start.
     START = "start"
@@ -25,7 +25,7 @@ class Action(Enum):
 
 
 class RunPlan(NamedTuple):
-    """What a training does, and why.
+    """What a training run does, and why.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class RunPlan(NamedTuple):
     discarded : InterruptedRun or None
         The run that is discarded.
     notes : list of str
-        What to tell the user.
+        Messages to the user.
     """
 
     action: Action
@@ -47,7 +47,7 @@ class RunPlan(NamedTuple):
 
 
 def plan_run(path, dataset, request, resume=None):
-    """Decide whether a training starts, resumes or has nothing to do.
+    """Decide whether a training run starts, resumes or has nothing to do.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plan_run(path, dataset, request, resume=None):
         The training points.
     request : Request
     resume : bool, optional
-        True: resume an interrupted run with its settings; do nothing where the model is trained as asked. False:
+        True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False:
         discard an interrupted run. None: resume an interrupted run of the same data and settings; another one is
         discarded, but an error if it took a minute or more.
 
@@ -70,7 +70,7 @@ def plan_run(path, dataset, request, resume=None):
     SettingsError
         For settings that are not allowed, or that contradict the run or the model that is to be kept.
     ModelFolderError
-        Where the folder holds an interrupted run that is damaged, or another one that is worth keeping.
+        If the folder holds an interrupted run that is damaged, or another one that is worth keeping.
     """
     notes = []
     folder = _existing_model(path, notes)
@@ -152,21 +152,21 @@ def _has_data(folder, dataset):
 
 
 def _settings(path, folder, dataset, request):
-    """Return the settings of a new run, and what to tell of them."""
+    """Return the settings of a new run, and messages about them."""
     if folder and folder.stage == "preprocessed" and _has_data(folder, dataset) and request.extends(folder.settings):
         return request.settings_over(folder.settings, str(path)), []
     return request.settings(dataset)
 
 
 def _notes(settings, request, dataset):
-    """Return what to tell of settings that have no effect, and of the data."""
+    """Return messages about settings that have no effect, and about the data."""
     unused = sorted(settings.unused() & set(request.chosen))
     notes = [f"--{name.replace('_', '-')} has no effect with --inference {settings.inference}" for name in unused]
     return notes + list(MODELS[settings.model].notes(settings, dataset))
 
 
 def _check_same(settings, asked, what):
-    """Raise SettingsError where settings are not as asked."""
+    """Raise SettingsError if settings are not as asked."""
     if asked.get("model", settings.model) == settings.model:
         check_names(asked.keys() - {"model"}, what, settings.model)
         names = asked

@@ -19,7 +19,7 @@ def preprocess_model(dataset, path, settings, progress=silent):
     dataset : Dataset
         The training points.
     path : path
-        The model folder; created where missing. A model in it is replaced, an interrupted run stays.
+        The model folder; created if missing. A model in it is replaced; an interrupted run stays.
     settings : Settings
     progress : callable
         See `xmlgp.runtime.progress`.
@@ -33,9 +33,9 @@ def preprocess_model(dataset, path, settings, progress=silent):
     SettingsError
         For data that the model cannot be trained on.
     ModelFolderError
-        Where another process is writing the folder.
+        If another process is writing the folder.
     OSError
-        Where the folder cannot be written; its earlier content stays.
+        If the folder cannot be written; its earlier content stays.
     """
     with lock_model_folder(path):
         ModelFolder.check_writable(path)

@@ -73,7 +73,7 @@ def open_topics(folder, top=5):
     Raises
     ------
     ModelFolderError
-        Where the model has no topics, is not trained yet, or is damaged.
+        If the model has no topics, is not trained yet, or is damaged.
     """
     name = folder.description["model"]
     if MODELS[name].topics is None:

@@ -42,7 +42,7 @@ def train_model(
     dataset : Dataset
         The training points.
     path : path
-        The model folder; created where missing.
+        The model folder; created if missing.
     request : Settings or Request
     progress : callable
         See `xmlgp.runtime.progress`.
@@ -62,12 +62,12 @@ def train_model(
     SettingsError
         For data that the model cannot be trained on, or settings that contradict what is to be resumed.
     ModelFolderError
-        Where another process is writing the folder, or the folder holds an interrupted run that is damaged, or another
+        If another process is writing the folder, or the folder holds an interrupted run that is damaged, or another
         one that is worth keeping.
     NumericalError
         Where training diverges.
     OSError
-        Where the folder cannot be written; the earlier model stays, and so does the last checkpoint.
+        If the folder cannot be written; the earlier model stays, and so does the last checkpoint.
     """
     path = Path(path)
     if not isinstance(request, Request):

@@ -1,4 +1,4 @@
-"""Show untrusted text and values in messages: one printable line, short however large or deep the original is."""
+"""Show untrusted text and values in messages: one short printable line, however large or nested the original."""
 
 import re
 import reprlib

@@ -12,7 +12,7 @@ __all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "kind", "setting"]
 #: More epochs do not fit into the history.
 EPOCHS_LIMIT = 10**6
 
-#: Largest value of any other integer; a larger one is a typing error and would overflow.
+#: Largest value of any other integer; a larger one is probably a typing error, and would overflow.
 COUNT_LIMIT = 10**9
 
 
@@ -28,7 +28,7 @@ def setting(default, help_text, *, symbol=None, preprocess=False, if_unset=None,
     preprocess : bool
         Whether preprocessing depends on it.
     if_unset : str, optional
-        What None means, in words; without it, None is not allowed.
+        Description of None; without it, None is not allowed.
     **limits
         `choices`, `minimum`, `maximum` (`COUNT_LIMIT` for an integer without one) or `above`.
     """
@@ -82,7 +82,7 @@ def describe(spec):
     if kind(spec) is bool:
         return "true or false"
     if kind(spec) is int:
-        return f"an integer from {meta['minimum']} to {_greatest(meta)}"
+        return f"an integer from {meta['minimum']} to {_maximum(meta)}"
     if meta["minimum"] is not None:
         return f"a number from {meta['minimum']} to {meta['maximum']}"
     if meta["maximum"] is not None:
@@ -115,13 +115,13 @@ def check(spec, value, model):
     if meta["choices"] and not (fits and value in meta["choices"]):
         raise ChoiceError(spec.name, value, meta["choices"], model)
     if fits and meta["minimum"] is not None:
-        fits = meta["minimum"] <= value <= _greatest(meta)
+        fits = meta["minimum"] <= value <= _maximum(meta)
     if fits and meta["above"] is not None:
-        # Infinity, no number, and integers beyond all floats fail alike.
+        # Infinity, NaN and integers too large for a float fail as well.
         fits = meta["above"] < value <= (meta["maximum"] or sys.float_info.max)
     if not fits:
         raise SettingsError(f"{spec.name} is {excerpt(value)}, but must be {describe(spec)}")
 
 
-def _greatest(meta):
+def _maximum(meta):
     return meta["maximum"] or COUNT_LIMIT

@@ -1,4 +1,4 @@
-"""Checkpoints: the state of a training in one file, from which it resumes bit for bit.
+"""Checkpoints: the state of a training run in one file, from which it resumes bit for bit.
 
 A checkpoint is a zip archive of uncompressed `.npy` files and of one JSON file. It is replaced atomically, so a process
 that is killed leaves the last complete one. It is the user's own file: reading it detects damage, not forgery.
@@ -28,7 +28,7 @@ TIME_RATIO = 20
 
 
 class TrainingState(NamedTuple):
-    """What a training resumes from.
+    """The state that a training run resumes from.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ def read_checkpoint(path):
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one training, and holds the one to resume from.
+    """Writes the checkpoints of one training run, and holds the one to resume from.
 
     A checkpoint is written at the end of an epoch, unless writing would take more than 1/`TIME_RATIO` of the time;
     within an epoch every `interval` seconds; and when a signal waits for the end of a step.

@@ -4,7 +4,7 @@ __all__ = ["Inference"]
 
 
 class Inference:
-    """The steps of one training; the base class of every inference method.
+    """The steps of one training run; the base class of every inference method.
 
     The loop makes `epochs` epochs of `steps_in(epoch)` steps each. The state of an inference is its arrays and, if it
     draws random numbers between steps, its random generator: the loop writes both to checkpoints, and to resume it

@@ -35,7 +35,7 @@ def epoch_minibatches(count, batch_size, random):
 
 
 class SeededMinibatches:
-    """Minibatches that the seed and the number of the epoch determine, so that no checkpoint needs their order.
+    """Minibatches determined by the seed and the number of the epoch, so that checkpoints need not store their order.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
     random : numpy.random.Generator
         Source of the sample.
     sampler : callable, optional
-        What one of `SAMPLERS` returns for these labels; default `sample_negatives`.
+        The sampler that one of `SAMPLERS` returns for these labels; default `sample_negatives`.
     weighted : bool
         Whether the batch includes the weighted features, for labels with their own weights.
     """
@@ -124,7 +124,7 @@ def sample_negatives(labels, count, random, dtype):
     if len(dense):
         keys = random.random((len(dense), label_count))
         local = np.repeat(np.arange(len(dense)), positives[dense])
-        keys[local, labels[dense].indices] = 2  # behind every negative
+        keys[local, labels[dense].indices] = 2  # after every negative
         order = np.argsort(keys, axis=1)
         kept = np.arange(label_count) < wanted[dense][:, None]
         chosen = (order + base[dense][:, None])[kept]
@@ -141,7 +141,7 @@ def sample_negatives(labels, count, random, dtype):
 
 
 def sample_by_frequency(labels):
-    """Return a sampler, like `sample_negatives`, that prefers the labels that are frequent in these, N×K.
+    """Return a sampler, like `sample_negatives`, that prefers the labels that are frequent in `labels`, N×K.
 
     It draws labels with replacement, half of them in proportion to their frequencies and half uniformly; positives of
     the point are dropped. A negative has the weight 1/(n q_k) for each time it is drawn, with n draws of probability
@@ -168,17 +168,17 @@ def sample_by_frequency(labels):
     return sampler
 
 
-#: By the value of the setting `sampling`, a function that returns a sampler for the labels of all training points.
+#: For each value of the setting `sampling`, a function that returns a sampler for the labels of all training points.
 SAMPLERS = {"uniform": lambda labels: sample_negatives, "frequency": sample_by_frequency}
 
 
 def _keys(labels):
-    """Return the positives as numbers, point·K + label."""
+    """Return the positives as integers, point·K + label."""
     return np.repeat(np.arange(labels.shape[0]) * labels.shape[1], np.diff(labels.indptr)) + labels.indices
 
 
 def _pairs(labels, negatives, weights, dtype):
-    """Return the `Pairs` of the positives and of weighted negatives, which are numbers like those of `_keys`."""
+    """Return the `Pairs` of the positives and of weighted negatives, which are integers like those of `_keys`."""
     label_count = labels.shape[1]
     keys = np.concatenate([_keys(labels), negatives])
     order = np.argsort(keys, kind="stable")

@@ -1,4 +1,4 @@
-"""A second attempt, with a lower learning rate, at a training that diverged."""
+"""A second attempt, with a lower learning rate, after training diverged."""
 
 from xmlgp.training.loop import TrainingDiverged
 
@@ -11,7 +11,7 @@ RETRY_RATE = 0.25
 class RetryOnDivergence:
     """Run a training loop; if it diverges, run it once more with `RETRY_RATE` times the learning rate.
 
-    A training that diverges before its first step is not repeated: its starting point would be the same. Checkpoints
+    A run that diverges before its first step is not repeated: its starting point would be the same. Checkpoints
     hold the learning rate in use and whether it is that of the second attempt.
 
     Parameters

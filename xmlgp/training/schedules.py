@@ -11,7 +11,7 @@ EPOCHS_RANGE = (5, 60)
 
 
 def constant(progress):
-    """Return the factor 1 of the learning rate, whatever the progress."""
+    """Return the factor 1 of the learning rate, for any progress."""
     return 1.0
 
 
