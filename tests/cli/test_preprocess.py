@@ -166,13 +166,24 @@ def test_folders_that_cannot_be_made(tmp_path, monkeypatch):
     assert said(run("preprocess", "data", "model", "--no-cache")) == "model: Read-only file system"
 
 
-def test_a_model_in_a_folder_with_other_files_leaves_them_alone(tmp_path):
-    (tmp_path / "data" / "arrays").mkdir()
-    (tmp_path / "data" / "arrays" / "mine.npy").write_text("mine")
+def test_other_files_in_the_model_folder_are_kept(tmp_path):
+    (tmp_path / "model" / "arrays").mkdir(parents=True)
+    (tmp_path / "model" / "arrays" / "mine.npy").write_text("mine")
     for _ in range(2):
-        assert run("preprocess", "data", "data", *SIZES).exit_code == 0
-    assert (tmp_path / "data" / "arrays" / "mine.npy").read_text() == "mine"
-    assert run("train", "data", "data", *SMALL).exit_code == 0
+        assert run("preprocess", "data", "model", *SIZES).exit_code == 0
+    assert (tmp_path / "model" / "arrays" / "mine.npy").read_text() == "mine"
+    assert run("train", "data", "model", *SMALL).exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["preprocess", "train"])
+@pytest.mark.parametrize("data", ["data", "data/train.txt"])
+def test_the_folder_of_the_training_data_is_refused_as_the_model_folder(tmp_path, monkeypatch, command, data):
+    before = sorted((tmp_path / "data").iterdir())
+    message = "data/ is the folder of the training data; choose another folder for the model."
+    assert said(run(command, data, "data/"), status=2) == message
+    monkeypatch.chdir("data")
+    assert said(run(command, "train.txt", "."), status=2) == message.replace("data/", ".", 1)
+    assert sorted((tmp_path / "data").iterdir()) == before
 
 
 def test_any_index_type_and_order_of_the_text_is_the_same_data(tmp_path):

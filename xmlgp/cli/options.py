@@ -1,11 +1,14 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
 import contextlib
+import os
 import shlex
 
 import click
 
-__all__ = ["cache_option", "note", "quiet_option", "show_command", "train_command"]
+from xmlgp.data.locate import locate
+
+__all__ = ["cache_option", "locate_training_data", "note", "quiet_option", "show_command", "train_command"]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
 
@@ -22,6 +25,15 @@ def note(text, quiet):
     if not quiet:
         with contextlib.suppress(OSError):  # a log on a full disk is no reason to fail
             click.echo(text, err=True)
+
+
+def locate_training_data(data, model):
+    """Return the training file of DATA; it is wrong usage if MODEL is the folder of that file."""
+    file = locate(data, "train")
+    folder = os.path.dirname(file) or os.curdir
+    if file != "-" and os.path.isdir(folder) and os.path.isdir(model) and os.path.samefile(folder, model):
+        raise click.UsageError(f"{model} is the folder of the training data; choose another folder for the model.")
+    return file
 
 
 def train_command(data, model, *options):

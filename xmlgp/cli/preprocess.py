@@ -2,10 +2,9 @@
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option, train_command
+from xmlgp.cli.options import cache_option, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
-from xmlgp.data.locate import locate
 from xmlgp.models import default_model
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.request import Request
@@ -37,7 +36,7 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
     progress = terminal_progress(quiet)
-    dataset, data_format = read_dataset(locate(data, "train"), cache, progress)
+    dataset, data_format = read_dataset(locate_training_data(data, model), cache, progress)
     request = Request(chosen, recipe, default_model(data_format))
     settings, notes = request.settings(dataset)
     for text in notes:

@@ -4,10 +4,9 @@ import math
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option, train_command
+from xmlgp.cli.options import cache_option, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
-from xmlgp.data.locate import locate
 from xmlgp.errors import NumericalError
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.plan import Action, readable_run
@@ -70,7 +69,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
     """
     progress = terminal_progress(quiet)
-    dataset, data_format = read_dataset(locate(data, "train"), cache, progress)
+    dataset, data_format = read_dataset(locate_training_data(data, model), cache, progress)
     request = Request(chosen, recipe, default_model(data_format))
     plans = []
 
