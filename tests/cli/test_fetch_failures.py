@@ -22,13 +22,10 @@ from tests.cli.disk import everything, failing_disk
 from tests.data.loopback import (
     CERTIFICATE,
     LoopbackServer,
-    endless,
-    never_answer,
     raw,
     redirect,
     serve,
     stall,
-    status,
     truncate,
 )
 from tests.data.test_archives import PAGE, zipped
@@ -108,7 +105,7 @@ WRONG_HEADER = "train.txt has the header {!r}, not '3 5 4'"
 WRONG_CHECKSUM = "train.txt has the sha256 checksum "
 WEB_PAGE = "the server sent a web page instead of the data "
 
-#: Responses to the request for train.txt, and the start of the message.
+#: Responses to the request for train.txt, and the start of the message. `tests/data/test_download.py` has more.
 RESPONSES = {
     "changed digit": (serve(TRAIN.replace(b"0 1:2", b"0 1:3")), WRONG_CHECKSUM),
     "additional point": (serve(TRAIN + b"0 1:2\n"), WRONG_CHECKSUM),
@@ -124,10 +121,8 @@ RESPONSES = {
     "web page": (serve(PAGE, Content_Type="text/html"), WEB_PAGE),
     "web page after a comment": (serve(b"\xef\xbb\xbf<!-- -->\n<HTML lang=en>"), WEB_PAGE),
     "gzipped web page": (serve(gzip.compress(PAGE), Content_Encoding="gzip"), WEB_PAGE),
-    "endless body": (endless(OK + b"\r\n", bytes(10**5)), TOO_LARGE),
     "body announced too large": (raw(OK, b"Content-Length: 3000001\r\n\r\n1"), TOO_LARGE),
     "truncated body": (truncate(TRAIN, 10), "URL/train.txt: the download failed (received 10 of 30 bytes)"),
-    "missing file": (status(404), "URL/train.txt: the server answered 404 Not Found"),
     "terminal control sequence in the status": (
         raw(b"HTTP/1.1 403 \x1b[31mNo\r\nContent-Length: 0\r\n\r\n"),
         r"URL/train.txt: the server answered 403 \x1b[31mNo",
@@ -136,12 +131,10 @@ RESPONSES = {
         raw(b"HTTP/1.1 403 " + b"x" * 60_000 + b"\r\n\r\n"),
         f"URL/train.txt: the server answered 403 {'x' * 200}…",
     ),
-    "overloaded server": (status(503), "URL/train.txt: the download failed (503 Service Unavailable)"),
     "redirect to a local file": (
         redirect("file:///etc/passwd"),
         "URL/train.txt redirects to file:///etc/passwd, which is not allowed",
     ),
-    "redirect loop": (redirect("/train.txt"), "URL/train.txt redirects more than 10 times"),
 }
 
 
@@ -151,21 +144,6 @@ def test_wrong_response_changes_no_file(server, here, response):
     server.answers["/train.txt"] = [answer]
     write_catalogue(here, files_source(server))
     assert failure(here).startswith(FETCHED_FROM + message)
-
-
-@pytest.mark.parametrize("answer", [never_answer, stall(TRAIN, 10)])
-def test_silent_server_times_out(server, here, monkeypatch, answer):
-    monkeypatch.setattr("xmlgp.data.download.TIMEOUT", 0.1)
-    server.answers["/train.txt"] = [answer]
-    write_catalogue(here, files_source(server))
-    assert "(no data for 0.1 seconds)" in failure(here)
-
-
-def test_unknown_certificate_is_refused(server, here, monkeypatch):
-    monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
-    write_catalogue(here, files_source(server))
-    assert "CERTIFICATE_VERIFY_FAILED" in failure(here)
-    assert server.requests == []
 
 
 def test_only_the_resumable_part_remains(server, here):
