@@ -3,22 +3,26 @@
 import contextlib
 import itertools
 import math
-import os
 import signal
 
 import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from tests.training.interrupting import train_with_interruptions
+from tests.training.interrupting import (
+    assert_same_result,
+    check_resuming_after_random_steps,
+    check_signal_in_a_step,
+    check_writing_checkpoints,
+    train_with_interruptions,
+)
 from xmlgp.bmlpl import train as module
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
 from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.pipeline import weight_features
-from xmlgp.runtime.interrupts import Interrupted, handle_signals
-from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
+from xmlgp.training.checkpoints import CheckpointWriter
 
 N, D, K, T = 40, 25, 7, 4
 DATASET = small_dataset(N, D, K)
@@ -34,19 +38,6 @@ def prepared(**chosen):
     settings = BMLPLSettings(**SMALL | chosen)
     coordinates = weight_features(DATASET.features, settings).coordinates(DATASET.features, settings.dtype)
     return coordinates, DATASET.labels, settings
-
-
-def untimed(history):
-    return [{name: value for name, value in epoch.items() if name != "seconds"} for epoch in history]
-
-
-def assert_equal_runs(found, expected):
-    (parameters, history), (others, other_history) = found, expected
-    assert parameters.keys() == others.keys()
-    for name, value in others.items():
-        assert parameters[name].dtype == value.dtype
-        assert parameters[name].tobytes() == value.tobytes(), name
-    assert untimed(history) == untimed(other_history)
 
 
 def steps_per_epoch(inference):
@@ -76,7 +67,7 @@ def test_the_default_number_of_iterations(inference):
 @pytest.mark.parametrize("chosen", [{}, {"revealed": 0.5}, {"topics": 2}, {"dtype": "float64"}], ids=str)
 def test_results_are_reproducible_given_the_seed(inference, chosen):
     first, again, other = (run_inference(*prepared(inference=inference, seed=seed, **chosen)) for seed in (0, 0, 1))
-    assert_equal_runs(again, first)
+    assert_same_result(again, first)
     assert first[0]["topics"].tobytes() != other[0]["topics"].tobytes()
     assert first[0]["topics"].dtype == chosen.get("dtype", "float32")
 
@@ -89,7 +80,7 @@ def test_hidden_labels_are_treated_as_negatives(inference):
     before = labels.copy()
     found = run_inference(coordinates, labels, settings)
     assert (before != labels).nnz == 0
-    assert_equal_runs(found, run_inference(coordinates, seen, prepared(inference=inference)[2]))
+    assert_same_result(found, run_inference(coordinates, seen, prepared(inference=inference)[2]))
 
 
 @any_inference
@@ -123,11 +114,11 @@ def test_the_hook_gets_the_parameters_of_each_iteration(inference):
 
     problem = prepared(inference=inference)
     found = run_inference(*problem, after_epoch=after_epoch)
-    assert_equal_runs(found, run_inference(*problem))
+    assert_same_result(found, run_inference(*problem))
     assert list(seen) == [2, 3, 4, 5]
     assert all(are_valid_parameters(parameters, (D, K, T)) for parameters in seen.values())
     assert seen[2]["weights"].tobytes() != seen[5]["weights"].tobytes()
-    assert_equal_runs((seen[5], []), (found[0], []))
+    assert_same_result((seen[5], []), (found[0], []))
 
 
 #: Settings that add state or random draws.
@@ -147,55 +138,31 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
-def test_resuming_after_every_step_gives_the_same_model(tmp_path, chosen):
+def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     problem = prepared(**chosen)
     found, interruptions = train_with_interruptions(
         run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1)
     )
-    assert_equal_runs(found, run_inference(*problem))
+    assert_same_result(found, run_inference(*problem))
     batches = -(-N // problem[2].batch_size) if chosen["inference"] == "online-em" else 1
     assert interruptions == batches * problem[2].passes
 
 
 @any_inference
-def test_resuming_gives_the_same_model(tmp_path, inference):
-    problem = prepared(inference=inference, iterations=9)
-    expected = run_inference(*problem)
-    for seed in range(3):
-        random = np.random.default_rng(seed)
-        lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        assert_equal_runs(train_with_interruptions(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
+def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
+    check_resuming_after_random_steps(run_inference, prepared(inference=inference, iterations=9), tmp_path)
 
 
 @any_inference
-def test_writing_checkpoints_does_not_change_the_model(tmp_path, inference):
-    problem, path = prepared(inference=inference), tmp_path / "checkpoint"
-    assert_equal_runs(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
-    assert read_checkpoint(path).facts["step"]
+def test_writing_checkpoints_does_not_change_the_result(tmp_path, inference):
+    check_writing_checkpoints(run_inference, prepared(inference=inference), tmp_path / "checkpoint")
 
 
 @any_inference
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_takes_effect_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
-    path, kind, steps = tmp_path / "checkpoint", INFERENCES[inference].load(), []
-    step = kind.step
-
-    def interrupted(self, *arguments):
-        steps.append(arguments)
-        if len(steps) == 2:
-            os.kill(os.getpid(), number)
-        return step(self, *arguments)
-
-    problem = prepared(inference=inference)
-    with monkeypatch.context() as patch:
-        patch.setattr(kind, "step", interrupted)
-        with pytest.raises(Interrupted) as caught, handle_signals():
-            run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e9))
-    assert caught.value.number == number
-    assert len(steps) == 2
-    assert read_checkpoint(path).facts["step"] == 2
-    resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
-    assert_equal_runs(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
+def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
+    problem, kind = prepared(inference=inference), INFERENCES[inference].load()
+    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, number, monkeypatch)
 
 
 @any_inference

@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import math
-import os
 import signal
 
 import numpy as np
@@ -11,14 +10,18 @@ import pytest
 import scipy.sparse as sp
 
 from tests.gpc.dense_gpc import THETA, random_problem
-from tests.training.interrupting import train_with_interruptions
+from tests.training.interrupting import (
+    assert_same_result,
+    check_resuming_after_random_steps,
+    check_signal_in_a_step,
+    check_writing_checkpoints,
+    train_with_interruptions,
+)
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import variational
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 from xmlgp.gpc.train import run_inference
-from xmlgp.runtime.interrupts import Interrupted, handle_signals
-from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 from xmlgp.training.loop import Verdict
 
 N, D, M = 40, 3, 8
@@ -49,19 +52,6 @@ def early_stopping(monkeypatch):
     """Stop training when its gain is small."""
     monkeypatch.setattr(variational, "TOLERANCE", 1e-3)
     monkeypatch.setattr(variational, "PATIENCE", 2)
-
-
-def untimed(history):
-    return [{name: value for name, value in epoch.items() if name != "seconds"} for epoch in history]
-
-
-def assert_same_result(found, expected):
-    (parameters, history), (others, other_history) = found, expected
-    assert list(parameters) == list(others)
-    for name, value in others.items():
-        assert parameters[name].dtype == value.dtype
-        assert parameters[name].tobytes() == value.tobytes(), name
-    assert untimed(history) == untimed(other_history)
 
 
 def steps_per_epoch(inference):
@@ -206,43 +196,19 @@ def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference)
 
 @any_inference
 def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
-    problem = prepared(inference, iterations=9)
-    expected = run_inference(*problem)
-    for seed in range(3):
-        random = np.random.default_rng(seed)
-        lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        assert_same_result(train_with_interruptions(run_inference, problem, tmp_path / f"{seed}", lengths)[0], expected)
+    check_resuming_after_random_steps(run_inference, prepared(inference, iterations=9), tmp_path)
 
 
 @any_inference
 def test_writing_checkpoints_does_not_change_the_result(tmp_path, inference):
-    problem, path = prepared(inference), tmp_path / "checkpoint"
-    assert_same_result(run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), run_inference(*problem))
-    assert read_checkpoint(path).facts["step"]
+    check_writing_checkpoints(run_inference, prepared(inference), tmp_path / "checkpoint")
 
 
 @any_inference
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
-    path, kind, steps = tmp_path / "checkpoint", INFERENCES[inference].load(), []
-    step = kind.step
-
-    def interrupted(self, *arguments):
-        steps.append(arguments)
-        if len(steps) == 2:
-            os.kill(os.getpid(), number)
-        return step(self, *arguments)
-
-    problem = prepared(inference)
-    with monkeypatch.context() as patch:
-        patch.setattr(kind, "step", interrupted)
-        with pytest.raises(Interrupted) as caught, handle_signals():
-            run_inference(*problem, checkpoints=CheckpointWriter(path, {}, 1e9))
-    assert caught.value.number == number
-    assert len(steps) == 2
-    assert read_checkpoint(path).facts["step"] == 2
-    resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
-    assert_same_result(run_inference(*problem, checkpoints=resumed), run_inference(*problem))
+    problem, kind = prepared(inference), INFERENCES[inference].load()
+    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, number, monkeypatch)
 
 
 ADVICE = {"svi-adadelta": "try a lower --learning-rate"}

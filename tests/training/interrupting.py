@@ -1,6 +1,11 @@
-"""Interrupt training after given steps, and resume it from its checkpoints."""
+"""Interrupt training after given steps, resume it from its checkpoints, and compare the results."""
 
-from xmlgp.runtime.interrupts import Interrupted
+import os
+
+import numpy as np
+import pytest
+
+from xmlgp.runtime.interrupts import Interrupted, handle_signals
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
 
 
@@ -26,3 +31,53 @@ def train_with_interruptions(train, problem, path, lengths):
         except Interrupted:
             pass
     raise AssertionError("training does not end")
+
+
+def untimed(history):
+    return [{name: value for name, value in epoch.items() if name != "seconds"} for epoch in history]
+
+
+def assert_same_result(found, expected):
+    """Check that two results of training have the same parameters, bit for bit, and the same history."""
+    (parameters, history), (others, other_history) = found, expected
+    assert list(parameters) == list(others)
+    for name, value in others.items():
+        assert parameters[name].dtype == value.dtype
+        assert parameters[name].tobytes() == value.tobytes(), name
+    assert untimed(history) == untimed(other_history)
+
+
+def check_resuming_after_random_steps(train, problem, folder):
+    """Check that interruptions after random numbers of steps do not change the result."""
+    expected = train(*problem)
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
+        assert_same_result(train_with_interruptions(train, problem, folder / f"{seed}", lengths)[0], expected)
+
+
+def check_writing_checkpoints(train, problem, path):
+    """Check that writing checkpoints does not change the result."""
+    assert_same_result(train(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), train(*problem))
+    assert read_checkpoint(path).facts["step"]
+
+
+def check_signal_in_a_step(train, problem, path, kind, number, monkeypatch):
+    """Check that a signal in the second step of an inference method takes effect at its end and can be resumed from."""
+    steps, step = [], kind.step
+
+    def interrupted(self, *arguments):
+        steps.append(arguments)
+        if len(steps) == 2:
+            os.kill(os.getpid(), number)
+        return step(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "step", interrupted)
+        with pytest.raises(Interrupted) as caught, handle_signals():
+            train(*problem, checkpoints=CheckpointWriter(path, {}, 1e9))
+    assert caught.value.number == number
+    assert len(steps) == 2
+    assert read_checkpoint(path).facts["step"] == 2
+    resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
+    assert_same_result(train(*problem, checkpoints=resumed), train(*problem))
