@@ -1,5 +1,7 @@
 """Small data sets in the proportions of those of the catalogue."""
 
+import copy
+
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
@@ -10,18 +12,24 @@ from xmlgp.data.repository_format import write_dataset
 
 __all__ = ["catalogue", "data", "drawn"]
 
-#: Divisors of the sizes. Proportions stay, so that each recipe meets the case it is written for.
+#: Divisors of the sizes. They keep the proportions that each recipe is made for.
 SCALES = {"N": 60, "D": 40, "K": 20}
 
 
 @pytest.fixture(scope="session")
-def catalogue():
+def _catalogue():
     return load_catalogue()
+
+
+@pytest.fixture
+def catalogue(_catalogue):
+    """Return a copy of the catalogue, which a test may change."""
+    return copy.deepcopy(_catalogue)
 
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory):
-    """A folder with a small substitute for every data set of the catalogue; shared, so not to be changed."""
+    """Return a folder with a small substitute for every data set of the catalogue; tests must not change it."""
     root = tmp_path_factory.mktemp("experiments") / "data"
     for entry in load_catalogue().entries.values():
         sizes = [min(120, max(12, getattr(entry.shape, letter) // scale)) for letter, scale in SCALES.items()]
