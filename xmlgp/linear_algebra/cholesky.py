@@ -1,4 +1,4 @@
-"""Cholesky factorisation of covariance matrices, with jitter where it is needed."""
+"""Cholesky factorisation of covariance matrices, with jitter if needed."""
 
 import numpy as np
 

@@ -17,7 +17,7 @@ def stored_preprocessing(folder):
     Raises
     ------
     ModelFolderError
-        Where arrays are missing or damaged, or do not fit the settings.
+        If arrays are missing or damaged, or do not fit the settings.
     """
     return preprocessed_from(
         folder.path, folder.settings, folder.description["data"]["D"], folder.arrays("preprocess.")

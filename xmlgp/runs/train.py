@@ -31,7 +31,7 @@ def train_model(
     checkpoint_seconds=CHECKPOINT_SECONDS,
     on_plan=lambda plan: None,
 ):
-    """Train a model into its folder, at stage "trained"; preprocess first where that is not done.
+    """Train a model into its folder, at stage "trained"; preprocess first if that is not done.
 
     Preprocessing of the same data with the same settings is used again. Until training succeeds, the earlier content
     of the folder stays. An interrupted run of the same data and settings is resumed from its last checkpoint; on the
@@ -65,7 +65,7 @@ def train_model(
         If another process is writing the folder, or the folder holds an interrupted run that is damaged, or another
         one that is worth keeping.
     NumericalError
-        Where training diverges.
+        If training diverges.
     OSError
         If the folder cannot be written; the earlier model stays, and so does the last checkpoint.
     """
@@ -82,7 +82,7 @@ def train_model(
 
 
 class _Run:
-    """One training into a locked folder."""
+    """One training run into a locked folder."""
 
     def __init__(self, dataset, path, plan, progress, checkpoint_seconds):
         self._dataset, self._path, self._plan, self._progress = dataset, path, plan, progress
