@@ -13,7 +13,7 @@ def central_differences(function, arrays, names=None, step=1e-5):
     function : callable
         Takes a mapping of names to arrays and returns a number.
     arrays : mapping of str to ndarray
-        Where the gradients are computed.
+        The point at which the gradients are computed.
     names : collection of str, optional
         Arrays to differentiate by; all by default.
     step : float

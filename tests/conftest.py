@@ -1,4 +1,4 @@
-"""Give every test the same surroundings, however the suite is started and whatever the user's shell sets."""
+"""Give every test the same environment, regardless of how the suite is started and of the user's shell."""
 
 import os
 import signal
@@ -7,26 +7,26 @@ import pytest
 import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is set
 from threadpoolctl import threadpool_limits
 
-#: Signals that `nohup`, a script (`pytest &`) or a service manager makes the processes that they start ignore.
+#: Signals that processes ignore if `nohup`, a script (`pytest &`) or a service manager starts them.
 OFTEN_IGNORED = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM]
 
 #: Variables that change what commands read or print.
 USER_VARIABLES = ("XMLGP_CACHE_DIR", "XMLGP_CATALOGUE", "COLUMNS", "PYTHONWARNINGS")
 
 
-def _stay_alive(number, frame):
-    """Do nothing."""
+def _do_nothing(number, frame):
+    """Handle a signal by doing nothing."""
 
 
 def _reset_signals():
     """Let the tests, and the processes that they start, receive signals.
 
-    exec resets a signal with a handler to its default but leaves an ignored one ignored. A handler that does nothing
-    therefore keeps the suite alive as its user wishes, and gives its child processes the default.
+    exec resets a signal with a handler to its default but leaves an ignored one ignored. With a handler that
+    does nothing, the suite keeps running as its user wants, and its child processes get the default.
     """
     for number in OFTEN_IGNORED:
         if signal.getsignal(number) is signal.SIG_IGN:
-            signal.signal(number, _stay_alive)
+            signal.signal(number, _do_nothing)
     # With SIGCHLD ignored the exit status of child processes is lost.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -39,13 +39,13 @@ os.umask(0o022)
 
 
 def pytest_make_parametrize_id(config, val, argname):
-    """Name archives by their parameter: they contain the time, and all workers must agree on the names."""
+    """Name archives by their parameter: their bytes contain the time, but all workers must agree on the names."""
     return argname if isinstance(val, bytes) and val.startswith((b"\x1f\x8b", b"PK")) else None
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _surroundings(tmp_path_factory):
-    """Keep the user's cache out of the tests, and do not wait for the disk: no test is about a power failure."""
+def _environment(tmp_path_factory):
+    """Keep the user's cache out of the tests, and do not wait for the disk: no test is about power failures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(os, "fsync", lambda descriptor: None)

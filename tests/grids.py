@@ -1,14 +1,14 @@
-"""Grids of cases: the few in which every two values meet for `make test`, all of them for `make test-all`."""
+"""Grids of test cases: pairwise combinations for `make test`, all combinations for `make test-all`."""
 
 import itertools
 
 import pytest
 
-__all__ = ["every_pair_of_values", "grid"]
+__all__ = ["pairwise_cases", "grid"]
 
 
-def every_pair_of_values(choices):
-    """Return cases in which every two values of different names meet, found greedily; always the same.
+def pairwise_cases(choices):
+    """Return pairwise combinations: every pair of values of two names occurs in some case. Greedy and deterministic.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def every_pair_of_values(choices):
     list of dict
         A value for each name.
     """
-    # Places in the lists, for values need not be hashable.
+    # Positions in the lists, because values need not be hashable.
     places = {name: range(len(values)) for name, values in choices.items()}
     missing = set()
     for (left, here), (right, there) in itertools.combinations(places.items(), 2):
@@ -30,27 +30,27 @@ def every_pair_of_values(choices):
         chosen = dict(min(missing))
         for name in [name for name in places if name not in chosen]:
             used = [case[name] for case in cases]
-            merits = [(_new_pairs(chosen, name, place, missing), -used.count(place)) for place in places[name]]
-            chosen[name] = merits.index(max(merits))
+            scores = [(_new_pairs(chosen, name, place, missing), -used.count(place)) for place in places[name]]
+            chosen[name] = scores.index(max(scores))
         cases.append({name: chosen[name] for name in places})
         missing -= set(itertools.combinations(cases[-1].items(), 2))
     return [{name: choices[name][place] for name, place in case.items()} for case in cases]
 
 
 def _new_pairs(chosen, name, place, missing):
-    """Return how many missing pairs a value makes with those chosen before."""
+    """Return the number of missing pairs of a value with the values chosen so far."""
     return sum(((name, place), other) in missing or (other, (name, place)) in missing for other in chosen.items())
 
 
 def grid(**choices):
-    """Return a mark that parametrizes a test by all combinations; only every pair of values meets in `make test`.
+    """Return a mark that parametrizes a test by all combinations; `make test` runs pairwise combinations only.
 
     Parameters
     ----------
     choices : list
         The values of each parameter.
     """
-    usual = [list(case.values()) for case in every_pair_of_values(choices)]
+    usual = [list(case.values()) for case in pairwise_cases(choices)]
     return pytest.mark.parametrize(
         tuple(choices),
         [

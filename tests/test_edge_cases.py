@@ -1,6 +1,6 @@
-"""Data and settings at the edge, from features to predictions: everything trains and predicts, or is refused in a word.
+"""Extreme data and settings, from features to predictions: each case trains and predicts, or is refused in one line.
 
-Settings are combined so that every two values of different settings meet, and each meets every data set.
+The cases are pairwise combinations of settings and data sets.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.cli.command import run, said
-from tests.grids import every_pair_of_values, grid
+from tests.grids import grid, pairwise_cases
 from tests.problems import small_dataset
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
@@ -29,10 +29,10 @@ N, D, K = 40, 12, 5
 
 
 def dataset(change=None, rows=slice(None), labels=slice(None), columns=slice(None)):
-    """The small data set, changed by a function of its features and labels, and parts of it."""
+    """Return the small data set, or part of it, after a change of its features and labels."""
     whole = small_dataset(N, D, K)
     X, Y = whole.features.toarray(), whole.labels.toarray()
-    # A feature that no point has.
+    # No point has this feature.
     X[:, 5] = 0
     if change is not None:
         changed = change(X, Y)
@@ -41,7 +41,7 @@ def dataset(change=None, rows=slice(None), labels=slice(None), columns=slice(Non
 
 
 def setting(array, index, value):
-    """A change that sets some elements of the features or labels."""
+    """Return a change that sets some elements of the features or labels."""
 
     def change(X, Y):
         {"X": X, "Y": Y}[array][index] = value
@@ -70,28 +70,28 @@ DATA = {
     "one feature": dataset(setting("X", (ALL, 0), 1.5), columns=[0]),
     "one column": dataset(setting("X", (ALL, [d for d in range(D) if d != 4]), 0)),
     "one label": dataset(labels=[0]),
-    "one label, never": dataset(setting("Y", ALL, False), labels=[0]),
-    "one label, always": dataset(setting("Y", ALL, True), labels=[0]),
-    "a label never": dataset(setting("Y", (ALL, 2), False)),
-    "a label always": dataset(setting("Y", (ALL, 2), True)),
-    "no label ever": dataset(setting("Y", ALL, False)),
-    "every label always": dataset(setting("Y", ALL, True)),
+    "one label of no point": dataset(setting("Y", ALL, False), labels=[0]),
+    "one label of all points": dataset(setting("Y", ALL, True), labels=[0]),
+    "a label of no point": dataset(setting("Y", (ALL, 2), False)),
+    "a label of all points": dataset(setting("Y", (ALL, 2), True)),
+    "no labels": dataset(setting("Y", ALL, False)),
+    "all labels of all points": dataset(setting("Y", ALL, True)),
     "rows of zeros": dataset(setting("X", slice(None, None, 3), 0)),
     "all rows zero": dataset(setting("X", ALL, 0)),
     "one row not zero": dataset(one_row),
     "identical points": dataset(rows=[5] * 30),
     "two points many times": dataset(rows=[5, 6] * 15),
-    "of both signs": dataset(scaled(np.where(np.arange(D) % 2, 1, -1))),
+    "both signs": dataset(scaled(np.where(np.arange(D) % 2, 1, -1))),
     "large": dataset(scaled(1e30)),
-    "as large as can be": dataset(up_to(3e38)),
+    "largest floats": dataset(up_to(3e38)),
     "small": dataset(scaled(1e-30)),
-    "as small as can be": dataset(up_to(1e-38)),
+    "smallest floats": dataset(up_to(1e-38)),
     "large and small": dataset(scaled(np.logspace(-30, 30, D))),
 }
-#: Without weighting the covariances of these are beyond all numbers of single precision.
-LARGE = {"large", "as large as can be", "large and small"}
+#: Without weighting, the covariances of these overflow single precision.
+LARGE = {"large", "largest floats", "large and small"}
 
-#: Values of settings, most of them beyond what so few points, features and labels have: M > N, R > rank, P > K.
+#: Values of settings. Many are too large for so few points, features and labels: M > N, R > rank, P > K.
 CHOICES = {
     "data": list(DATA),
     "weighting": ["root-idf", "idf", "unit", "none"],
@@ -119,7 +119,7 @@ CHOICES = {
 }
 
 
-CASES = every_pair_of_values(CHOICES)
+CASES = pairwise_cases(CHOICES)
 
 
 def trained(data, **chosen):
@@ -130,7 +130,7 @@ def trained(data, **chosen):
 
 
 def new_points(count, weighted):
-    """Points without features, with one that no training point has, with those of all, and with values at the edge."""
+    """Return points with no features, with one that no training point has, with all, and with extreme values."""
     points = np.zeros((6, count), np.float32)
     points[1, min(5, count - 1)] = 2
     points[2] = 1
@@ -157,14 +157,14 @@ def check_predictions(predictor, points, label_count, error=1e-3):
         np.testing.assert_allclose(top.scores[top.indptr[:-1]], best, rtol=error, atol=atol)
 
 
-def test_every_two_values_meet():
-    met = set().union(*(itertools.combinations(case.items(), 2) for case in CASES))
+def test_cases_contain_every_pair_of_values():
+    found = set().union(*(itertools.combinations(case.items(), 2) for case in CASES))
     sizes = [len(values) for values in CHOICES.values()]
-    assert len(met) == sum(a * b for a, b in itertools.combinations(sizes, 2))
+    assert len(found) == sum(a * b for a, b in itertools.combinations(sizes, 2))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['data']}-{case['kernel']}-{case['posterior']}")
-def test_everything_trains_and_predicts(case):
+def test_mlgpf_trains_and_predicts_or_refuses_the_data(case):
     chosen = dict(case)
     name = chosen.pop("data")
     data, unweighted = DATA[name], chosen["weighting"] == "none"
@@ -180,25 +180,26 @@ def test_everything_trains_and_predicts(case):
     assert all(np.isfinite(value).all() for value in found.parameters.values())
     assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
     check_predictions(predictor, data.features, data.K)
-    # Without weighting one is a thousand times as far away as those of training: utilities are small differences there.
+    # Without weighting, one new point is a thousand times as far away as the training points. Its utilities are small
+    # differences of large numbers.
     check_predictions(predictor, new_points(data.D, not unweighted), data.K, error=0.03 if unweighted else 1e-3)
 
 
 INFERENCES = ("em", "em-cg", "online-em", "gibbs")
 
-#: By the name of a case, settings of bmlpl beyond what so few points, features and labels have.
+#: Settings of bmlpl by the name of a case. Many are too large for so few points, features and labels.
 TOPICS = {
     "usual": {},
     "one topic": {"topics": 1, "weighting": "unit", "batch_size": 1},
     "many topics": {"topics": 30, "weighting": "idf", "batch_size": 16, "dtype": "float64"},
     "unweighted": {"weighting": "none", "revealed": 0.5, "batch_size": 7, "concentration": 2.0},
-    "hardly any prior": {"precision": 1e-6, "concentration": 1e-30, "weighting": "unit", "learn_precision": True},
-    "hardly anything else": {"precision": 1e6, "concentration": 1e6, "revealed": 1e-9, "cg_steps": 100},
+    "weak prior": {"precision": 1e-6, "concentration": 1e-30, "weighting": "unit", "learn_precision": True},
+    "strong prior": {"precision": 1e6, "concentration": 1e6, "revealed": 1e-9, "cg_steps": 100},
 }
 
 
 @grid(name=list(DATA), inference=INFERENCES, case=list(TOPICS))
-def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, case):
+def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
     chosen = dict(TOPICS[case])
     if inference == "online-em":
         chosen.pop("learn_precision", None)
@@ -222,7 +223,7 @@ def test_topics_are_found_and_predict_or_it_is_said_why_not(name, inference, cas
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
+def test_bmlpl_separates_labels_of_all_points_from_labels_of_none(inference):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
     settings = BMLPLSettings(inference=inference, iterations=200)
     preprocessed = weight_features(data.features, settings)
@@ -241,7 +242,7 @@ def test_topics_tell_labels_of_all_points_and_of_none_apart(inference):
         for j, inference in enumerate(INFERENCES)
     ],
 )
-def test_the_commands_find_topics(tmp_path, name, inference):
+def test_commands_train_and_predict_bmlpl_or_refuse_the_data(tmp_path, name, inference):
     data, model = tmp_path / "train.txt", tmp_path / "model"
     write_dataset(data, DATA[name])
     options = ["--model", "bmlpl", "--inference", inference, "--iterations", "3"]
@@ -257,7 +258,7 @@ def test_the_commands_find_topics(tmp_path, name, inference):
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_the_commands_train_and_predict_or_say_why_not(tmp_path, name):
+def test_commands_train_and_predict_mlgpf_or_refuse_the_data(tmp_path, name):
     data, model = tmp_path / "train.txt", tmp_path / "model"
     write_dataset(data, DATA[name])
     result = run("train", data, model, "--no-cache", "-q", "--epochs", "2", "-P", "4")
@@ -280,7 +281,7 @@ def test_the_commands_train_and_predict_or_say_why_not(tmp_path, name):
 
 
 @grid(kernel=CHOICES["kernel"], posterior=CHOICES["posterior"], negatives=[None, 2])
-def test_labels_of_all_points_and_of_none_are_told_apart(kernel, posterior, negatives):
+def test_mlgpf_separates_labels_of_all_points_from_labels_of_none(kernel, posterior, negatives):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
     predictor, _ = trained(data, kernel=kernel, posterior=posterior, negatives=negatives, factors=3, inducing_count=6)
     for points in (data.features, new_points(D, True)):

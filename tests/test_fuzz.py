@@ -1,4 +1,4 @@
-"""Damaged files: the same hundred of each kind in every run; `make fuzz` tries thousands of others."""
+"""Damaged files: the same hundred of each kind in every run; `make fuzz` tries thousands of random ones."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ class Picky:
         return sample.files["odd.txt"].startswith(b"a")
 
 
-def test_the_smallest_file_that_is_treated_wrongly_is_kept(tmp_path):
+def test_the_smallest_file_that_is_handled_incorrectly_is_kept(tmp_path):
     whole = tmp_path / "whole"
     whole.mkdir()
     (whole / "beside.txt").write_text("as it was")

@@ -1,4 +1,4 @@
-"""The data sets of an invented archive of a few packages."""
+"""Data sets made from the index of a small, invented package archive."""
 
 import bz2
 import gzip
@@ -68,7 +68,7 @@ def archive(count):
     return "\n".join(packages), "\n".join(translation)
 
 
-def test_the_data_sets_of_an_index(tmp_path):
+def test_an_index_gives_three_data_sets(tmp_path):
     sets = collect(*(read_index(index(tmp_path, text, str(i))) for i, text in enumerate([PACKAGES, TRANSLATION])))
     tags = {"role::program", "use::viewing", "works-with::image", "works-with::text"}
     drawing = Example(["drawing", "library"], {"role::shared-lib"})
@@ -114,7 +114,7 @@ def test_rare_words_and_unseen_labels_are_dropped():
     train, test = split(examples, np.random.default_rng(seed))
     assert train.features.toarray().tolist() == [[1, 2]] * 6
     assert train.labels.toarray().tolist() == [[True, True]] * 6
-    # Of the two others one has no label that occurs in training.
+    # One of the two test points has no label that occurs in training, so it is dropped.
     assert test.features.toarray().tolist() == [[1, 2]]
     assert test.labels.toarray().tolist() == [[True, True]]
 
@@ -134,7 +134,7 @@ def written(tmp_path):
     return {path.relative_to(tmp_path): path.read_bytes() for path in sorted(tmp_path.glob("out/*/*.txt"))}
 
 
-def test_files_can_be_read_and_depend_on_the_seed_only(tmp_path):
+def test_files_can_be_read_and_depend_only_on_the_packages_and_the_seed(tmp_path):
     texts = archive(20)
     result = run(tmp_path, texts)
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""A working folder with data, a catalogue and a cache; file systems of any size."""
+"""Fixtures: a working folder with data, a catalogue and a cache; file systems of limited size."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ from xmlgp.data.repository_format import write_dataset
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def workdir(tmp_path, monkeypatch):
     """Return the working folder, which has data/train.txt and data/test.txt."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
@@ -25,20 +25,20 @@ def place(tmp_path, monkeypatch):
 @pytest.fixture
 def mounted():
     """Return a function that mounts a file system in memory over a folder; needs root."""
-    places = set()
+    mounts = set()
 
-    def mount(place, options):
+    def mount(folder, options):
         """Mount it with options of tmpfs; the option `remount` changes a mounted one."""
-        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+        command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
         try:
             failure = subprocess.run(command, capture_output=True, check=False, timeout=10).stderr
         except OSError as error:
             failure = error
         if failure:
             pytest.skip(f"no file system can be mounted here: {failure}")
-        places.add(place)
+        mounts.add(folder)
 
     yield mount
-    for place in places:
+    for folder in mounts:
         # Arrays of models in it may still be memory-mapped.
-        subprocess.run(["umount", "--lazy", str(place)], check=True, timeout=10)
+        subprocess.run(["umount", "--lazy", str(folder)], check=True, timeout=10)

@@ -1,8 +1,8 @@
-"""Kill trainings and resume them: `python -m tests.cli.killing KIND EXPECTED [--every]`, in a folder with data/.
+"""Kill training runs and resume them: `python -m tests.cli.killing KIND EXPECTED [--every]`, in a folder with data/.
 
-What is on the disk changes only at the calls in `CALLS`, so a training is killed before calls of given numbers, the
-same on every machine. One process imports and compiles what training needs and forks for each training. After a kill
-the training is resumed, killed again, resumed to its end, and its model compared with that of a training that was not
+Files change only at the calls in `CALLS`, so a run is killed before calls of given numbers, the
+same on every machine. One process imports and compiles what training needs and forks for each run. After a kill
+the training is resumed, killed again, resumed to its end, and its model compared with that of a run that was not
 disturbed. Prints a JSON object for each kill: before which call, how far training was, what differs.
 """
 

@@ -12,7 +12,7 @@ QUICK = ["-M", "5", "--iterations", "2"]
 
 
 @pytest.fixture(autouse=True)
-def _data(place):
+def _data(workdir):
     """Twenty points with one label, in each format."""
     dataset = small_dataset(40, 4, 1).rows(slice(0, 20))
     write_dataset("one.txt", dataset)
@@ -20,9 +20,9 @@ def _data(place):
     assert 0 < positive.sum() < 20
     pairs = (" ".join(f"{index}:{value}" for index, value in enumerate(row, 1)) for row in X)
     lines = [f"{'+1' if true else '-1'} {row}\n" for true, row in zip(positive, pairs, strict=True)]
-    (place / "binary").mkdir()
+    (workdir / "binary").mkdir()
     for name in "one.svm", "binary/some.svm":
-        (place / name).write_text("".join(lines))
+        (workdir / name).write_text("".join(lines))
 
 
 def model_of(path):
@@ -40,8 +40,8 @@ def test_gpc_is_the_default_for_libsvm_format(data):
     assert model_of("other") == "gpc"
 
 
-def test_the_format_of_standard_input_is_recognised(place):
-    result = run("train", "-", "model", *QUICK, stdin=(place / "one.svm").read_text())
+def test_the_format_of_standard_input_is_recognised(workdir):
+    result = run("train", "-", "model", *QUICK, stdin=(workdir / "one.svm").read_text())
     assert result.stderr.splitlines()[0] == NOTE
     assert model_of("model") == "gpc"
 
@@ -94,13 +94,13 @@ def test_training_takes_the_model_of_preprocessing():
     assert result.stderr == "model: already trained; nothing to resume\n"
 
 
-def test_gpc_of_several_labels_is_refused(place):
+def test_gpc_of_several_labels_is_refused(workdir):
     assert said(run("train", "data", "model", "--model", "gpc", "-q")).startswith("gpc is ")
-    assert not (place / "model").exists()
+    assert not (workdir / "model").exists()
 
 
-def test_data_of_one_class_are_reported(place):
+def test_data_of_one_class_are_reported(workdir):
     for label, words in (("1", "second"), ("-1", "first")):
-        (place / "one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
-        result = run("train", str(place / "one.svm"), "model")
+        (workdir / "one.svm").write_text(f"{label} 1:1\n{label} 1:2\n")
+        result = run("train", str(workdir / "one.svm"), "model")
         assert f"model: all training points belong to the {words} class" in result.stderr.splitlines()

@@ -151,8 +151,11 @@ def test_only_the_resumable_part_remains(server, here):
     write_catalogue(here, files_source(server))
     message = said(run("fetch", "small"))
     assert message.endswith("(received 10 of 30 bytes); 10 bytes are kept and the next call resumes from there")
-    place = here / "data/.partial/small/downloads/1"
-    assert sorted(path for path in here.rglob("*") if path.is_file()) == [place / "train.txt", place / "train.txt.json"]
+    folder = here / "data/.partial/small/downloads/1"
+    assert sorted(path for path in here.rglob("*") if path.is_file()) == [
+        folder / "train.txt",
+        folder / "train.txt.json",
+    ]
     assert run("fetch", "small").exit_code == 0
     assert sorted(everything(here)) == ["data", "data/small", "data/small/test.txt", "data/small/train.txt"]
     assert [headers.get("Range") for _, headers in server.requests] == [None, "bytes=10-", None]
@@ -212,10 +215,10 @@ def test_invalid_mirror_is_reported(here, mirror):
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
 def test_endless_files_in_a_mirror_are_not_read(here, kind):
-    place = here.parent / "mirror/small"
-    place.mkdir(parents=True)
+    folder = here.parent / "mirror/small"
+    folder.mkdir(parents=True)
     make = {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": Path.mkdir}[kind]
-    make(place / "train.txt")
+    make(folder / "train.txt")
     write_catalogue(here, {"mirror": "../mirror"})
     message = "neither ../mirror/small/train.txt nor train.txt.gz exists"
     assert failure(here) == f"small could not be fetched from ../mirror: {message}"

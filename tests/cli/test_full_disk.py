@@ -59,7 +59,7 @@ NOTES = re.compile(
 
 
 @pytest.fixture
-def disk(place, monkeypatch):
+def disk(workdir, monkeypatch):
     """The folder on the disk that fails; all other files are on another."""
     # Threads would take longer to wait for each other than to work.
     count = threads.core_count
@@ -72,10 +72,10 @@ def disk(place, monkeypatch):
     monkeypatch.setattr(
         "xmlgp.experiments.cells.ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1)
     )
-    (place / "catalogue.yaml").write_text(CATALOGUE + EXPERIMENTS)
-    shutil.copytree(place / "data", place / "sets" / "known")
-    (place / "disk").mkdir()
-    return place / "disk"
+    (workdir / "catalogue.yaml").write_text(CATALOGUE + EXPERIMENTS)
+    shutil.copytree(workdir / "data", workdir / "sets" / "known")
+    (workdir / "disk").mkdir()
+    return workdir / "disk"
 
 
 @pytest.fixture
@@ -390,8 +390,8 @@ def test_no_more_cells_run_when_no_result_can_be_written(disk, monkeypatch):
 
 @pytest.mark.usefixtures("model")
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
-def test_commands_work_without_a_cache_that_cannot_be_written(place, monkeypatch, lasting):
-    command, cache = ["evaluate", "scores", "data", "--json"], place / "cache"
+def test_commands_work_without_a_cache_that_cannot_be_written(workdir, monkeypatch, lasting):
+    command, cache = ["evaluate", "scores", "data", "--json"], workdir / "cache"
     expected = done([*command, "--no-cache"])
     shutil.rmtree(cache, ignore_errors=True)
     for number, code in zip(itertools.count(1), itertools.cycle(CODES), strict=False):
@@ -437,7 +437,7 @@ def quota(size):
 
 
 @pytest.fixture
-def wide(place, disk):
+def wide(workdir, disk):
     """Data for which an array of a model takes several pages, with a model and its scores elsewhere."""
     write_dataset("data/train.txt", small_dataset(D=3000))
     write_dataset("data/test.txt", small_dataset(N=400, D=3000, seed=7))

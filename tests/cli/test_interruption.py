@@ -24,7 +24,7 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-#: Options for a training with preprocessing, held-out points, a second training on all points and a regression.
+#: Options for a run with preprocessing, held-out points, refitting on all points and a regression.
 SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "3", "--batch-size", "30", "--label-weights"]
 SMALL += ["--inducing", "subspace"]
 TRAIN = ["train", "data", "model", *SMALL]
@@ -61,11 +61,11 @@ PHASES = {
 
 
 @pytest.fixture
-def data(place, monkeypatch):
+def data(workdir, monkeypatch):
     """Write data on which the regression improves the ranking; let every epoch end with a checkpoint."""
     write_dataset("data/train.txt", paired_dataset(N=120))
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
-    return place
+    return workdir
 
 
 @contextlib.contextmanager
@@ -144,7 +144,7 @@ def test_a_signal_in_any_phase_ends_training_so_that_it_can_be_resumed(data, pha
     resume()
 
 
-#: By model: a training of 4 iterations; 2 minibatches each where there are minibatches.
+#: By model: a run of 4 iterations, each with 2 minibatches if the inference uses minibatches.
 OTHERS = {
     "bmlpl": ["train", "data", "model", "--model", "bmlpl", "--iterations", "4", "--batch-size", "60"],
     "gpc": ["train", "data", "model", "--model", "gpc", "--iterations", "4", "--batch-size", "60", "-M", "6"],
@@ -179,7 +179,7 @@ OTHER_PHASES = [
 
 @pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["before", "after"])
 @pytest.mark.parametrize(("model", "inference", "name", "call", "where"), OTHER_PHASES)
-def test_a_signal_while_another_model_is_trained_does_not_change_the_result(
+def test_a_signal_while_bmlpl_or_gpc_is_trained_does_not_change_the_result(
     data, model, inference, name, call, where, after
 ):
     command = [*OTHERS[model], "--inference", inference]
@@ -259,27 +259,27 @@ def test_the_earlier_model_stays_until_the_new_one_is_complete(data):
 
 
 @pytest.mark.parametrize("call", [1, 2])
-def test_a_signal_in_the_preprocess_command_leaves_nothing(data, call):
+def test_a_signal_in_the_preprocess_command_leaves_no_folder(data, call):
     with signals_at(WRITE, call, signal.SIGTERM):
         result = run("preprocess", "data", "model", "-M", "5")
     assert interrupted(result, signal.SIGTERM) is None
     assert not (data / "model").exists()
 
 
-def test_without_checkpoints_a_signal_leaves_nothing(data):
+def test_without_checkpoints_a_signal_leaves_no_folder(data):
     with signals_at(STEP, 6, signal.SIGTERM):
         assert interrupted(run(*TRAIN, "--checkpoint-every", "0"), signal.SIGTERM) is None
     assert not (data / "model").exists()
 
 
-# The tests from here on start processes.
+# The tests below start processes.
 
 LONG = ["--epochs", "100000", "--validation", "0", "--patience", "9", "-P", "3", "-M", "6", "--regression-points", "0"]
 
 
 @contextlib.contextmanager
 def training(*words, before=(), **options):
-    """A process that trains for very long; it has written a checkpoint after some steps."""
+    """Start a process that trains for a very long time, and wait for its first checkpoint."""
     command = [*before, sys.executable, "-m", "xmlgp", "train", "data", "model", *LONG, *words]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **pipes, **options) as process:
@@ -363,7 +363,7 @@ def test_predict_and_show_read_a_complete_model_while_training_replaces_it(data)
     with subprocess.Popen([sys.executable, "-c", TRAIN_REPEATEDLY], **pipes) as process:
         for factors in (2, 3, 4):
             print(factors, file=process.stdin, flush=True)
-            # At least once while it trains, and until it has.
+            # At least once while it trains, and until it has finished.
             while True:
                 result = run("predict", "-q", "model", "data", "-k", "2")
                 assert (result.exit_code, result.stderr) == (0, "")

@@ -38,7 +38,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def _model(place, trained):
+def _model(workdir, trained):
     shutil.copytree(trained, "model")
 
 
@@ -328,7 +328,7 @@ def test_a_closed_pipe_causes_no_message(tmp_path):
 
 
 @pytest.fixture
-def in_libsvm(place):
+def in_libsvm(workdir):
     """Return a function that writes the test points in libsvm format with D features."""
     features = read_dataset("data/test.txt").features.toarray()
 
@@ -341,17 +341,17 @@ def in_libsvm(place):
     return write
 
 
-def test_points_in_libsvm_format_get_the_same_scores(place, in_libsvm):
+def test_points_in_libsvm_format_get_the_same_scores(workdir, in_libsvm):
     predictor = open_predictor(ModelFolder("model"))
     in_libsvm(25)
     result = run("predict", "model", "new.svm", "-k", "all")
     assert result.exit_code == 0
     assert result.stderr == "new.svm has 1 label, but the model was trained on 7\n"
     assert result.stdout == run("predict", "model", "data/test.txt", "-k", "all").stdout
-    stdin = (place / "new.svm").read_text()
+    stdin = (workdir / "new.svm").read_text()
     assert run("predict", "-q", "model", "-", "-k", "all", stdin=stdin).stdout == result.stdout
-    (place / "folder").mkdir()
-    (place / "folder/test.svm.gz").write_bytes(gzip.compress(stdin.encode()))
+    (workdir / "folder").mkdir()
+    (workdir / "folder/test.svm.gz").write_bytes(gzip.compress(stdin.encode()))
     assert run("predict", "-q", "model", "folder", "-k", "all").stdout == result.stdout
 
     changed = in_libsvm(9)
@@ -374,13 +374,13 @@ def test_unknown_features_in_libsvm_format_are_ignored(in_libsvm):
     assert run("predict", "-q", "model", "new.svm").stderr == ""
 
 
-def test_malformed_points_in_libsvm_format_are_refused(place):
-    (place / "new.svm").write_text("+1 1:2\n-1 3:1 2:1\n")
+def test_malformed_points_in_libsvm_format_are_refused(workdir):
+    (workdir / "new.svm").write_text("+1 1:2\n-1 3:1 2:1\n")
     assert (
         said(run("predict", "model", "new.svm", "-o", "scores"))
         == "new.svm:2: feature 2 follows 3, but indices must increase"
     )
-    assert not (place / "scores").exists()
+    assert not (workdir / "scores").exists()
 
 
 def test_the_default_output_depends_on_the_model(monkeypatch):

@@ -14,7 +14,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.preprocess import preprocess_model
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("workdir")
 
 SIZES = ["-M", "6", "-R", "9"]
 

@@ -1,4 +1,4 @@
-"""A training that is interrupted at any moment and resumed ends in the same model, bit for bit."""
+"""A run that is interrupted at any moment and resumed ends with the same model, bit for bit."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training import checkpoints
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("workdir")
 
 SMALL = ["--recipe", "s-SMALL", "--batch-size", "8", "--epochs", "3"]
 
@@ -34,7 +34,7 @@ SMALL = ["--recipe", "s-SMALL", "--batch-size", "8", "--epochs", "3"]
         *(pytest.param(kind, True, marks=pytest.mark.exhaustive) for kind in KINDS),
     ],
 )
-def test_a_training_killed_at_any_moment_resumes_to_the_same_model(place, kind, every):
+def test_a_training_killed_at_any_moment_resumes_to_the_same_model(workdir, kind, every):
     write_dataset("data/train.txt", paired_dataset(N=120, K=1 if "gpc" in KINDS[kind] else 7))
     command = [sys.executable, "-m", "tests.cli.killing", kind, "expected", *["--every"] * every]
     root = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_resume_does_nothing_where_the_model_is_trained(interrupt):
     assert Path("model/model.json").read_bytes() == before
 
 
-def test_a_trained_model_is_not_replaced_by_resuming(place):
+def test_a_trained_model_is_not_replaced_by_resuming(workdir):
     run("train", "data", "model", *SMALL)
     before = Path("model/model.json").read_bytes()
     message = said(run("train", "data", "model", "--resume", *SMALL, "--epochs", "2"))

@@ -19,7 +19,7 @@ from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.training.checkpoints import CheckpointWriter
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("workdir")
 
 
 def test_a_trained_model():
@@ -113,7 +113,7 @@ def interrupt(monkeypatch):
 HINT = "interrupted after 2 of 6 steps on all points; resume with `xmlgp train DATA model --resume`"
 
 
-def test_an_interrupted_run_without_a_model(place, interrupt):
+def test_an_interrupted_run_without_a_model(workdir, interrupt):
     interrupt()
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -127,7 +127,7 @@ def test_an_interrupted_run_without_a_model(place, interrupt):
     assert "interrupted" not in run("show", "model").stdout
 
 
-def test_an_interrupted_run_beside_a_model(place, interrupt):
+def test_an_interrupted_run_beside_a_model(workdir, interrupt):
     run("train", "data", "model", "--recipe", "s-SMALL")
     lines, description = (run("show", "model", *options).stdout for options in ([], ["--json"]))
     interrupt()
@@ -144,7 +144,7 @@ def test_an_interrupted_run_beside_a_model(place, interrupt):
     assert facts == expected | {"cores": core_count(), "data": found["data"]}
 
 
-def test_a_run_in_progress_names_its_process(place, interrupt):
+def test_a_run_in_progress_names_its_process(workdir, interrupt):
     interrupt()
     with lock_model_folder("model"):
         message = run("show", "model").stdout
@@ -154,20 +154,20 @@ def test_a_run_in_progress_names_its_process(place, interrupt):
     assert HINT in run("show", "model").stdout
 
 
-def test_a_damaged_checkpoint(place, interrupt):
+def test_a_damaged_checkpoint(workdir, interrupt):
     interrupt()
-    (place / "model" / "checkpoint.npz").write_text("")
+    (workdir / "model" / "checkpoint.npz").write_text("")
     damage = "model/checkpoint.npz: the checkpoint is damaged; use --no-resume to start a new run"
     assert said(run("show", "model")).endswith(f"but an interrupted run that cannot be resumed: {damage}")
     run(*INTERRUPTED, "--no-resume")
-    (place / "model" / "checkpoint.npz").write_text("")
+    (workdir / "model" / "checkpoint.npz").write_text("")
     assert f"run       an interrupted run that cannot be resumed: {damage}\n" in run("show", "model").stdout
     assert json.loads(run("show", "model", "--json").stdout)["interrupted"] == {"damage": damage}
 
 
-def test_the_resume_command_quotes_names_with_blanks(place, interrupt):
+def test_the_resume_command_quotes_names_with_blanks(workdir, interrupt):
     interrupt()
-    (place / "model").rename("a model")
+    (workdir / "model").rename("a model")
     assert "resume with `xmlgp train DATA 'a model' --resume`" in run("show", "a model").stdout
 
 

@@ -17,11 +17,11 @@ NAMES = ["graph theory", "Zürich", "web", "", "a b", "機械学習", "x"]
 
 
 @pytest.fixture(autouse=True)
-def model(place):
+def model(workdir):
     """Train a model with four topics on seven labels, and write the label names."""
     arguments = ["train", "-q", "--model", "bmlpl", "--topics", "4", "--iterations", "4", "data", "model"]
     assert run(*arguments).exit_code == 0
-    (place / "names.txt").write_text("".join(f"{name}\n" for name in NAMES), encoding="utf-8")
+    (workdir / "names.txt").write_text("".join(f"{name}\n" for name in NAMES), encoding="utf-8")
 
 
 def printed(*arguments, stdin=None):
@@ -54,9 +54,9 @@ def test_label_names_follow_the_labels():
         assert line == (f"{without}  {name}" if name else without)
 
 
-def test_label_names_can_be_compressed_or_on_standard_input(place):
-    text = (place / "names.txt").read_bytes()
-    (place / "names.gz").write_bytes(gzip.compress(text))
+def test_label_names_can_be_compressed_or_on_standard_input(workdir):
+    text = (workdir / "names.txt").read_bytes()
+    (workdir / "names.gz").write_bytes(gzip.compress(text))
     expected = printed("model", "--label-names", "names.txt")
     assert printed("model", "--label-names", "names.gz") == expected
     assert printed("model", "--label-names", "-", stdin=text) == expected
@@ -82,9 +82,9 @@ def test_json_has_the_label_names():
     assert [label["name"] for label in labels] == [NAMES[label["label"]] for label in labels]
 
 
-def test_invisible_characters_in_label_names_are_escaped(place):
+def test_invisible_characters_in_label_names_are_escaped(workdir):
     hidden = ["\u202egnp.exe", "zero\u200bwidth", "no\xa0break", "line\u2028end", "soft\xadhyphen", "\ue000", "plain"]
-    (place / "names.txt").write_text("".join(f"{name}\n" for name in hidden), encoding="utf-8")
+    (workdir / "names.txt").write_text("".join(f"{name}\n" for name in hidden), encoding="utf-8")
     shown = printed("model", "--label-names", "names.txt", "--top", "7")
     assert all(line.isprintable() for line in shown.split("\n"))
     for name in (r"\u202egnp.exe", r"zero\u200bwidth", r"no\xa0break", r"line\u2028end", r"\ue000"):
@@ -101,11 +101,11 @@ def test_names_in_any_locale():
     assert b"  ????\n" in result.stdout
 
 
-def test_errors_in_label_names_are_reported_in_one_line(place):
-    (place / "names.txt").write_bytes(b"a\nb\n\x1b]0;gotcha\x07\nd\ne\nf\ng\n")
+def test_errors_in_label_names_are_reported_in_one_line(workdir):
+    (workdir / "names.txt").write_bytes(b"a\nb\n\x1b]0;gotcha\x07\nd\ne\nf\ng\n")
     message = said(run("topics", "model", "--label-names", "names.txt"))
     assert message == "names.txt:3: U+001B at column 1 is a control character"
-    (place / "names.txt").write_bytes(b"a\nb\n")
+    (workdir / "names.txt").write_bytes(b"a\nb\n")
     message = said(run("topics", "model", "--label-names", "names.txt", "--json"))
     assert message == "names.txt:3: the file ends after 2 of 7 label names"
     assert said(run("topics", "model", "--label-names", "other.txt")) == "other.txt: No such file or directory"
@@ -120,9 +120,9 @@ def test_models_without_topics_are_refused():
     assert said(run("topics", "data")) == "data: there is no model here (no model.json)"
 
 
-def test_a_damaged_model_is_refused(place):
+def test_a_damaged_model_is_refused(workdir):
     entry = ModelFolder("model").entries("parameters.topics")["parameters.topics"]
-    np.save(place / "model" / entry["file"], np.full(entry["shape"], 0.5, np.float32))
+    np.save(workdir / "model" / entry["file"], np.full(entry["shape"], 0.5, np.float32))
     assert said(run("topics", "model")) == "model: the model is damaged, its arrays do not fit each other"
 
 

@@ -24,7 +24,7 @@ from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.settings.fields import kind
 
-pytestmark = pytest.mark.usefixtures("place")
+pytestmark = pytest.mark.usefixtures("workdir")
 
 DEFAULT = MLGPFSettings(factors=2, inducing_count=5, epochs=1)
 RECIPE = MLGPFSettings(inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5)
@@ -156,7 +156,7 @@ def test_the_advice_names_a_model_that_allows_the_value():
         assert said(run("train", "data", "model", "--inference", value), status=2) == message.format(model)
 
 
-def test_a_value_that_only_another_model_allows_is_wrong_usage(place):
+def test_a_value_that_only_another_model_allows_is_wrong_usage(workdir):
     message = "--inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs with the model bmlpl"
     # Before the data are read.
     assert said(run("train", "nowhere", "model", "--model", "bmlpl", "--inference", "vi-jj"), status=2) == message
@@ -213,7 +213,7 @@ def test_the_help_of_an_option_has_the_text_of_each_model():
     assert "--seedINTEGERRANGESeedofallrandomnumbers.[default:0]" in text
 
 
-def test_a_recipe_decides_the_model(place, stopped):
+def test_a_recipe_decides_the_model(workdir, stopped):
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  some-topics:\n    settings: {model: bmlpl, topics: 5}\n")
     assert stopped("--recipe", "some-topics", "--seed", "3") == BMLPLSettings(topics=5, seed=3)
@@ -226,7 +226,7 @@ def test_a_recipe_decides_the_model(place, stopped):
     assert message == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
 
 
-def test_options_without_effect_are_reported(place):
+def test_options_without_effect_are_reported(workdir):
     options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--burn-in", "0", "--batch-size", "9"]
     message = run("train", "data", "model", *options).stderr.splitlines()
     K = ModelFolder("model").description["data"]["K"]
@@ -239,7 +239,7 @@ def test_options_without_effect_are_reported(place):
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
-def test_options_of_gpc_without_effect_are_reported(place):
+def test_options_of_gpc_without_effect_are_reported(workdir):
     write_dataset("one.txt", small_dataset(K=1))
     options = ["--model", "gpc", "-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
     message = run("train", "one.txt", "model", *options, "--inference", "vi-jj").stderr.splitlines()
@@ -248,21 +248,21 @@ def test_options_of_gpc_without_effect_are_reported(place):
         "model: --learning-rate has no effect with --inference vi-jj",
     ]
     assert message[-1].startswith("model: trained, 1 iteration in ")
-    message, doubt = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
+    message, advice = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
     assert message.startswith("other: trained, 1 iteration in ")
-    assert doubt == (
+    assert advice == (
         "other: the bound is lower than that of a constant prediction; try another --inference, or another "
         "--learning-rate"
     )
 
 
-def test_other_models_than_that_of_the_default_recipe_have_their_own_defaults(stopped):
+def test_models_without_a_default_recipe_have_their_own_defaults(stopped):
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--model", "bmlpl") == BMLPLSettings()
     assert stopped("--model", "gpc") == GPCSettings()
 
 
-def test_training_takes_the_model_of_preprocessing(stopped):
+def test_training_uses_the_model_of_preprocessing(stopped):
     run("preprocess", "data", "model", "--model", "bmlpl", "--seed", "6")
     assert stopped("--topics", "4") == BMLPLSettings(seed=6, topics=4)
     assert stopped("--model", "bmlpl") == BMLPLSettings(seed=6)
@@ -285,7 +285,7 @@ def test_resume_refuses_another_model(monkeypatch):
     assert run("train", "data", "model", "--resume", "--model", "mlgpf", "-P", "3").exit_code == 0
 
 
-def test_training_takes_the_settings_and_arrays_of_preprocessing(monkeypatch):
+def test_training_uses_the_settings_and_arrays_of_preprocessing(monkeypatch):
     run("preprocess", "data", "model", "--recipe", "s-SMALL", "--seed", "6")
     kept = ModelFolder("model").entries("preprocess.")
     monkeypatch.setattr(train_module, "preprocess_data", None)
@@ -378,7 +378,7 @@ def test_standard_input_in_another_process_gives_the_same_model(tmp_path):
         (["--ard", "yes"], "Got unexpected extra argument (yes)"),
     ],
 )
-def test_wrong_usage(options, reason):
+def test_invalid_options_are_wrong_usage(options, reason):
     assert said(run("train", "data", "model", *options), status=2).startswith(reason)
 
 
@@ -404,7 +404,7 @@ def test_options_that_contradict_each_other_are_wrong_usage(options, reason):
     assert not os.path.exists("model")
 
 
-def test_an_option_that_contradicts_a_recipe_is_wrong_usage(place):
+def test_an_option_that_contradicts_a_recipe_is_wrong_usage(workdir):
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
         catalogue.write("  wrong:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 9}\n")
@@ -431,7 +431,7 @@ def test_malformed_data_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "message"), [("Unable to allocate 9 TiB", ": Unable to allocate 9 TiB"), ("", "")])
-def test_too_little_memory(monkeypatch, text, message):
+def test_too_little_memory_is_a_one_line_error(monkeypatch, text, message):
     def exhausted(self, *arguments):
         raise MemoryError(text)
 

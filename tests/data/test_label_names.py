@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.fuzzing.data_files import standard_input
-from tests.problems import STEADY
+from tests.problems import DETERMINISTIC
 from xmlgp.data.label_names import read_label_names
 from xmlgp.errors import DataFormatError, LabelNamesFormatError, XmlgpError
 
@@ -87,7 +87,7 @@ def test_additional_names_are_not_read_into_memory(tmp_path):
         tracemalloc.stop()
 
 
-@STEADY
+@DETERMINISTIC
 @given(
     st.lists(st.binary(max_size=6) | st.text(max_size=4).map(lambda text: text.encode("utf-8", "replace")), max_size=5)
 )

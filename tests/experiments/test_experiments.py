@@ -1,4 +1,4 @@
-"""Every experiment of the catalogue runs, keeps the results of its cells and lays them out correctly."""
+"""Every experiment of the catalogue runs, stores the results of its cells and reports them correctly."""
 
 import json
 import re
@@ -29,10 +29,10 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
 
-#: Two epochs, or as few as there can be.
+#: Scale of the number of epochs: leaves one or two epochs.
 SHORT = 0.01
 
-#: Of the seconds of a training with a limit of time.
+#: Scale of the seconds of a training run with a time limit.
 BRIEF = 0.002
 
 
@@ -80,14 +80,14 @@ def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, shared_resul
     assert difference == pytest.approx(ours - paper, abs=0.011)
 
 
-def test_methods_that_are_not_ours_have_published_numbers_only(catalogue, data, shared_results):
+def test_methods_without_an_implementation_have_published_numbers_only(catalogue, data, shared_results):
     experiment = load_experiment(catalogue, "table3", data, ["bibtex"], SHORT)
     in_this_process(experiment.cells, shared_results)
     markdown = write_table(experiment, collect(experiment, catalogue.entries, shared_results), shared_results)
     assert "| bibtex | SLEEC (published) | 65.08 / — / — |" in markdown
 
 
-def test_restarts_give_means_and_deviations(catalogue, data, tmp_path):
+def test_restarts_give_means_and_standard_deviations(catalogue, data, tmp_path):
     results = tmp_path / "results"
     experiment = load_experiment(catalogue, "l-table7", data, ["bibtex"], SHORT)
     _, _, _, cells = experiment.rows[0]
@@ -136,7 +136,7 @@ def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
 
 
 def test_names_of_finished_cells_do_not_change():
-    # From before there were several models.
+    # Settings of results from before there were several models.
     earlier = {"start": "random", "sampling": "uniform", "label_weights": False, "regression_points": 0}
     for settings, test_every, digest in [
         (MLGPFSettings(), 0, "e0e58210f6f16b77"),
@@ -202,7 +202,7 @@ def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):
     assert workers == 1
 
 
-def test_the_line_through_seconds_is_the_least_squares_line():
+def test_linear_fit_is_the_least_squares_line():
     fit = linear_fit([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
     found = scipy.stats.linregress([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
     assert fit == pytest.approx((found.intercept, found.slope, found.rvalue**2))
@@ -222,7 +222,7 @@ def test_data_sets_without_files_are_missing(catalogue, data, tmp_path):
     assert "rcv1" not in {cell.dataset for cell in experiment.cells}
 
 
-def test_errors_are_one_sentence(catalogue, data, tmp_path):
+def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, tmp_path):
     with pytest.raises(SettingsError, match="table9 is not an experiment; choose from table2"):
         load_experiment(catalogue, "table9", data)
     with pytest.raises(SettingsError, match="table2 has none of these data sets"):
@@ -249,10 +249,10 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     assert [line.split()[0] for line in listed.stdout.splitlines()] == EXPERIMENTS
 
 
-def test_an_interrupt_ends_the_cells_that_run(tmp_path):
+def test_a_signal_ends_the_running_cells(tmp_path):
     write_dataset(tmp_path / "train.txt", small_dataset())
     write_dataset(tmp_path / "test.txt", small_dataset())
-    # The cell would take an hour.
+    # The cell would run for an hour.
     program = f"""if True:
         from pathlib import Path
         from xmlgp.experiments.cells import run_cells
@@ -272,7 +272,7 @@ def test_an_interrupt_ends_the_cells_that_run(tmp_path):
     with subprocess.Popen([sys.executable, str(tmp_path / "program.py")]) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while process.poll() is None and len(started := children.read_text().split()) < 2:
-            time.sleep(0.05)  # one is multiprocessing's own
+            time.sleep(0.05)  # one is the resource tracker of multiprocessing
         time.sleep(1)
         process.terminate()
         assert process.wait(timeout=60) == 143

@@ -32,7 +32,7 @@ def full_batch(problem):
 
 
 @pytest.mark.parametrize("block", [7, 4096])
-def test_the_value_is_the_quadrature_bound_and_the_gradient_its_slope(problem, block, monkeypatch):
+def test_value_is_the_quadrature_bound_and_gradient_agrees_with_finite_differences(problem, block, monkeypatch):
     monkeypatch.setattr("xmlgp.experiments.full_batch.BLOCK", block)
     monkeypatch.setattr("xmlgp.experiments.gpc.BLOCK", 11)
     coordinates, labels, inducing = problem
@@ -53,7 +53,7 @@ def test_it_starts_from_the_prior(full_batch):
     assert value < 40 * math.log(0.5)
 
 
-def test_its_optimum_is_no_lower_than_that_of_vi_jj(problem, full_batch):
+def test_its_optimum_is_at_least_that_of_vi_jj(problem, full_batch):
     stopwatch = Stopwatch(math.inf, lambda parameters: {"parameters": parameters})
     assert full_batch.maximise(stopwatch) == "converged"
     coordinates, labels, inducing = problem
@@ -65,7 +65,7 @@ def test_its_optimum_is_no_lower_than_that_of_vi_jj(problem, full_batch):
     assert history[-1]["bound"] <= bound + 1e-3
 
 
-def test_it_ends_when_time_is_up(full_batch):
+def test_it_ends_at_the_time_limit(full_batch):
     stopwatch = Stopwatch(0.0, lambda parameters: {"mean": parameters["posterior.mean"]})
     assert full_batch.maximise(stopwatch) == "time"
     (moment,) = stopwatch.curve

@@ -32,7 +32,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def german(data, results):
-    """The experiment with german, its cells finished."""
+    """Return the experiment on german after running its cells."""
     experiment = load_experiment(load_catalogue(), "i-figure4", data, ["german"], SHORT)
     for cell in experiment.cells:
         run_cell(cell, results)
@@ -73,7 +73,7 @@ def test_every_method_has_a_history_on_the_same_points(german, results):
         assert result["seconds_allowed"] == 0.03
 
 
-def test_minibatches_are_measured_within_a_pass(catalogue, data, results):
+def test_parameters_are_measured_within_an_epoch(catalogue, data, results):
     experiment = load_experiment(catalogue, "i-figure4", data, ["svmguide1"], SHORT)
     cell = cell_of(experiment, "I-svi-adadelta")
     cell = dataclasses.replace(cell, settings=dataclasses.replace(cell.settings, batch_size=10))
@@ -83,7 +83,7 @@ def test_minibatches_are_measured_within_a_pass(catalogue, data, results):
 
 
 @pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
-def test_an_iteration_is_measured_and_can_end_before_it_is_complete(inference):
+def test_parameters_are_measured_within_an_iteration_which_the_time_limit_can_end(inference):
     data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, inference=inference)
     preprocessed = standardise_features(data.features, settings)
@@ -99,7 +99,7 @@ def test_an_iteration_is_measured_and_can_end_before_it_is_complete(inference):
     assert bounds == sorted(bounds)
 
 
-def test_test_points_can_lack_the_last_features(tmp_path, results):
+def test_test_files_can_have_fewer_features(tmp_path, results):
     data, test = small_dataset(D=8, K=1), small_dataset(N=10, D=5, K=1, seed=4)
     for part, points in (("train", data), ("test", test)):
         signs = 2 * points.labels.toarray()[:, 0] - 1
@@ -109,7 +109,7 @@ def test_test_points_can_lack_the_last_features(tmp_path, results):
     assert read_result(cell, results)["sizes"] == {"n": 40, "n_test": 10, "d": 8, "m": 5}
 
 
-def test_pilots_choose_the_learning_rate(german, results):
+def test_pilot_runs_choose_the_learning_rate(german, results):
     cell = dataclasses.replace(cell_of(german, "I-svi-adadelta"), learning_rates=(0.01, 3, 1e200))
     run_cell(cell, results)
     found = read_result(cell, results)
@@ -120,7 +120,7 @@ def test_pilots_choose_the_learning_rate(german, results):
     assert "bound" not in diverged
 
 
-def test_a_training_that_diverges_at_once_is_an_error(german, results):
+def test_a_run_that_diverges_at_once_is_an_error(german, results):
     cell = dataclasses.replace(cell_of(german, "I-svi-adadelta"), learning_rates=(1e200,))
     with pytest.raises(NumericalError, match="^german, svi-adadelta: diverged: "):
         run_cell(cell, results)
@@ -133,14 +133,14 @@ def test_options_determine_the_name_of_a_cell(tmp_path):
     assert len(names | {plain.name}) == 5
 
 
-def test_accuracy_has_settled_when_it_does_not_fall_again():
+def test_accuracy_has_settled_if_it_stays_above_the_threshold():
     history = [{"seconds": float(n), "accuracy": value} for n, value in enumerate([70, 80, 75, 79, 81, 79.5], 1)]
     assert seconds_until_settled(history, 79) == 4
     assert seconds_until_settled(history, 60) == 1
     assert seconds_until_settled(history, 79.6) is None
 
 
-def test_the_table_has_the_time_to_come_near_the_best(german, catalogue, results):
+def test_the_table_has_the_time_to_near_best_accuracy(german, catalogue, results):
     rows = collect(german, catalogue.entries, results)
     for row, finals in zip(rows, [(50, 90), (90, 89.6), (89, 89), (90, 90), (90, 90), (90, 90)], strict=True):
         row["history"] = [row["history"][0] | {"seconds": n + 1.5, "accuracy": a} for n, a in enumerate(finals)]
@@ -179,7 +179,7 @@ def test_the_figure_has_the_papers_title_and_all_methods(german, results, drawn)
         ({"full_batch": {"other": "s-SE"}}, "s-SE is a recipe of mlgpf; kind accuracy is of gpc"),
     ],
 )
-def test_errors_are_one_sentence(catalogue, data, broken, sentence):
+def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, broken, sentence):
     catalogue.experiments["i-figure4"].update(broken | {"settings": {}})
     with pytest.raises(CatalogueError, match=f"experiment i-figure4: {sentence}$"):
         load_experiment(catalogue, "i-figure4", data)

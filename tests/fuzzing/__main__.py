@@ -1,4 +1,4 @@
-"""`python -m tests.fuzzing`: try damaged files of each kind, others in each run, and report how many were refused."""
+"""`python -m tests.fuzzing`: try damaged files of each kind, new ones in each run, and report how many were refused."""
 
 import argparse
 import os
@@ -14,10 +14,10 @@ from tests.fuzzing.kinds import KINDS
 
 def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__.partition(": ")[2])
-    parser.add_argument("--files", type=int, default=20_000, help="files in all; %(default)s")
-    parser.add_argument("--seed", type=int, help="the same files as the run that told this number; otherwise others")
+    parser.add_argument("--files", type=int, default=20_000, help="total number of files; %(default)s")
+    parser.add_argument("--seed", type=int, help="seed of an earlier run, to repeat its files; default: a new one")
     parser.add_argument(
-        "--keep", type=Path, default=Path("fuzz-failures"), help="folder for a file treated wrongly; %(default)s"
+        "--keep", type=Path, default=Path("fuzz-failures"), help="folder for a file handled incorrectly; %(default)s"
     )
     chosen = parser.parse_args()
     number = secrets.randbits(32) if chosen.seed is None else chosen.seed
@@ -26,9 +26,9 @@ def main():
     print(row("kind", "tried", "read", "refused", "seconds"), flush=True)
     totals = [0, 0, 0, 0.0]
     with tempfile.TemporaryDirectory() as folder:
-        for place, kind in enumerate(KINDS):
+        for position, kind in enumerate(KINDS):
             # The last kinds take the remainder.
-            count = chosen.files * (place + 1) // len(KINDS) - chosen.files * place // len(KINDS)
+            count = chosen.files * (position + 1) // len(KINDS) - chosen.files * position // len(KINDS)
             start = time.monotonic()
             workshop = Path(folder, kind.name.replace(" ", "-"))
             workshop.mkdir()

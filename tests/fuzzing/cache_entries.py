@@ -30,7 +30,7 @@ class CacheEntries:
     Parameters
     ----------
     folder : Path
-        To work in.
+        The working folder.
     """
 
     name = "cached copy"
@@ -61,7 +61,7 @@ class CacheEntries:
             arrays.flatmap(lambda file: damaged_npy(contents[file]).map(lambda content: {file: content})),
             any_file.map(lambda file: {file: None}),
             st.tuples(any_file, any_file).map(lambda files: {files[0]: contents[files[1]]}),
-            # Files of another data set, some or all.
+            # Some or all files of another data set.
             st.tuples(st.sampled_from(sorted(TEXTS)), st.sets(any_file) | st.just(set(contents))).map(
                 lambda chosen: {file: self._contents[chosen[0]][file] for file in sorted(chosen[1])}
             ),
@@ -92,7 +92,7 @@ class CacheEntries:
         self._compare(read_dataset(path), path)
         after = {file.name: file.read_bytes() for file in entry.iterdir()}
         if before != after:
-            assert after == self._contents[sample.original], "a copy that was discarded is not made as it was"
+            assert after == self._contents[sample.original], "a discarded copy is not rebuilt identically"
         return before == after
 
     def _compare(self, dataset, path):

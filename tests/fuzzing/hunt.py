@@ -1,4 +1,4 @@
-"""Search for a file that is treated wrongly, and keep the smallest one found."""
+"""Search for a file that is handled incorrectly, and keep the smallest one found."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ class Sample(NamedTuple):
     Attributes
     ----------
     original : str
-        The folder of whole files that they belong to; empty where there is none.
+        The folder of whole files that they belong to; empty if there is none.
     files : dict of str to bytes or None
         The content of each file that differs; None for one that is missing.
     """
@@ -30,7 +30,7 @@ class Sample(NamedTuple):
 
 
 class Violation(AssertionError):
-    """A file was treated wrongly; the message tells how, and where the file is kept."""
+    """A file was handled incorrectly; the message says how, and where the file is kept."""
 
 
 @dataclass
@@ -51,18 +51,18 @@ def hunt(kind, count, kept, number=None):
     Parameters
     ----------
     kind : object
-        With `samples`, a strategy for `Sample`; `check`, which returns whether a sample was read, raises an exception
-        of any kind where it was treated wrongly and removes its files; and `folder`, where `original` is.
+        With `samples`, a strategy for `Sample`; `check`, which returns whether a sample was read, raises any
+        exception if it was handled incorrectly, and removes its files; and `folder`, where `original` is.
     count : int
     kept : Path
-        The folder for the smallest sample that is treated wrongly; replaced.
+        The folder for the smallest sample that is handled incorrectly; replaced.
     number : int, optional
         Seed. Default: the same samples in every run.
 
     Raises
     ------
     Violation
-        For the first sample that is treated wrongly, made as small as possible.
+        For the first sample that is handled incorrectly, made as small as possible.
     """
     tally = Tally()
 
@@ -76,8 +76,8 @@ def hunt(kind, count, kept, number=None):
             what = " and ".join(sample.files) + f" of {sample.original}" * bool(sample.original)
             raise Violation(f"{reason}; the smallest such {what} is kept in {kept}") from error
 
-    found = given(kind.samples)(attempt)
-    chances = settings(
+    search = given(kind.samples)(attempt)
+    profile = settings(
         max_examples=count,
         deadline=None,
         database=None,
@@ -87,14 +87,14 @@ def hunt(kind, count, kept, number=None):
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    found = chances(found if number is None else seed(number)(found))
+    search = profile(search if number is None else seed(number)(search))
     with contextlib.ExitStack() as stack:
         # A warning on standard error is not the one clear sentence.
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error")
         # No file has to survive a power failure.
         stack.enter_context(mock.patch.object(os, "fsync"))
-        found()
+        search()
     return tally
 
 

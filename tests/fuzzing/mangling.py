@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 __all__ = ["mangled"]
 
-#: Difficult input for any reader of text.
+#: Tokens that are difficult for any reader of text.
 ODDITIES = [
     b"\0", b"\n", b"\r", b"\r\n", b"\t", b" ", b"\x0b", b"\x0c", b"\x1c", b"\x7f", b"\x85", b"\xa0", b"\xff",
     "é".encode(), "\u0663".encode(), "\u2028".encode(), b"\xef\xbb\xbf", b"\xff\xfe", b"\xed\xa0\x80", b"\x1f\x8b",
@@ -14,7 +14,7 @@ ODDITIES = [
 ]  # fmt: skip
 
 #: Maximum number of bytes of the result.
-LONGEST = 40_000
+MAX_LENGTH = 40_000
 
 
 def flip(draw, content, tokens):
@@ -25,7 +25,7 @@ def flip(draw, content, tokens):
 
 
 def replace(draw, content, tokens):
-    start, stop = _stretch(draw, content)
+    start, stop = _draw_range(draw, content)
     return content[:start] + draw(tokens) + content[stop:]
 
 
@@ -35,12 +35,12 @@ def insert(draw, content, tokens):
 
 
 def delete(draw, content, tokens):
-    start, stop = _stretch(draw, content)
+    start, stop = _draw_range(draw, content)
     return content[:start] + content[stop:]
 
 
 def repeat(draw, content, tokens):
-    start, stop = _stretch(draw, content)
+    start, stop = _draw_range(draw, content)
     return content[:stop] + content[start:stop] * draw(st.sampled_from([1, 1, 2, 50])) + content[stop:]
 
 
@@ -49,7 +49,7 @@ def truncate(draw, content, tokens):
 
 
 def splice(draw, content, tokens):
-    start, stop = _stretch(draw, content)
+    start, stop = _draw_range(draw, content)
     at = draw(st.integers(0, len(content)))
     return content[:at] + content[start:stop] + content[at:]
 
@@ -73,7 +73,7 @@ def repeat_line(draw, content, tokens):
     return b"\n".join(lines[:at] + lines[at : at + 1] * draw(st.sampled_from([2, 3, 40])) + lines[at + 1 :])
 
 
-def line_ends_of_windows(draw, content, tokens):
+def windows_line_endings(draw, content, tokens):
     return content.replace(b"\n", b"\r\n")
 
 
@@ -81,23 +81,23 @@ def byte_order_mark(draw, content, tokens):
     return b"\xef\xbb\xbf" + content
 
 
-WAYS = [
+MUTATIONS = [
     insert, replace, flip, delete, repeat, truncate, splice, swap_lines, delete_line, repeat_line,
-    line_ends_of_windows, byte_order_mark,
+    windows_line_endings, byte_order_mark,
 ]  # fmt: skip
 
 
 @st.composite
 def mangled(draw, originals, tokens=()):
-    """Draw one of `originals` (bytes) with some damage; `tokens` are bytes that mean something in the format."""
+    """Draw one of `originals` (bytes) with some damage; `tokens` are bytes with a meaning in the format."""
     content = draw(st.sampled_from(originals))
     pool = st.sampled_from([*tokens, *ODDITIES]) | st.binary(min_size=1, max_size=3)
     for _ in range(draw(st.integers(1, 3))):
-        content = draw(st.sampled_from(WAYS))(draw, content, pool)[:LONGEST]
+        content = draw(st.sampled_from(MUTATIONS))(draw, content, pool)[:MAX_LENGTH]
     return content
 
 
-def _stretch(draw, content):
+def _draw_range(draw, content):
     """Draw where a range of bytes starts and stops; most are short."""
     start = draw(st.integers(0, len(content)))
     return start, min(len(content), start + draw(st.integers(1, 4) | st.integers(1, max(1, len(content)))))

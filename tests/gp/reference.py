@@ -13,7 +13,7 @@ from xmlgp.gp.posteriors import POSTERIORS
 
 __all__ = [
     "KERNELS",
-    "STEADY",
+    "DETERMINISTIC",
     "complete_pairs",
     "conditional",
     "gaussian_kl",
@@ -31,7 +31,7 @@ __all__ = [
 KERNELS = [("linear",), ("se",), ("se", "linear")]
 
 #: The same examples in every run, so that tolerances do not depend on chance.
-STEADY = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+DETERMINISTIC = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
 #: Added to diag Σ ([S] section 2.3).
 FLOOR = 1e-6

@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, roots_hermitenorm
 
 from tests.gp.reference import (
+    DETERMINISTIC,
     KERNELS,
-    STEADY,
     conditional,
     gaussian_kl,
     inducing_posterior,
@@ -33,7 +33,7 @@ SIZES = pytest.mark.parametrize(("points", "factors", "grid"), [(3, 1, 32), (2, 
 LABELS, DIMENSION, NODES = 2, 2, 40
 
 #: Each example computes an evidence by brute force.
-FEW = settings(STEADY, max_examples=12)
+FEWER_EXAMPLES = settings(DETERMINISTIC, max_examples=12)
 HYPERPARAMETERS = ("kernel.se.log_variance", "kernel.se.log_lengthscale")
 
 
@@ -100,7 +100,7 @@ def test_reference_evidence_is_accurate(points, factors, grid):
 @SIZES
 @pytest.mark.parametrize("expectations", ["quadrature", "jj"])
 def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
-    @FEW
+    @FEWER_EXAMPLES
     @given(st.integers(0, 2**32 - 1), st.none() | st.integers(1, 4), st.floats(0, 1.5))
     def check(seed, inducing, noise):
         kernel, parameters, batch = problem(name, points, factors, inducing, seed, noise)
@@ -178,7 +178,7 @@ APART = pytest.mark.parametrize("apart", [True, False], ids=["apart", "together"
 
 @APART
 def test_bound_with_label_weights_is_below_the_evidence(apart):
-    @FEW
+    @FEWER_EXAMPLES
     @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
     def check(seed, points):
         bound, parameters, batch = weights_problem(seed, points, apart)

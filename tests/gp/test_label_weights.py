@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from tests.central_differences import central_differences
 from tests.damage import around, changed_at, longer, shorter
-from tests.gp.reference import STEADY, random_labels
+from tests.gp.reference import DETERMINISTIC, random_labels
 from tests.problems import small_features
 from xmlgp.gp import divergences
 from xmlgp.gp import label_weights as module
@@ -94,7 +94,7 @@ def test_pattern_is_empty_without_positives(shape):
 some_features = arrays(np.float32, (6, 5), elements=st.sampled_from([0, 0, 1, -1, 2]))
 
 
-@STEADY
+@DETERMINISTIC
 @given(some_features, arrays(bool, (6, 4)), st.integers(0, 25))
 def test_beyond_the_limit_labels_keep_the_features_of_largest_value(features, positives, limit):
     whole = lists(*label_features(sp.csr_array(features), sp.csr_array(positives)))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from tests.gp.reference import (
+    DETERMINISTIC,
     KERNELS,
-    STEADY,
     conditional,
     gaussian_kl,
     inducing_posterior,
@@ -50,7 +50,7 @@ def test_moments_and_divergence_agree_with_dense_formulas(name):
     # The full posterior adds jitter of 1e-8 to K_Z, which has a condition number of about a hundred.
     tolerance = 1e-5 if name == "cholesky" else 1e-9
 
-    @STEADY
+    @DETERMINISTIC
     @given(**SHAPES)
     def check(batch, inducing, factors, seed):
         parameters, K_Z, K_BZ, K_B = problem(name, batch, inducing, factors, seed)
@@ -117,7 +117,7 @@ def test_divergence_of_the_prior_is_zero():
 
 @pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
 def test_parameters_of_diagonal_give_the_same_posterior(source):
-    @STEADY
+    @DETERMINISTIC
     @given(**SHAPES)
     def check(batch, inducing, factors, seed):
         parameters, K_Z, K_BZ, K_B = problem(source, batch, inducing, factors, seed)
@@ -152,7 +152,7 @@ def test_bound_equals_that_of_the_equivalent_full_posterior(source, terms):
         np.testing.assert_allclose(gradients[name], expected_gradients[name], rtol=1e-5, atol=1e-5)
 
 
-@STEADY
+@DETERMINISTIC
 @given(**SHAPES)
 def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, factors, seed):
     shared, K_Z, K_BZ, K_B = problem("shared-diagonal", batch, inducing, factors, seed)

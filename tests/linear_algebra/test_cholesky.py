@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.gp.reference import STEADY
+from tests.gp.reference import DETERMINISTIC
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.cholesky import JITTERS, factorise
 
@@ -17,7 +17,7 @@ def with_eigenvalues(values, seed=0):
     return (matrix + matrix.T) / (2 * np.mean(values))
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.integers(1, 30), st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3), st.sampled_from([np.float32, np.float64]))
 def test_factor_inverse_and_determinant_agree_with_numpy(size, seed, scale, dtype):
     random = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Figures written by a test."""
+"""The fixture that collects the figures that a test draws."""
 
 from tests.figures import drawn
 

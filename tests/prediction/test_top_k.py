@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tests.problems import STEADY
+from tests.problems import DETERMINISTIC
 from xmlgp.prediction.top_k import update_top_k
 
 ranked = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
@@ -13,7 +13,7 @@ ranked = st.tuples(st.integers(1, 6), st.integers(1, 9)).flatmap(
 )
 
 
-@STEADY
+@DETERMINISTIC
 @given(ranked, st.data())
 def test_equal_scores_are_ordered_by_label(scores, data):
     k = data.draw(st.integers(1, scores.shape[1]))

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from tests.problems import STEADY, small_features
+from tests.problems import DETERMINISTIC, small_features
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess import weighting as module
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
@@ -173,7 +173,7 @@ def test_unweighted_features_are_not_copied():
 magnitudes = st.floats(float(FLOAT32.smallest_subnormal), float(FLOAT32.max), width=32)
 
 
-@STEADY
+@DETERMINISTIC
 @given(
     arrays(np.float32, (3, 4), elements=st.one_of(st.just(0.0), magnitudes, magnitudes.map(lambda x: -x))),
     st.booleans(),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.problems import STEADY
+from tests.problems import DETERMINISTIC
 from xmlgp.runtime.untrusted_text import MAX_EXCERPT, escape, excerpt, quote, show_name
 
 VALUES = st.recursive(
@@ -19,7 +19,7 @@ def test_excerpts_of_short_values_are_their_repr(value):
     assert excerpt(value) == repr(value)
 
 
-@STEADY
+@DETERMINISTIC
 @given(VALUES)
 def test_excerpts_are_one_short_printable_line(value):
     assert excerpt(value).isprintable()

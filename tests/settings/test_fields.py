@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.problems import STEADY
+from tests.problems import DETERMINISTIC
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -98,7 +98,7 @@ def test_the_limits_themselves_are_allowed(name, value):
     assert getattr(MLGPFSettings(**{name: value}), name) == value
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.sampled_from([spec.name for spec in fields(MLGPFSettings) if kind(spec) is int]), st.integers())
 def test_integers_are_allowed_exactly_within_the_limits_described(name, value):
     low, high = (int(word) for word in describe(BY_NAME[name]).split()[3::2])

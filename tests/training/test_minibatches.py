@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from tests.problems import STEADY, small_dataset
+from tests.problems import DETERMINISTIC, small_dataset
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -55,7 +55,7 @@ def check(pairs, labels, count):
 
 
 @given(st.integers(1, 200), st.integers(1, 250), st.integers(0, 9))
-@STEADY
+@DETERMINISTIC
 def test_an_epoch_has_every_point_once_in_batches_of_almost_equal_size(count, batch_size, seed):
     pieces = epoch_minibatches(count, batch_size, rng(seed))
     assert sorted(np.concatenate(pieces)) == list(range(count))
@@ -116,7 +116,7 @@ def test_negatives_of_batches_without_positives_or_without_negatives(points):
     check(sample_negatives(labels, 2, rng(), np.float64), labels, 2)
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.data())
 def test_negatives_of_random_labels(data):
     K = data.draw(st.integers(1, 40))

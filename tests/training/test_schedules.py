@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.problems import STEADY
+from tests.problems import DETERMINISTIC
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.training import schedules as module
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, default_epochs, linear
@@ -33,7 +33,7 @@ def test_the_rate_never_increases_and_is_positive_at_every_step(schedule):
 counts = st.integers(1, 10**4)
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.integers(2, 300), counts, counts)
 def test_batch_sizes_grow_from_the_first_to_the_last(epochs, first, extra):
     last = first + extra
@@ -43,7 +43,7 @@ def test_batch_sizes_grow_from_the_first_to_the_last(epochs, first, extra):
     assert sizes == sorted(sizes)
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.integers(1, 300), counts)
 def test_batch_sizes_are_constant_if_first_and_last_are_equal(epochs, size):
     assert {batch_size_of_epoch(epoch, epochs, size, size) for epoch in range(epochs)} == {size}
@@ -68,7 +68,7 @@ def test_default_epochs_give_the_default_steps_within_limits(monkeypatch, count,
     assert default_epochs(count, batch_size) == epochs
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.integers(1, 10**7), st.integers(1, 10**5))
 def test_default_epochs_agree_with_the_help(count, batch_size):
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "epochs")

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
 from tests.gp.expectations.exact import derivative, expectation, log_one_plus_exp, many_digits
-from tests.gp.reference import STEADY
+from tests.gp.reference import DETERMINISTIC
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature
 
 PRECISION = pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (np.float32, 2e-6)])
@@ -42,7 +42,7 @@ def test_results_are_accurate_to_rounding(dtype, error):
 
 
 @PRECISION
-def test_slope_is_accurate_where_series_and_quotient_meet(dtype, error):
+def test_slope_is_accurate_where_the_series_replaces_the_quotient(dtype, error):
     # ξ on both sides of the limit of the series, for either precision.
     mean = np.linspace(0, 2, 4001).astype(dtype)
     zero = np.zeros_like(mean)
@@ -60,7 +60,7 @@ def test_result_is_exact_without_variance(dtype, error):
     np.testing.assert_allclose(d_variance, np.tanh(wide / 2) / (4 * wide), rtol=error)
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.floats(-40, 40), st.floats(0, 15))
 def test_bound_is_above_adaptive_quadrature(mean, std):
     value = JaakkolaJordan().expected_softplus(np.array([mean]), np.array([std**2]))[0]
@@ -93,7 +93,7 @@ def test_xi_is_optimal(mean, variance):
     assert value == pytest.approx(best.fun, rel=1e-12)
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.floats(-20, 20), st.floats(0.05, 30))
 def test_gradients_are_derivatives_of_the_value(mean, variance):
     def value(m, v):

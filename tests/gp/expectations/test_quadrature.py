@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, factorial2
 
 from tests.gp.expectations.exact import derivative, expectation, log_one_plus_exp
-from tests.gp.reference import STEADY
+from tests.gp.reference import DETERMINISTIC
 from xmlgp.gp.expectations import Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.quadrature import nodes_and_weights
 
@@ -26,7 +26,7 @@ def test_rule_is_exact_for_polynomials(count):
 
 @pytest.mark.parametrize(("deviation", "nodes", "error"), REGIMES)
 def test_values_agree_with_adaptive_quadrature(deviation, nodes, error):
-    @STEADY
+    @DETERMINISTIC
     @given(st.floats(-30, 30), st.floats(0, deviation))
     def check(mean, deviation):
         variance = deviation**2
@@ -40,7 +40,7 @@ def test_values_agree_with_adaptive_quadrature(deviation, nodes, error):
 
 @pytest.mark.parametrize(("deviation", "nodes", "error"), REGIMES)
 def test_gradients_are_derivatives_of_the_integral(deviation, nodes, error):
-    @STEADY
+    @DETERMINISTIC
     @given(st.floats(-15, 15), st.floats(0.1, deviation))
     def check(mean, deviation):
         variance = deviation**2

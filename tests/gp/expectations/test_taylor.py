@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from tests.gp.expectations.exact import derivative, expectation, log_one_plus_exp, many_digits
-from tests.gp.reference import STEADY
+from tests.gp.reference import DETERMINISTIC
 from xmlgp.gp.expectations import Taylor
 
 PRECISION = pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-12), (np.float32, 2e-6)])
@@ -62,7 +62,7 @@ def test_error_is_of_second_order_in_the_variance(mean):
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.05)
 
 
-@STEADY
+@DETERMINISTIC
 @given(st.floats(-20, 20), st.floats(0.05, 5))
 def test_gradients_are_derivatives_of_the_value(mean, variance):
     def value(m, v):
