@@ -13,7 +13,7 @@ def changed_at(index, value):
 
 
 def around(array):
-    """What differences do not tell from a row that rises: they overflow."""
+    """Return an array that is not sorted although its differences are not negative: one of them overflows."""
     array = array.copy()
     array[2:4] = 2**63 - 1, int(array[4]) + 1 - 2**63
     assert (np.diff(array) >= 0).all()

@@ -32,13 +32,13 @@ from typing import NamedTuple
 
 PROJECT = Path(__file__).resolve().parents[1]
 
-#: What a copy of the project omits: files that are not part of it, or that are made again.
+#: What a copy of the project omits: files that are not part of it, or that are generated.
 OMITTED = shutil.ignore_patterns(".git", ".venv", ".hypothesis", ".pytest_cache", ".ruff_cache", "*.pyc", "*.egg-info")
 
 #: Folders beside the code that a copy omits; packages have these names as well.
 OMITTED_FOLDERS = ("data", "models", "build")
 
-#: Seconds that the likely tests and the whole suite may take. A mutant can wait for ever.
+#: Seconds that the likely tests and the whole suite may take. A mutant can wait forever.
 LIKELY_LIMIT, SUITE_LIMIT = 900, 5400
 
 #: Test identifiers in pytest's summary; a parameter may contain blanks.
@@ -54,7 +54,7 @@ class Mutant(NamedTuple):
     kind : str
         The kind of mistake, in a few words.
     breaks : str
-        What goes wrong because of it.
+        The consequence of the mistake.
     file : str
         The file that is changed, relative to the project.
     old, new : str
@@ -252,7 +252,7 @@ MUTANTS = [
     Mutant(
         "checkpoint-moments",
         "missing state",
-        "Checkpoints lack the averages of the optimiser, so a resumed training makes different steps.",
+        "Checkpoints lack the averages of the optimiser, so a resumed run makes different steps.",
         "xmlgp/mlgpf/stochastic.py",
         'arrays |= {f"optimiser.',
         '{} | {f"optimiser.',
@@ -261,7 +261,7 @@ MUTANTS = [
     Mutant(
         "checkpoint-random",
         "missing state",
-        "A resumed training starts its random numbers from the seed again.",
+        "A resumed run starts its random numbers from the seed again.",
         "xmlgp/training/loop.py",
         'state = facts["random"]',
         'state, facts["random"]',

@@ -28,7 +28,7 @@ def small_dataset(N=40, D=25, K=7, seed=0):
 
 
 def paired_dataset(N=100, D=25, K=7, seed=0):
-    """Points of two among six features, each pair with labels of its own: regression ranks them, what is linear cannot.
+    """Return points with two of six features; each pair of features has its own labels, which no linear model can rank.
 
     The other features are in no point.
     """

@@ -36,7 +36,7 @@ class DataFormatError(XmlgpError):
     line : int
         The line, counted from 1.
     reason : str
-        What is wrong there.
+        The problem there.
     """
 
     def __init__(self, path, line, reason):

@@ -1,4 +1,4 @@
-"""What a model is to the rest of xmlgp: one record."""
+"""The record that describes a model to the rest of xmlgp."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ def _nothing(*arguments):
 
 @dataclass(frozen=True)
 class Model:
-    """A kind of model: all that the commands, the estimators and the model folder know of it.
+    """A kind of model, as the commands, the estimators and the model folder see it.
 
     A new model is one package with such a record, and one line in `xmlgp.models`.
 
@@ -26,7 +26,7 @@ class Model:
     settings : type
         Its subclass of `Settings`; the model has the name that this class has as `model`.
     summary : str
-        What the model is, for the help of `--model`.
+        Description of the model, for the help of `--model`.
     preprocess : callable
         `preprocess(features, settings, progress)` returns a `Preprocessed`; features are a csr_array, N×D.
     train : callable
@@ -35,9 +35,9 @@ class Model:
     predictor : type
         Its subclass of `Predictor`.
     objective : str
-        What training raises, under the name that each epoch of a history has for it.
+        The objective that training maximises: its key in each epoch of a history.
     epoch : str
-        What a pass over the data is called.
+        The name of a pass over the data.
     check_data : callable
         `check_data(dataset)` raises `SettingsError` for data that the model cannot be trained on.
     data_format : str, optional

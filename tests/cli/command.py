@@ -1,4 +1,4 @@
-"""Run subcommands, in the process of the test or in one of their own, and the catalogue that they read."""
+"""Run subcommands, in the process of the test or in a new one, and the catalogue that they read."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def said(result, status=1):
 
 
 def spawn(*arguments, **options):
-    """Run xmlgp in a process of its own."""
+    """Run xmlgp in a new process."""
     command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
     environment = os.environ | options.pop("environment", {})
     return subprocess.run(command, env=environment, capture_output=True, check=False, **options)

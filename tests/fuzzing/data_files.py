@@ -150,7 +150,7 @@ class DataFiles:
 
 
 def expected_of(path, content):
-    """Return what the strict reader reads and None, or None and the line that it refuses, which is None if unknown."""
+    """Return the strict reader's data and None, or None and the line that it refuses, which is None if unknown."""
     if path.endswith(".gz"):
         try:
             content = gzip.decompress(content) if content else b""

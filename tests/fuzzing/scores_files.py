@@ -126,7 +126,7 @@ class ScoresFiles:
 
 
 def expected_of(name, content):
-    """Return what the strict reader reads and None, or None and the line that it refuses, which is None if unknown."""
+    """Return the strict reader's scores and None, or None and the line that it refuses, which is None if unknown."""
     if name.endswith(".gz"):
         try:
             content = gzip.decompress(content) if content else b""

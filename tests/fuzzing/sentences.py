@@ -10,7 +10,7 @@ LONGEST_SENTENCE = 600
 
 
 def attempted(action):
-    """Return what an action returns and None, or None and the XmlgpError that it raises."""
+    """Return the result of an action and None, or None and the XmlgpError that it raises."""
     try:
         return action(), None
     except XmlgpError as error:

@@ -85,7 +85,7 @@ def test_writing_checkpoints_does_not_change_the_result(tmp_path):
 
 @pytest.fixture
 def fail_at(monkeypatch):
-    """Return a function that makes the given calls of the bound fail, counted from 0 over all trainings."""
+    """Return a function that makes the given calls of the bound fail, counted from 0 over all runs."""
 
     def at(*calls, name="loadings"):
         count = itertools.count()

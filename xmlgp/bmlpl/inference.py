@@ -1,4 +1,4 @@
-"""What the inference methods of BMLPL have in common."""
+"""The base class of the inference methods of BMLPL."""
 
 from xmlgp.training.inference import Inference
 

@@ -25,7 +25,7 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
     .gz, or - for standard input), or a folder with train.txt or one *.svm. `xmlgp train` continues from here with the
-    same recipe, and preprocesses by itself where needed. A model without inducing inputs needs the weights only.
+    same recipe, and preprocesses the data itself if needed. A model without inducing inputs needs the weights only.
 
     A model in MODEL, even a trained one, is replaced. An interrupted run in MODEL is kept.
 

@@ -71,7 +71,7 @@ def read_blocks(path, D, warn=lambda text: None):
     Raises
     ------
     DataFormatError
-        If the file is malformed; it names the line. The iterator may raise it, too.
+        If the file is malformed; it names the line. The iterator may also raise it.
     """
     items = _open_and_read(os.fspath(path), D, warn)
     return next(items), items

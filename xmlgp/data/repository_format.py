@@ -122,7 +122,7 @@ def read_blocks(path, rows=None):
     Raises
     ------
     DataFormatError
-        If the file is malformed; it names the line. The iterator may raise it, too.
+        If the file is malformed; it names the line. The iterator may also raise it.
     """
     if rows is not None and rows < 1:
         raise ValueError(f"rows must be at least 1, not {rows}")

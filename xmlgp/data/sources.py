@@ -1,4 +1,4 @@
-"""Where data sets come from: each source puts the requested files into a folder.
+"""The sources of data sets: each source puts the requested files into a folder.
 
 All sources have two members: `origin`, a name for messages, and `fetch(request)`.
 """

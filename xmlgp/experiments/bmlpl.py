@@ -40,7 +40,7 @@ class BMLPLCell(Cell):
 
     @classmethod
     def check(cls, spec):
-        """Return what is wrong with the entry of an experiment, or None; see `Cell.check`."""
+        """Return the problem with the entry of an experiment, or None; see `Cell.check`."""
         if not all(isinstance(share, float) and 0 < share <= 1 for share in spec["topic_shares"]):
             return "topic_shares must be numbers above 0, at most 1.0"
         return None

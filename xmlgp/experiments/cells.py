@@ -114,7 +114,7 @@ class Cell(ABC):
 
     @classmethod
     def check(cls, spec):
-        """Return what is wrong with the entry of an experiment, or None.
+        """Return the problem with the entry of an experiment, or None.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class Cell(ABC):
     @classmethod
     @abstractmethod
     def columns(cls, results):
-        """Return what rows of this model have and others do not, as a mapping.
+        """Return the columns that only rows of this model have, as a mapping.
 
         Parameters
         ----------

@@ -57,7 +57,7 @@ class GPCCell(Cell):
 
     @classmethod
     def check(cls, spec):
-        """Return what is wrong with the entry of an experiment, or None; see `Cell.check`."""
+        """Return the problem with the entry of an experiment, or None; see `Cell.check`."""
         rates = spec["learning_rates"].values()
         if not all(isinstance(candidates, list) and all(map(_is_positive, candidates)) for candidates in rates):
             return "learning_rates must be lists of numbers above 0"

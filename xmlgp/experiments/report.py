@@ -9,7 +9,7 @@ __all__ = ["Report", "write_report"]
 
 
 class Report(NamedTuple):
-    """What was written.
+    """The files that were written.
 
     Attributes
     ----------

@@ -73,8 +73,8 @@ class Bound:
         value_needed : bool
             Without the value, which is None then, the computation is faster.
         for_step : bool
-            Return what a training step uses: preconditioned directions in place of some gradients, and expectations
-            that are only as precise as a step needs.
+            Return the values for a training step: preconditioned directions in place of some gradients, and
+            expectations that are only as precise as a step needs.
 
         Returns
         -------

@@ -95,7 +95,7 @@ class MLGPF:
 class Predictive:
     """The predictive distribution q(f*) of a trained model.
 
-    What does not depend on the points is computed once, by the constructor.
+    The constructor computes everything that does not depend on the points.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class Predictive:
         return self._model.kernel.primal_weights(self._parameters, self._weights)
 
     def linear_term(self, features):
-        """Return the `LinearTerm` of weighted features, B×D; None if labels have no weights of their own."""
+        """Return the `LinearTerm` of weighted features, B×D; None without label weights."""
         return None if self.label_weights is None else LinearTerm(self.label_weights, features)
 
     def regression_latent(self, features):

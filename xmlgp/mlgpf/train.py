@@ -23,7 +23,7 @@ __all__ = ["REGRESSION_RANK", "run_inference", "train"]
 #: Latent functions of the regression: 100 to 400 rank the validation points of Delicious equally well.
 REGRESSION_RANK = 300
 
-#: Most labels for which regression is tried: with more, so few functions say little about most labels; with 10,405 and
+#: Most labels for which regression is tried: with more, the few functions say little about most labels; with 10,405 and
 #: with 20,765 labels held-out points were ranked worse with it.
 REGRESSION_LABELS = 5000
 
@@ -35,7 +35,7 @@ ROWS, SCORES = 256, 1 << 24
 
 
 class _Plan(NamedTuple):
-    """What the final training depends on; known once the held-out points have been ranked.
+    """Choices for the final training run; known once the held-out points have been ranked.
 
     Attributes
     ----------

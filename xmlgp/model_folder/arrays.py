@@ -72,7 +72,7 @@ def make_folders(path):
 def remove(files, folders):
     """Remove files, then those of the folders that are empty; ignore errors.
 
-    What cannot be removed does no harm: the next write of the model tries again.
+    A file that cannot be removed does no harm: the next write of the model tries again.
 
     Parameters
     ----------

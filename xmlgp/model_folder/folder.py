@@ -144,7 +144,7 @@ class ModelFolder:
             Facts of the training data: N, D, K, fingerprint.
         arrays : mapping of str to ndarray
         keep : mapping
-            Entries of arrays that the folder already holds and that belong to the new model, too (`entries`).
+            Entries of arrays that the folder already holds and that also belong to the new model (`entries`).
         protected : iterable of dict
             Entries of arrays that the folder holds for another purpose and that must not be removed.
         **facts

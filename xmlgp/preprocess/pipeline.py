@@ -1,4 +1,4 @@
-"""What models compute from the features before training."""
+"""Preprocessing: the quantities that models compute from the features before training."""
 
 from typing import NamedTuple
 
@@ -54,7 +54,7 @@ class Preprocessed(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays, settings, D):
-        """Return what `to_arrays` was called on.
+        """Return the object that `to_arrays` was called on.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ WORTH_KEEPING = 60
 
 
 def describe_run(data, settings, preprocess):
-    """Return what a checkpoint says of its run, as JSON has it.
+    """Return the facts about the run that a checkpoint stores, in JSON types.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ __all__ = ["Action", "RunPlan", "plan_run", "readable_run"]
 
 
 class Action(Enum):
-    """What a training run does."""
+    """The actions of a training run."""
 
     #: Train from the start.
     START = "start"
@@ -25,7 +25,7 @@ class Action(Enum):
 
 
 class RunPlan(NamedTuple):
-    """What a training run does, and why.
+    """The action of a training run, and its reasons.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a user asks to be trained: some settings, perhaps a recipe."""
+"""A user's request for training: some settings, perhaps a recipe."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -12,7 +12,7 @@ __all__ = ["Request"]
 
 
 class Request(NamedTuple):
-    """What a user asks to be trained; all that is left open is filled in from recipes and defaults.
+    """A user's request for training; recipes and defaults fill in the rest.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Request(NamedTuple):
         -------
         settings : Settings
         notes : list of str
-            What to tell the user of how they were found.
+            Messages to the user about their origin.
         """
         if self.exact:
             return self.exact, []

@@ -1,4 +1,4 @@
-"""What a model folder holds, opened for use: preprocessing, a predictor, topics."""
+"""Load the content of a model folder: preprocessing, a predictor, topics."""
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.models import MODELS

@@ -1,1 +1,1 @@
-"""What any program needs: parallel work, interrupts, atomic files, progress, untrusted text made fit to show."""
+"""Utilities for any program: parallel work, interrupts, atomic files, progress, untrusted text made fit to show."""

@@ -32,7 +32,7 @@ class Interrupted(BaseException):
     Attributes
     ----------
     advice : str or None
-        What the user can do next, set by a caller that knows.
+        Advice for the user, set by a caller that has any.
     """
 
     def __init__(self, number):
@@ -110,7 +110,7 @@ def raise_pending_signal():
 class _Uninterruptible:
     """Defers every signal to the end of the block.
 
-    An exception in the middle of submitting work to threads would leave their locks held for ever. Such blocks are
+    An exception in the middle of submitting work to threads would leave their locks held forever. Such blocks are
     short and may be nested. Outside the main thread they do nothing.
     """
 

@@ -19,7 +19,7 @@ class InferenceMethod:
         Its subclass of `xmlgp.training.inference.Inference`, as "module:class". It is imported when training starts,
         because settings are loaded by every command and these modules load SciPy and Numba.
     summary : str
-        What the method is, for the help of the setting.
+        Description of the method, for the help of the setting.
     iterations : int
         Default number of iterations.
     settings : tuple of str

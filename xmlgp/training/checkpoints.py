@@ -113,7 +113,7 @@ def read_checkpoint(path):
     """
     checkpoint = Checkpoint(path, {}, None)
     if path.exists() and not path.is_file():
-        # Opening a named pipe would wait for ever.
+        # Opening a named pipe would wait forever.
         raise checkpoint.damaged()
     try:
         with checkpoint.checked(), zipfile.ZipFile(path) as archive:

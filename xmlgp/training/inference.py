@@ -1,4 +1,4 @@
-"""What the training loop asks of an inference method."""
+"""The interface of inference methods for the training loop."""
 
 __all__ = ["Inference"]
 
@@ -15,7 +15,7 @@ class Inference:
     objective : str
         Name of what training maximises, as the history has it.
     advice : str
-        What a user can try when training diverges.
+        Advice for the user when training diverges.
     advice_at_start : str or None
         The same when training diverges before the first step; None for `advice`.
     epochs : int
@@ -62,7 +62,7 @@ class Inference:
         raise NotImplementedError
 
     def arrays(self):
-        """Return the arrays that steps change, by name; a resumed training fills them in place."""
+        """Return the arrays that steps change, by name; a resumed run fills them in place."""
         raise NotImplementedError
 
     def parameters(self, epochs):

@@ -17,7 +17,7 @@ __all__ = ["Loop", "TrainingDiverged", "Verdict"]
 
 
 class Verdict(NamedTuple):
-    """What a hook returns after an epoch.
+    """The result of a hook after an epoch.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class TrainingDiverged(NumericalError):
     Parameters
     ----------
     reason : object
-        What became non-finite or cannot be computed.
+        The value that became non-finite or cannot be computed.
     steps : int
         Steps made before.
     advice : str
-        What to try instead.
+        Advice for the user.
     """
 
     def __init__(self, reason, steps, advice):
@@ -101,7 +101,7 @@ class Loop:
         after_epoch : callable, optional
             Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
             function that returns the parameters. The time it takes is not training time. It returns a `Verdict` or
-            None. A hook with a state of its own has `state` and `restore`, like `EarlyStopping`.
+            None. A hook with its own state has `state` and `restore`, like `EarlyStopping`.
         checkpoints : CheckpointWriter, optional
             Writes checkpoints, and holds the one to resume from. Signals that end the process then wait for the end of
             a step.

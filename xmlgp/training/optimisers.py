@@ -8,7 +8,7 @@ from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
 
-#: Smallest number of elements for a thread of its own.
+#: Least number of elements per thread.
 GRAIN = 1 << 16
 
 #: Number of elements of an array that are updated at a time.

@@ -1,4 +1,4 @@
-"""What the training of any model returns."""
+"""The result of training, the same for every model."""
 
 from typing import NamedTuple
 

@@ -44,7 +44,7 @@ class Cholesky:
         }
 
     def prepare(self, parameters, K_Z):
-        """Return what the moments at any points need: m, each L_p and the factorised K_Z."""
+        """Return the quantities that moments at any points need: m, each L_p and the factorised K_Z."""
         return parameters["posterior.mean"], _lower_factors(parameters["posterior.factor"]), _factorise_prior(K_Z)
 
     def alpha(self, prepared):

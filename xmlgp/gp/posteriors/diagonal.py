@@ -46,7 +46,7 @@ class Diagonal:
         }
 
     def prepare(self, parameters, K_Z):
-        """Return what the moments at any points need: μ, each diag Σ_p and each factorised C_p."""
+        """Return the quantities that moments at any points need: μ, each diag Σ_p and each factorised C_p."""
         diagonals = sigma_diagonal(parameters)
         factorised = [None] * len(diagonals)
 

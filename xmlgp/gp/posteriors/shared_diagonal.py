@@ -63,7 +63,7 @@ class SharedDiagonal:
         }
 
     def prepare(self, parameters, K_Z):
-        """Return what the moments at any points need: μ, diag Σ and the factorised C.
+        """Return the quantities that moments at any points need: μ, diag Σ and the factorised C.
 
         Parameters
         ----------
