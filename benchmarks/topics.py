@@ -25,7 +25,7 @@ from xmlgp.models import MODELS
 from xmlgp.runtime.progress import silent
 from xmlgp.training.stopping import hold_out
 
-#: Settings other than the default's. To measure another choice, add a line.
+#: Settings that differ from the defaults. To measure another choice, add a line.
 VARIANTS = {
     "default": {},
     "precision=0.03": {"precision": 0.03},

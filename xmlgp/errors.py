@@ -49,7 +49,7 @@ class ScoresFormatError(DataFormatError):
 
 
 class LabelNamesFormatError(DataFormatError):
-    """A file of label names is malformed, or has another number of labels."""
+    """A file of label names is malformed, or has the wrong number of labels."""
 
 
 class CatalogueError(XmlgpError):

@@ -14,7 +14,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 SETTINGS = MLGPFSettings(factors=3, inducing_count=6, epochs=3, validation=0, regression_points=0)
 
 
-def test_ratios_compare_trainings_with_the_same_seed():
+def test_ratios_compare_runs_with_the_same_seed():
     baseline = [[*range(7), 2.0, 10.0], [*range(7), 4.0, 20.0]]
     numbers = [[*range(7), 1.0, 30.0], [*range(7), 6.0, 10.0]]
     found = expectations.with_ratios(numbers, baseline)

@@ -13,7 +13,7 @@ QUICK = ["-M", "5", "--iterations", "2"]
 
 @pytest.fixture(autouse=True)
 def _data(workdir):
-    """Twenty points with one label, in each format."""
+    """Write twenty points with one label in each format."""
     dataset = small_dataset(40, 4, 1).rows(slice(0, 20))
     write_dataset("one.txt", dataset)
     X, positive = dataset.features.toarray(), dataset.labels.toarray()[:, 0]
@@ -84,7 +84,7 @@ def test_an_option_of_another_model_is_refused_with_advice():
     assert line == "--factors is a setting of mlgpf, not of gpc; use --model mlgpf"
 
 
-def test_training_takes_the_model_of_preprocessing():
+def test_training_uses_the_model_of_preprocessing():
     assert run("preprocess", "one.svm", "model", "--model", "mlgpf", "-M", "5", "-q").exit_code == 0
     result = run("train", "one.svm", "model", "--epochs", "1")
     assert result.exit_code == 0

@@ -1,4 +1,4 @@
-"""`xmlgp preprocess`: options, recipes, kinds of input, and what is said when something is wrong."""
+"""`xmlgp preprocess`: options, recipes, input formats and error messages."""
 
 import gzip
 import os
@@ -23,7 +23,7 @@ def arrays(path):
     return {name: np.array(array) for name, array in ModelFolder(path).arrays("").items()}
 
 
-def test_the_folder_is_that_of_the_library(tmp_path):
+def test_the_command_gives_the_model_folder_of_the_library(tmp_path):
     result = run("preprocess", "data/train.txt", "models/a", *SIZES, "--inducing", "subspace")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "models/a: preprocessed; continue with `xmlgp train data/train.txt models/a`\n"
@@ -44,7 +44,7 @@ def test_the_advised_command_is_quoted_for_a_shell(tmp_path):
     assert result.stderr == "my model: preprocessed; continue with `xmlgp train 'my data' 'my model'`\n"
 
 
-def test_quiet_says_nothing():
+def test_quiet_prints_nothing():
     result = run("preprocess", "data", "model", *SIZES, "-q")
     assert (result.exit_code, result.output) == (0, "")
 
@@ -60,14 +60,14 @@ def test_every_option_reaches_its_setting():
     assert ModelFolder("model").settings.preprocess_part() == given
 
 
-def test_a_recipe_and_options_that_win_over_it():
+def test_options_override_the_settings_of_a_recipe():
     assert run("preprocess", "data", "model", "--recipe", "s-SMALL", "-M", "4").exit_code == 0
     assert ModelFolder("model").settings == MLGPFSettings(
         inducing="subspace", basis_size=9, inducing_count=4, factors=3, epochs=2, ard=False, seed=5
     )
 
 
-def test_a_model_without_inducing_inputs():
+def test_bmlpl_has_no_inducing_inputs():
     result = run("preprocess", "data", "model", "--model", "bmlpl", "--weighting", "idf", "--seed", "4")
     assert (result.exit_code, result.stdout) == (0, "")
     folder = ModelFolder("model")
@@ -78,7 +78,7 @@ def test_a_model_without_inducing_inputs():
 
 @pytest.mark.parametrize("cache", ["--cache", "--no-cache"])
 @pytest.mark.parametrize("data", ["data", "data/", "data/train.txt", "data/train.txt.gz", "packed", "-"])
-def test_kinds_of_input(tmp_path, data, cache):
+def test_every_kind_of_input_gives_the_same_arrays(tmp_path, data, cache):
     assert run("preprocess", "data/train.txt", "expected", *SIZES).exit_code == 0
     text = (tmp_path / "data" / "train.txt").read_bytes()
     (tmp_path / "packed").mkdir()
@@ -90,7 +90,7 @@ def test_kinds_of_input(tmp_path, data, cache):
         np.testing.assert_array_equal(arrays("model")[name], array)
 
 
-def test_compressed_standard_input(tmp_path):
+def test_compressed_standard_input_is_read(tmp_path):
     text = gzip.compress((tmp_path / "data" / "train.txt").read_bytes())
     assert run("preprocess", "-", "model", *SIZES, stdin=text).exit_code == 0
     assert ModelFolder("model").description["data"]["N"] == 40
@@ -114,7 +114,7 @@ WRONG_USAGE = [
 
 
 @pytest.mark.parametrize(("arguments", "reason"), WRONG_USAGE)
-def test_wrong_usage(arguments, reason):
+def test_invalid_options_are_wrong_usage(arguments, reason):
     assert said(run("preprocess", *arguments), status=2).startswith(reason)
 
 
@@ -133,7 +133,7 @@ def test_wrong_usage(arguments, reason):
         ("unlabelled.txt", "there is nothing to learn: the training data have no labels (K is 0)"),
     ],
 )
-def test_wrong_data(tmp_path, data, reason):
+def test_unusable_data_are_refused(tmp_path, data, reason):
     (tmp_path / "empty").mkdir()
     contents = {
         "void.txt": "", "headless.txt": "0,1 2:3\n", "bad.txt": "2 3 4\n1 0:1\n1 0:x\n", "short.txt": "2 3 4\n1 0:1\n",
@@ -146,7 +146,7 @@ def test_wrong_data(tmp_path, data, reason):
     assert not os.path.exists("model")
 
 
-def test_unknown_recipes_and_broken_catalogues(tmp_path, monkeypatch):
+def test_unknown_recipes_and_malformed_catalogues_are_refused(tmp_path, monkeypatch):
     reason = said(run("preprocess", "data", "model", "--recipe", "s-small"))
     assert reason == "s-small is not a recipe; there are default, s-SMALL"
     (tmp_path / "catalogue.yaml").write_text("datasets: [")
@@ -156,7 +156,7 @@ def test_unknown_recipes_and_broken_catalogues(tmp_path, monkeypatch):
     assert not os.path.exists("model")
 
 
-def test_folders_that_cannot_be_made(tmp_path, monkeypatch):
+def test_folders_that_cannot_be_made_are_reported(tmp_path, monkeypatch):
     assert said(run("preprocess", "data", "data/train.txt/model")) == "data/train.txt/model: Not a directory"
 
     def read_only(path, *arguments, **options):
@@ -186,8 +186,8 @@ def test_the_folder_of_the_training_data_is_refused_as_the_model_folder(tmp_path
     assert sorted((tmp_path / "data").iterdir()) == before
 
 
-def test_any_index_type_and_order_of_the_text_is_the_same_data(tmp_path):
-    # The words of a line in another order, which the fingerprint must not tell apart.
+def test_the_fingerprint_does_not_depend_on_the_order_of_features(tmp_path):
+    # The features of each line in reverse order.
     lines = (tmp_path / "data" / "train.txt").read_text().splitlines()
     turned = [lines[0]] + [line.split(" ")[0] + " " + " ".join(line.split(" ")[:0:-1]) for line in lines[1:]]
     (tmp_path / "turned.txt").write_text("\n".join(turned) + "\n")

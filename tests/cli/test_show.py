@@ -22,7 +22,7 @@ from xmlgp.training.checkpoints import CheckpointWriter
 pytestmark = pytest.mark.usefixtures("workdir")
 
 
-def test_a_trained_model():
+def test_a_trained_model_is_described():
     run("train", "data", "model", *SMALL, "--validation", "0")
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -42,7 +42,7 @@ def test_a_trained_model():
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
-def test_a_model_of_bmlpl(inference):
+def test_a_model_of_bmlpl_is_described(inference):
     run("train", "data", "model", "--model", "bmlpl", "--inference", inference, "--iterations", "3", "--topics", "4")
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -61,7 +61,7 @@ def test_a_model_of_bmlpl(inference):
     assert description["validation"] is None
 
 
-def test_a_preprocessed_model():
+def test_a_preprocessed_model_is_described():
     run("preprocess", "data", "model", "--recipe", "s-SMALL")
     first, _, third, *rest = run("show", "model").stdout.splitlines()
     assert "preprocessed" in first
@@ -89,7 +89,7 @@ def test_a_model_without_arrays_is_shown(tmp_path):
     assert result.stdout.splitlines()[-1] == "arrays"
 
 
-#: Trained for two steps, and then interrupted.
+#: The command that `interrupt` stops after two steps.
 INTERRUPTED = ["train", "data", "model", *SMALL, "--validation", "0"]
 
 
@@ -113,7 +113,7 @@ def interrupt(monkeypatch):
 HINT = "interrupted after 2 of 6 steps on all points; resume with `xmlgp train DATA model --resume`"
 
 
-def test_an_interrupted_run_without_a_model(workdir, interrupt):
+def test_an_interrupted_run_without_a_model_is_described(workdir, interrupt):
     interrupt()
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -122,12 +122,12 @@ def test_an_interrupted_run_without_a_model(workdir, interrupt):
     assert ["factors", "3"] in [line.split() for line in settings]
     (facts,) = json.loads(run("show", "model", "--json").stdout).items()
     assert (facts[0], facts[1]["step"], facts[1]["settings"]["factors"]) == ("interrupted", 2, 3)
-    # The advice works.
+    # The command that it advises works.
     assert run("train", "data", "model", "--resume").exit_code == 0
     assert "interrupted" not in run("show", "model").stdout
 
 
-def test_an_interrupted_run_beside_a_model(workdir, interrupt):
+def test_a_model_with_an_interrupted_run_is_described(workdir, interrupt):
     run("train", "data", "model", "--recipe", "s-SMALL")
     lines, description = (run("show", "model", *options).stdout for options in ([], ["--json"]))
     interrupt()
@@ -154,7 +154,7 @@ def test_a_run_in_progress_names_its_process(workdir, interrupt):
     assert HINT in run("show", "model").stdout
 
 
-def test_a_damaged_checkpoint(workdir, interrupt):
+def test_a_damaged_checkpoint_is_reported(workdir, interrupt):
     interrupt()
     (workdir / "model" / "checkpoint.npz").write_text("")
     damage = "model/checkpoint.npz: the checkpoint is damaged; use --no-resume to start a new run"
@@ -171,14 +171,14 @@ def test_the_resume_command_quotes_names_with_blanks(workdir, interrupt):
     assert "resume with `xmlgp train DATA 'a model' --resume`" in run("show", "a model").stdout
 
 
-def test_folders_without_a_model(tmp_path):
+def test_folders_without_a_model_are_refused(tmp_path):
     assert said(run("show", "data")) == "data: there is no model here (no model.json)"
     assert said(run("show"), status=2) == "Missing argument 'MODEL'."
     (tmp_path / "model.json").write_text("[]")
     assert said(run("show", ".")) == "model.json: this is not the description of an xmlgp model"
 
 
-def test_the_learned_hyperparameters_of_gpc(tmp_path):
+def test_the_learned_hyperparameters_of_gpc_are_shown(tmp_path):
     points = np.random.default_rng(0).normal(size=(40, 2))
     dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(tmp_path / "two.svm"), zero_based=False)
     run("train", str(tmp_path / "two.svm"), "model", "--inducing-count", "5")
