@@ -74,6 +74,23 @@ def test_unknown_commands_and_options_are_refused():
     assert said(run("--brew"), status=2).startswith("No such option")
 
 
+@pytest.mark.parametrize("number", ["nan", "inf"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "train data model --checkpoint-every",
+        "evaluate scores data --train train --propensity-a",
+        "evaluate scores data --train train --propensity-b",
+        "reproduce table2 --epochs-scale",
+    ],
+)
+def test_a_number_that_is_not_finite_is_wrong_usage(tmp_path, monkeypatch, command, number):
+    monkeypatch.chdir(tmp_path)
+    assert said(run(*command.split(), number), status=2).startswith(
+        f"Invalid value for '{command.split()[-1]}': {number}"
+    )
+
+
 @pytest.mark.parametrize("name", ["os", "options", "__init__", "../data/fetch", "fetch.os", "FETCH", ""])
 def test_only_subcommands_can_be_called(name):
     assert said(run(name), 2).startswith(f"No such command '{name}'.")

@@ -5,7 +5,7 @@ import json
 import click
 import numpy as np
 
-from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.cli.options import cache_option, check_finite, note, quiet_option
 from xmlgp.cli.probabilities import check_probabilities, describe_coverage
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
@@ -18,6 +18,8 @@ from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["evaluate"]
+
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
 #: Parameters of the command that have no effect on binary data, and their options.
 MULTILABEL_ONLY = {
@@ -51,8 +53,8 @@ class _Ranks(click.ParamType):
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.option("--train", type=click.Path(allow_dash=True), help="Training data, for the propensity-scored measures.")
 @click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="Values of k for the measures @k.")
-@click.option("--propensity-a", type=click.FloatRange(min=0, min_open=True), help="A of the propensity model.")
-@click.option("--propensity-b", type=click.FloatRange(min=0, min_open=True), help="B of the propensity model.")
+@click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
+@click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")

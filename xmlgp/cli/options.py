@@ -1,6 +1,7 @@
 """Options that several subcommands share, each a decorator, so that they read the same everywhere."""
 
 import contextlib
+import math
 import os
 import shlex
 
@@ -8,7 +9,15 @@ import click
 
 from xmlgp.data.locate import locate
 
-__all__ = ["cache_option", "locate_training_data", "note", "quiet_option", "show_command", "train_command"]
+__all__ = [
+    "cache_option",
+    "check_finite",
+    "locate_training_data",
+    "note",
+    "quiet_option",
+    "show_command",
+    "train_command",
+]
 
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show no progress and no notes on standard error.")
 
@@ -18,6 +27,13 @@ cache_option = click.option(
     show_default=True,
     help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
 )
+
+
+def check_finite(context, option, number):
+    """Return the number of an option, the callback of a `click.FloatRange`, which accepts infinity and NaN."""
+    if number is not None and not math.isfinite(number):
+        raise click.BadParameter(f"{number} is not a finite number.")
+    return number
 
 
 def note(text, quiet):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from xmlgp.cli.options import note, quiet_option
+from xmlgp.cli.options import check_finite, note, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import run_cells
@@ -28,6 +28,7 @@ __all__ = ["reproduce"]
 @click.option(
     "--epochs-scale",
     type=click.FloatRange(min=0, min_open=True),
+    callback=check_finite,
     default=1.0,
     show_default=True,
     help="Factor of all numbers of epochs, or of the training time where that is fixed, to try an experiment quickly.",

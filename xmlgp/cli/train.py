@@ -1,10 +1,8 @@
 """`xmlgp train`: train a model."""
 
-import math
-
 import click
 
-from xmlgp.cli.options import cache_option, locate_training_data, note, quiet_option, train_command
+from xmlgp.cli.options import cache_option, check_finite, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
 from xmlgp.errors import NumericalError
@@ -19,12 +17,6 @@ __all__ = ["train"]
 
 #: A year: more is a typing error.
 MOST_MINUTES = 525_600
-
-
-def _number(context, option, minutes):
-    if math.isnan(minutes):  # no range rejects it
-        raise click.BadParameter("nan is not a number of minutes.")
-    return minutes
 
 
 @click.command(cls=SettingsCommand, short_help="Train a model.")
@@ -42,7 +34,7 @@ def _number(context, option, minutes):
     "--checkpoint-every",
     "minutes",
     type=click.FloatRange(0, MOST_MINUTES),
-    callback=_number,
+    callback=check_finite,
     default=CHECKPOINT_SECONDS / 60,
     show_default=True,
     metavar="MINUTES",
