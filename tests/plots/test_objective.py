@@ -41,8 +41,10 @@ def test_panels_have_titles_and_do_not_overlap(drawn):
         assert not axis.get_window_extent().overlaps(right.yaxis.get_label().get_window_extent())
 
 
-@pytest.mark.parametrize(("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.SVG", b"<?xml")])
-def test_the_suffix_chooses_the_format(tmp_path, name, start):
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.SVG", b"<?xml"), ("a", b"\x89PNG")]
+)
+def test_the_suffix_chooses_the_format_png_without_one(tmp_path, name, start):
     plot_objective(PANELS, str(tmp_path / name))
     assert (tmp_path / name).read_bytes().startswith(start)
 

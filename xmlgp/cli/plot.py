@@ -26,7 +26,7 @@ def _out_option(default):
         type=click.Path(dir_okay=False, allow_dash=True),
         default=default,
         show_default=True,
-        help="File to write; its suffix (png, pdf, svg) chooses the format; - writes a PNG to standard output.",
+        help="File to write, or - for standard output; its suffix (png, pdf, svg) chooses the format, PNG without one.",
     )
 
 

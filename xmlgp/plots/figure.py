@@ -112,7 +112,7 @@ def save_figure(figure, out):
     if suffix and suffix.lower() not in figure.canvas.get_supported_filetypes():
         raise XmlgpError(f"{out}: figures are written as png, pdf or svg, not as {suffix}")
     content = _render(figure, suffix.lower() or "png")
-    with open_output(out if suffix else f"{out}.png") as stream:
+    with open_output(out) as stream:
         stream.write(content)
 
 
