@@ -193,6 +193,14 @@ def test_a_discarded_run_is_reported(interrupt):
     assert message[0] == "model: discarding the run that was interrupted after 7 of 15 steps on all points"
 
 
+@pytest.mark.parametrize("option", ["--no-resume", "--quiet"])
+def test_a_run_is_kept_if_the_data_do_not_suit_the_model(interrupt, option):
+    interrupt("model", 7, *SMALL)
+    message = said(run("train", "data", "model", "--model", "gpc", option))
+    assert message == "gpc is for two classes: the training data must have one label (K is 7)"
+    assert "model: resuming after 7 of 15 steps" in run("train", "data", "model", *SMALL).stderr
+
+
 def test_a_run_from_standard_input_is_resumed_with_the_same_input(interrupt):
     interrupt("model", 7, *SMALL)
     text = Path("data/train.txt").read_text()

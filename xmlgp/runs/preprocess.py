@@ -8,7 +8,7 @@ from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import named_arrays
 from xmlgp.runtime.progress import silent
 
-__all__ = ["preprocess_data", "preprocess_model"]
+__all__ = ["check_data", "preprocess_data", "preprocess_model"]
 
 
 def preprocess_model(dataset, path, settings, progress=silent):
@@ -64,8 +64,18 @@ def preprocess_data(dataset, settings, progress=silent):
     SettingsError
         For data that the model cannot be trained on.
     """
+    check_data(dataset, settings)
+    return MODELS[settings.model].preprocess(dataset.features, settings, progress)
+
+
+def check_data(dataset, settings):
+    """Raise SettingsError for data that the model of the settings cannot be trained on.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    settings : Settings
+    """
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
-    model = MODELS[settings.model]
-    model.check_data(dataset)
-    return model.preprocess(dataset.features, settings, progress)
+    MODELS[settings.model].check_data(dataset)

@@ -9,7 +9,7 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import CHECKPOINT, describe_run
 from xmlgp.runs.plan import Action, plan_run
-from xmlgp.runs.preprocess import preprocess_data
+from xmlgp.runs.preprocess import check_data, preprocess_data
 from xmlgp.runs.request import Request
 from xmlgp.runs.stored import named_arrays, preprocessed_from, stored_preprocessing
 from xmlgp.runtime.progress import silent
@@ -75,6 +75,8 @@ def train_model(
     with lock_model_folder(path):
         ModelFolder.check_writable(path)
         plan = plan_run(path, dataset, request, resume)
+        # Before an interrupted run is discarded.
+        check_data(dataset, plan.settings)
         on_plan(plan)
         if plan.action is Action.NOTHING:
             return ModelFolder(path)
