@@ -91,6 +91,23 @@ def test_a_number_that_is_not_finite_is_wrong_usage(tmp_path, monkeypatch, comma
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["fetch", "toy", "--into", ""], "--into"),
+        (["preprocess", "data", ""], "MODEL"),
+        (["train", "data", ""], "MODEL"),
+        (["predict", "model", "data", "-o", ""], "-o' / '--out"),
+        (["plot", "bound", "model", "-o", ""], "-o' / '--out"),
+        (["reproduce", "table2", "--results", ""], "--results"),
+    ],
+)
+def test_an_empty_output_path_is_wrong_usage(tmp_path, monkeypatch, command, name):
+    monkeypatch.chdir(tmp_path)
+    assert said(run(*command), status=2) == f"Invalid value for '{name}': the path is empty."
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["os", "options", "__init__", "../data/fetch", "fetch.os", "FETCH", ""])
 def test_only_subcommands_can_be_called(name):
     assert said(run(name), 2).startswith(f"No such command '{name}'.")

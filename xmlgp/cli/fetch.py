@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import note, quiet_option
+from xmlgp.cli.options import OutputPath, note, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.fetch import fetch as fetch_dataset
 from xmlgp.runtime.progress import terminal_progress
@@ -13,7 +13,7 @@ __all__ = ["fetch"]
 @click.command()
 @click.argument("name", required=False)
 @click.option(
-    "--into", type=click.Path(file_okay=False), default="data", show_default=True, help="Folder for data sets."
+    "--into", type=OutputPath(file_okay=False), default="data", show_default=True, help="Folder for data sets."
 )
 @click.option(
     "--mirror",

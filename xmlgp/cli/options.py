@@ -10,6 +10,7 @@ import click
 from xmlgp.data.locate import locate
 
 __all__ = [
+    "OutputPath",
     "cache_option",
     "check_finite",
     "locate_training_data",
@@ -27,6 +28,19 @@ cache_option = click.option(
     show_default=True,
     help="Keep a parsed binary copy of text files in the user's cache folder and use it while the text is unchanged.",
 )
+
+
+class OutputPath(click.Path):
+    """The path of a file or folder to write; not empty, because `Path("")` is the current folder.
+
+    A shell gives an empty path for a variable that is not set.
+    """
+
+    def convert(self, value, param, context):
+        """Return the path as `click.Path` does."""
+        if not os.fspath(value):
+            self.fail("the path is empty.", param, context)
+        return super().convert(value, param, context)
 
 
 def check_finite(context, option, number):

@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.cli.probabilities import check_probabilities, describe_coverage
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
@@ -23,7 +23,7 @@ def _out_option(default):
     return click.option(
         "-o",
         "--out",
-        type=click.Path(dir_okay=False, allow_dash=True),
+        type=OutputPath(dir_okay=False, allow_dash=True),
         default=default,
         show_default=True,
         help="File to write, or - for standard output; its suffix (png, pdf, svg) chooses the format, PNG without one.",

@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import note, quiet_option, show_command
+from xmlgp.cli.options import OutputPath, note, quiet_option, show_command
 from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
@@ -40,7 +40,7 @@ class _LabelCount(click.ParamType):
 @click.argument("model", type=click.Path())
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.option("-k", "k", type=_LabelCount(), default="5", show_default=True, help="Labels for each point, or all.")
-@click.option("-o", "--out", type=click.Path(allow_dash=True), default="-", show_default=True, help="The scores file.")
+@click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The scores file.")
 @click.option(
     "--output",
     type=click.Choice(OUTPUTS),

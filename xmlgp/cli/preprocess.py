@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.options import cache_option, locate_training_data, note, quiet_option, train_command
+from xmlgp.cli.options import OutputPath, cache_option, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
 from xmlgp.models import default_model
@@ -15,7 +15,7 @@ __all__ = ["preprocess"]
 
 @click.command(cls=SettingsCommand, short_help="Prepare a data set for training.")
 @click.argument("data", type=click.Path(allow_dash=True))
-@click.argument("model", type=click.Path(file_okay=False))
+@click.argument("model", type=OutputPath(file_okay=False))
 @recipe_option
 @settings_options(preprocess_only=True)
 @cache_option

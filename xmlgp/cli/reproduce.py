@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from xmlgp.cli.options import check_finite, note, quiet_option
+from xmlgp.cli.options import OutputPath, check_finite, note, quiet_option
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import run_cells
@@ -19,7 +19,7 @@ __all__ = ["reproduce"]
 @click.option("--data", type=click.Path(path_type=Path), default="data", show_default=True, help="Folder of data sets.")
 @click.option(
     "--results",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputPath(file_okay=False, path_type=Path),
     default="results",
     show_default=True,
     help="Folder of results; cells that have a result in it are not run again.",

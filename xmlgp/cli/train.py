@@ -2,7 +2,15 @@
 
 import click
 
-from xmlgp.cli.options import cache_option, check_finite, locate_training_data, note, quiet_option, train_command
+from xmlgp.cli.options import (
+    OutputPath,
+    cache_option,
+    check_finite,
+    locate_training_data,
+    note,
+    quiet_option,
+    train_command,
+)
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
 from xmlgp.data.formats import read_dataset
 from xmlgp.errors import NumericalError
@@ -21,7 +29,7 @@ MOST_MINUTES = 525_600
 
 @click.command(cls=SettingsCommand, short_help="Train a model.")
 @click.argument("data", type=click.Path(allow_dash=True))
-@click.argument("model", type=click.Path(file_okay=False))
+@click.argument("model", type=OutputPath(file_okay=False))
 @recipe_option
 @settings_options()
 @click.option(
