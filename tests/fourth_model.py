@@ -37,6 +37,10 @@ class LogisticSettings(Settings):
     dtype: str = shared.dtype()
     seed: int = shared.seed()
 
+    def unused(self):
+        """Return `ridge` for a single step: the weights start at zero, where the prior has no gradient."""
+        return {"ridge": "--iterations 1"} if self.iterations == 1 else {}
+
 
 class GradientAscent(Inference):
     """Maximises the mean log posterior of W and b."""

@@ -46,7 +46,7 @@ def test_an_entry_in_the_table_is_all_that_a_new_method_needs(monkeypatch):
     monkeypatch.setitem(bmlpl.INFERENCES, "uniform", method)
     settings = settings_from({"model": "bmlpl", "inference": "uniform", "topics": 2}, "test")
     assert settings.passes == 3
-    assert settings.unused() == {"burn_in", "batch_size", "cg_steps"}
+    assert settings.unused().keys() == {"burn_in", "batch_size", "cg_steps"}
     model, dataset = MODELS["bmlpl"], small_dataset()
     preprocessed = model.preprocess(dataset.features, settings, silent)
     trained = model.train(dataset.features, dataset.labels, preprocessed, settings, silent, None)

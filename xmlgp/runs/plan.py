@@ -160,8 +160,9 @@ def _settings(path, folder, dataset, request):
 
 def _notes(settings, request, dataset):
     """Return messages about settings that have no effect, and about the data."""
-    unused = sorted(settings.unused() & set(request.chosen))
-    notes = [f"--{name.replace('_', '-')} has no effect with --inference {settings.inference}" for name in unused]
+    unused = settings.unused()
+    chosen = sorted(unused.keys() & set(request.chosen))
+    notes = [f"--{name.replace('_', '-')} has no effect with {unused[name]}" for name in chosen]
     return notes + list(MODELS[settings.model].notes(settings, dataset))
 
 

@@ -66,8 +66,8 @@ class Settings:
         return {"model": self.model} | self.mapping()
 
     def unused(self):
-        """Return the names of the settings that have no effect with the values of the others."""
-        return set()
+        """Return the settings that have no effect with the values of the others: by name, the option that causes it."""
+        return {}
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on, as a mapping."""

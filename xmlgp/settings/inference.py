@@ -94,6 +94,6 @@ class InferenceSettings(Settings):
         return self.iterations or self.method.iterations
 
     def unused(self):
-        """Return the names of the settings that have no effect with the chosen inference method."""
+        """Return the settings that have no effect with the chosen inference method; see `Settings.unused`."""
         special = {name for method in self.inferences.values() for name in method.settings}
-        return special - set(self.method.settings)
+        return dict.fromkeys(special - set(self.method.settings), f"--inference {self.inference}")
