@@ -6,6 +6,9 @@ from xmlgp.linear_algebra.compiled import compiled
 
 __all__ = ["update_top_k"]
 
+#: Scores that are compared with the k-th best together.
+CHUNK = 64
+
 
 @compiled
 def update_top_k(values, first, labels, best):
@@ -23,18 +26,27 @@ def update_top_k(values, first, labels, best):
     k = best.shape[1]
     for i in range(values.shape[0]):
         count = min(first, k)
-        for j in range(values.shape[1]):
-            value = values[i, j]
-            if np.isnan(value):
-                value = -np.inf
-            if count < k:
-                place = count
-                count += 1
-            elif value > best[i, k - 1]:
-                place = k - 1
-            else:
-                continue
-            while place > 0 and value > best[i, place - 1]:
-                best[i, place], labels[i, place] = best[i, place - 1], labels[i, place - 1]
-                place -= 1
-            best[i, place], labels[i, place] = value, first + j
+        for start in range(0, values.shape[1], CHUNK):
+            stop = min(start + CHUNK, values.shape[1])
+            if count == k:
+                # Comparisons with one bound use vector instructions, and most chunks have no better score.
+                least, better = best[i, k - 1], 0
+                for j in range(start, stop):
+                    better += values[i, j] > least
+                if not better:
+                    continue
+            for j in range(start, stop):
+                value = values[i, j]
+                if np.isnan(value):
+                    value = -np.inf
+                if count < k:
+                    place = count
+                    count += 1
+                elif value > best[i, k - 1]:
+                    place = k - 1
+                else:
+                    continue
+                while place > 0 and value > best[i, place - 1]:
+                    best[i, place], labels[i, place] = best[i, place - 1], labels[i, place - 1]
+                    place -= 1
+                best[i, place], labels[i, place] = value, first + j
