@@ -1,4 +1,4 @@
-"""Adam and AdaDelta against scalar versions of the algorithms in their papers."""
+"""Adam, AdaGrad and AdaDelta against scalar versions of the algorithms in their papers."""
 
 import math
 
@@ -31,7 +31,16 @@ def adadelta(start, gradients, rates):
     return x
 
 
-PAPERS = pytest.mark.parametrize(("name", "paper"), [("adam", adam), ("adadelta", adadelta)])
+def adagrad(start, gradients, rates):
+    """The diagonal update of Duchi, Hazan and Singer 2011, for maximisation."""
+    x, square = start, 0.0
+    for g, rate in zip(gradients, rates, strict=True):
+        square += g * g
+        x += rate * g / (math.sqrt(square) + 1e-8)
+    return x
+
+
+PAPERS = pytest.mark.parametrize(("name", "paper"), [("adam", adam), ("adagrad", adagrad), ("adadelta", adadelta)])
 
 
 def gradients_and_rates(shape, steps=7):

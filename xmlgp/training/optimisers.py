@@ -1,4 +1,4 @@
-"""Stochastic gradient ascent: Adam and AdaDelta, which update a mapping of parameters in place."""
+"""Stochastic gradient ascent: Adam, AdaGrad and AdaDelta, which update a mapping of parameters in place."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["OPTIMISERS", "AdaDelta", "Adam"]
+__all__ = ["OPTIMISERS", "AdaDelta", "AdaGrad", "Adam"]
 
 #: Least number of elements per thread.
 GRAIN = 1 << 16
@@ -107,6 +107,41 @@ class Adam(_Optimiser):
                 value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
 
 
+class AdaGrad(_Optimiser):
+    """AdaGrad (Duchi, Hazan, Singer 2011): steps shrink with the sum of the squared gradients of each element.
+
+    A row that rarely has a gradient keeps its large steps, and nothing has to be updated where there is none.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        The parameters that move.
+    rates : mapping of str to float
+        Multiples of the learning rate by parameter name; 1 for the others.
+    """
+
+    statistics = ("square",)
+    default_rate = 0.15
+    epsilon = 1e-8
+
+    def _scalars(self, learning_rate, dtype):
+        return tuple(map(dtype.type, (learning_rate, self.epsilon)))
+
+    @staticmethod
+    @compiled
+    def _update(starts, width, values, squares, gradients, rate, epsilon):
+        limit = values.dtype.type(LARGEST_GRADIENT)
+        for s in range(starts.size):
+            block = slice(starts[s], starts[s] + width)
+            value, square = values[block], squares[block]
+            gradient = gradients[s * width : (s + 1) * width]
+            for k in range(gradient.size):
+                # Keeps nan, which the loop has to see.
+                g = limit if gradient[k] > limit else -limit if gradient[k] < -limit else gradient[k]
+                square[k] += g * g
+                value[k] += rate * g / (np.sqrt(square[k]) + epsilon)
+
+
 class AdaDelta(_Optimiser):
     """AdaDelta (Zeiler 2012), the optimiser of [I]; the learning rate multiplies its own step, and is 1 in the paper.
 
@@ -142,4 +177,4 @@ class AdaDelta(_Optimiser):
                 value[k] += rate * move
 
 
-OPTIMISERS = {"adam": Adam, "adadelta": AdaDelta}
+OPTIMISERS = {"adam": Adam, "adagrad": AdaGrad, "adadelta": AdaDelta}
