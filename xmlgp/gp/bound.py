@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
@@ -13,7 +14,22 @@ from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.threads import start_task
 
-__all__ = ["Batch", "Bound"]
+__all__ = ["Batch", "Bound", "LabelSample", "WeightSpaceBound"]
+
+
+class LabelSample(NamedTuple):
+    """Labels that all points of a minibatch share: those of its points, and sampled ones.
+
+    Attributes
+    ----------
+    labels : ndarray of int, L
+        In ascending order.
+    weights : ndarray, L
+        The weight of each label where it is a negative: 1 / its probability of being used.
+    """
+
+    labels: np.ndarray
+    weights: np.ndarray
 
 
 class Batch(NamedTuple):
@@ -31,6 +47,8 @@ class Batch(NamedTuple):
         N / |B|.
     features : csr_array, B×D, or None
         X, weighted; needed by models with label weights.
+    sample : LabelSample or None
+        The labels that are used; None for all.
     """
 
     points: Points
@@ -38,6 +56,7 @@ class Batch(NamedTuple):
     pairs: Pairs | None
     scale: float
     features: sp.csr_array | None = None
+    sample: LabelSample | None = None
 
 
 class Bound:
@@ -91,11 +110,7 @@ class Bound:
             If a covariance matrix cannot be factorised, or a gradient is not finite.
         """
         # Forward.
-        K_Z, inducing_tape = self.kernel.forward_inducing(parameters)
-        prepared = self._start_preparing(parameters, K_Z)
-        K_BZ, K_diag, kernel_tape = self.kernel.forward_points(batch.points, inducing_tape)
-        covariances = Covariances(K_BZ, K_Z, K_diag)
-        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared())
+        moments, kl, tape = self._forward_latent(parameters, batch, value_needed)
         linear_term = _linear_term(parameters, batch)
         log_likelihood, d_moments, gradients = self._log_likelihood(
             parameters, batch, moments, value_needed=value_needed, fast=for_step, linear_term=linear_term
@@ -107,12 +122,7 @@ class Bound:
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
         if linear_term is not None:
             gradients |= linear_term.weights.backward(scale, linear_term.d_mean, linear_term.d_variance)
-        d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
-        if for_step:
-            d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
-        d_kernel = self.kernel.backward(kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed)
-
-        gradients |= d_posterior | d_kernel
+        gradients |= self._backward_latent(tape, d_moments, for_step)
         gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
         _check_finite(gradients)
         if not value_needed:
@@ -120,6 +130,25 @@ class Bound:
         if linear_term is not None:
             kl = kl + linear_term.weights.kl()
         return scale * log_likelihood - float(kl), gradients
+
+    def _forward_latent(self, parameters, batch, value_needed):
+        """Return the moments of the latent functions, their KL divergence if it is needed, and a tape."""
+        K_Z, inducing_tape = self.kernel.forward_inducing(parameters)
+        prepared = self._start_preparing(parameters, K_Z)
+        K_BZ, K_diag, kernel_tape = self.kernel.forward_points(batch.points, inducing_tape)
+        covariances = Covariances(K_BZ, K_Z, K_diag)
+        moments, kl, posterior_tape = self.posterior.forward(parameters, covariances, prepared())
+        return moments, kl, (kernel_tape, posterior_tape)
+
+    def _backward_latent(self, tape, d_moments, for_step):
+        """Return the gradients with respect to the parameters of the latent functions."""
+        kernel_tape, posterior_tape = tape
+        d_covariances, d_posterior = self.posterior.backward(posterior_tape, d_moments, d_kl=-1)
+        if for_step:
+            d_posterior = self.posterior.precondition(posterior_tape, d_posterior)
+        return d_posterior | self.kernel.backward(
+            kernel_tape, d_covariances, inducing_needed="inducing" not in self.fixed
+        )
 
     def _start_preparing(self, parameters, K_Z):
         """Return a function that returns the prepared posterior, or None if `forward` is to prepare it.
@@ -133,9 +162,44 @@ class Bound:
     def _log_likelihood(self, parameters, batch, moments, **options):
         """Return the expected log likelihood and its gradients with respect to the moments, Φ and b."""
         loadings, bias = parameters["loadings"], parameters["bias"]
+        if batch.sample is not None:
+            return _log_likelihood_of_sample(loadings, bias, batch, moments, self.expectations, **options)
         if batch.pairs is None:
             return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, **options)
         return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
+
+
+class WeightSpaceBound(Bound):
+    """The bound F with latent functions in weight space, whose divergence is Σ_p KL[q(t_p) ‖ p(t_p)].
+
+    Parameters
+    ----------
+    latent : WeightSpace
+    expectations : Quadrature, JaakkolaJordan or Taylor, optional
+        As for `Bound`.
+    """
+
+    def __init__(self, latent, expectations=None):
+        self.latent = latent
+        self.fixed = LABEL_WEIGHTS_FIXED
+        self.expectations = expectations or Quadrature()
+
+    def _forward_latent(self, parameters, batch, value_needed):
+        return self.latent.forward(parameters, batch.points.coordinates, value_needed)
+
+    def _backward_latent(self, tape, d_moments, for_step):
+        return self.latent.backward(tape, d_moments, d_kl=-1)
+
+
+def _log_likelihood_of_sample(loadings, bias, batch, moments, expectations, **options):
+    """Return what `full_log_likelihood` does, estimated from the labels of a sample."""
+    used, weights = batch.sample
+    columns = np.searchsorted(used, batch.labels.indices)
+    labels = sp.csr_array((batch.labels.data, columns, batch.labels.indptr), shape=(batch.labels.shape[0], len(used)))
+    value, d_moments, gradients = full_log_likelihood(
+        moments, loadings[used], bias[used], labels, expectations, negative_weights=weights, **options
+    )
+    return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
 
 
 def _linear_term(parameters, batch):

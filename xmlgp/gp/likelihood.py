@@ -99,8 +99,20 @@ def utility_moments(moments, loadings, bias):
     return mean, moments.variance @ squares.T
 
 
-def full_log_likelihood(moments, loadings, bias, labels, expectations, value_needed=True, fast=False, linear_term=None):
+def full_log_likelihood(
+    moments,
+    loadings,
+    bias,
+    labels,
+    expectations,
+    value_needed=True,
+    fast=False,
+    linear_term=None,
+    negative_weights=None,
+):
     """Return the expected log likelihood over all labels and its gradients.
+
+    With negative weights c_k it is Σ_{i, k∈P_i} E log σ(f_ik) + Σ_{i, k∈N_i} c_k E log σ(−f_ik).
 
     Parameters
     ----------
@@ -120,6 +132,8 @@ def full_log_likelihood(moments, loadings, bias, labels, expectations, value_nee
         See `Quadrature.gradients`.
     linear_term : LinearTerm, optional
         W x, which is added to the utilities. It keeps its own gradients.
+    negative_weights : ndarray, K, optional
+        c, at least 1; all 1 by default.
 
     Returns
     -------
@@ -148,11 +162,22 @@ def full_log_likelihood(moments, loadings, bias, labels, expectations, value_nee
             mean, variance = utility_moments(moments, phi, bias[start:stop])
             if linear_term is not None:
                 linear_term.add_moments(start, mean, variance)
+            weights = None if negative_weights is None else negative_weights[start:stop]
             if value_needed:
                 values[block] = float(mean[here].sum(dtype=np.float64))
-                values[block] -= float(expectations.expected_softplus(mean, variance).sum(dtype=np.float64))
+                softplus = expectations.expected_softplus(mean, variance)
+                if weights is not None:
+                    positive = softplus[here]
+                    softplus *= weights
+                    softplus[here] = positive
+                values[block] -= float(softplus.sum(dtype=np.float64))
             # In place: from here on these are the gradients of −log likelihood by mean and variance.
             expectations.gradients(mean, variance, fast, out=(mean, variance))
+            if weights is not None:
+                positive = mean[here], variance[here]
+                mean *= weights
+                variance *= weights
+                mean[here], variance[here] = positive
             mean[here] -= 1
             if linear_term is not None:
                 linear_term.set_gradients(start, mean, variance, sign=-1)

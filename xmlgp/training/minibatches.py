@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from xmlgp.gp.bound import Batch
+from xmlgp.gp.bound import Batch, LabelSample
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import Pairs
+from xmlgp.gp.sampling import log_absent
 
 __all__ = [
     "SAMPLERS",
+    "LabelSampler",
     "SeededMinibatches",
     "epoch_minibatches",
     "make_batch",
@@ -61,6 +63,60 @@ class SeededMinibatches:
             random = np.random.default_rng([self._seed, 2, epoch])
             self._last = epoch, epoch_minibatches(self._count, self._batch_size, random)
         return self._last[1][number]
+
+
+class LabelSampler:
+    """Draws labels that all points of a minibatch share as negatives, beside the labels of its points.
+
+    A minibatch has the labels of its points; `count` more are drawn with replacement, half of them in proportion to
+    label frequencies and half uniformly. For a point without label k, that label is among those of a minibatch with the
+    probability π_k = 1 − (1 − q_k)^count C(N − 1 − n_k, B − 1) / C(N − 1, B − 1), for the probability q_k of a draw and
+    the number n_k of points with the label. The negative has the weight 1/π_k, so that the expectation of the bound
+    over minibatches and draws is the bound over all labels. All points share the labels, so utilities are one dense
+    product.
+
+    Parameters
+    ----------
+    labels : csr_array, N×K
+        Y.
+    count : int
+        Number of labels drawn; if it is not less than K, all labels are used.
+    """
+
+    def __init__(self, labels, count):
+        self._point_count, self._label_count = labels.shape
+        self._count = count
+        #: n, K; how often a draw gives each label.
+        self._counts = np.bincount(labels.indices, minlength=self._label_count)
+        self._probability = _label_probability(self._counts)
+        self._cumulative = np.cumsum(self._probability)
+        #: By the size of a minibatch, 1/π.
+        self._weights = {}
+
+    def sample(self, labels, random, dtype):
+        """Return the `LabelSample` of a minibatch, or None for all labels.
+
+        Parameters
+        ----------
+        labels : csr_array, B×K
+            Its positives.
+        random : numpy.random.Generator
+        dtype : dtype
+            Of the weights.
+        """
+        if self._count >= self._label_count:
+            return None
+        drawn = np.searchsorted(self._cumulative, random.random(self._count), side="right")
+        used = np.union1d(np.minimum(drawn, self._label_count - 1), labels.indices)
+        return LabelSample(used, self._weights_for(labels.shape[0])[used].astype(dtype))
+
+    def _weights_for(self, size):
+        if size not in self._weights:
+            # A point without the label is in the minibatch; the others are drawn from the remaining points.
+            others = self._point_count - 1
+            absent = log_absent(others, np.minimum(self._counts, others), size - 1)
+            self._weights[size] = 1 / -np.expm1(absent + self._count * np.log1p(-self._probability))
+        return self._weights[size]
 
 
 def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, weighted=False):
@@ -149,9 +205,7 @@ def sample_by_frequency(labels):
     once predictions are useful, because frequent labels have higher predicted probabilities.
     """
     label_count = labels.shape[1]
-    counts = np.bincount(labels.indices, minlength=label_count) / max(1, labels.nnz)
-    probability = FREQUENT_SHARE * counts + (1 - FREQUENT_SHARE) / max(1, label_count)
-    probability /= probability.sum()
+    probability = _label_probability(np.bincount(labels.indices, minlength=label_count))
     cumulative = np.cumsum(probability)
     cumulative[-1:] = 1
 
@@ -166,6 +220,12 @@ def sample_by_frequency(labels):
         return _pairs(labels, keys, times / (count * probability[keys % label_count]), dtype)
 
     return sampler
+
+
+def _label_probability(counts):
+    """Return the probability of each label in a draw, K, given how many points have it."""
+    probability = FREQUENT_SHARE * counts / max(1, counts.sum()) + (1 - FREQUENT_SHARE) / max(1, len(counts))
+    return probability / probability.sum()
 
 
 #: For each value of the setting `sampling`, a function that returns a sampler for the labels of all training points.

@@ -1,0 +1,144 @@
+"""Latent functions in weight space: against inducing inputs at the unit vectors, differences, and all minibatches."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.central_differences import central_differences
+from xmlgp.gp.bound import Batch, Bound, LabelSample, WeightSpaceBound
+from xmlgp.gp.expectations import Quadrature, make_expectations
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR
+from xmlgp.gp.weight_space import WeightSpace, feature_shares
+from xmlgp.training.minibatches import LabelSampler
+
+N, D, K, P = 6, 5, 7, 3
+
+
+def problem(seed=0):
+    """Return parameters, features and labels; the fourth feature and the third label do not occur."""
+    random = np.random.default_rng(seed)
+    features = random.random((N, D)) * (random.random((N, D)) < 0.6)
+    features[:, 3] = 0
+    labels = random.random((N, K)) < 0.3
+    labels[:, 2] = False
+    parameters = {
+        "latent_weights.mean": random.normal(size=(D, P)),
+        "latent_weights.log_variance": random.normal(-3, 0.3, D),
+        "latent_weights.log_prior": random.normal(0, 0.5, D),
+        "loadings": random.normal(size=(K, P)),
+        "bias": random.normal(-1, 1, K),
+    }
+    return parameters, sp.csr_array(features), sp.csr_array(labels)
+
+
+def batch_of(features, labels, rows, sample=None):
+    points = Points(features[rows], np.zeros(len(rows)))
+    return Batch(points, labels[rows], None, features.shape[0] / len(rows), sample=sample)
+
+
+def dense(parameters, gradients):
+    return {
+        name: gradient.toarray(len(parameters[name])) if isinstance(gradient, IndexedRows) else gradient
+        for name, gradient in gradients.items()
+    }
+
+
+ALL = np.arange(N)
+EVERY = np.ones(D)
+
+
+def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
+    parameters, features, labels = problem()
+    prior, variance = (np.exp(parameters[f"latent_weights.log_{name}"]) for name in ("prior", "variance"))
+    inducing = {
+        "inducing": np.eye(D),
+        "kernel.linear.log_variance": np.zeros(()),
+        "kernel.linear.log_relevance": np.log(prior),
+        "posterior.mean": parameters["latent_weights.mean"] / prior[:, None],
+        "posterior.log_diagonal": np.log(1 / (1 / variance - 1 / prior) - DIAGONAL_FLOOR),
+        "loadings": parameters["loadings"],
+        "bias": parameters["bias"],
+    }
+    batch = batch_of(features, labels, ALL[:4])
+    expected, _ = Bound(Kernel(["linear"], True), POSTERIORS["shared-diagonal"]).value_and_gradients(inducing, batch)
+    value, _ = WeightSpaceBound(WeightSpace(EVERY)).value_and_gradients(parameters, batch)
+    assert value == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("expectations", ["quadrature", "jj", "taylor"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_gradients_agree_with_central_differences(expectations, sampled):
+    parameters, features, labels = problem()
+    sample = LabelSample(np.array([0, 1, 3, 4, 5, 6]), np.array([1, 2.5, 1, 1.5, 4, 1])) if sampled else None
+    batch = batch_of(features, labels, ALL, sample)
+    bound = WeightSpaceBound(WeightSpace(EVERY), make_expectations(expectations, 40))
+    _, gradients = bound.value_and_gradients(parameters, batch)
+    found = dense(parameters, gradients)
+    assert found.keys() == parameters.keys()
+    # Features and labels without points in the minibatch have no gradient, however their divergence changes.
+    used = {name: np.ones(len(value), bool) for name, value in parameters.items()}
+    for name in WeightSpace.parameter_names:
+        used[name][3] = False
+    numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, found)
+    for name, gradient in found.items():
+        assert not gradient[~used[name]].any()
+        atol = 1e-6 * np.abs(numeric[name]).max()
+        np.testing.assert_allclose(gradient[used[name]], numeric[name][used[name]], rtol=1e-6, atol=atol, err_msg=name)
+
+
+def test_gradients_over_all_minibatches_have_the_mean_of_the_whole_data_set():
+    parameters, features, labels = problem()
+    whole = WeightSpaceBound(WeightSpace(EVERY), Quadrature(40))
+    expected = dense(parameters, whole.value_and_gradients(parameters, batch_of(features, labels, ALL))[1])
+    size = 2
+    bound = WeightSpaceBound(WeightSpace(feature_shares(features, size)), Quadrature(40))
+    gradients = [
+        dense(parameters, bound.value_and_gradients(parameters, batch_of(features, labels, list(rows)))[1])
+        for rows in itertools.combinations(range(N), size)
+    ]
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(np.mean([found[name] for found in gradients], axis=0), gradient, atol=1e-12)
+
+
+def test_weights_of_sampled_labels_are_the_inverse_of_their_probability():
+    """Of all minibatches with a point that does not have the label, and with all draws."""
+    _, features, labels = problem()
+    present, size, count = labels.toarray(), 3, 2
+    sampler = LabelSampler(labels, count)
+    sample = sampler.sample(labels[[0, 1, 2]], np.random.default_rng(0), np.float64)
+    weights = np.full(K, np.nan)
+    weights[sample.labels] = sample.weights
+    assert len(sample.labels) > 2
+    frequency = present.sum(axis=0)
+    draws = 0.5 * frequency / frequency.sum() + 0.5 / K
+    for k in sample.labels:
+        for i in np.flatnonzero(~present[:, k]):
+            others = [rows for rows in itertools.combinations(range(N), size) if i in rows]
+            used = np.mean([1 if present[list(rows), k].any() else 1 - (1 - draws[k]) ** count for rows in others])
+            assert weights[k] == pytest.approx(1 / used, rel=1e-9)
+
+
+def test_sampled_labels_give_the_bound_over_all_labels_on_average():
+    parameters, features, labels = problem()
+    bound = WeightSpaceBound(WeightSpace(EVERY), Quadrature(20))
+    expected, _ = bound.value_and_gradients(parameters, batch_of(features, labels, ALL))
+    sampler, random, size = LabelSampler(labels, 3), np.random.default_rng(0), 2
+    values = []
+    for _ in range(40):
+        for rows in itertools.combinations(range(N), size):
+            sample = sampler.sample(labels[list(rows)], random, np.float64)
+            values.append(bound.value_and_gradients(parameters, batch_of(features, labels, list(rows), sample))[0])
+    error = np.std(values) / np.sqrt(len(values))
+    assert abs(np.mean(values) - expected) < 4 * error
+    assert error < 0.03 * abs(expected)
+
+
+def test_as_many_sampled_labels_as_there_are_mean_all_labels():
+    _, _, labels = problem()
+    assert LabelSampler(labels, K).sample(labels, np.random.default_rng(0), np.float64) is None

@@ -1,0 +1,114 @@
+"""Latent functions with a linear kernel in weight space: h_p(x) = t_pᵀ x, with one weight for each feature.
+
+A GP with the linear kernel k(x, x′) = Σ_d a_d x_d x′_d has the unit vectors as inducing inputs without any loss: its
+values there are the weights t_dp ~ N(0, a_d). K_Z is diagonal then, so a step costs as much as the features and labels
+of its minibatch, and neither D nor K.
+
+The posterior is q(t_dp) = N(m_dp, v_d), with one variance for all latent functions, as in
+`xmlgp.gp.posteriors.SharedDiagonal`. At a point the latent functions have means Xm and variance Σ_d x_d² v_d.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.log_parameters import bounded_exp, is_inside
+from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.gp.sampling import log_absent
+from xmlgp.linear_algebra import sparse
+
+__all__ = ["WeightSpace", "feature_shares"]
+
+
+class WeightSpace:
+    """Latent functions h = Tᵀx with q(t_dp) = N(m_dp, v_d) and p(t_dp) = N(0, a_d).
+
+    Parameters in the flat mapping: `latent_weights.mean`, m, D×P; `latent_weights.log_variance`, log v, D;
+    `latent_weights.log_prior`, log a, D.
+
+    Parameters
+    ----------
+    shares : ndarray, D
+        Probability that a minibatch has a point with the feature. The gradients of the divergence are those of the
+        features of a minibatch, divided by it, so that they are unbiased.
+    """
+
+    parameter_names = ("latent_weights.mean", "latent_weights.log_variance", "latent_weights.log_prior")
+
+    def __init__(self, shares):
+        self._shares = shares
+
+    def forward(self, parameters, features, kl_needed=True):
+        """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
+
+        With ratios v_d/a_d the divergence is ½ Σ_d [Σ_p m_dp²/a_d + P (v_d/a_d − 1 − log(v_d/a_d))].
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        features : csr_array, B×D
+            X, weighted.
+        kl_needed : bool
+            The divergence takes a pass over all weights.
+        """
+        mean = parameters["latent_weights.mean"]
+        rows, columns = np.unique(features.indices, return_inverse=True)
+        local = sp.csr_array(
+            (features.data.astype(mean.dtype, copy=False), columns.astype(np.int32), features.indptr),
+            shape=(features.shape[0], len(rows)),
+        )
+        squares = sp.csr_array((local.data**2, local.indices, local.indptr), shape=local.shape)
+        chosen = mean[rows]
+        variance = bounded_exp(parameters["latent_weights.log_variance"][rows])
+        moments = Moments(sparse.product(local, chosen), (squares @ variance)[:, None])
+        kl = self._kl(parameters) if kl_needed else None
+        precision = bounded_exp(-parameters["latent_weights.log_prior"][rows])
+        return moments, kl, (rows, local, squares, chosen, variance, precision)
+
+    def _kl(self, parameters):
+        mean, log_variance, log_prior = (parameters[name] for name in self.parameter_names)
+        precision = bounded_exp(-log_prior).astype(np.float64)
+        ratio = precision * bounded_exp(log_variance)
+        squares = np.einsum("dp,dp->d", mean, mean)
+        return 0.5 * float(squares @ precision + mean.shape[1] * (ratio - 1 - np.log(ratio)).sum())
+
+    def backward(self, tape, d_moments, d_kl):
+        """Return the gradients by parameter name (`IndexedRows`), for the features of the minibatch.
+
+        Parameters
+        ----------
+        tape : tuple
+        d_moments : Moments
+        d_kl : float
+        """
+        rows, local, squares, mean, variance, precision = tape
+        share = (d_kl / self._shares[rows]).astype(mean.dtype)
+        P = mean.shape[1]
+        transposed = local.T.tocsr()
+        d_mean = sparse.product(transposed, np.ascontiguousarray(d_moments.mean, mean.dtype))
+        d_mean += (share * precision)[:, None] * mean
+        d_variance = squares.T @ d_moments.variance[:, 0]
+        ratio = variance * precision
+        d_log_variance = (variance * d_variance + 0.5 * P * share * (ratio - 1)) * is_inside(variance)
+        lengths = np.einsum("up,up->u", mean, mean)
+        d_log_prior = 0.5 * share * (P - P * ratio - lengths * precision) * is_inside(precision)
+        names = self.parameter_names
+        return {
+            name: IndexedRows(rows, value.astype(mean.dtype, copy=False))
+            for name, value in zip(names, (d_mean, d_log_variance, d_log_prior), strict=True)
+        }
+
+
+def feature_shares(features, batch_size):
+    """Return the probability that a minibatch has a point with each feature, D; 1 for features that no point has.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+    batch_size : int
+        B.
+    """
+    N, D = features.shape
+    counts = np.bincount(features.indices, minlength=D)
+    shares = -np.expm1(log_absent(N, counts, min(batch_size, N)))
+    return np.where(counts > 0, shares, 1)
