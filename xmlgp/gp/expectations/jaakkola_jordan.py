@@ -13,7 +13,7 @@ from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, softplus
 
-__all__ = ["JaakkolaJordan"]
+__all__ = ["JaakkolaJordan", "expected_softplus_and_slope"]
 
 #: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
 #: where tanh has no cancellation.
@@ -97,6 +97,16 @@ def _lambda(x, e, real, limit):
     series = series * s + real(1)
     # NaN takes the quotient.
     return real(0.125) * series if x < limit else real(0.25) * (real(1) - e) / ((real(1) + e) * max(x, limit))
+
+
+@compiled
+def expected_softplus_and_slope(m, v):
+    """Return the bound on E log(1 + e^f) and λ(ξ) for one f ~ N(m, v); callable in compiled functions."""
+    mean, variance = np.float64(m), np.float64(v)
+    xi, excess = _optimal_xi(abs(mean), max(variance, 0.0), np.float64)
+    e = exponential(-xi)
+    slope = _lambda(xi, e, np.float64, DOUBLE_SERIES)
+    return max(mean, 0.0) + excess + softplus(-xi), slope
 
 
 @compiled

@@ -1,0 +1,116 @@
+"""Closed-form updates of label weights: against dense formulas, and every update raises the bound."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights
+
+N, D, K = 30, 9, 4
+
+
+@pytest.fixture(params=["float64", "float32"])
+def problem(request):
+    """Features, label weights, and pairs of every point with each label but the second, in random order."""
+    random, dtype = np.random.default_rng(0), np.dtype(request.param)
+    features = (random.random((N, D)) * (random.random((N, D)) < 0.5)).astype(dtype)
+    chosen = random.random((K, D)) < 0.7
+    columns = np.nonzero(chosen)[1].astype(np.int32)
+    weights = {
+        "label_weights.indptr": np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]),
+        "label_weights.features": columns,
+        "label_weights.mean": random.normal(0, 0.5, len(columns)).astype(dtype),
+        "label_weights.log_variance": random.normal(-1, 0.3, len(columns)).astype(dtype),
+        "label_weights.log_prior": random.normal(0.5, 0.3, D).astype(dtype),
+    }
+    points = [random.permutation(N) if k != 1 else np.zeros(0, int) for k in range(K)]
+    starts = np.concatenate([[0], np.cumsum([len(rows) for rows in points])])
+    E = starts[-1]
+    pairs = LabelPairs(
+        starts,
+        np.concatenate(points).astype(np.int32),
+        random.random(E) < 0.3,
+        random.choice([1.0, 1.0, 2.5], E).astype(dtype),
+        random.normal(-2, 1, E).astype(dtype),
+    )
+    return sp.csr_array(features), weights, pairs
+
+
+def dense_parts(features, weights, pairs, k):
+    """Return X of the label's pairs and own features, m, v, τ, and y, c and o of its pairs, in double precision."""
+    own = slice(*weights["label_weights.indptr"][k : k + 2])
+    columns = weights["label_weights.features"][own]
+    rows = slice(*pairs.starts[k : k + 2])
+    X = features.toarray()[pairs.points[rows]][:, columns].astype(float)
+    m = weights["label_weights.mean"][own].astype(float)
+    v, tau = (
+        np.exp(weights["label_weights.log_variance"][own].astype(float)),
+        np.exp(weights["label_weights.log_prior"][columns].astype(float)),
+    )
+    return X, m, v, tau, pairs.positive[rows], pairs.weight[rows].astype(float), pairs.offset[rows].astype(float)
+
+
+def dense_bound(X, m, v, tau, y, c, o):
+    f = o + X @ m
+    xi = np.sqrt(f**2 + X**2 @ v)
+    likelihood = c @ (y * f - f / 2 - np.log(2 * np.cosh(xi / 2)))
+    return likelihood - 0.5 * (m**2 / tau + v / tau - 1 - np.log(v / tau)).sum()
+
+
+def bounds_of(features, weights, pairs):
+    return np.array([dense_bound(*dense_parts(features, weights, pairs, k)) for k in range(K) if k != 1])
+
+
+def test_bound_is_the_dense_one_before_the_last_round(problem):
+    features, weights, pairs = problem
+    expected = bounds_of(features, weights, pairs)
+    found = update_label_weights(pairs, 0, features, weights, 1, 3)
+    tolerance = 1e-10 if weights["label_weights.mean"].dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(np.delete(found, 1), expected, rtol=tolerance)
+    assert found[1] == 0
+
+
+@pytest.mark.parametrize("cg_steps", [1, 4])
+def test_every_round_raises_the_bound_of_every_label(problem, cg_steps):
+    features, weights, pairs = problem
+    values = [bounds_of(features, weights, pairs)]
+    for _ in range(6):
+        update_label_weights(pairs, 0, features, weights, 1, cg_steps)
+        values.append(bounds_of(features, weights, pairs))
+    slack = 0 if weights["label_weights.mean"].dtype == np.float64 else 1e-5
+    assert (np.diff(values, axis=0) > -slack).all()
+    assert (values[1] > values[0]).all()
+
+
+def test_updates_end_where_means_and_variances_solve_their_equations(problem):
+    features, weights, pairs = problem
+    update_label_weights(pairs, 0, features, weights, 400, 30)
+    tolerance = 1e-6 if weights["label_weights.mean"].dtype == np.float64 else 1e-2
+    for k in (0, 2, 3):
+        X, m, v, tau, y, c, o = dense_parts(features, weights, pairs, k)
+        f = o + X @ m
+        xi = np.sqrt(f**2 + X**2 @ v)
+        curvature = 2 * c * np.tanh(xi / 2) / (4 * xi)
+        np.testing.assert_allclose(v, 1 / (1 / tau + X.T**2 @ curvature), rtol=tolerance)
+        system = np.diag(1 / tau) + X.T @ (curvature[:, None] * X)
+        np.testing.assert_allclose(system @ m, X.T @ ((y - 0.5) * c - curvature * o), atol=10 * tolerance)
+
+
+def test_labels_are_updated_alone_as_together(problem):
+    features, weights, pairs = problem
+    apart = {name: array.copy() for name, array in weights.items()}
+    update_label_weights(pairs, 0, features, weights, 3, 3)
+    for k in range(K):
+        part = slice(*pairs.starts[k : k + 2])
+        alone = LabelPairs(np.array([0, part.stop - part.start]), *(array[part] for array in pairs[1:]))
+        update_label_weights(alone, k, features, apart, 3, 3)
+    for name, array in weights.items():
+        np.testing.assert_array_equal(apart[name], array)
+
+
+def test_labels_without_pairs_keep_their_weights(problem):
+    features, weights, pairs = problem
+    own = slice(*weights["label_weights.indptr"][1:3])
+    before = weights["label_weights.mean"][own].copy()
+    update_label_weights(pairs, 0, features, weights, 2, 2)
+    np.testing.assert_array_equal(weights["label_weights.mean"][own], before)
