@@ -185,6 +185,22 @@ def test_mlgpf_trains_and_predicts_or_refuses_the_data(case):
     check_predictions(predictor, new_points(data.D, not unweighted), data.K, error=0.03 if unweighted else 1e-3)
 
 
+@pytest.mark.parametrize("label_weights", [True, False])
+@pytest.mark.parametrize("name", DATA)
+def test_weight_space_trains_and_predicts(name, label_weights):
+    chosen = {"inducing": "features", "optimiser": "adagrad", "label_sample": 2, "label_weights": label_weights}
+    data, chosen = DATA[name], chosen | {"batch_size": 16, "factors": 3}
+    if name == "all rows zero":
+        with pytest.raises(SettingsError, match="^there is nothing to learn from: no training point has a feature$"):
+            trained(data, **chosen)
+        return
+    predictor, found = trained(data, **chosen)
+    assert all(np.isfinite(value).all() for value in found.parameters.values())
+    assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
+    check_predictions(predictor, data.features, data.K)
+    check_predictions(predictor, new_points(data.D, True), data.K)
+
+
 INFERENCES = ("em", "em-cg", "online-em", "gibbs")
 
 #: Settings of bmlpl by the name of a case. Many are too large for so few points, features and labels.

@@ -40,6 +40,8 @@ DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 3,
 SETTINGS = [{}] + [{name: value} for name, values in CHOICES.items() for value in values[1:]]
 SETTINGS += [
     {"negatives": 3, "sampling": "uniform", "validation": 0},
+    {"inducing": "features", "optimiser": "adagrad", "label_sample": 3},
+    {"inducing": "features", "dtype": "float64"},
     {"negatives": 3, "inducing": "subspace", "optimiser": "adadelta", "dtype": "float64"},
     {"batch_size_first": 5, "refit": False, "posterior": "cholesky", "ard": False},
     {"label_weights": False, "inducing_fixed": True, "validation": 0, "kernel": "se+linear"},

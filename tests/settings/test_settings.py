@@ -7,7 +7,7 @@ import pytest
 from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
 from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.settings import UNUSED_WITH_FEATURES, MLGPFSettings
 from xmlgp.models import MODELS, check_each, check_names, models_with, settings_from
 
 MLGPF, BMLPL = ({spec.name for spec in fields(of)} for of in (MLGPFSettings, BMLPLSettings))
@@ -146,7 +146,8 @@ def test_default_iterations_in_words():
 @pytest.mark.parametrize(
     ("settings", "unused"),
     [
-        (MLGPFSettings(), []),
+        (MLGPFSettings(), ["label_sample"]),
+        (MLGPFSettings(inducing="features"), sorted(UNUSED_WITH_FEATURES)),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),
@@ -155,7 +156,7 @@ def test_default_iterations_in_words():
     ],
     ids=repr,
 )
-def test_unused_settings_of_an_inference_method(settings, unused):
+def test_unused_settings(settings, unused):
     assert sorted(settings.unused()) == unused
     assert settings.unused().keys() <= set(settings.mapping())
 

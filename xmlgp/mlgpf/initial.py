@@ -31,6 +31,8 @@ def initial_parameters(model, coordinates, labels, inducing, random):
         Initial A or Z.
     random : numpy.random.Generator
     """
+    if model.settings.inducing == "features":
+        return model.initial(coordinates.feature_count, labels, random)
     parameters = model.initial(inducing, labels, random)
     wanted = model.settings.label_weights
     if wanted is None:

@@ -13,10 +13,10 @@ from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
 from xmlgp.linear_algebra import dense
 
-__all__ = ["MLGPF", "Predictive"]
+__all__ = ["MLGPF", "Predictive", "initial_bias", "random_rows"]
 
-#: Number of labels whose loadings are drawn at a time, in double precision.
-LABEL_BLOCK = 1 << 14
+#: Number of rows that are drawn at a time, in double precision.
+ROW_BLOCK = 1 << 14
 
 
 class MLGPF:
@@ -46,6 +46,17 @@ class MLGPF:
         expectations = make_expectations(settings.expectations, settings.nodes)
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
 
+    def make_bound(self, coordinates, batch_size):
+        """Return the bound for minibatches of some points.
+
+        Parameters
+        ----------
+        coordinates : Coordinates
+            Of the N training points.
+        batch_size : int
+        """
+        return self.bound
+
     def parameter_names(self):
         """Return the names of the parameters that `initial` returns."""
         return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names, "loadings", "bias"]
@@ -62,7 +73,6 @@ class MLGPF:
         random : numpy.random.Generator
         """
         settings, dtype = self.settings, np.dtype(self.settings.dtype)
-        point_count, label_count = labels.shape
         # Fortran order, which the products of `inner_products` are fastest with.
         parameters = {"inducing": np.array(inducing, dtype, order="F")}
         parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
@@ -71,13 +81,8 @@ class MLGPF:
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
             diagonal = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
             parameters |= self.posterior.parameters_of_diagonal(diagonal, self.kernel.forward_inducing(parameters)[0])
-        # Half a count added on either side keeps the log odds of labels that never or always occur finite.
-        counts = np.bincount(labels.indices, minlength=label_count) + 0.5
-        parameters["loadings"] = loadings = np.empty((label_count, settings.factors), dtype)
-        for start in range(0, label_count, LABEL_BLOCK):
-            block = loadings[start : start + LABEL_BLOCK]
-            block[:] = random.normal(0, settings.factors**-0.5, block.shape)
-        parameters["bias"] = np.log(counts / (point_count + 1 - counts)).astype(dtype)
+        parameters["loadings"] = random_rows(labels.shape[1], settings.factors, random, dtype)
+        parameters["bias"] = initial_bias(labels, dtype)
         return parameters
 
     def predictive(self, parameters, feature_count=None):
@@ -90,6 +95,25 @@ class MLGPF:
             D; required if the parameters include a regression.
         """
         return Predictive(self, parameters, feature_count)
+
+
+def random_rows(count, width, random, dtype):
+    """Return rows of mean square length one, count×width, ~ N(0, 1/width)."""
+    rows = np.empty((count, width), dtype)
+    for start in range(0, count, ROW_BLOCK):
+        block = rows[start : start + ROW_BLOCK]
+        block[:] = random.normal(0, width**-0.5, block.shape)
+    return rows
+
+
+def initial_bias(labels, dtype):
+    """Return the log odds of each label's frequency, K.
+
+    Half a count added on either side keeps them finite for labels that never or always occur.
+    """
+    point_count, label_count = labels.shape
+    counts = np.bincount(labels.indices, minlength=label_count) + 0.5
+    return np.log(counts / (point_count + 1 - counts)).astype(dtype)
 
 
 class Predictive:
@@ -115,9 +139,7 @@ class Predictive:
     def __init__(self, model, parameters, feature_count=None):
         self._model = model
         self._parameters = parameters
-        prior, self._between = model.kernel.forward_inducing(parameters)
-        self._prepared = model.posterior.prepare(parameters, prior)
-        self._weights = model.posterior.alpha(self._prepared)
+        self._prepare_latent()
         self.label_weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
         self.has_regression = "regression.weights" in parameters
         if self.has_regression:
@@ -126,6 +148,11 @@ class Predictive:
             )
             points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, feature_count))
             self._regression = exact_gp.ExactGP(points, weights)
+
+    def _prepare_latent(self):
+        prior, self._between = self._model.kernel.forward_inducing(self._parameters)
+        self._prepared = self._model.posterior.prepare(self._parameters, prior)
+        self._weights = self._model.posterior.alpha(self._prepared)
 
     def latent_moments(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""

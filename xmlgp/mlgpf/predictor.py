@@ -11,7 +11,7 @@ from xmlgp.gp.likelihood import pair_moments, utility_moments
 from xmlgp.gp.linear_term import LinearTerm, PairsByLabel
 from xmlgp.gp.posteriors import Moments
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.coordinates import Coordinates
@@ -40,8 +40,9 @@ class MLGPFPredictor(Predictor):
         super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
         self._preprocessed = preprocessed
         self._parameters = parameters
-        self._predictive = MLGPF(settings).predictive(parameters, feature_count)
+        self._predictive = make_model(settings).predictive(parameters, feature_count)
         self._nodes = settings.nodes
+        self._sparse = settings.inducing == "features"
 
     @classmethod
     def parameters_fit(cls, settings, parameters, D, K):
@@ -50,7 +51,7 @@ class MLGPFPredictor(Predictor):
             _are_named_by(settings, parameters)
             and all(np.isfinite(value).all() for value in parameters.values())
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
-            and parameters["inducing"].size
+            and (settings.inducing == "features" or parameters["inducing"].size)
             and label_weights.are_valid(parameters, D, K)
             and exact_gp.are_valid(parameters, D, K)
         )
@@ -93,7 +94,7 @@ class MLGPFPredictor(Predictor):
 
     def bytes_per_point(self, output, with_std):
         """Return the memory that scoring takes per point; see `Predictor`."""
-        M, Q = self._parameters["inducing"].shape
+        M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
         P = self._parameters["loadings"].shape[1]
         numbers = 4 * P
         if self._predictive.has_regression:
@@ -113,7 +114,7 @@ class MLGPFPredictor(Predictor):
         return dense.product(self._preprocessed.basis.T, mapped)
 
     def _points(self, weighted):
-        coordinates = Coordinates(weighted, self._preprocessed.basis, self.dtype, dense_limit=0)
+        coordinates = Coordinates(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=self._sparse)
         return Points(*coordinates.rows(slice(None)))
 
     def _latent_mean(self, weighted):
@@ -147,7 +148,7 @@ def _are_named_by(settings, parameters):
     )
     others = {name for name in parameters if not name.startswith(("label_weights.", "regression."))}
     return (
-        others == set(MLGPF(settings).parameter_names())
+        others == set(make_model(settings).parameter_names())
         and settings.label_weights in (None, own)
         and (settings.regression_points > 0 or not regressed)
     )

@@ -3,10 +3,17 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from xmlgp.errors import ClashError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 
 __all__ = ["MLGPFSettings"]
+
+#: Settings without effect in weight space.
+UNUSED_WITH_FEATURES = (
+    *("basis_size", "inducing_count", "inducing_start", "inducing_fixed", "ard", "lengthscale", "posterior"),
+    *("diagonal", "start", "validation", "patience", "refit"),
+)
 
 
 @dataclass(frozen=True)
@@ -24,8 +31,9 @@ class MLGPFSettings(Settings):
     weighting: str = shared.weighting()
     inducing: str = setting(
         "free",
-        "Inducing inputs: subspace (Z = A X̃ with a truncated SVD basis X̃) or free (Z itself).",
-        choices=("subspace", "free"),
+        "Inducing inputs: subspace (Z = A X̃ with a truncated SVD basis X̃), free (Z itself) or features (the unit "
+        "vector of each feature, exact for a linear kernel).",
+        choices=("subspace", "free", "features"),
         preprocess=True,
     )
     basis_size: int = setting(
@@ -85,7 +93,14 @@ class MLGPFSettings(Settings):
         "uniform.",
         choices=("frequency", "uniform"),
     )
-    optimiser: str = setting("adam", "Optimiser.", choices=("adam", "adadelta"))
+    label_sample: int | None = setting(
+        None,
+        "With --inducing features: labels sampled for each minibatch. All its points share them as negatives, beside "
+        "the labels of its points.",
+        minimum=1,
+        if_unset="all labels",
+    )
+    optimiser: str = setting("adam", "Optimiser.", choices=("adam", "adagrad", "adadelta"))
     learning_rate: float | None = shared.learning_rate()
     schedule: str = setting(
         "linear",
@@ -122,6 +137,18 @@ class MLGPFSettings(Settings):
     )
     dtype: str = shared.dtype()
     seed: int = shared.seed()
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.inducing == "features" and self.kernel != "linear":
+            raise ClashError("{inducing} features needs {kernel} linear", ("inducing", "kernel"))
+        if self.inducing == "features" and self.label_sample and self.negatives:
+            raise ClashError("{label_sample} and {negatives} exclude each other", ("label_sample", "negatives"))
+
+    def unused(self):
+        """Return the settings that have no effect with the chosen inducing inputs; see `Settings.unused`."""
+        names = UNUSED_WITH_FEATURES if self.inducing == "features" else ("label_sample",)
+        return dict.fromkeys(names, f"--inducing {self.inducing}")
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""

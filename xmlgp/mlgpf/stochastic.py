@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.training.inference import Inference
-from xmlgp.training.minibatches import SAMPLERS, make_batch
+from xmlgp.training.minibatches import SAMPLERS, LabelSampler, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, default_epochs
 
@@ -43,11 +43,15 @@ class StochasticAscent(Inference):
         self.random = np.random.default_rng(settings.seed)
         self._model, self._coordinates, self._labels = model, coordinates, labels
         self._parameters = initial_parameters(model, coordinates, labels, inducing, self.random)
-        self._moving = {name: value for name, value in self._parameters.items() if name not in model.bound.fixed}
+        self._bound = model.make_bound(coordinates, settings.batch_size)
+        self._moving = {name: value for name, value in self._parameters.items() if name not in self._bound.fixed}
         self._optimiser = OPTIMISERS[settings.optimiser](self._moving, model.rates)
         self._default_rate = default_rate(settings)
         self._rate = learning_rate or self._default_rate
         self._schedule, self._sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](labels)
+        sampled = settings.label_sample
+        shared = sampled and settings.inducing == "features"
+        self._label_sampler = LabelSampler(labels, sampled) if shared else None
         self.epochs = settings.epochs or default_epochs(N, settings.batch_size)
         first = settings.batch_size_first or settings.batch_size
         sizes = [batch_size_of_epoch(epoch, self.epochs, first, settings.batch_size) for epoch in range(self.epochs)]
@@ -76,7 +80,11 @@ class StochasticAscent(Inference):
             self._coordinates, self._labels, rows, settings.negatives, self.random, self._sampler, weighted
         )
         wanted = not done or number % BOUND_EVERY == 0
-        value, gradients = self._model.bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
+        if self._label_sampler is not None:
+            batch = batch._replace(
+                sample=self._label_sampler.sample(batch.labels, self.random, self._coordinates.dtype)
+            )
+        value, gradients = self._bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
         self._optimiser.step_count = number
         self._optimiser.step(self._parameters, gradients, self._rate * self._schedule(number / self._before[-1]))
         return value if wanted else None

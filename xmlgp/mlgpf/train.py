@@ -9,8 +9,9 @@ import numpy as np
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp
 from xmlgp.gp.inner_products import Points
-from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
+from xmlgp.mlgpf.weight_space import make_model
+from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.loop import Loop
@@ -95,7 +96,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
     plan, parameters = _stored_plan(checkpoints), None
-    if plan is None and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
+    stops = settings.inducing != "features"
+    if plan is None and stops and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
         plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints)
     elif plan is None:
@@ -138,12 +140,16 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
     TrainingDiverged, ModelFolderError
         As `train` does.
     """
-    loop = Loop(StochasticAscent, MLGPF(settings), coordinates, labels, inducing)
+    loop = Loop(_inference(settings), make_model(settings), coordinates, labels, inducing)
     return loop.run(progress, after_epoch, checkpoints)
 
 
+def _inference(settings):
+    return WeightSpaceAscent if settings.inducing == "features" else StochasticAscent
+
+
 def _attempts(coordinates, labels, inducing, settings, learning_rate):
-    make_loop = partial(Loop, StochasticAscent, MLGPF(settings), coordinates, labels, inducing)
+    make_loop = partial(Loop, _inference(settings), make_model(settings), coordinates, labels, inducing)
     return RetryOnDivergence(make_loop, learning_rate)
 
 
@@ -175,7 +181,7 @@ def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoin
 def _ndcg(parameters, coordinates, labels, settings):
     """Return nDCG@5 of some points, in percent."""
     with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        predictive = MLGPF(settings).predictive(parameters, coordinates.feature_count)
+        predictive = make_model(settings).predictive(parameters, coordinates.feature_count)
 
         def blocks():
             size = max(1, min(ROWS, SCORES // labels.shape[1]))

@@ -72,7 +72,7 @@ class Preprocessed(NamedTuple):
         names = {
             "idf": settings.weighting in IDF_WEIGHTINGS,
             "basis": space == "subspace",
-            "inducing": space is not None,
+            "inducing": space not in (None, "features"),
             "scale": settings.weighting == "standard",
             "center": settings.weighting == "standard",
         }
@@ -157,6 +157,8 @@ def find_inducing_inputs(features, settings, progress=silent):
     weighted = weigh(features, *weighting)
     _check_size([weighted])
     basis, leading = None, None
+    if settings.inducing == "features":
+        return Preprocessed(weighting, None, None)
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
         leading = LEADING

@@ -1,0 +1,106 @@
+"""Stratified pairs: shortlists against a full sort, strata without overlap, and unbiased sums."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from xmlgp.mlgpf import label_pairs as module
+from xmlgp.mlgpf.label_pairs import StratifiedPairs, Utilities, pairs_with_offsets, shortlist_negatives
+
+N, D, K, P, S = 40, 8, 12, 3, 4
+
+
+@pytest.fixture
+def problem():
+    """Latent functions, features, loadings, bias, weights and labels."""
+    random = np.random.default_rng(0)
+    features = random.random((N, D)) * (random.random((N, D)) < 0.5)
+    weights = random.normal(size=(K, D)) * (random.random((K, D)) < 0.5)
+    labels = random.random((N, K)) < 0.2
+    dense = random.normal(size=(N, P)), features, random.normal(size=(K, P)), random.normal(size=K), weights, labels
+    return tuple(array.astype(np.float32) if array.dtype == float else array for array in dense)
+
+
+def utilities_of(latent, features, loadings, bias, weights):
+    return latent @ loadings.T + bias + features @ weights.T
+
+
+@pytest.mark.parametrize("share", [0, 0.2, 2])
+@pytest.mark.parametrize("most", [3, 100])
+def test_utilities_agree_with_dense_products(problem, monkeypatch, share, most):
+    monkeypatch.setattr(module, "DENSE_SHARE", share)
+    monkeypatch.setattr(module, "DENSE_MOST", most)
+    latent, features, loadings, bias, weights, _ = problem
+    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csc_array(weights))
+    out = np.empty((7, K), np.float32)
+    utilities.fill(slice(20, 27), out)
+    np.testing.assert_allclose(out, utilities_of(*problem[:5])[20:27], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, weighted):
+    monkeypatch.setattr(module, "ROWS", 3)
+    latent, features, loadings, bias, weights, labels = problem
+    if not weighted:
+        weights = np.zeros_like(weights)
+    dense = utilities_of(latent, features, loadings, bias, weights)
+    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csc_array(weights) if weighted else None)
+    out = np.empty((20, S), np.int32)
+    shortlist_negatives(utilities, sp.csr_array(labels), slice(10, 30), out)
+    dense[labels] = -np.inf
+    np.testing.assert_array_equal(out, np.sort(np.argsort(-dense[10:30], axis=1)[:, :S], axis=1))
+
+
+def stratified(labels, seed=0, sampled=5, shortlist=S):
+    dense = np.random.default_rng(1).random((N, K))
+    dense[labels] = 2
+    listed = np.sort(np.argsort(dense, axis=1)[:, :shortlist], axis=1).astype(np.int32)
+    return StratifiedPairs(sp.csr_array(labels), listed, sampled, [seed]), listed
+
+
+@pytest.mark.parametrize("shortlist", [0, S])
+def test_each_pair_belongs_to_one_stratum(problem, shortlist):
+    labels = problem[-1]
+    pairs, listed = stratified(labels, shortlist=shortlist)
+    first, last = 3, 9
+    starts, points, positive, weight = pairs.of(first, last)
+    for k in range(first, last):
+        part = slice(*starts[k - first : k - first + 2])
+        rows = points[part]
+        assert len(set(rows)) == len(rows)
+        np.testing.assert_array_equal(np.sort(rows[positive[part]]), np.flatnonzero(labels[:, k]))
+        on_list = np.flatnonzero((listed == k).any(axis=1))
+        others = rows[~positive[part]]
+        assert set(on_list) <= set(others)
+        certain = positive[part] | np.isin(rows, on_list)
+        assert (weight[part][certain] == 1).all()
+        # The others stand for all points that are neither positive nor on the list.
+        assert weight[part][~certain].sum() == pytest.approx(N - certain.sum())
+
+
+def test_weighted_sums_over_pairs_are_unbiased(problem):
+    labels = problem[-1]
+    values = np.random.default_rng(2).normal(size=(N, K))
+    sums = []
+    for seed in range(2000):
+        starts, points, _, weight = stratified(labels, seed)[0].of(0, K)
+        owner = np.repeat(np.arange(K), np.diff(starts))
+        sums.append(np.bincount(owner, weight * values[points, owner], K))
+    error = np.std(sums, axis=0) / np.sqrt(len(sums))
+    assert (np.abs(np.mean(sums, axis=0) - values.sum(axis=0)) < 4.5 * error).all()
+
+
+def test_draws_depend_on_the_seed_and_the_block_alone(problem):
+    labels = problem[-1]
+    first, again, other = (stratified(labels, seed)[0].of(2, 6) for seed in (0, 0, 1))
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert len(first[1]) != len(other[1]) or (first[1] != other[1]).any()
+
+
+def test_offsets_are_the_utilities_of_latent_functions(problem):
+    latent, _, loadings, bias, _, labels = problem
+    pairs = stratified(labels)[0].of(3, 9)
+    found = pairs_with_offsets(pairs, 3, latent, loadings, bias)
+    owner = np.repeat(np.arange(3, 9), np.diff(found.starts))
+    np.testing.assert_allclose(found.offset, (latent @ loadings.T + bias)[found.points, owner], rtol=1e-5, atol=1e-6)

@@ -1,0 +1,236 @@
+"""Pairs of points and labels for the updates of label weights, stratified by how much they matter.
+
+Each label has three kinds of pairs: all its positives, with weight 1; the points that have it on their shortlist, with
+weight 1; and a uniform sample of all other points, which share the weight of those that were not drawn. The shortlist
+of a point has the S negatives of highest utility. Given the shortlists, the bound over these pairs is on average that
+over all pairs. The shortlists only lower its variance: they hold the negatives whose probability is not negligible.
+"""
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.gp.label_weight_updates import LabelPairs
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.prediction.top_k import update_top_k
+from xmlgp.runtime.threads import parallel_for, run_parallel
+
+__all__ = ["StratifiedPairs", "Utilities", "pairs_with_offsets", "shortlist_negatives"]
+
+#: Points whose utilities of all labels are computed at a time, by one core.
+ROWS = 128
+
+#: Features are dense columns where (share of points) × (share of labels with a weight) exceeds this, at most so many.
+DENSE_SHARE, DENSE_MOST = 0.005, 64
+
+#: Fewest labels per thread whose pairs are made.
+LABELS = 64
+
+#: Utility of positives while negatives are listed.
+LOWEST = -1e30
+
+
+class Utilities:
+    """Means of the utilities Φ h + b + W x of all labels, for points of one data set, a block of points at a time.
+
+    Products with the features that most pairs of points and weights share are dense: one more column of a dense product
+    costs less than adding a weight to every label that has one, for every point that has the feature.
+
+    Parameters
+    ----------
+    latent : ndarray, N×P
+        Means of the latent functions.
+    features : csr_array, N×D
+        X, weighted.
+    loadings : ndarray, K×P
+        Φ.
+    bias : ndarray, K
+        b.
+    weights : csc_array, K×D, or None
+        Means of W; None for W = 0.
+    """
+
+    def __init__(self, latent, features, loadings, bias, weights):
+        self._bias, self._features, self._by_feature = bias, features, None
+        self._latent, self._loadings, self.dtype = latent, loadings, loadings.dtype
+        if weights is not None:
+            lengths = np.diff(weights.indptr).astype(float)
+            adds = lengths * np.bincount(features.indices, minlength=len(lengths))
+            dense = np.flatnonzero(adds > DENSE_SHARE * features.shape[0] * len(bias))
+            chosen = np.sort(dense[np.argsort(-adds[dense], kind="stable")[:DENSE_MOST]])
+            self._latent = np.hstack([latent, features[:, chosen].toarray().astype(latent.dtype)])
+            self._loadings = np.hstack([loadings, weights[:, chosen].toarray().astype(latent.dtype)])
+            others = weights.copy()
+            others.data[np.repeat(np.isin(np.arange(len(lengths)), chosen), np.diff(weights.indptr))] = 0
+            others.eliminate_zeros()
+            self._by_feature = others.indptr, others.indices, others.data
+
+    def fill(self, rows, out):
+        """Write the utilities of a slice of points to `out`, B×K."""
+        np.matmul(self._latent[rows], self._loadings.T, out=out)
+        out += self._bias
+        if self._by_feature is not None:
+            x = self._features
+            add_linear_term(rows.start, x.indptr, x.indices, x.data, *self._by_feature, out)
+
+
+def shortlist_negatives(utilities, labels, rows, out):
+    """Write the negatives of highest utility of some points to `out`, in ascending order.
+
+    Parameters
+    ----------
+    utilities : Utilities
+    labels : csr_array, N×K
+        Y.
+    rows : slice
+    out : ndarray of int32, B×S
+        S is less than K less the number of labels of any point.
+    """
+    K = labels.shape[1]
+
+    def part(first, last):
+        values = np.empty((min(ROWS, last - first), K), utilities.dtype)
+        best = np.empty((len(values), out.shape[1]), utilities.dtype)
+        for start in range(first, last, ROWS):
+            stop = min(start + ROWS, last)
+            block = values[: stop - start]
+            points = slice(rows.start + start, rows.start + stop)
+            utilities.fill(points, block)
+            _hide(points.start, labels.indptr, labels.indices, block)
+            update_top_k(block, 0, out[start:stop], best[: stop - start])
+
+    parallel_for(part, len(out), 1)
+    out.sort(axis=1)
+
+
+@compiled
+def add_linear_term(first, x_indptr, x_indices, x_values, starts, labels, weights, utilities):
+    """Add W x to the utilities of all labels for consecutive points, in place."""
+    for i in range(utilities.shape[0]):
+        row = utilities[i]
+        for e in range(x_indptr[first + i], x_indptr[first + i + 1]):
+            value, d = x_values[e], x_indices[e]
+            for t in range(starts[d], starts[d + 1]):
+                row[labels[t]] += value * weights[t]
+
+
+@compiled
+def _hide(first, indptr, indices, utilities):
+    for i in range(utilities.shape[0]):
+        for e in range(indptr[first + i], indptr[first + i + 1]):
+            utilities[i, indices[e]] = LOWEST
+
+
+class StratifiedPairs:
+    """The pairs of all labels, made for a block of consecutive labels at a time.
+
+    Parameters
+    ----------
+    labels : csr_array, N×K
+        Y.
+    shortlist : ndarray of int32, N×S
+        Negatives of each point, in ascending order.
+    sampled : int
+        Points drawn for each label beside these.
+    seed : sequence of int
+        Determines the draws of every label.
+    """
+
+    def __init__(self, labels, shortlist, sampled, seed):
+        self._shape = labels.shape
+        self._positives = _by_label(labels.indptr, labels.indices, labels.shape)
+        N, S = shortlist.shape
+        self._negatives = _by_label(S * np.arange(N + 1), shortlist.ravel(), labels.shape)
+        self._sampled, self._seed = sampled, seed
+
+    def of(self, first, last):
+        """Return starts, points, positive and weight of the pairs of some consecutive labels; see `LabelPairs`."""
+        N, _ = self._shape
+        counts = [np.diff(part[0][first : last + 1]) for part in (self._positives, self._negatives)]
+        most = counts[0] + counts[1] + self._sampled
+        room = np.concatenate([[0], np.cumsum(most)]).astype(np.int64)
+        drawn = np.random.default_rng([*self._seed, first]).integers(0, N, (last - first, self._sampled), np.int32)
+        drawn.sort(axis=1)
+        points, weight = np.empty(room[-1], np.int32), np.empty(room[-1], np.float32)
+        positive, lengths = np.zeros(room[-1], bool), np.zeros(last - first, np.int64)
+        arrays = *self._positives, *self._negatives, drawn, room, points, positive, weight, lengths
+        parallel_for(lambda i, j: _fill(i, j, first, N, *arrays), last - first, LABELS)
+        kept = np.arange(room[-1]) - np.repeat(room[:-1], most) < np.repeat(lengths, most)
+        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        return starts, points[kept], positive[kept], weight[kept]
+
+
+def _by_label(indptr, indices, shape):
+    """Return the points of each label in ascending order, as the index arrays of a csc_array."""
+    by_label = sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape).tocsc()
+    return by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32)
+
+
+@compiled
+def _fill(
+    start, stop, first, N, p_starts, p_points, n_starts, n_points, drawn, room, points, positive, weight, lengths
+):
+    for j in range(start, stop):
+        k, end = first + j, room[j]
+        positives, negatives = p_points[p_starts[k] : p_starts[k + 1]], n_points[n_starts[k] : n_starts[k + 1]]
+        for i in positives:
+            points[end], positive[end], weight[end] = i, True, 1
+            end += 1
+        for i in negatives:
+            points[end], positive[end], weight[end] = i, False, 1
+            end += 1
+        sampled, last = end, -1
+        for i in drawn[j]:
+            if i == last or _contains(positives, i) or _contains(negatives, i):
+                continue
+            points[end], positive[end], last = i, False, i
+            end += 1
+        for e in range(sampled, end):
+            weight[e] = (N - len(positives) - len(negatives)) / (end - sampled)
+        lengths[j] = end - room[j]
+
+
+@compiled
+def _contains(values, value):
+    place = np.searchsorted(values, value)
+    return place < len(values) and values[place] == value
+
+
+def pairs_with_offsets(pairs, first, latent, loadings, bias):
+    """Return `LabelPairs` with the means of Φ h + b as offsets.
+
+    Parameters
+    ----------
+    pairs : tuple
+        From `StratifiedPairs.of`.
+    first : int
+        The first of the labels.
+    latent : ndarray, N×P
+        Means of the latent functions.
+    loadings : ndarray, K×P
+        Φ.
+    bias : ndarray, K
+        b.
+    """
+    starts, points, positive, weight = pairs
+    offset = np.empty(len(points), loadings.dtype)
+    arrays = starts, points, latent, loadings, bias, offset
+    count = len(starts) - 1
+    bounds = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], 17))[1:-1])
+    ends = np.unique([0, *bounds, count])
+    run_parallel(partial(_fill_offsets, i, j, first, *arrays) for i, j in pairwise(ends))
+    return LabelPairs(starts, points, positive, weight.astype(loadings.dtype, copy=False), offset)
+
+
+@compiled
+def _fill_offsets(start, stop, first, starts, points, latent, loadings, bias, offset):
+    for j in range(start, stop):
+        phi = loadings[first + j]
+        for e in range(starts[j], starts[j + 1]):
+            h = latent[points[e]]
+            total = latent.dtype.type(0)
+            for p in range(phi.size):
+                total += h[p] * phi[p]
+            offset[e] = total + bias[first + j]

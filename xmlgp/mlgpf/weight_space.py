@@ -1,0 +1,90 @@
+"""MLGPF with latent functions in weight space, for a linear kernel: f = Φ Tᵀx + b + W x."""
+
+import numpy as np
+
+from xmlgp.gp.bound import WeightSpaceBound
+from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.weight_space import WeightSpace, feature_shares
+from xmlgp.linear_algebra import sparse
+from xmlgp.mlgpf.model import MLGPF, Predictive, initial_bias, random_rows
+
+__all__ = ["WeightSpaceMLGPF", "make_model"]
+
+#: Initial variance of q(t), relative to that of the prior.
+VARIANCE_START = 0.01
+
+#: Root mean square length of the initial loadings of a label; those of T have length one.
+LOADINGS_LENGTH = 0.1
+
+
+class WeightSpaceMLGPF(MLGPF):
+    """MLGPF whose inducing inputs are the unit vectors of all features; see `xmlgp.gp.weight_space`.
+
+    Parameters
+    ----------
+    settings : MLGPFSettings
+        With `inducing` "features".
+    """
+
+    def __init__(self, settings):
+        self.settings, self.rates = settings, {}
+        self._expectations = make_expectations(settings.expectations, settings.nodes)
+
+    def make_bound(self, coordinates, batch_size):
+        """Return the bound; see `MLGPF.make_bound`."""
+        shares = feature_shares(coordinates.weighted(slice(None)), batch_size)
+        return WeightSpaceBound(WeightSpace(shares), self._expectations)
+
+    def parameter_names(self):
+        """Return the names of the parameters that `initial` returns."""
+        return [*WeightSpace.parameter_names, "loadings", "bias"]
+
+    def initial(self, feature_count, labels, random):
+        """Return initial parameters: T ~ N(0, 1/P), small Φ, and b at the log odds of each label's frequency.
+
+        Parameters
+        ----------
+        feature_count : int
+            D.
+        labels : csr_array, N×K
+            Y.
+        random : numpy.random.Generator
+        """
+        settings, dtype = self.settings, np.dtype(self.settings.dtype)
+        P = settings.factors
+        return {
+            "latent_weights.mean": random_rows(feature_count, P, random, dtype),
+            "latent_weights.log_variance": np.full(feature_count, np.log(VARIANCE_START), dtype),
+            "latent_weights.log_prior": np.zeros(feature_count, dtype),
+            "loadings": LOADINGS_LENGTH * random_rows(labels.shape[1], P, random, dtype),
+            "bias": initial_bias(labels, dtype),
+        }
+
+    def predictive(self, parameters, feature_count=None):
+        """Return the predictive distribution of trained parameters; see `MLGPF.predictive`."""
+        return _WeightSpacePredictive(self, parameters, feature_count)
+
+
+class _WeightSpacePredictive(Predictive):
+    """The predictive distribution; points are weighted features."""
+
+    def _prepare_latent(self):
+        self._variance = bounded_exp(self._parameters["latent_weights.log_variance"])
+
+    def latent_moments(self, points):
+        features = points.coordinates
+        squares = features.multiply(features)
+        return Moments(self.latent_mean(points), np.asarray(squares @ self._variance)[:, None])
+
+    def latent_mean(self, points):
+        return sparse.product(points.coordinates, self._parameters["latent_weights.mean"])
+
+    def primal_weights(self):
+        return self._parameters["latent_weights.mean"]
+
+
+def make_model(settings):
+    """Return the model of settings (`MLGPFSettings`)."""
+    return WeightSpaceMLGPF(settings) if settings.inducing == "features" else MLGPF(settings)
