@@ -18,7 +18,9 @@ CHUNK = 2048
 def initial_parameters(model, coordinates, labels, inducing, random):
     """Return the initial parameters: those of `MLGPF.initial`, and label weights and a Newton step if so set.
 
-    The Newton step replaces the random Φ and the random means of q(u_p).
+    The Newton step replaces the random Φ and the random means of q(u_p). In weight space there is none, because it
+    needs inducing inputs, and there are no label weights: `StochasticAscent` trains without them, and then
+    `WeightSpaceAscent` adds them.
 
     Parameters
     ----------
@@ -31,7 +33,7 @@ def initial_parameters(model, coordinates, labels, inducing, random):
         Initial A or Z.
     random : numpy.random.Generator
     """
-    if model.settings.inducing == "features":
+    if model.settings.in_weight_space:
         return model.initial(coordinates.feature_count, labels, random)
     parameters = model.initial(inducing, labels, random)
     wanted = model.settings.label_weights

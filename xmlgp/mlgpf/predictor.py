@@ -29,7 +29,7 @@ class MLGPFPredictor(Predictor):
     ----------
     settings : MLGPFSettings
     preprocessed : Preprocessed
-        Its inducing inputs are not used.
+        Of its inducing inputs, only whether there are any is used.
     parameters : mapping of str to ndarray
         As training returns them.
     feature_count : int
@@ -42,7 +42,6 @@ class MLGPFPredictor(Predictor):
         self._parameters = parameters
         self._predictive = make_model(settings).predictive(parameters, feature_count)
         self._nodes = settings.nodes
-        self._sparse = settings.inducing == "features"
 
     @classmethod
     def parameters_fit(cls, settings, parameters, D, K):
@@ -51,7 +50,7 @@ class MLGPFPredictor(Predictor):
             _are_named_by(settings, parameters)
             and all(np.isfinite(value).all() for value in parameters.values())
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
-            and (settings.inducing == "features" or parameters["inducing"].size)
+            and (settings.in_weight_space or parameters["inducing"].size)
             and label_weights.are_valid(parameters, D, K)
             and exact_gp.are_valid(parameters, D, K)
         )
@@ -114,7 +113,8 @@ class MLGPFPredictor(Predictor):
         return dense.product(self._preprocessed.basis.T, mapped)
 
     def _points(self, weighted):
-        coordinates = Coordinates(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=self._sparse)
+        sparse = self._preprocessed.inducing is None
+        coordinates = Coordinates(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
         return Points(*coordinates.rows(slice(None)))
 
     def _latent_mean(self, weighted):

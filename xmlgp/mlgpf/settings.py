@@ -140,14 +140,19 @@ class MLGPFSettings(Settings):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.inducing == "features" and self.kernel != "linear":
+        if self.in_weight_space and self.kernel != "linear":
             raise ClashError("{inducing} features needs {kernel} linear", ("inducing", "kernel"))
-        if self.inducing == "features" and self.label_sample and self.negatives:
+        if self.in_weight_space and self.label_sample and self.negatives:
             raise ClashError("{label_sample} and {negatives} exclude each other", ("label_sample", "negatives"))
+
+    @property
+    def in_weight_space(self):
+        """Whether the inducing inputs are the unit vectors, so that latent functions have a weight for each feature."""
+        return self.inducing == "features"
 
     def unused(self):
         """Return the settings that have no effect with the chosen inducing inputs; see `Settings.unused`."""
-        names = UNUSED_WITH_FEATURES if self.inducing == "features" else ("label_sample",)
+        names = UNUSED_WITH_FEATURES if self.in_weight_space else ("label_sample",)
         return dict.fromkeys(names, f"--inducing {self.inducing}")
 
     def preprocess_part(self):

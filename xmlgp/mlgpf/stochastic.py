@@ -49,9 +49,8 @@ class StochasticAscent(Inference):
         self._default_rate = default_rate(settings)
         self._rate = learning_rate or self._default_rate
         self._schedule, self._sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](labels)
-        sampled = settings.label_sample
-        shared = sampled and settings.inducing == "features"
-        self._label_sampler = LabelSampler(labels, sampled) if shared else None
+        sampled = settings.label_sample if settings.in_weight_space else None
+        self._label_sampler = LabelSampler(labels, sampled) if sampled else None
         self.epochs = settings.epochs or default_epochs(N, settings.batch_size)
         first = settings.batch_size_first or settings.batch_size
         sizes = [batch_size_of_epoch(epoch, self.epochs, first, settings.batch_size) for epoch in range(self.epochs)]

@@ -62,7 +62,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     `settings.refit`, all points are then trained on for the best number of epochs; otherwise the best parameters are
     kept. Regression on all points is added if `settings.regression_points` allows it, there are at most
     `REGRESSION_LABELS` labels, and the validation part, if there is one, is ranked better with it. If training
-    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`).
+    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In weight space nothing is held out.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
     plan, parameters = _stored_plan(checkpoints), None
-    stops = settings.inducing != "features"
+    stops = not settings.in_weight_space
     if plan is None and stops and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
         plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints)
@@ -145,7 +145,7 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
 
 
 def _inference(settings):
-    return WeightSpaceAscent if settings.inducing == "features" else StochasticAscent
+    return WeightSpaceAscent if settings.in_weight_space else StochasticAscent
 
 
 def _attempts(coordinates, labels, inducing, settings, learning_rate):

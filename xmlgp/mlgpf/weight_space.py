@@ -25,7 +25,7 @@ class WeightSpaceMLGPF(MLGPF):
     Parameters
     ----------
     settings : MLGPFSettings
-        With `inducing` "features".
+        In weight space.
     """
 
     def __init__(self, settings):
@@ -87,4 +87,4 @@ class _WeightSpacePredictive(Predictive):
 
 def make_model(settings):
     """Return the model of settings (`MLGPFSettings`)."""
-    return WeightSpaceMLGPF(settings) if settings.inducing == "features" else MLGPF(settings)
+    return WeightSpaceMLGPF(settings) if settings.in_weight_space else MLGPF(settings)
