@@ -107,7 +107,11 @@ def shortlist_negatives(utilities, labels, rows, out):
 
 @compiled
 def add_linear_term(first, x_indptr, x_indices, x_values, starts, labels, weights, utilities):
-    """Add W x to the utilities of all labels for consecutive points, in place."""
+    """Add W x to the utilities of all labels for consecutive points, in place.
+
+    `xmlgp.gp.linear_term.LinearTerm` visits the weights of all labels for every block of points. This visits only those
+    on features of the points, and writes to one row of the utilities at a time.
+    """
     for i in range(utilities.shape[0]):
         row = utilities[i]
         for e in range(x_indptr[first + i], x_indptr[first + i + 1]):
