@@ -48,13 +48,13 @@ def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, w
     out = np.empty((20, S), np.int32)
     shortlist_negatives(utilities, sp.csr_array(labels), slice(10, 30), out)
     dense[labels] = -np.inf
-    np.testing.assert_array_equal(out, np.sort(np.argsort(-dense[10:30], axis=1)[:, :S], axis=1))
+    np.testing.assert_array_equal(out, np.argsort(-dense[10:30], axis=1)[:, :S])
 
 
 def stratified(labels, seed=0, sampled=5, shortlist=S):
     dense = np.random.default_rng(1).random((N, K))
     dense[labels] = 2
-    listed = np.sort(np.argsort(dense, axis=1)[:, :shortlist], axis=1).astype(np.int32)
+    listed = np.argsort(dense, axis=1)[:, :shortlist].astype(np.int32)
     return StratifiedPairs(sp.csr_array(labels), listed, sampled, [seed]), listed
 
 

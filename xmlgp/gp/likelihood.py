@@ -24,6 +24,7 @@ __all__ = [
     "Pairs",
     "full_log_likelihood",
     "pair_moments",
+    "pairwise_products",
     "sampled_log_likelihood",
     "utility_moments",
 ]
@@ -282,13 +283,23 @@ def _select_labels(moments, loadings, labels):
 
 
 def _pair_moments(moments, phi, variance_weights, bias, indptr, columns):
-    mean = _pairwise_products(moments.mean, phi, indptr, columns)
+    mean = pairwise_products(moments.mean, phi, indptr, columns)
     mean += bias[columns]
-    return mean, _pairwise_products(moments.variance, variance_weights, indptr, columns)
+    return mean, pairwise_products(moments.variance, variance_weights, indptr, columns)
 
 
-def _pairwise_products(left, right, indptr, columns):
-    """Return Σ_p left[i, p] right[k, p] for each pair (i, k), E."""
+def pairwise_products(left, right, indptr, columns):
+    """Return Σ_p left[i, p] right[k, p] for each pair (i, k), E.
+
+    Parameters
+    ----------
+    left : ndarray, I×P
+    right : ndarray, K×P
+    indptr : ndarray, I+1
+        Pairs of row i are `indptr[i]:indptr[i + 1]`.
+    columns : ndarray, E
+        k of each pair.
+    """
     out = np.empty(len(columns), left.dtype)
     rows = len(indptr) - 1
     grain = PAIRWISE_GRAIN * rows // max(1, len(columns) * left.shape[1])

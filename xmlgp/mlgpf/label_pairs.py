@@ -6,16 +6,14 @@ of a point has the S negatives of highest utility. Given the shortlists, the bou
 over all pairs. The shortlists only lower its variance: they hold the negatives whose probability is not negligible.
 """
 
-from functools import partial
-from itertools import pairwise
-
 import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp.label_weight_updates import LabelPairs
+from xmlgp.gp.likelihood import pairwise_products
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
-from xmlgp.runtime.threads import parallel_for, run_parallel
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["StratifiedPairs", "Utilities", "pairs_with_offsets", "shortlist_negatives"]
 
@@ -77,7 +75,7 @@ class Utilities:
 
 
 def shortlist_negatives(utilities, labels, rows, out):
-    """Write the negatives of highest utility of some points to `out`, in ascending order.
+    """Write the negatives of highest utility of some points to `out`, highest first.
 
     Parameters
     ----------
@@ -102,7 +100,6 @@ def shortlist_negatives(utilities, labels, rows, out):
             update_top_k(block, 0, out[start:stop], best[: stop - start])
 
     parallel_for(part, len(out), 1)
-    out.sort(axis=1)
 
 
 @compiled
@@ -135,7 +132,7 @@ class StratifiedPairs:
     labels : csr_array, N×K
         Y.
     shortlist : ndarray of int32, N×S
-        Negatives of each point, in ascending order.
+        Negatives of each point.
     sampled : int
         Points drawn for each label beside these.
     seed : sequence of int
@@ -191,6 +188,7 @@ def _fill(
                 continue
             points[end], positive[end], last = i, False, i
             end += 1
+        # If all draws were positives or listed, no pair stands for the other points of the label.
         for e in range(sampled, end):
             weight[e] = (N - len(positives) - len(negatives)) / (end - sampled)
         lengths[j] = end - room[j]
@@ -219,22 +217,7 @@ def pairs_with_offsets(pairs, first, latent, loadings, bias):
         b.
     """
     starts, points, positive, weight = pairs
-    offset = np.empty(len(points), loadings.dtype)
-    arrays = starts, points, latent, loadings, bias, offset
-    count = len(starts) - 1
-    bounds = np.unique(np.searchsorted(starts, np.linspace(0, starts[-1], 17))[1:-1])
-    ends = np.unique([0, *bounds, count])
-    run_parallel(partial(_fill_offsets, i, j, first, *arrays) for i, j in pairwise(ends))
+    block = slice(first, first + len(starts) - 1)
+    offset = pairwise_products(loadings[block], latent, starts, points)
+    offset += np.repeat(bias[block], np.diff(starts))
     return LabelPairs(starts, points, positive, weight.astype(loadings.dtype, copy=False), offset)
-
-
-@compiled
-def _fill_offsets(start, stop, first, starts, points, latent, loadings, bias, offset):
-    for j in range(start, stop):
-        phi = loadings[first + j]
-        for e in range(starts[j], starts[j + 1]):
-            h = latent[points[e]]
-            total = latent.dtype.type(0)
-            for p in range(phi.size):
-                total += h[p] * phi[p]
-            offset[e] = total + bias[first + j]
