@@ -1,10 +1,11 @@
-"""Closed-form updates of label weights: against dense formulas, and every update raises the bound."""
+"""Closed-form updates of label weights and their prior: against dense formulas, and every update raises the bound."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights
+from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights, update_prior_variances
+from xmlgp.gp.label_weights import LabelWeights
 
 N, D, K = 30, 9, 4
 
@@ -114,3 +115,26 @@ def test_labels_without_pairs_keep_their_weights(problem):
     before = weights["label_weights.mean"][own].copy()
     update_label_weights(pairs, 0, features, weights, 2, 2)
     np.testing.assert_array_equal(weights["label_weights.mean"][own], before)
+
+
+def test_prior_variances_are_updated_to_where_the_bound_is_highest(problem):
+    _, weights, _ = problem
+    update_prior_variances(weights)
+    weights = {name: array.astype(float) if array.dtype.kind == "f" else array for name, array in weights.items()}
+    least, log_prior = LabelWeights(weights).kl(), weights["label_weights.log_prior"]
+    for d in range(D):
+        for change in (-0.02, 0.02):
+            log_prior[d] += change
+            assert LabelWeights(weights).kl() > least
+            log_prior[d] -= change
+
+
+def test_features_without_weights_keep_their_prior_variance():
+    weights = {
+        "label_weights.features": np.array([0, 2, 0], np.int32),
+        "label_weights.mean": np.array([1.0, 2.0, 3.0]),
+        "label_weights.log_variance": np.log([1.0, 4.0, 3.0]),
+        "label_weights.log_prior": np.array([0.1, 0.2, 0.3]),
+    }
+    update_prior_variances(weights)
+    np.testing.assert_allclose(np.exp(weights["label_weights.log_prior"]), [7, np.exp(0.2), 8])

@@ -24,11 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.gp.expectations.jaakkola_jordan import expected_softplus_and_slope
+from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["LabelPairs", "update_label_weights"]
+__all__ = ["LabelPairs", "update_label_weights", "update_prior_variances"]
 
 #: Tasks that a block of labels is split into, of about equal numbers of pairs.
 TASKS = 16
@@ -87,24 +88,47 @@ def update_label_weights(pairs, first, features, parameters, rounds, cg_steps):
     )
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
-    precision = np.exp(-log_prior)
+    precision = bounded_exp(-log_prior)
     weights = indptr[first : first + count + 1], columns, mean, log_variance, precision
     design = features.indptr, features.indices, features.data
+    arrays = *pairs, *weights, *design, rounds, cg_steps, bounds
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
     ends = np.unique([0, *np.minimum(cuts, count), count])
-    run_parallel(
-        partial(_update_labels, start, stop, pairs, weights, design, rounds, cg_steps, bounds)
-        for start, stop in pairwise(ends)
-    )
+    run_parallel(partial(_update_labels, start, stop, *arrays) for start, stop in pairwise(ends))
     return bounds
 
 
-def _update_labels(start, stop, pairs, weights, design, rounds, cg_steps, bounds):
-    _update(start, stop, *pairs, *weights, *design, rounds, cg_steps, bounds)
+def update_prior_variances(parameters):
+    """Update log τ in place: τ_d is the mean of m_kd² + v_kd over the labels with a weight of feature d.
+
+    Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        See `xmlgp.gp.label_weights.initial_label_weights`.
+    """
+    columns, mean, log_variance, log_prior = (
+        parameters[f"label_weights.{name}"] for name in ("features", "mean", "log_variance", "log_prior")
+    )
+    count = np.bincount(columns, minlength=len(log_prior))
+    total = np.bincount(columns, np.square(mean) + bounded_exp(log_variance), len(log_prior))
+    used = count > 0
+    log_prior[used] = np.log(total[used] / count[used])
 
 
 @compiled
-def _update(
+def _fill_utilities(offset, rows, inner, values, m, utility):
+    """Write o + X m to `utility`, for the pairs of one label."""
+    for i in range(utility.size):
+        total = offset[i]
+        for e in range(rows[i], rows[i + 1]):
+            total += values[e] * m[inner[e]]
+        utility[i] = total
+
+
+@compiled
+def _update_labels(
     start, stop, starts, points, positive, weight, offset,
     indptr, columns, means, log_variances, precisions, x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
 ):  # fmt: skip
@@ -147,11 +171,7 @@ def _update(
         utility, curvature = np.empty(n, dtype), np.empty(n, dtype)
         diagonal, residual, direction = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)
         image = np.empty(d, dtype)
-        for i in range(n):
-            total = offset[first + i]
-            for e in range(rows[i], rows[i + 1]):
-                total += values[e] * m[inner[e]]
-            utility[i] = total
+        _fill_utilities(offset[first : first + n], rows, inner, values, m, utility)
         for r in range(rounds):
             likelihood = 0.0
             for j in range(d):
@@ -203,10 +223,6 @@ def _update(
                     square += residual[j] * residual[j] * v[j]
                 for j in range(d):
                     direction[j] = residual[j] * v[j] + (square / before) * direction[j]
-            for i in range(n):
-                total = offset[first + i]
-                for e in range(rows[i], rows[i + 1]):
-                    total += values[e] * m[inner[e]]
-                utility[i] = total
+            _fill_utilities(offset[first : first + n], rows, inner, values, m, utility)
         for j in range(d):
             means[base + j], log_variances[base + j] = m[j], np.log(v[j])

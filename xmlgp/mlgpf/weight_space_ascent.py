@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp.label_weight_updates import update_label_weights
+from xmlgp.gp.label_weight_updates import update_label_weights, update_prior_variances
 from xmlgp.gp.label_weights import initial_label_weights, used_by_default
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.label_pairs import StratifiedPairs, Utilities, pairs_with_offsets, shortlist_negatives
@@ -86,7 +86,7 @@ class WeightSpaceAscent(Inference):
         block = done - len(self._point_blocks)
         value = self._update_weights(sweep, *self._label_blocks[block])
         if block == len(self._label_blocks) - 1:
-            self._update_prior()
+            update_prior_variances(self._weights)
         return value
 
     def _list_negatives(self, sweep, rows):
@@ -111,15 +111,6 @@ class WeightSpaceAscent(Inference):
         if self._latent[0] != sweep:
             self._latent = sweep, sparse.product(self._features, self._parameters["latent_weights.mean"])
         return self._latent[1]
-
-    def _update_prior(self):
-        """Set τ_d to the mean of m_kd² + v_kd over the labels with a weight of feature d."""
-        columns, log_prior = self._weights["label_weights.features"], self._weights["label_weights.log_prior"]
-        mean, log_variance = self._weights["label_weights.mean"], self._weights["label_weights.log_variance"]
-        count = np.bincount(columns, minlength=len(log_prior))
-        total = np.bincount(columns, np.square(mean) + np.exp(log_variance), len(log_prior))
-        used = count > 0
-        log_prior[used] = np.log(total[used] / count[used])
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
