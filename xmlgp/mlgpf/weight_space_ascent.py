@@ -1,5 +1,7 @@
 """Training of MLGPF in weight space: stochastic ascent for T, Φ and b, then closed-form updates of W."""
 
+import functools
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -24,6 +26,9 @@ ROUNDS, CG_STEPS = 4, 4
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
 POINT_BLOCK, LABEL_BLOCK = 1 << 13, 1 << 9
 
+#: Label weights that sweeps change.
+MOVING = ("mean", "log_variance", "log_prior")
+
 
 class WeightSpaceAscent(Inference):
     """Maximise the bound over T, Φ and b by stochastic steps, then over q(W) label by label.
@@ -47,14 +52,13 @@ class WeightSpaceAscent(Inference):
         settings = model.settings
         self._factors = StochasticAscent(model, coordinates, labels, inducing, learning_rate)
         self.random = self._factors.random
-        self._settings, self._labels = settings, labels
+        self._seed, self._labels = settings.seed, labels
         self._features = coordinates.weighted(slice(None))
         N, K = labels.shape
         wanted = settings.label_weights
         if wanted is None:
             wanted = used_by_default(coordinates.feature_count, settings.factors)
-        self._sweeps = SWEEPS if wanted else 0
-        self.epochs = self._factors.epochs + self._sweeps
+        self.epochs = self._factors.epochs + (SWEEPS if wanted else 0)
         self._parameters = self._factors.parameters(0)
         self._weights = {}
         if wanted:
@@ -64,8 +68,7 @@ class WeightSpaceAscent(Inference):
             self._shortlist = np.zeros((N, max(0, min(SHORTLIST, available))), np.int32)
         self._point_blocks = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
-        #: The sweep whose means of the latent functions are known, and these; the same for utilities and pairs.
-        self._latent = self._utilities = self._pairs = None, None
+        self._sweep = None
 
     def steps_in(self, epoch):
         """Return the number of minibatches of an epoch of the first part, or of blocks of points and labels."""
@@ -77,40 +80,20 @@ class WeightSpaceAscent(Inference):
         """Make one step; in a sweep, list the negatives of a block of points or update a block of labels."""
         if epoch < self._factors.epochs:
             return self._factors.step(epoch, done)
-        sweep = epoch - self._factors.epochs
+        number = epoch - self._factors.epochs
+        if self._sweep is None or self._sweep.number != number:
+            arrays = self._features, self._labels, self._parameters, self._weights, self._shortlist
+            self._sweep = _Sweep(number, self._seed, *arrays)
         if done < len(self._point_blocks):
             # With few labels, some point may have no negatives.
             if self._shortlist.shape[1]:
-                self._list_negatives(sweep, self._point_blocks[done])
+                self._sweep.list_negatives(self._point_blocks[done])
             return None
         block = done - len(self._point_blocks)
-        value = self._update_weights(sweep, *self._label_blocks[block])
+        bounds = self._sweep.update_weights(*self._label_blocks[block])
         if block == len(self._label_blocks) - 1:
             update_prior_variances(self._weights)
-        return value
-
-    def _list_negatives(self, sweep, rows):
-        if self._utilities[0] != sweep:
-            weights = means_of(self._weights, self._features.shape[1]) if sweep else None
-            latent = self._latent_means(sweep)
-            loadings, bias = self._parameters["loadings"], self._parameters["bias"]
-            self._utilities = sweep, Utilities(latent, self._features, loadings, bias, weights)
-        shortlist_negatives(self._utilities[1], self._labels, rows, self._shortlist[rows])
-
-    def _update_weights(self, sweep, first, last):
-        if self._pairs[0] != sweep:
-            seed = [self._settings.seed, 3, sweep]
-            self._pairs = sweep, StratifiedPairs(self._labels, self._shortlist, SAMPLED, seed)
-        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
-        pairs = self._pairs[1].of(first, last)
-        pairs = pairs_with_offsets(pairs, first, self._latent_means(sweep), loadings, bias)
-        bounds = update_label_weights(pairs, first, self._features, self._weights, ROUNDS, CG_STEPS)
         return float(bounds.sum()) * len(self._label_blocks)
-
-    def _latent_means(self, sweep):
-        if self._latent[0] != sweep:
-            self._latent = sweep, sparse.product(self._features, self._parameters["latent_weights.mean"])
-        return self._latent[1]
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -129,11 +112,62 @@ class WeightSpaceAscent(Inference):
         return self._factors.notes()
 
 
-#: Label weights that sweeps change.
-MOVING = ("mean", "log_variance", "log_prior")
+class _Sweep:
+    """The steps of one sweep over the labels.
+
+    What they share is made when first needed. Utilities have W as it was before the sweep, pairs need every shortlist,
+    and a resumed run may begin between the two.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 0. The first sweep ignores W in utilities.
+    seed : int
+        Of the settings.
+    features : csr_array, N×D
+        X, weighted.
+    labels : csr_array, N×K
+        Y.
+    parameters : mapping of str to ndarray
+        T, Φ and b.
+    weights : mapping of str to ndarray
+        See `xmlgp.gp.label_weights.initial_label_weights`; they are updated in place.
+    shortlist : ndarray of int32, N×S
+        Negatives of each point, updated in place.
+    """
+
+    def __init__(self, number, seed, features, labels, parameters, weights, shortlist):
+        self.number, self._seed = number, seed
+        self._features, self._labels, self._shortlist = features, labels, shortlist
+        self._parameters, self._weights = parameters, weights
+
+    def list_negatives(self, rows):
+        """Find the shortlists of a slice of points."""
+        shortlist_negatives(self._utilities, self._labels, rows, self._shortlist[rows])
+
+    def update_weights(self, first, last):
+        """Update the weights of consecutive labels; return their bounds."""
+        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
+        pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias)
+        return update_label_weights(pairs, first, self._features, self._weights, ROUNDS, CG_STEPS)
+
+    @functools.cached_property
+    def _latent(self):
+        """The means of the latent functions, N×P."""
+        return sparse.product(self._features, self._parameters["latent_weights.mean"])
+
+    @functools.cached_property
+    def _utilities(self):
+        weights = _means(self._weights, self._features.shape[1]) if self.number else None
+        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
+        return Utilities(self._latent, self._features, loadings, bias, weights)
+
+    @functools.cached_property
+    def _pairs(self):
+        return StratifiedPairs(self._labels, self._shortlist, SAMPLED, [self._seed, 3, self.number])
 
 
-def means_of(weights, feature_count):
+def _means(weights, feature_count):
     """Return the means of W as a csc_array, K×D."""
     indptr, columns, mean = (weights[f"label_weights.{name}"] for name in ("indptr", "features", "mean"))
     return sp.csr_array((mean, columns, indptr), shape=(len(indptr) - 1, feature_count)).tocsc()

@@ -52,7 +52,8 @@ class Inference:
         Returns
         -------
         float or None
-            The objective or an estimate of it; None if this step does not compute one. The first step of an epoch does.
+            The objective or an estimate of it; None if this step does not compute one. At least one step of an
+            epoch does.
 
         Raises
         ------
