@@ -19,6 +19,12 @@ BLOCK = 1 << 12
 LARGEST_GRADIENT = 1e18
 
 
+@compiled
+def _clip(gradient, limit):
+    """Return a number clipped to ±limit, and NaN as it is, because the training loop has to see it."""
+    return limit if gradient > limit else -limit if gradient < -limit else gradient
+
+
 class _Optimiser:
     """Base class: a subclass names its statistics and updates blocks of flat arrays."""
 
@@ -100,8 +106,7 @@ class Adam(_Optimiser):
             value, mean, square = values[block], means[block], squares[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                # Keeps nan, which the loop has to see.
-                g = limit if gradient[k] > limit else -limit if gradient[k] < -limit else gradient[k]
+                g = _clip(gradient[k], limit)
                 mean[k] = decay_mean * mean[k] + (one - decay_mean) * g
                 square[k] = decay_square * square[k] + (one - decay_square) * g * g
                 value[k] += rate * mean[k] / (np.sqrt(square[k]) + epsilon)
@@ -136,8 +141,7 @@ class AdaGrad(_Optimiser):
             value, square = values[block], squares[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                # Keeps nan, which the loop has to see.
-                g = limit if gradient[k] > limit else -limit if gradient[k] < -limit else gradient[k]
+                g = _clip(gradient[k], limit)
                 square[k] += g * g
                 value[k] += rate * g / (np.sqrt(square[k]) + epsilon)
 
@@ -169,8 +173,7 @@ class AdaDelta(_Optimiser):
             value, square, change = values[block], squares[block], changes[block]
             gradient = gradients[s * width : (s + 1) * width]
             for k in range(gradient.size):
-                # Keeps nan, which the loop has to see.
-                g = limit if gradient[k] > limit else -limit if gradient[k] < -limit else gradient[k]
+                g = _clip(gradient[k], limit)
                 square[k] = decay * square[k] + (one - decay) * g * g
                 move = np.sqrt((change[k] + epsilon) / (square[k] + epsilon)) * g
                 change[k] = decay * change[k] + (one - decay) * move * move
