@@ -28,6 +28,8 @@ KINDS = {
     + ["--kernel", "se+linear", "--regression-points", "0"],
     "diagonal": ["train", *SMALL, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none"]
     + ["--kernel", "se", "--no-ard", "--no-label-weights", "--regression-points", "0"],
+    "weight space": ["train", *SMALL, "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2"]
+    + ["--label-weights", "--regression-points", "0"],
     "topics": ["train", *TOPICS, "--inference", "em-cg"],
     "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"],
     "classes": ["train", *CLASSES],

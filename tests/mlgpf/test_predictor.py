@@ -61,6 +61,12 @@ def model(path, own=True, **chosen):
     return write(folder, {f"parameters.{name}": value for name, value in parameters.items()})
 
 
+def weight_space_model(path):
+    """Train a model in weight space, with label weights."""
+    settings = MLGPFSettings(**SMALL | {"inducing": "features", "label_weights": True, "regression_points": 0})
+    return train_model(small_dataset(D=D, K=K), path, settings)
+
+
 def weighted(features):
     """Return features as a model of `small_dataset` weights them."""
     idf = TfidfTransformer().fit(small_features(40, D)).idf_
@@ -145,6 +151,22 @@ def test_scores_agree_with_monte_carlo(tmp_path, posterior, inducing, kernel, ow
     draws = expit(draws)
     assert_agrees(probability, draws)
     assert_agrees(std**2, (draws - probability) ** 2)
+
+
+def test_moments_in_weight_space_agree_with_dense_formulas(tmp_path):
+    folder = weight_space_model(tmp_path)
+    parameters, points = folder.arrays("parameters."), weighted(NEW)
+    indptr, features, mean, log_variance = (
+        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance")
+    )
+    own, own_variance = (sp.csr_array((a, features, indptr), (K, D)).toarray() for a in (mean, np.exp(log_variance)))
+    loadings, variance = parameters["loadings"], np.exp(parameters["latent_weights.log_variance"])
+    expected = points @ parameters["latent_weights.mean"] @ loadings.T + parameters["bias"] + points @ own.T
+    spread = np.outer(points**2 @ variance, (loadings**2).sum(axis=1)) + points**2 @ own_variance.T
+    utility, std = open_predictor(folder).score(NEW, "utility", with_std=True)
+    # Points are weighted in single precision.
+    np.testing.assert_allclose(utility, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(std**2, spread, rtol=1e-5)
 
 
 @pytest.mark.parametrize("output", ["utility", "probability"])
@@ -293,6 +315,33 @@ def test_parameters_of_wrong_shapes_are_rejected(tmp_path, posterior, name, shap
     folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(folder)
+
+
+WEIGHT_SPACE_DAMAGE = {
+    "latent_weights.mean": [None, (D + 1, P), (D, P + 1), (D,), ()],
+    "latent_weights.log_variance": [None, (D + 1,), (D, 1), (D, P), ()],
+    "latent_weights.log_prior": [None, (D + 1,), (D, 1)],
+    "inducing": [(M, D)],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [(name, shape) for name, shapes in WEIGHT_SPACE_DAMAGE.items() for shape in shapes]
+)
+def test_parameters_of_wrong_shapes_are_rejected_in_weight_space(tmp_path, name, shape):
+    folder = weight_space_model(tmp_path)
+    folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        open_predictor(folder)
+
+
+@pytest.mark.parametrize("name", ["mean", "log_variance", "log_prior"])
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_parameters_of_wrong_types_are_rejected_in_weight_space(tmp_path, name, dtype):
+    folder = weight_space_model(tmp_path)
+    array = folder.array(f"parameters.latent_weights.{name}").astype(dtype)
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        open_predictor(write(folder, {f"parameters.latent_weights.{name}": array}))
 
 
 @pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])

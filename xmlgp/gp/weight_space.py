@@ -17,7 +17,7 @@ from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.sampling import log_absent
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["WeightSpace", "feature_shares"]
+__all__ = ["WeightSpace", "are_valid", "feature_shares"]
 
 
 class WeightSpace:
@@ -97,6 +97,27 @@ class WeightSpace:
             name: IndexedRows(rows, value.astype(mean.dtype, copy=False))
             for name, value in zip(names, (d_mean, d_log_variance, d_log_prior), strict=True)
         }
+
+
+def are_valid(parameters, feature_count):
+    """Return whether the latent functions of an untrusted file are consistent with each other and with D features.
+
+    Compiled loops do not check shapes.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        With all of `WeightSpace.parameter_names`.
+    feature_count : int
+        D.
+    """
+    mean, log_variance, log_prior = (parameters[name] for name in WeightSpace.parameter_names)
+    return bool(
+        mean.dtype in (np.float32, np.float64)
+        and mean.dtype == log_variance.dtype == log_prior.dtype
+        and mean.ndim == 2
+        and mean.shape[:1] == log_variance.shape == log_prior.shape == (feature_count,)
+    )
 
 
 def feature_shares(features, batch_size):

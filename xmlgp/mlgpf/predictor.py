@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.gp import exact_gp, label_weights
+from xmlgp.gp import exact_gp, label_weights, weight_space
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import pair_moments, utility_moments
 from xmlgp.gp.linear_term import LinearTerm, PairsByLabel
@@ -50,7 +50,7 @@ class MLGPFPredictor(Predictor):
             _are_named_by(settings, parameters)
             and all(np.isfinite(value).all() for value in parameters.values())
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
-            and (settings.in_weight_space or parameters["inducing"].size)
+            and (weight_space.are_valid(parameters, D) if settings.in_weight_space else parameters["inducing"].size)
             and label_weights.are_valid(parameters, D, K)
             and exact_gp.are_valid(parameters, D, K)
         )
