@@ -34,11 +34,10 @@ def contents(path):
 
 
 def test_every_model_has_a_golden_model_in_the_current_format():
-    assert MODELS.keys() == models.MODELS.keys()
-    for model in MODELS:
-        description = described(GOLDEN / model)
-        assert (description["model"], description["stage"]) == (model, "trained")
-        assert description["format_version"] == FORMAT_VERSION
+    descriptions = [described(GOLDEN / model) for model in MODELS]
+    assert {description["model"] for description in descriptions} == models.MODELS.keys()
+    for description in descriptions:
+        assert (description["stage"], description["format_version"]) == ("trained", FORMAT_VERSION)
 
 
 def test_golden_models_have_all_documented_arrays():

@@ -7,19 +7,24 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-#: The training options of each model, which together produce every array of the format.
+#: The training options of each golden model, which together produce every array of the format.
 MODELS = {
     "mlgpf": [
-        "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear", "--ard", "--posterior", "diagonal",
-        "--label-weights", "--validation", "0", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8", "--batch-size", "8",
+        "--model", "mlgpf", "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear", "--ard",
+        "--posterior", "diagonal", "--label-weights", "--validation", "0", "-P", "3", "-M", "5", "-R", "4",
+        "--epochs", "8", "--batch-size", "8",
     ],
-    "bmlpl": ["--topics", "3", "--iterations", "30"],
-    "gpc": ["-M", "5", "--iterations", "8"],
+    "weight-space": [
+        "--model", "mlgpf", "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2",
+        "--label-weights", "--regression-points", "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
+    ],
+    "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
+    "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
 
 
 def data(model, part):
-    """Return the file with the points that a model is trained on ("train") or scores ("test")."""
+    """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
     return HERE / f"{part}{'.svm' if model == 'gpc' else '.txt'}"
 
 
@@ -33,7 +38,7 @@ def make(models):
     for model in models or MODELS:
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
-        options = ["--model", model, "--seed", "3", "--no-cache", "-q", *MODELS[model]]
+        options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]
         xmlgp("train", data(model, "train"), path, *options)
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
