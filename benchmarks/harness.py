@@ -8,12 +8,11 @@ from xmlgp.runtime.threads import prefer_avx512
 prefer_avx512()
 
 import argparse  # noqa: E402 -- NumPy must be imported after the choice of its kernels
-import contextlib  # noqa: E402
 import dataclasses  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import platform  # noqa: E402
-import resource  # noqa: E402
+import subprocess  # noqa: E402
 import sys  # noqa: E402
 import time  # noqa: E402
 from concurrent.futures import ProcessPoolExecutor  # noqa: E402
@@ -25,6 +24,7 @@ import click  # noqa: E402
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 from generate import GeneratedSet, Shape  # noqa: E402
+from peak_memory import reset_peak, resident_bytes  # noqa: E402
 from peers import MEASURES, PEERS, TOP, peer_names  # noqa: E402
 
 from xmlgp.data.catalogue import load_catalogue  # noqa: E402
@@ -86,14 +86,15 @@ set_option = click.option(
     metavar="NAME=VALUE",
     help="A setting, over the recipe.",
 )
-peers_option = click.option(
-    "--peers",
-    "names",
-    default=",".join(PEERS),
-    callback=_peers_option,
-    show_default=True,
-    help="Peers to measure.",
-)
+
+
+def peers_option(flag="--peers", name="names", default=PEERS, description="Peers to measure."):
+    """Return the option for names of peers, separated by commas."""
+    return click.option(
+        flag, name, default=",".join(default), callback=_peers_option, show_default=True, help=description
+    )
+
+
 peers_python_option = click.option(
     "--peers-python", default=sys.executable, help="Python interpreter with the peers installed.  [default: this one]"
 )
@@ -165,6 +166,14 @@ def resolve_settings(recipe, dataset, chosen):
 # ---- Data
 
 
+def has_data(folder):
+    """Return whether a folder has train.txt and test.txt; print a message if not."""
+    found = all((folder / name).is_file() for name in ("train.txt", "test.txt"))
+    if not found:
+        print(f"{folder} is skipped: it has no train.txt and test.txt", file=sys.stderr)
+    return found
+
+
 def read_folder(folder):
     """Return the training and the test set of a folder, in memory."""
     return [read_dataset(folder / name, cache=False) for name in ("train.txt", "test.txt")]
@@ -205,26 +214,37 @@ class PeakMemory:
 
     def __init__(self):
         self.reset()
-        self._start = _resident("VmRSS")
+        self._start = resident_bytes("VmRSS")
 
-    @staticmethod
-    def reset():
-        """Start a new peak, if the system allows it, as Linux does."""
-        with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
+    reset = staticmethod(reset_peak)
 
     def megabytes(self):
         """Return the peak so far."""
-        return (_resident("VmHWM") - self._start) / 1e6
+        return (resident_bytes("VmHWM") - self._start) / 1e6
 
 
-def _resident(field):
-    """Return bytes of resident memory: current (VmRSS) or peak (VmHWM); some systems have the peak only."""
-    try:
-        with open("/proc/self/status") as file:
-            return next(1024 * int(line.split()[1]) for line in file if line.startswith(field))
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+class Usage(NamedTuple):
+    """What a command took: seconds, processor seconds, and its largest resident set in megabytes."""
+
+    seconds: float
+    processor_seconds: float
+    peak_mb: float
+
+
+def run_xmlgp(*arguments, **options):
+    """Run an xmlgp command and return its `Usage`; exit with its status if it fails.
+
+    The system counts the memory of this process at the start of the command as the command's, so it should be small.
+    """
+    start = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-m", "xmlgp", *map(str, arguments)], **options)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    # Linux reports kilobytes, macOS bytes.
+    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
+    return Usage(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, peak)
 
 
 def exponent(values, results):
@@ -264,6 +284,15 @@ def _text(cell):
 def markdown_row(cells):
     """Return a row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"
+
+
+def markdown_table(columns, rows):
+    """Print a Markdown table, and an empty line; numbers have four significant digits."""
+    print(markdown_row(columns))
+    print(markdown_row(["---"] * len(columns)))
+    for row in rows:
+        print(markdown_row(map(_text, row)))
+    print(flush=True)
 
 
 def write_json(path, results):

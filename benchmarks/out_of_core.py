@@ -9,9 +9,6 @@ system, including pages of mapped files. The targets are at most 6 GB, and at mo
 
 import os
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import click
@@ -23,19 +20,6 @@ from xmlgp.runtime.progress import terminal_progress
 
 TARGET_MEMORY_GB = 6.0
 TARGET_EPOCH_SECONDS = 600.0
-
-
-def run(*arguments, **options):
-    """Run an xmlgp command; return its seconds, its processor seconds and its largest resident set in GB."""
-    start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "xmlgp", *map(str, arguments)], **options)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(process.returncode)
-    # Linux reports kilobytes, macOS bytes.
-    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
-    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, peak
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
@@ -63,7 +47,8 @@ def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
     }
     print(f"{'':12}{'seconds':>10}{'processor':>12}{'peak GB':>10}", flush=True)
     for name, arguments in stages.items():
-        numbers = run(*arguments, **options)
+        seconds, processor_seconds, peak_mb = harness.run_xmlgp(*arguments, **options)
+        numbers = seconds, processor_seconds, peak_mb / 1e3
         results[name] = dict(zip(("seconds", "processor_seconds", "peak_GB"), numbers, strict=True))
         print("{:12}{:10.1f}{:12.1f}{:10.2f}".format(name, *numbers), flush=True)
     history = ModelFolder(model).description["history"]

@@ -3,14 +3,16 @@
     python benchmarks/peers.py DATA [DATA ...] [--peers NAME,...] [--peers-python PATH] [--repeats 3]
 
 DATA is a folder with train.txt and test.txt. Prints JSON: for each data set and peer P@1, P@3 and P@5 in percent,
-seconds of training, seconds of prediction (the best of the repeats) and the number of test points. A peer that is not
-installed is skipped with a message. --peers-python can name the interpreter of another environment, with
+seconds and peak memory of training, seconds of prediction (the best of the repeats) and the number of test points. A
+peer that is not installed is skipped with a message. --peers-python can name the interpreter of another environment,
+with
 
     pip install scikit-learn omikuji napkinxc libpecos
 
 Each peer runs in its own process, on all cores, with its defaults unless changed below. Times start at raw features in
 memory and include scaling rows to unit length, which all peers expect; omikuji trains from the file, so its time
-includes reading. This file imports neither xmlgp nor Click, as the environment of the peers may lack them.
+includes reading. Memory is the largest resident set of the process during training, with the data. This file imports
+neither xmlgp nor Click, as the environment of the peers may lack them.
 """
 
 import argparse
@@ -26,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from peak_memory import reset_peak, resident_bytes
 from sklearn.datasets import load_svmlight_file
 from sklearn.preprocessing import normalize
 
@@ -40,6 +43,8 @@ NEVER = -1e9
 
 class OneVsRest:
     """A linear classifier of scikit-learn for each label."""
+
+    reads_file = False
 
     #: The precision of Liblinear, which would convert any other type once per label.
     dtype = np.float64
@@ -80,6 +85,9 @@ class Omikuji:
 
     dtype = np.float32
 
+    #: Whether `fit` reads the file, so that its X and Y are None.
+    reads_file = True
+
     def __init__(self):
         import omikuji
 
@@ -98,6 +106,8 @@ class Omikuji:
 
 class NapkinXC:
     """A probabilistic label tree."""
+
+    reads_file = False
 
     dtype = np.float32
 
@@ -119,6 +129,8 @@ class NapkinXC:
 
 class Pecos:
     """PECOS XLinear on a hierarchy of labels, clustered by the features of their points."""
+
+    reads_file = False
 
     dtype = np.float32
 
@@ -198,28 +210,46 @@ def silence():
         os.dup2(saved[0], 1), os.dup2(saved[1], 2)
 
 
-def measure_here(data, name, repeats):
-    """Train and measure a peer in this process; return the measures, or the reason why it is missing."""
+def write_scores(path, predicted, K):
+    """Write labels, best first, as a scores file of xmlgp, in which the scores are TOP, TOP - 1, ..."""
+    with open(path, "w") as stream:
+        print(len(predicted), K, file=stream)
+        for row in predicted.tolist():
+            print(" ".join(f"{label}:{TOP - rank}" for rank, label in enumerate(row) if label >= 0), file=stream)
+
+
+def measure_here(data, name, repeats, scores=None):
+    """Train and measure a peer in this process; return the measures, or the reason why it is missing.
+
+    The predicted labels are written to the file `scores`, if it is given.
+    """
     try:
         with silence():
             peer = PEERS[name]()
     except ImportError as error:
         return {"missing": str(error)}
-    X, Y = read(data / "train.txt")
+    X, Y = (None, None) if peer.reads_file else read(data / "train.txt")
+    with silence():
+        reset_peak()
+        start = time.perf_counter()
+        peer.fit(X if X is None else normalize(X).astype(peer.dtype), Y, data / "train.txt")
+        training, times = time.perf_counter() - start, []
+        peak = resident_bytes("VmHWM") / 1e6
+        del X, Y
     X_test, Y_test = read(data / "test.txt")
     with silence():
-        start = time.perf_counter()
-        peer.fit(normalize(X).astype(peer.dtype), Y, data / "train.txt")
-        training, times = time.perf_counter() - start, []
         peer.load()
         for _ in range(repeats):
             start = time.perf_counter()
             predicted = peer.predict(normalize(X_test).astype(peer.dtype))
             times.append(time.perf_counter() - start)
-    return precision(predicted, Y_test) | {"train_s": training, "predict_s": min(times), "rows": X_test.shape[0]}
+    if scores:
+        write_scores(scores, predicted, Y_test.shape[1])
+    taken = {"train_s": training, "peak_mb": peak, "predict_s": min(times), "rows": X_test.shape[0]}
+    return precision(predicted, Y_test) | taken
 
 
-def measure(data, names, python=sys.executable, repeats=1):
+def measure(data, names, python=sys.executable, repeats=1, scores=None):
     """Train and measure peers on a data set, each in a fresh process.
 
     Parameters
@@ -232,15 +262,19 @@ def measure(data, names, python=sys.executable, repeats=1):
         An interpreter with the peers installed.
     repeats : int
         Number of predictions; the fastest counts.
+    scores : Path, optional
+        Folder for the predicted labels, as NAME.scores.
 
     Returns
     -------
     dict of str to dict
-        For each installed peer P@1, P@3, P@5, `train_s`, `predict_s` and `rows`.
+        For each installed peer P@1, P@3, P@5, `train_s`, `peak_mb`, `predict_s` and `rows`.
     """
     results = {}
     for name in names:
         command = [python, __file__, str(data), "--peers", name, "--repeats", str(repeats), "--here"]
+        if scores:
+            command += ["--scores", str(scores / f"{name}.scores")]
         result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         if "missing" in result:
             print(f"{name} is skipped: {result['missing']}", file=sys.stderr)
@@ -250,8 +284,8 @@ def measure(data, names, python=sys.executable, repeats=1):
 
 
 def peer_names(text):
-    """Return the names in a list separated by commas."""
-    names = text.split(",")
+    """Return the names in a list separated by commas, which may be empty."""
+    names = text.split(",") if text else []
     unknown = [name for name in names if name not in PEERS]
     if unknown:
         raise argparse.ArgumentTypeError(f"{unknown[0]} is not a peer; choose from {', '.join(PEERS)}")
@@ -265,9 +299,10 @@ def main():
     parser.add_argument("--peers-python", default=sys.executable, help="Python interpreter with the peers installed")
     parser.add_argument("--repeats", type=int, default=3, help="number of predictions; the fastest counts")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # one peer, in this process
+    parser.add_argument("--scores", help=argparse.SUPPRESS)  # of that peer
     args = parser.parse_args()
     if args.here:
-        results = measure_here(args.folders[0], args.peers[0], args.repeats)
+        results = measure_here(args.folders[0], args.peers[0], args.repeats, args.scores)
     else:
         results = {data.name: measure(data, args.peers, args.peers_python, args.repeats) for data in args.folders}
     print(json.dumps(results, indent=1))

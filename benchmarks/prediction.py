@@ -72,18 +72,21 @@ def write_random_model(path, K):
     )
 
 
-def throughput(model, file, repeats):
-    """Return points per second of a model folder in this process for each output, with peak memory and GEMM rate."""
+def throughput(model, file, repeats, outputs=OUTPUTS):
+    """Return points per second of a model folder in this process for each output, with peak memory and GEMM rate.
+
+    None is the default output of the model.
+    """
     memory = harness.PeakMemory()
     features = read_dataset(file, cache=False).features
     predictor = open_predictor(ModelFolder(model))
 
     def predict(output):
-        for _ in predictor.top(features, peers.TOP, output):
+        for _ in predictor.top(features, peers.TOP, output or predictor.default_output):
             pass
 
     rates = {
-        output: features.shape[0] / harness.best_seconds(lambda o=output: predict(o), repeats) for output in OUTPUTS
+        output: features.shape[0] / harness.best_seconds(lambda o=output: predict(o), repeats) for output in outputs
     }
     return rates | {"peak_mb": memory.megabytes(), "gemm_gflops": harness.gemm_rate() / 1e9}
 
@@ -128,7 +131,7 @@ def report(table, name, result):
 @click.option("--recipe", default="default", show_default=True)
 @click.option("--large-labels", default=200_000, show_default=True, help="K of the random model.")
 @click.option("--repeats", default=5, show_default=True)
-@harness.peers_option
+@harness.peers_option()
 @harness.peers_python_option
 @harness.json_option
 def main(folders, recipe, large_labels, repeats, names, peers_python, as_json):

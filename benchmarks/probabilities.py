@@ -10,7 +10,6 @@ Logistic regression is scikit-learn's with Liblinear, on rows of unit length, wi
 all training points or of none get the probability of the rule of succession.
 """
 
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -120,10 +119,8 @@ def compare(data, recipe, chosen, seeds, strengths):
 def main(folders, recipe, chosen, seeds, strengths, as_json):
     results = {}
     for data in folders:
-        if all((data / name).is_file() for name in ("train.txt", "test.txt")):
+        if harness.has_data(data):
             results[data.name] = compare(data, recipe, chosen, seeds, strengths)
-        else:
-            print(f"{data} is skipped: it has no train.txt and test.txt", file=sys.stderr)
     harness.write_json(as_json, results)
 
 

@@ -85,7 +85,7 @@ def report(measured, runs):
     type=click.IntRange(1),
     help="Epochs, over the recipe; several are separate training runs.",
 )
-@harness.peers_option
+@harness.peers_option()
 @harness.peers_python_option
 @harness.json_option
 def main(folders, recipes, chosen, epochs, names, peers_python, as_json):
