@@ -22,7 +22,7 @@ from xmlgp.data.dataset import Dataset, as_csr, stack
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.runtime.progress import terminal_progress
 
-__all__ = ["SHAPES", "GeneratedSet", "Shape", "draw"]
+__all__ = ["SHAPES", "GeneratedSet", "Shape", "write"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Shape:
         Features and labels per point, on average.
     own : float
         Share of the words that come from a label; the lower, the harder is prediction.
+    label_offset, label_exponent : float
+        The r-th most frequent label has a frequency ∝ (r + offset)^-exponent.
     """
 
     N: int
@@ -45,15 +47,27 @@ class Shape:
     features: float
     labels: float
     own: float
+    label_offset: float = 3
+    label_exponent: float = 1
 
     def scaled(self, scale):
         """Return the shape with the number of points multiplied by `scale`."""
         D, K = (max(10, round(count * scale**0.5)) for count in (self.D, self.K))
         return dataclasses.replace(self, N=max(1, round(self.N * scale)), D=D, K=K)
 
+    def share(self, share):
+        """Return the shape with that share of the points and of the labels, so that labels have as many points."""
+        D = max(10, round(self.D * share**0.5))
+        N, K = (max(1, round(count * share)) for count in (self.N, self.K))
+        return dataclasses.replace(self, N=N, D=D, K=K)
+
 
 SHAPES = {
     "amazoncat": Shape(N=1_186_239, D=203_882, K=13_330, features=71, labels=5, own=0.15),
+    # Most labels have one to five points, the most frequent one two thousand.
+    "amazon-670k": Shape(
+        N=490_449, D=135_909, K=670_091, features=76, labels=5.5, own=0.4, label_offset=20, label_exponent=0.7
+    ),
     "eurlex": Shape(N=15_539, D=5_000, K=3_993, features=236, labels=5.3, own=0.06),
     "wide": Shape(N=100_000, D=50_000, K=200_000, features=70, labels=5, own=0.3),
     # Descriptions of a dozen words, as in library catalogues.
@@ -66,10 +80,9 @@ TEST_LIMIT = 10_000
 #: Points that are drawn together, from their own stream of random numbers.
 BLOCK = 2048
 
-# Frequency of the r-th most frequent word or label: 1 / (r + offset), a power law with a flattened head.
+# Frequency of the r-th most frequent word: 1 / (r + offset), a power law with a flattened head.
 WORD_OFFSET = 10
 OWN_WORD_OFFSET = 200
-LABEL_OFFSET = 3
 
 #: Words of a label; the r-th has frequency 1 / (r + 2).
 OWN_WORDS = 40
@@ -107,7 +120,8 @@ class GeneratedSet:
         self._words, self._labels = random.permutation(self.D), random.permutation(self.K)
         shape_own = self.K, min(OWN_WORDS, self.D)
         self._own = self._words[_power_law(random.random(shape_own, np.float32), self.D, OWN_WORD_OFFSET)]
-        self._associates = self._labels[_power_law(random.random((self.K, ASSOCIATES)), self.K, LABEL_OFFSET)]
+        self._label_law = self.K, shape.label_offset, shape.label_exponent
+        self._associates = self._labels[_power_law(random.random((self.K, ASSOCIATES)), *self._label_law)]
         frequency = np.empty(self.D)
         frequency[self._words] = 1 / ((np.arange(self.D) + WORD_OFFSET) * np.log(self.D / WORD_OFFSET + 1))
         self._rarity = np.log(1 + 1 / (shape.features * frequency))
@@ -135,7 +149,7 @@ class GeneratedSet:
     def _draw_labels(self, random):
         counts = 1 + random.poisson(max(self._label_count - 1, 0), BLOCK)
         rows, starts = np.repeat(np.arange(BLOCK), counts), np.cumsum(counts) - counts
-        drawn = self._labels[_power_law(random.random(len(rows)), self.K, LABEL_OFFSET)]
+        drawn = self._labels[_power_law(random.random(len(rows)), *self._label_law)]
         associates = self._associates[drawn[starts][rows], random.integers(0, ASSOCIATES, len(rows))]
         associated = random.random(len(rows)) < ASSOCIATE_SHARE
         associated[starts] = False
@@ -159,24 +173,22 @@ class GeneratedSet:
         return as_csr(values, words, _ends(rows), self.D)
 
 
-def draw(shape, scale=1.0, seed=0):
-    """Return the training and the test points of a named shape (`Dataset`)."""
-    shape = SHAPES[shape].scaled(scale)
-    return tuple(GeneratedSet(shape, seed, test).rows(slice(None)) for test in (False, True))
-
-
-def write(shape, folder, scale=1.0, seed=0, progress=None):
-    """Write train.txt and test.txt of a named shape."""
+def write(shape, folder, seed=0, progress=None):
+    """Write train.txt and test.txt of a shape."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    shape = SHAPES[shape].scaled(scale)
     options = {"progress": progress} if progress else {}
     for name, test in ("train", False), ("test", True):
         write_dataset(Path(folder, f"{name}.txt"), GeneratedSet(shape, seed, test), **options)
 
 
-def _power_law(uniforms, size, offset):
-    """Return ranks below `size` with density ∝ 1 / (rank + offset), from uniform random numbers."""
-    ranks = offset * (size / offset + 1) ** uniforms - offset
+def _power_law(uniforms, size, offset, exponent=1):
+    """Return ranks below `size` with density ∝ (rank + offset)^-exponent, from uniform random numbers."""
+    if exponent == 1:
+        ranks = offset * (size / offset + 1) ** uniforms - offset
+    else:
+        power = 1 - exponent
+        start, stop = offset**power, (size + offset) ** power
+        ranks = (start + (stop - start) * uniforms) ** (1 / power) - offset
     return np.minimum(ranks.astype(np.int64), size - 1)
 
 
@@ -191,7 +203,7 @@ def _ends(rows):
 @click.option("--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 def main(shape, folder, scale, seed):
-    write(shape, folder, scale, seed, terminal_progress())
+    write(SHAPES[shape].scaled(scale), folder, seed, terminal_progress())
 
 
 if __name__ == "__main__":

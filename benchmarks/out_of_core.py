@@ -33,7 +33,7 @@ TARGET_EPOCH_SECONDS = 600.0
 def main(folder, shape, scale, basis_size, inducing_count, factors, as_json):
     data, model, cache = (folder / name for name in (f"{shape}-{scale:g}", "model", "cache"))
     if not (data / "test.txt").exists():
-        write(shape, data, scale, progress=terminal_progress())
+        write(SHAPES[shape].scaled(scale), data, progress=terminal_progress())
     for earlier in (model, cache):
         shutil.rmtree(earlier, ignore_errors=True)
     options = {"env": os.environ | {"XMLGP_CACHE_DIR": str(cache)}}
