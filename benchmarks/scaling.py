@@ -1,93 +1,110 @@
-"""Growth of peak memory and of the time of an epoch with N, D, K, M, P and R.
+"""Growth of peak memory and of the times of an epoch and of training with N, D, K, M, P and R.
 
-    python benchmarks/scaling.py [--vary NAME ...] [--scale 1] [--json FILE]
+    python benchmarks/scaling.py [--vary NAME ...] [--base N D K] [--recipe NAME] [--set NAME=VALUE ...] [--json FILE]
 
 Each number varies alone over a factor of eight around a base case on generated data, each case in a fresh process.
-Memory is the peak without the imports, including the data; time is the median of several epochs. The line `power` has
-the exponent of the fitted growth, by least squares of logarithms; a constant part makes it smaller. Inducing inputs are
-free except where R varies; K varies with all negatives and with 50 sampled ones. All cases take about five minutes;
---scale multiplies N.
+Memory is the peak without the imports, including the data; the time of an epoch is the median of several, the time of
+training includes preprocessing. The last line of each number has the exponents of the fitted growth, by least squares
+of logarithms; a constant part makes them smaller. Inducing inputs are free except where R varies; K varies with all
+negatives and with 50 sampled ones. All cases take about five minutes.
+
+With --recipe the settings are those of the recipe, with four epochs unless --set has another number, and N, D and K
+vary by default.
 """
 
-import dataclasses
+import time
+from typing import NamedTuple
 
 import click
 import harness
 
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.data.catalogue import load_catalogue
+from xmlgp.recipes import resolve
 
+#: Settings without a recipe.
+SETTINGS = {"inducing": "free", "inducing_count": 200, "inducing_start": "rows", "factors": 50}
+
+#: Epochs, unless other settings say otherwise.
 EPOCHS = 4
 
 
-@dataclasses.dataclass(frozen=True)
-class Case:
-    """The shape of a data set and of a model; inducing inputs are free if R is None."""
+class Varied(NamedTuple):
+    """What varies: N, D, K or a setting; its values, unless they are multiples of the base; and other settings."""
 
-    N: int = 4000
-    D: int = 2000
-    K: int = 2000
-    M: int = 200
-    P: int = 50
-    R: int | None = None
-    negatives: int | None = None
-
-    @property
-    def settings(self):
-        return MLGPFSettings(
-            inducing="subspace" if self.R else "free",
-            basis_size=self.R or MLGPFSettings.basis_size,
-            inducing_count=self.M,
-            inducing_start="rows",
-            factors=self.P,
-            negatives=self.negatives,
-            epochs=EPOCHS,
-        )
+    name: str
+    values: tuple | None = None
+    others: dict = {}
 
 
-BASE = Case()
-
-#: What varies: the field, its values, and other differences from the base case.
 VARIED = {
-    "N": ("N", (2000, 4000, 8000, 16000), {}),
-    "D": ("D", (1000, 2000, 4000, 8000), {}),
-    "K": ("K", (1000, 2000, 4000, 8000), {}),
-    "K, 50 negatives": ("K", (1000, 2000, 4000, 8000), {"negatives": 50}),
-    "M": ("M", (100, 200, 400, 800), {}),
-    "P": ("P", (25, 50, 100, 200), {}),
-    "R": ("R", (100, 200, 400, 800), {}),
+    "N": Varied("N"),
+    "D": Varied("D"),
+    "K": Varied("K"),
+    "K, 50 negatives": Varied("K", None, {"negatives": 50}),
+    "M": Varied("inducing_count", (100, 200, 400, 800)),
+    "P": Varied("factors", (25, 50, 100, 200)),
+    "R": Varied("basis_size", (100, 200, 400, 800), {"inducing": "subspace"}),
 }
 
+SIZES = ("N", "D", "K")
 
-def measure(case):
-    """Return the peak memory of a training run in this process, in megabytes, and seconds per epoch."""
-    harness.warm_up(case.settings)
+#: N, D and K vary over these multiples of their base.
+MULTIPLES = (0.5, 1, 2, 4)
+
+
+def cases(varied, base, chosen):
+    """Yield the value, the mapping of N, D and K, and the settings of each case.
+
+    Parameters
+    ----------
+    varied : Varied
+    base : dict of str to int
+        N, D and K.
+    chosen : dict
+        Settings.
+    """
+    name = varied.name
+    for value in varied.values or [max(1, round(multiple * base[name])) for multiple in MULTIPLES]:
+        sizes = base | ({name: value} if name in SIZES else {})
+        yield value, sizes, chosen | varied.others | ({} if name in SIZES else {name: value})
+
+
+def measure(recipe, sizes, chosen):
+    """Return the peak memory of a training run in this process, in megabytes, and seconds per epoch and of training."""
+    settings = resolve(load_catalogue(), recipe, tuple(sizes.values()), chosen)[0]
+    harness.warm_up(settings)
     memory = harness.PeakMemory()
-    dataset = harness.generate(case.N, case.D, case.K)
+    dataset = harness.generate(**sizes)
     memory.reset()
-    _, history = harness.fit(dataset, case.settings)
-    return {"peak_mb": memory.megabytes(), "epoch_s": harness.epoch_seconds(history)}
+    start = time.perf_counter()
+    _, history = harness.fit(dataset, settings)
+    seconds = time.perf_counter() - start
+    return {"peak_mb": memory.megabytes(), "epoch_s": harness.epoch_seconds(history), "train_s": seconds}
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
-@click.option("--vary", "names", multiple=True, type=click.Choice(list(VARIED)), default=list(VARIED))
-@click.option("--scale", default=1.0, show_default=True)
+@click.option("--vary", "names", multiple=True, type=click.Choice(list(VARIED)), help="What varies.  [default: all]")
+@click.option("--base", nargs=3, type=click.IntRange(1), default=(4000, 2000, 2000), show_default=True, metavar="N D K")
+@click.option("--recipe", help="Recipe of xmlgp, instead of settings of this benchmark.")
+@harness.set_option
 @harness.json_option
-def main(names, scale, as_json):
-    results = {}
-    table = harness.Table({"varied": 18, "value": 8, "peak MB": 12, "epoch s": 12})
-    for name in names:
-        field, values, others = VARIED[name]
+def main(names, base, recipe, chosen, as_json):
+    chosen = {"epochs": EPOCHS} | ({} if recipe else SETTINGS) | chosen
+    base = dict(zip(SIZES, base, strict=True))
+    results = {"base": base, "recipe": recipe, "settings": chosen}
+    table = harness.Table({"varied": 18, "value": 8, "peak MB": 12, "epoch s": 12, "train s": 12})
+    for name in names or (SIZES if recipe else VARIED):
         rows = []
-        for value in values:
-            case = dataclasses.replace(BASE, **others, **{field: value})
-            case = dataclasses.replace(case, N=round(case.N * scale))
-            rows.append(harness.in_fresh_process(measure, case) | {field: getattr(case, field)})
-            table.row(name, rows[-1][field], rows[-1]["peak_mb"], rows[-1]["epoch_s"])
+        for value, sizes, settings in cases(VARIED[name], base, chosen):
+            measured = harness.in_fresh_process(measure, recipe, sizes, settings)
+            rows.append({"value": value} | measured)
+            table.row(name, value, *measured.values())
         columns = {key: [row[key] for row in rows] for key in rows[0]}
-        growth = {key: harness.exponent(columns[field], columns[key]) for key in ("peak_mb", "epoch_s")}
+        values = columns.pop("value")
+        growth = {key: harness.exponent(values, column) for key, column in columns.items()}
         table.row(name, "power", *(f"{power:.2f}" for power in growth.values()))
         results[name] = {"cases": rows, "growth": growth}
-    harness.write_json(as_json, {"base": dataclasses.asdict(BASE)} | results)
+    harness.write_json(as_json, results)
 
 
 if __name__ == "__main__":
