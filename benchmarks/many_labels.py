@@ -1,0 +1,257 @@
+"""Thousands of labels and more: time, memory and precision beside omikuji and PECOS, in the same run.
+
+    python benchmarks/many_labels.py [DATA ...] [--shape NAME ...] [--generate N D K] [--features 70] [--labels 5]
+        [--own 0.3] [--share 1] [--recipe NAME] [--options TEXT] [--peers NAME,...] [--generated-peers NAME,...]
+        [--peers-python PATH] [--repeats 3] [--folder FOLDER] [--json FILE]
+
+DATA is a folder with train.txt and test.txt; another one is skipped with a message. --shape and --generate add data
+sets by benchmarks/generate.py. --share reduces their numbers of points and labels to that share, and the number of
+features to its square root. They are generated into --folder, and again used if they are there.
+
+xmlgp runs as the commands that users type, with an empty cache, --recipe, and --options for `xmlgp train`: for DATA
+`xmlgp train` alone, for generated data `xmlgp preprocess` and then `xmlgp train`. The peers run with their defaults on
+the features that xmlgp's default weighting gives, rounded to five decimals. All use all cores. For each data set there
+are three Markdown tables:
+
+1. Seconds of training, and their ratio to omikuji's: for xmlgp the whole commands, for omikuji training from a text
+   file, for the others training from arrays. Memory is the largest resident set of the process, with the data.
+   `xmlgp evaluate` measures the top five labels of all of them, in percent. Points per second are those of finding
+   these labels for points in memory, with xmlgp by its default output; the best of the repeats counts.
+2. The commands one by one.
+3. Where the time of training goes. Reading and preprocessing are repeated in a process of their own for this table. The
+   rest is loading the program, starting values and writing the model.
+
+How time and memory grow with N, D and K is measured by `benchmarks/scaling.py --recipe many-labels
+--base 16000 16000 16000`; with 5000 labels or fewer the model may have a regression besides.
+"""
+
+import dataclasses
+import json
+import os
+import shlex
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import generate
+import harness
+import numpy as np
+import peers
+import prediction
+import recipes
+
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.preprocess.pipeline import weight_features
+from xmlgp.runs.preprocess import preprocess_data
+from xmlgp.training.schedules import default_epochs
+
+MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+
+#: Decimals of the weighted features that peers read.
+DECIMALS = 5
+
+
+class Task(NamedTuple):
+    """A data set and what is run on it.
+
+    Attributes
+    ----------
+    name : str
+    data : Path
+        Folder with train.txt and test.txt.
+    shape : generate.Shape or None
+        For data to be generated if they are missing. These are also preprocessed by a command of its own.
+    peers : list of str
+    """
+
+    name: str
+    data: Path
+    shape: generate.Shape | None
+    peers: list
+
+
+# ---- In processes of their own, so that their memory does not count as that of the commands
+
+
+def write_weighted(data, folder):
+    """Write a data set with the features that xmlgp's default weighting gives."""
+    folder.mkdir()
+    parts = {name: read_dataset(data / name, cache=False) for name in ("train.txt", "test.txt")}
+    preprocessed = weight_features(parts["train.txt"].features, MLGPFSettings())
+    for name, part in parts.items():
+        weighted = preprocessed.weigh(part.features)
+        # No weight becomes zero, as the format has no stored zeros.
+        np.maximum(weighted.data.round(DECIMALS, out=weighted.data), 10.0**-DECIMALS, out=weighted.data)
+        write_dataset(folder / name, Dataset(weighted, part.labels))
+
+
+def time_preparation(data, settings, cache):
+    """Return the seconds of reading training data, with an empty cache, and of preprocessing."""
+    os.environ["XMLGP_CACHE_DIR"] = str(cache)
+    times = [time.perf_counter()]
+    dataset = read_dataset(data / "train.txt")
+    times.append(time.perf_counter())
+    preprocess_data(dataset, settings)
+    times.append(time.perf_counter())
+    return np.diff(times).tolist()
+
+
+# ---- Measurements
+
+
+def measure(task, folder, recipe, options, python, repeats):
+    """Return the numbers of xmlgp and the peers on a data set; files are written to a folder."""
+    model, scores, weighted = folder / "model", folder / "scores", folder / "weighted"
+    scores.mkdir()
+    measured = {}
+    if task.peers:
+        harness.in_fresh_process(write_weighted, task.data, weighted)
+        measured = peers.measure(weighted, task.peers, python, repeats, scores)
+        shutil.rmtree(weighted)
+    environment = os.environ | {"XMLGP_CACHE_DIR": str(folder / "cache")}
+    chosen = ["--recipe", recipe] if recipe else []
+    commands = {
+        "preprocess": ("preprocess", "-q", task.data, model, *chosen),
+        "train": ("train", "-q", task.data, model, *chosen, *options),
+        "predict": ("predict", "-q", model, task.data, "-k", peers.TOP, "-o", scores / "xmlgp.scores"),
+    }
+    if not task.shape:
+        del commands["preprocess"]
+    used = {name: harness.run_xmlgp(*arguments, env=environment) for name, arguments in commands.items()}
+    training = [used[name] for name in ("preprocess", "train") if name in used]
+    rates = harness.in_fresh_process(prediction.throughput, model, task.data / "test.txt", repeats, (None,))
+    ours = {
+        "train_s": sum(usage.seconds for usage in training),
+        "peak_mb": max(usage.peak_mb for usage in training),
+        "rate": rates[None],
+    }
+    tools = {"xmlgp": ours}
+    for name, peer in measured.items():
+        tools[name] = {key: peer[key] for key in ("train_s", "peak_mb")} | {"rate": peer["rows"] / peer["predict_s"]}
+    for name, numbers in tools.items():
+        numbers |= evaluate(scores / f"{name}.scores", task.data, environment)
+    return {
+        "sizes": read_blocks(task.data / "train.txt")[0]._asdict(),
+        "tools": tools,
+        "commands": {name: usage._asdict() for name, usage in used.items()},
+        "parts": training_parts(task.data, ModelFolder(model), ours["train_s"], folder / "other-cache"),
+    }
+
+
+def evaluate(scores, data, environment):
+    """Return the measures of a scores file for the test points."""
+    arguments = scores, data / "test.txt", "--train", data / "train.txt", "--json"
+    printed = json.loads(recipes.xmlgp("evaluate", "-q", *arguments, env=environment))
+    return {name: printed[name] for name in MEASURES}
+
+
+def training_parts(data, folder, total, cache):
+    """Return the number and the seconds of each part of training; the rest of the total is the last."""
+    settings, description = folder.settings, folder.description
+    reading, preprocessing = harness.in_fresh_process(time_preparation, data, settings, cache)
+    parts = {"reading": [1, reading], "preprocessing": [1, preprocessing]}
+    history = description["history"]
+    # With early stopping there are fewer, without sweeps exactly as many.
+    epochs = settings.epochs or default_epochs(description["data"]["N"], settings.batch_size)
+    if description["validation"] not in (None, history):
+        parts["epochs without the held-out points"] = in_history(description["validation"])
+    parts["epochs"] = in_history(history[:epochs])
+    if len(history) > epochs:
+        sweeps = parts["sweeps over the labels"] = in_history(history[epochs:])
+        sweeps[1] -= history[epochs - 1]["seconds"]
+    parts["rest"] = [1, total - sum(seconds for _, seconds in parts.values())]
+    return parts
+
+
+def in_history(entries):
+    """Return the number of entries of a history and their seconds, from the start of the history."""
+    return [len(entries), entries[-1]["seconds"]]
+
+
+# ---- Tables
+
+
+def report(name, command, result):
+    """Print the three tables of a data set."""
+    N, D, K = result["sizes"].values()
+    print(f"{name}, N={N:,}, D={D:,}, K={K:,}, `{command}`:\n")
+    tools = result["tools"]
+    rows = []
+    for tool, numbers in tools.items():
+        ratio = f"×{numbers['train_s'] / tools['omikuji']['train_s']:.2f}" if "omikuji" in tools else ""
+        cells = [f"{numbers[measure]:.2f}" for measure in MEASURES]
+        rows.append([tool, numbers["train_s"], ratio, numbers["peak_mb"], *cells, f"{numbers['rate']:,.0f}"])
+    harness.markdown_table(["", "train s", "× omikuji", "peak MB", *MEASURES, "points/s"], rows)
+    rows = [[f"`xmlgp {name}`", *usage.values()] for name, usage in result["commands"].items()]
+    harness.markdown_table(["", "seconds", "processor seconds", "peak MB"], rows)
+    rows = [
+        [part, count, seconds, seconds / count, f"{seconds / tools['xmlgp']['train_s']:.0%}"]
+        for part, (count, seconds) in result["parts"].items()
+    ]
+    harness.markdown_table(["part of training", "number", "seconds", "seconds of one", "share"], rows)
+
+
+# ---- Options
+
+
+def generated_tasks(shapes, share, folder, names):
+    """Return the tasks of generated data, and generate those that are missing."""
+    tasks = []
+    for name, whole in shapes.items():
+        shape = whole.share(share)
+        # The name has all that the points depend on.
+        values = "-".join(f"{value:g}" for value in dataclasses.astuple(shape))
+        data = folder / f"{name}-{values}"
+        if not (data / "test.txt").exists():
+            harness.in_fresh_process(generate.write, shape, data)
+        tasks.append(Task(name if share == 1 else f"{name}, share {share:g}", data, shape, names))
+    return tasks
+
+
+_counts = click.IntRange(1)
+
+
+@click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--shape", "names", multiple=True, type=click.Choice(sorted(generate.SHAPES)), help="Shapes to generate.")
+@click.option("--generate", "sizes", nargs=3, type=_counts, metavar="N D K", help="A data set to generate.")
+@click.option("--features", default=70.0, show_default=True, help="Features per point of --generate.")
+@click.option("--labels", default=5.0, show_default=True, help="Labels per point of --generate.")
+@click.option("--own", default=0.3, show_default=True, help="Share of the words that come from a label in --generate.")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True)
+@click.option("--recipe", help="Recipe of xmlgp.  [default: that of the command]")
+@click.option("--options", default="", metavar="TEXT", help="Further options of `xmlgp train`.")
+@harness.peers_option("--peers", "peer_names", ["omikuji", "pecos"])
+@harness.peers_option("--generated-peers", "generated_names", ["omikuji"], "Peers to measure on generated data.")
+@harness.peers_python_option
+@click.option("--repeats", default=3, show_default=True, help="Number of predictions; the fastest counts.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="For generated data.")
+@harness.json_option
+def main(
+    folders, names, sizes, features, labels, own, share, recipe, options, peer_names, generated_names, peers_python,
+    repeats, folder, as_json,
+):  # fmt: skip
+    shapes = {name: generate.SHAPES[name] for name in names}
+    if sizes:
+        shapes["generated"] = generate.Shape(*sizes, features, labels, own)
+    command = f"xmlgp train {f'--recipe {recipe} ' if recipe else ''}{options}".strip()
+    results = {"command": command}
+    with tempfile.TemporaryDirectory() as temporary:
+        tasks = [Task(data.name, data, None, peer_names) for data in folders if harness.has_data(data)]
+        tasks += generated_tasks(shapes, share, folder or Path(temporary), generated_names)
+        for task in tasks:
+            with tempfile.TemporaryDirectory() as files:
+                arguments = recipe, shlex.split(options), peers_python, repeats
+                results[task.name] = measure(task, Path(files), *arguments)
+            report(task.name, command, results[task.name])
+    harness.write_json(as_json, results)
+
+
+if __name__ == "__main__":
+    main()

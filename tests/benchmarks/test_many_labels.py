@@ -1,0 +1,91 @@
+"""The comparison on many labels: the features and scores that are exchanged with peers, and the tables."""
+
+import json
+
+import many_labels
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from peers import peer_names, write_scores
+
+from tests.problems import small_dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.prediction.scores_file import read_scores
+from xmlgp.preprocess.pipeline import find_inducing_inputs
+
+
+def test_peers_get_the_features_that_the_model_has(tmp_path):
+    train, test = small_dataset(60), small_dataset(30, seed=7)
+    for name, points in (("train", train), ("test", test)):
+        write_dataset(tmp_path / f"{name}.txt", points)
+    many_labels.write_weighted(tmp_path, tmp_path / "weighted")
+    preprocessed = find_inducing_inputs(train.features, MLGPFSettings())
+    for name, points in (("train", train), ("test", test)):
+        written = read_dataset(tmp_path / "weighted" / f"{name}.txt")
+        wanted = preprocessed.weigh(points.features)
+        np.testing.assert_array_equal(written.features.indices, wanted.indices)
+        np.testing.assert_allclose(written.features.data, wanted.data, atol=1e-5)
+        assert (written.labels != points.labels).nnz == 0
+
+
+def test_predictions_of_peers_become_a_scores_file(tmp_path):
+    path = tmp_path / "scores"
+    # -1 where a peer found fewer labels.
+    write_scores(path, np.array([[3, 0, 5, 1, 2], [4, -1, -1, -1, -1], [-1] * 5]), 6)
+    scores = read_scores(path)
+    assert scores.K == 6
+    assert scores.indptr.tolist() == [0, 5, 6, 6]
+    assert scores.labels.tolist() == [3, 0, 5, 1, 2, 4]
+    assert scores.scores.tolist() == [5, 4, 3, 2, 1, 5]
+
+
+def test_the_list_of_peers_can_be_empty():
+    assert peer_names("") == []
+    assert peer_names("omikuji,pecos") == ["omikuji", "pecos"]
+
+
+@pytest.mark.parametrize("validation", [None, [{"seconds": 4.0}, {"seconds": 9.0}]])
+def test_parts_of_training_are_separated(monkeypatch, validation):
+    class Folder:
+        settings = MLGPFSettings(epochs=3)
+        description = {
+            "history": [{"seconds": seconds} for seconds in (1.0, 2.0, 3.0, 5.0, 8.0)],
+            "validation": validation,
+            "data": {"N": 100},
+        }
+
+    monkeypatch.setattr(many_labels.harness, "in_fresh_process", lambda *arguments: [0.5, 0.25])
+    parts = many_labels.training_parts(None, Folder, 20.0, None)
+    held_out = {"epochs without the held-out points": [2, 9.0]} if validation else {}
+    assert parts == {
+        "reading": [1, 0.5],
+        "preprocessing": [1, 0.25],
+        **held_out,
+        "epochs": [3, 3.0],
+        "sweeps over the labels": [2, 5.0],
+        "rest": [1, 2.25 if validation else 11.25],
+    }
+
+
+def test_generated_data_have_their_tables_and_other_folders_are_skipped(tmp_path, monkeypatch):
+    # New processes take seconds to start.
+    monkeypatch.setattr(many_labels.harness, "in_fresh_process", lambda function, *arguments: function(*arguments))
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path))
+    quick = ["--options", "--epochs 1 -P 3 -M 5", "--generated-peers", "", "--repeats", "1"]
+    shape = ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--folder", tmp_path / "data"]
+    arguments = [tmp_path / "nothing", *shape, *quick, "--json", tmp_path / "out.json"]
+    result = CliRunner().invoke(many_labels.main, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert result.stderr == f"{tmp_path / 'nothing'} is skipped: it has no train.txt and test.txt\n"
+    measured = json.loads((tmp_path / "out.json").read_text())["generated"]
+    assert measured["sizes"] == {"N": 100, "D": 30, "K": 12}
+    ours, commands = measured["tools"]["xmlgp"], measured["commands"]
+    assert all(0 < ours[name] <= 100 for name in many_labels.MEASURES)
+    assert ours["train_s"] == pytest.approx(commands["preprocess"]["seconds"] + commands["train"]["seconds"])
+    assert sum(seconds for _, seconds in measured["parts"].values()) == pytest.approx(ours["train_s"])
+    assert list(commands) == ["preprocess", "train", "predict"]
+    # Three tables, each of one width.
+    tables = [part.splitlines() for part in result.stdout.split("\n\n") if part.startswith("|")]
+    assert len(tables) == 3
+    assert all(len({line.count("|") for line in table}) == 1 for table in tables)
