@@ -47,3 +47,15 @@ def test_read_only_arrays_are_accepted():
     for array in (left.data, left.indices, left.indptr, right):
         array.flags.writeable = False
     np.testing.assert_array_equal(sparse.product(left, right), right)
+
+
+@pytest.mark.parametrize("count", [0, 1, 50])
+@pytest.mark.parametrize("chunk", [1, 7, 100])
+def test_column_sums_and_counts_are_those_of_numpy(monkeypatch, count, chunk):
+    monkeypatch.setattr(sparse, "CHUNK", chunk)
+    random = np.random.default_rng(0)
+    columns, values = random.integers(0, 5, count, np.int32), random.normal(size=count).astype(np.float32)
+    counts, sums = sparse.column_sums(columns, 6), sparse.column_sums(columns, 6, lambda part: values[part])
+    assert (counts.dtype, sums.dtype) == (np.int64, np.float64)
+    np.testing.assert_array_equal(counts, np.bincount(columns, minlength=6))
+    np.testing.assert_allclose(sums, np.bincount(columns, values, 6), atol=1e-12)

@@ -25,6 +25,7 @@ import numpy as np
 
 from xmlgp.gp.expectations.jaakkola_jordan import expected_softplus_and_slope
 from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
@@ -111,8 +112,10 @@ def update_prior_variances(parameters):
     columns, mean, log_variance, log_prior = (
         parameters[f"label_weights.{name}"] for name in ("features", "mean", "log_variance", "log_prior")
     )
-    count = np.bincount(columns, minlength=len(log_prior))
-    total = np.bincount(columns, np.square(mean) + bounded_exp(log_variance), len(log_prior))
+    count = sparse.column_sums(columns, len(log_prior))
+    total = sparse.column_sums(
+        columns, len(log_prior), lambda part: np.square(mean[part]) + bounded_exp(log_variance[part])
+    )
     used = count > 0
     log_prior[used] = np.log(total[used] / count[used])
 
@@ -151,7 +154,8 @@ def _update_labels(
         for i in range(first, first + n):
             needed += x_indptr[points[i] + 1] - x_indptr[points[i]]
         if needed > capacity:
-            capacity = 2 * needed
+            # A frequent label may need most of the memory of this function.
+            capacity = needed + needed // 4
             inner, values = np.empty(capacity, np.int32), np.empty(capacity, dtype)
         rows = np.empty(n + 1, np.int64)
         end = 0

@@ -27,6 +27,7 @@ __all__ = [
     "has_label_weights",
     "initial_label_weights",
     "label_features",
+    "label_weight_count",
     "used_by_default",
 ]
 
@@ -49,6 +50,10 @@ PRIOR_VARIANCE = 4.0
 
 #: Stored elements of points per block of labels, when the features of labels are collected.
 BLOCK = 1 << 22
+
+#: Labels whose initial variances are computed at a time in double precision; least number of labels per thread whose
+#: features are counted.
+LABELS = 1 << 12
 
 #: Least number of elements per thread.
 GRAIN = 1 << 16
@@ -93,21 +98,50 @@ def label_features(features, labels, limit=WEIGHTS_LIMIT):
     by_label = labels.T.tocsr().astype(np.float32)
     magnitudes = sp.csr_array((np.abs(features.data), features.indices, features.indptr), shape=features.shape)
 
+    most = _most_each(_lengths(features, by_label), limit)
     # Blocks of labels whose points have about `BLOCK` stored elements.
     ends = np.cumsum(by_label.astype(bool) @ np.diff(features.indptr).astype(np.float64))
     cuts = np.searchsorted(ends, np.arange(1, ends[-1] // BLOCK + 1) * BLOCK) if len(ends) else []
     bounds = np.unique([0, *cuts, len(ends)])
 
-    def blocks():
-        for start, stop in pairwise(bounds):
-            yield by_label[start:stop] @ magnitudes
+    lengths, columns = [np.zeros(1, np.int64)], [np.zeros(0, np.int32)]
+    for start, stop in pairwise(bounds):
+        block = by_label[start:stop] @ magnitudes
+        lengths.append(np.minimum(np.diff(block.indptr), most))
+        columns.append(_strongest(block, most))
+    return np.cumsum(np.concatenate(lengths), dtype=np.int64), np.concatenate(columns)
 
-    lengths = [np.diff(block.indptr) for block in blocks()]
-    lengths = np.concatenate(lengths) if lengths else np.zeros(0, int)
-    most = _most_each(lengths, limit)
-    features = [_strongest(block, most) for block in blocks()]
-    indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)
-    return indptr, np.concatenate(features) if features else np.zeros(0, np.int32)
+
+def label_weight_count(features, labels, limit=WEIGHTS_LIMIT):
+    """Return the number of weights that `label_features` chooses, without choosing them."""
+    lengths = _lengths(features, labels.T.tocsr())
+    return int(np.minimum(lengths, _most_each(lengths, limit)).sum())
+
+
+def _lengths(features, by_label):
+    """Return the number of features that the points of each label have, K.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+    by_label : csr_array, K×N
+        Yᵀ.
+    """
+    lengths = np.zeros(by_label.shape[0], np.int64)
+    arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1], lengths
+    parallel_for(lambda start, stop: _count_features(start, stop, *arrays), len(lengths), LABELS)
+    return lengths
+
+
+@compiled
+def _count_features(start, stop, indptr, points, x_indptr, x_indices, feature_count, lengths):
+    seen = np.full(feature_count, -1, np.int32)
+    for k in range(start, stop):
+        for e in range(indptr[k], indptr[k + 1]):
+            for t in range(x_indptr[points[e]], x_indptr[points[e] + 1]):
+                if seen[x_indices[t]] != k:
+                    seen[x_indices[t]] = k
+                    lengths[k] += 1
 
 
 def _most_each(lengths, limit):
@@ -182,21 +216,21 @@ def initial_label_weights(features, labels, bias, dtype):
         log τ, D.
     """
     indptr, columns = label_features(features, labels)
-    squares = np.zeros(features.shape[1])
-    # In parts, because bincount copies indices to 64 bits.
-    step = max(GRAIN, features.shape[1])
-    for start in range(0, features.nnz, step):
-        part = slice(start, start + step)
-        weights = np.square(features.data[part], dtype=np.float64)
-        squares += np.bincount(features.indices[part], weights, features.shape[1])
+    squares = sparse.column_sums(
+        features.indices, features.shape[1], lambda part: np.square(features.data[part], dtype=np.float64)
+    )
     probability = expit(bias.astype(np.float64))
-    curvature = np.repeat(probability * (1 - probability), np.diff(indptr))
-    curvature *= squares[columns]
+    slope, log_variance = probability * (1 - probability), np.empty(len(columns), dtype)
+    for start in range(0, len(bias), LABELS):
+        ends = indptr[start : start + LABELS + 1]
+        part = slice(ends[0], ends[-1])
+        curvature = np.repeat(slope[start : start + LABELS], np.diff(ends)) * squares[columns[part]]
+        log_variance[part] = -np.log(1 / PRIOR_VARIANCE + curvature)
     return {
         "label_weights.indptr": indptr,
         "label_weights.features": columns,
         "label_weights.mean": np.zeros(len(columns), dtype),
-        "label_weights.log_variance": -np.log(1 / PRIOR_VARIANCE + curvature).astype(dtype),
+        "label_weights.log_variance": log_variance,
         "label_weights.log_prior": np.full(features.shape[1], np.log(PRIOR_VARIANCE), dtype),
     }
 

@@ -130,6 +130,6 @@ def feature_shares(features, batch_size):
         B.
     """
     N, D = features.shape
-    counts = np.bincount(features.indices, minlength=D)
+    counts = sparse.column_sums(features.indices, D)
     shares = -np.expm1(log_absent(N, counts, min(batch_size, N)))
     return np.where(counts > 0, shares, 1)

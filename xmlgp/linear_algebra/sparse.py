@@ -1,14 +1,17 @@
-"""Products of a sparse and a dense matrix on all cores, and the check of an untrusted sparsity pattern."""
+"""Products of a sparse and a dense matrix on all cores, column sums, and the check of an untrusted sparsity pattern."""
 
 import numpy as np
 
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["is_pattern", "product", "row", "row_grain"]
+__all__ = ["column_sums", "is_pattern", "product", "row", "row_grain"]
 
 #: Least number of multiplications per thread.
 GRAIN = 1 << 17
+
+#: Stored elements that are summed at a time.
+CHUNK = 1 << 16
 
 
 def is_pattern(indptr, indices, row_count, column_count):
@@ -36,6 +39,27 @@ def is_pattern(indptr, indices, row_count, column_count):
         and (indptr[:-1] <= indptr[1:]).all()
         and (not len(indices) or (indices.min() >= 0 and indices.max() < column_count))
     )
+
+
+def column_sums(indices, column_count, values=None):
+    """Return the sum of the stored elements of each column, J, or their number, of an I×J matrix in CSR format.
+
+    Parameters
+    ----------
+    indices : ndarray of int
+        The column of each stored element.
+    column_count : int
+        J.
+    values : callable, optional
+        Returns the elements of a slice; without it, they are counted.
+    """
+    sums = np.zeros(column_count, np.int64 if values is None else np.float64)
+    # In parts, because bincount copies indices to 64 bits, and values to double precision.
+    step = max(CHUNK, column_count)
+    for start in range(0, len(indices), step):
+        part = slice(start, start + step)
+        sums += np.bincount(indices[part], None if values is None else values(part), column_count)
+    return sums
 
 
 def product(left, right, out=None):

@@ -54,11 +54,14 @@ class WeightSpaceMLGPF(MLGPF):
         """
         settings, dtype = self.settings, np.dtype(self.settings.dtype)
         P = settings.factors
+        latent_weights = random_rows(feature_count, P, random, dtype)
+        loadings = random_rows(labels.shape[1], P, random, dtype)
+        loadings *= LOADINGS_LENGTH
         return {
-            "latent_weights.mean": random_rows(feature_count, P, random, dtype),
+            "latent_weights.mean": latent_weights,
             "latent_weights.log_variance": np.full(feature_count, np.log(VARIANCE_START), dtype),
             "latent_weights.log_prior": np.zeros(feature_count, dtype),
-            "loadings": LOADINGS_LENGTH * random_rows(labels.shape[1], P, random, dtype),
+            "loadings": loadings,
             "bias": initial_bias(labels, dtype),
         }
 

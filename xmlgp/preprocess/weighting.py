@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.linear_algebra import sparse
+
 __all__ = ["IDF_WEIGHTINGS", "Weighting", "inverse_document_frequency", "row_chunks", "weigh"]
 
 #: Values of the setting `weighting` with inverse document frequencies.
@@ -41,11 +43,7 @@ def inverse_document_frequency(features):
     -------
     ndarray, D
     """
-    counts = np.zeros(features.shape[1], np.int64)
-    # In steps, because bincount copies the indices to 64 bits.
-    step = max(CHUNK, features.shape[1])
-    for start in range(0, features.nnz, step):
-        counts += np.bincount(features.indices[start : start + step], minlength=features.shape[1])
+    counts = sparse.column_sums(features.indices, features.shape[1])
     return (np.log((1 + features.shape[0]) / (1 + counts)) + 1).astype(np.float32)
 
 
