@@ -244,3 +244,11 @@ def test_selected_points_have_the_same_coordinates(dense_limit, size, density):
             np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-12, atol=1e-14)
         np.testing.assert_array_equal(selected.weighted(rows).toarray(), alone.weighted(rows).toarray())
     assert len(Coordinates(features, basis, np.float64, dense_limit, weight_rows).select(np.array([], int))) == 0
+
+
+@LIMITS
+def test_the_weighted_features_of_all_points_are_not_copied(dense_limit):
+    features = small_features(density=0.05)
+    coordinates = Coordinates(features, None, np.float32, dense_limit)
+    assert coordinates.weighted(slice(None)).data is features.data
+    np.testing.assert_array_equal(coordinates.weighted(slice(0, 40)).toarray(), features.toarray())

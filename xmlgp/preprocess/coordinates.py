@@ -95,10 +95,13 @@ class Coordinates:
         return self._compute(self._features[rows])
 
     def weighted(self, rows):
-        """Return the weighted features, B×D (csr_array), of some rows in their order."""
+        """Return the weighted features, B×D (csr_array), of some rows in their order; of slice(None), no copy."""
+        features = self._kept[0] if self._kept and not self._dense else self._features
+        if not (isinstance(rows, slice) and rows == slice(None)):
+            features = features[rows]
         if self._kept and not self._dense:
-            return self._kept[0][rows]
-        return self._weigh(self._features[rows]).astype(self.dtype, copy=False)
+            return features
+        return self._weigh(features).astype(self.dtype, copy=False)
 
     def _all(self):
         if not self._dense:
