@@ -27,24 +27,27 @@ def utilities_of(latent, features, loadings, bias, weights):
 
 @pytest.mark.parametrize("share", [0, 0.2, 2])
 @pytest.mark.parametrize("most", [3, 100])
-def test_utilities_agree_with_dense_products(problem, monkeypatch, share, most):
+@pytest.mark.parametrize("tile", [5, 100])
+def test_utilities_agree_with_dense_products(problem, monkeypatch, share, most, tile):
+    monkeypatch.setattr(module, "TILE", tile)
     monkeypatch.setattr(module, "DENSE_SHARE", share)
     monkeypatch.setattr(module, "DENSE_MOST", most)
     latent, features, loadings, bias, weights, _ = problem
-    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csc_array(weights))
+    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csr_array(weights))
     out = np.empty((7, K), np.float32)
     utilities.fill(slice(20, 27), out)
     np.testing.assert_allclose(out, utilities_of(*problem[:5])[20:27], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, weighted):
-    monkeypatch.setattr(module, "ROWS", 3)
+@pytest.mark.parametrize(("name", "value"), [("ROWS", 3), ("UTILITIES", 2 * K), ("UTILITIES", 1)])
+def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, weighted, name, value):
+    monkeypatch.setattr(module, name, value)
     latent, features, loadings, bias, weights, labels = problem
     if not weighted:
         weights = np.zeros_like(weights)
     dense = utilities_of(latent, features, loadings, bias, weights)
-    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csc_array(weights) if weighted else None)
+    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csr_array(weights) if weighted else None)
     out = np.empty((20, S), np.int32)
     shortlist_negatives(utilities, sp.csr_array(labels), slice(10, 30), out)
     dense[labels] = -np.inf

@@ -11,14 +11,18 @@ import scipy.sparse as sp
 
 from xmlgp.gp.label_weight_updates import LabelPairs
 from xmlgp.gp.likelihood import pairwise_products
+from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["StratifiedPairs", "Utilities", "pairs_with_offsets", "shortlist_negatives"]
+__all__ = ["StratifiedPairs", "Utilities", "pairs_with_offsets", "rows_at_a_time", "shortlist_negatives"]
 
-#: Points whose utilities of all labels are computed at a time, by one core.
-ROWS = 128
+#: Points whose utilities of all labels are computed at a time by one core, and most utilities then.
+ROWS, UTILITIES = 128, 1 << 25
+
+#: Labels of a dense product: few enough that its result stays in the cache for the next term.
+TILE = 1 << 12
 
 #: Features are dense columns where (share of points) × (share of labels with a weight) exceeds this, at most so many.
 DENSE_SHARE, DENSE_MOST = 0.005, 64
@@ -46,7 +50,7 @@ class Utilities:
         Φ.
     bias : ndarray, K
         b.
-    weights : csc_array, K×D, or None
+    weights : csr_array, K×D, or None
         Means of W; None for W = 0.
     """
 
@@ -54,23 +58,41 @@ class Utilities:
         self._bias, self._features, self._by_feature = bias, features, None
         self._latent, self._loadings, self.dtype = latent, loadings, loadings.dtype
         if weights is not None:
-            lengths = np.diff(weights.indptr).astype(float)
-            adds = lengths * np.bincount(features.indices, minlength=len(lengths))
+            D = features.shape[1]
+            lengths = sparse.column_sums(weights.indices, D)
+            adds = lengths.astype(float) * sparse.column_sums(features.indices, D)
             dense = np.flatnonzero(adds > DENSE_SHARE * features.shape[0] * len(bias))
             chosen = np.sort(dense[np.argsort(-adds[dense], kind="stable")[:DENSE_MOST]])
-            self._latent = np.hstack([latent, features[:, chosen].toarray().astype(latent.dtype)])
-            self._loadings = np.hstack([loadings, weights[:, chosen].toarray().astype(latent.dtype)])
-            others = weights.copy()
-            others.data[np.repeat(np.isin(np.arange(len(lengths)), chosen), np.diff(weights.indptr))] = 0
-            others.eliminate_zeros()
-            self._by_feature = others.indptr, others.indices, others.data
+            #: The column of each feature in dense products; −1 for the others.
+            self._place = np.full(D, -1, np.int32)
+            self._place[chosen] = np.arange(len(chosen))
+            # The last column is b, for which points have ones.
+            self._dense = np.zeros((len(bias), len(chosen) + 1), self.dtype)
+            self._dense[:, -1] = bias
+            lengths[chosen] = 0
+            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+            labels, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], self.dtype)
+            arrays = weights.indptr, weights.indices, weights.data, self._place, self._dense
+            _split_by_feature(*arrays, starts[:-1].copy(), labels, values)
+            self._by_feature = starts, labels, values
 
     def fill(self, rows, out):
         """Write the utilities of a slice of points to `out`, B×K."""
-        np.matmul(self._latent[rows], self._loadings.T, out=out)
-        out += self._bias
+        x, latent = self._features, self._latent[rows]
         if self._by_feature is not None:
-            x = self._features
+            columns = np.zeros((len(out), self._dense.shape[1]), self.dtype)
+            columns[:, -1] = 1
+            product = np.empty((len(out), TILE), self.dtype)
+            _fill_columns(rows.start, x.indptr, x.indices, x.data, self._place, columns)
+        for first in range(0, len(self._bias), TILE):
+            labels = slice(first, first + TILE)
+            part = out[:, labels]
+            np.matmul(latent, self._loadings[labels].T, out=part)
+            if self._by_feature is None:
+                part += self._bias[labels]
+            else:
+                part += np.matmul(columns, self._dense[labels].T, out=product[:, : part.shape[1]])
+        if self._by_feature is not None:
             add_linear_term(rows.start, x.indptr, x.indices, x.data, *self._by_feature, out)
 
 
@@ -87,12 +109,13 @@ def shortlist_negatives(utilities, labels, rows, out):
         S is less than K less the number of labels of any point.
     """
     K = labels.shape[1]
+    most = rows_at_a_time(K)
 
     def part(first, last):
-        values = np.empty((min(ROWS, last - first), K), utilities.dtype)
+        values = np.empty((min(most, last - first), K), utilities.dtype)
         best = np.empty((len(values), out.shape[1]), utilities.dtype)
-        for start in range(first, last, ROWS):
-            stop = min(start + ROWS, last)
+        for start in range(first, last, most):
+            stop = min(start + most, last)
             block = values[: stop - start]
             points = slice(rows.start + start, rows.start + stop)
             utilities.fill(points, block)
@@ -100,6 +123,33 @@ def shortlist_negatives(utilities, labels, rows, out):
             update_top_k(block, 0, out[start:stop], best[: stop - start])
 
     parallel_for(part, len(out), 1)
+
+
+def rows_at_a_time(label_count):
+    """Return the number of points whose utilities of K labels are in memory at a time, for each core."""
+    return max(1, min(ROWS, UTILITIES // label_count))
+
+
+@compiled
+def _split_by_feature(indptr, columns, values, place, dense, ends, labels, by_feature):
+    """Copy W to the columns of `dense` that features have as `place`, and by feature where that is −1."""
+    for k in range(indptr.size - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            d = columns[e]
+            if place[d] >= 0:
+                dense[k, place[d]] = values[e]
+            else:
+                labels[ends[d]], by_feature[ends[d]] = k, values[e]
+                ends[d] += 1
+
+
+@compiled
+def _fill_columns(first, x_indptr, x_indices, x_values, place, out):
+    """Copy the features that have a `place` to the columns of `out`, for consecutive points."""
+    for i in range(out.shape[0]):
+        for e in range(x_indptr[first + i], x_indptr[first + i + 1]):
+            if place[x_indices[e]] >= 0:
+                out[i, place[x_indices[e]]] = x_values[e]
 
 
 @compiled

@@ -147,6 +147,8 @@ class _Sweep:
 
     def update_weights(self, first, last):
         """Update the weights of consecutive labels; return their bounds."""
+        # All shortlists are known.
+        self.__dict__.pop("_utilities", None)
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias)
         return update_label_weights(pairs, first, self._features, self._weights, ROUNDS, CG_STEPS)
@@ -168,6 +170,6 @@ class _Sweep:
 
 
 def _means(weights, feature_count):
-    """Return the means of W as a csc_array, K×D."""
+    """Return the means of W as a csr_array, K×D."""
     indptr, columns, mean = (weights[f"label_weights.{name}"] for name in ("indptr", "features", "mean"))
-    return sp.csr_array((mean, columns, indptr), shape=(len(indptr) - 1, feature_count)).tocsc()
+    return sp.csr_array((mean, columns, indptr), shape=(len(indptr) - 1, feature_count))
