@@ -29,11 +29,16 @@ class Counting(Inference):
         self.epochs, self.random = epochs, np.random.default_rng(seed)
         self._epochs_needed, self._value = epochs_needed, value
         self._total = np.zeros(size)
+        self.begun = []
 
     def steps_in(self, epoch):
         return STEPS
 
+    def begin(self, epoch):
+        self.begun.append(epoch)
+
     def step(self, epoch, done):
+        assert self.begun[-1] == epoch
         number = STEPS * epoch + done
         self._total[:2] += [number, self.random.random()]
         self.converged = epoch + 1 >= self._epochs_needed and done == STEPS - 1
@@ -162,6 +167,17 @@ def test_the_progress_bar_of_a_resumed_run_starts_at_its_step(tmp_path, steps):
     interrupt(path, steps)
     train(progress, checkpoints=resumed(path))
     assert [count for count, _ in progress.updates] == [steps] + [1] * (EPOCHS * STEPS - steps)
+
+
+@pytest.mark.parametrize(
+    ("steps", "begun"), [(1, [0, 1, 2, 3]), (2, [0, 1, 2, 3]), (3, [1, 2, 3]), (8, [2, 3]), (12, [3])]
+)
+def test_a_resumed_run_begins_the_epoch_of_its_checkpoint(tmp_path, steps, begun):
+    path = tmp_path / "checkpoint"
+    interrupt(path, steps)
+    loop = Loop(Counting, EPOCHS, 0, math.inf, lambda number: -1.0, 2)
+    loop.run(checkpoints=resumed(path))
+    assert loop.inference.begun == begun
 
 
 def interrupt(path, steps, **options):

@@ -6,13 +6,20 @@ from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weights import initial_label_weights, used_by_default
 from xmlgp.mlgpf.newton import newton_start
 
-__all__ = ["NEWTON_POINTS", "initial_parameters"]
+__all__ = ["NEWTON_POINTS", "initial_parameters", "uses_label_weights"]
 
 #: Largest number of points for the Newton step: a hundred for each of a few hundred inducing inputs.
 NEWTON_POINTS = 1 << 15
 
 #: Number of points whose coordinates are computed at a time.
 CHUNK = 2048
+
+
+def uses_label_weights(settings, feature_count):
+    """Return whether labels have their own weights, given settings (`MLGPFSettings`) and D."""
+    if settings.label_weights is None:
+        return used_by_default(feature_count, settings.factors)
+    return settings.label_weights
 
 
 def initial_parameters(model, coordinates, labels, inducing, random):
@@ -36,10 +43,7 @@ def initial_parameters(model, coordinates, labels, inducing, random):
     if model.settings.in_weight_space:
         return model.initial(coordinates.feature_count, labels, random)
     parameters = model.initial(inducing, labels, random)
-    wanted = model.settings.label_weights
-    if wanted is None:
-        wanted = used_by_default(coordinates.feature_count, model.settings.factors)
-    if wanted:
+    if uses_label_weights(model.settings, coordinates.feature_count):
         features = coordinates.weighted(slice(None))
         parameters |= initial_label_weights(features, labels, parameters["bias"], coordinates.dtype)
     if model.settings.start == "newton":

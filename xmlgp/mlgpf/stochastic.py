@@ -88,6 +88,10 @@ class StochasticAscent(Inference):
         self._optimiser.step(self._parameters, gradients, self._rate * self._schedule(number / self._before[-1]))
         return value if wanted else None
 
+    def free(self):
+        """Free the state of the optimiser, after the last step."""
+        self._optimiser.state.clear()
+
     def arrays(self):
         """Return the arrays that steps change, by name."""
         arrays = {f"parameters.{name}": value for name, value in self._moving.items()}

@@ -6,13 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp.label_weight_updates import update_label_weights, update_prior_variances
-from xmlgp.gp.label_weights import initial_label_weights, used_by_default
+from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.linear_algebra import sparse
+from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.label_pairs import StratifiedPairs, Utilities, pairs_with_offsets, shortlist_negatives
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.training.inference import Inference
 
-__all__ = ["WeightSpaceAscent"]
+__all__ = ["WeightSpaceAscent", "shortlist_length"]
 
 #: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x.
 SWEEPS = 2
@@ -52,23 +53,24 @@ class WeightSpaceAscent(Inference):
         settings = model.settings
         self._factors = StochasticAscent(model, coordinates, labels, inducing, learning_rate)
         self.random = self._factors.random
-        self._seed, self._labels = settings.seed, labels
-        self._features = coordinates.weighted(slice(None))
+        self._seed, self._labels, self._coordinates = settings.seed, labels, coordinates
         N, K = labels.shape
-        wanted = settings.label_weights
-        if wanted is None:
-            wanted = used_by_default(coordinates.feature_count, settings.factors)
-        self.epochs = self._factors.epochs + (SWEEPS if wanted else 0)
+        self.epochs = self._factors.epochs + SWEEPS * uses_label_weights(settings, coordinates.feature_count)
         self._parameters = self._factors.parameters(0)
         self._weights = {}
-        if wanted:
-            bias = self._parameters["bias"]
-            self._weights = initial_label_weights(self._features, labels, bias, coordinates.dtype)
-            available = K - int(np.diff(labels.indptr).max(initial=0))
-            self._shortlist = np.zeros((N, max(0, min(SHORTLIST, available))), np.int32)
         self._point_blocks = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
         self._sweep = None
+
+    def begin(self, epoch):
+        """Before the first sweep, free what only stochastic steps need and make the initial label weights."""
+        if epoch < self._factors.epochs or self._weights:
+            return
+        self._factors.free()
+        self._features = self._coordinates.weighted(slice(None))
+        bias, dtype = self._parameters["bias"], self._coordinates.dtype
+        self._weights = initial_label_weights(self._features, self._labels, bias, dtype)
+        self._shortlist = np.zeros((len(self._coordinates), shortlist_length(self._labels)), np.int32)
 
     def steps_in(self, epoch):
         """Return the number of minibatches of an epoch of the first part, or of blocks of points and labels."""
@@ -110,6 +112,18 @@ class WeightSpaceAscent(Inference):
     def notes(self):
         """Return the notes of `StochasticAscent`."""
         return self._factors.notes()
+
+
+def shortlist_length(labels):
+    """Return the number of negatives on the shortlist of a point: fewer than `SHORTLIST` if points have fewer.
+
+    Parameters
+    ----------
+    labels : csr_array, N×K
+        Y.
+    """
+    available = labels.shape[1] - int(np.diff(labels.indptr).max(initial=0))
+    return max(0, min(SHORTLIST, available))
 
 
 class _Sweep:

@@ -39,6 +39,13 @@ class Inference:
         """Return the number of steps in an epoch, counted from 0."""
         return self.steps_per_epoch
 
+    def begin(self, epoch):
+        """Prepare for the steps of an epoch, counted from 0.
+
+        Called before each epoch. A resumed run calls it for the epoch of its checkpoint only, before it fills the
+        arrays, so that the arrays may differ from epoch to epoch.
+        """
+
     def step(self, epoch, done):
         """Make one step.
 

@@ -131,6 +131,8 @@ class Loop:
                 self._restore(checkpoints.resume_from)
                 # A second attempt, or the next training of the same run, starts from the beginning.
                 checkpoints.resume_from = None
+            else:
+                self.inference.begin(0)
             with defer_signals() if checkpoints else contextlib.nullcontext():
                 self._run_epochs(progress, checkpoints)
             parameters = self._parameters()
@@ -166,6 +168,8 @@ class Loop:
                 raise ValueError("the steps are those of another training")
             if random:
                 random.bit_generator.state = facts["random"]
+        # No epoch begins after the last one.
+        self.inference.begin(len(self.history) - self._is_over)
         checkpoint.fill(self.inference.arrays())
         if hasattr(self._after_epoch, "restore"):
             self._after_epoch.restore(checkpoint, self._parameters())
@@ -175,7 +179,7 @@ class Loop:
         with progress("train", total=total, unit="step") as bar:
             if self.step:
                 bar.update(total if self._ended else self.step)
-            while len(self.history) < self.inference.epochs and not self._ended:
+            while not self._is_over:
                 began = time.perf_counter() - self._seconds
                 shown |= {"epoch": f"{len(self.history) + 1}/{self.inference.epochs}"}
                 while True:
@@ -218,17 +222,22 @@ class Loop:
         }
         self.history.append(entry)
         self._done, self._estimates, self._ended = 0, [], self.inference.converged
-        if self._after_epoch is None:
-            return {}
-        try:
-            verdict = self._after_epoch(entry["epoch"], self._parameters)
-        except NumericalError as error:
-            raise self._diverged(error) from error
-        if verdict is None:
-            return {}
+        verdict = None
+        if self._after_epoch is not None:
+            try:
+                verdict = self._after_epoch(entry["epoch"], self._parameters)
+            except NumericalError as error:
+                raise self._diverged(error) from error
+        verdict = verdict or Verdict({})
         entry |= verdict.measures
         self._ended = self._ended or bool(verdict.stop)
+        if not self._is_over:
+            self.inference.begin(len(self.history))
         return {name: f"{value:.5g}" for name, value in verdict.measures.items()}
+
+    @property
+    def _is_over(self):
+        return self._ended or len(self.history) == self.inference.epochs
 
     def _parameters(self):
         return self.inference.parameters(len(self.history))
