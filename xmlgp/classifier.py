@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.progress import silent
 
@@ -71,7 +72,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         Raises
         ------
         SettingsError
-            For a setting that is not allowed, or for X and Y with different numbers of points.
+            For a setting that is not allowed, for X and Y with different numbers of points, or for training that does
+            not fit into memory.
         """
         features = self._features(X)
         labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
@@ -95,6 +97,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
 
     def _fit(self, features, labels, classes):
         settings = self.model.settings(**self.get_params())
+        self.model.check_memory(settings, Dataset(features, labels))
         preprocessed = self.model.preprocess(features, settings, silent)
         trained = self.model.train(features, labels, preprocessed, settings, silent, None)
         self.parameters_, self.history_, self.validation_history_ = trained

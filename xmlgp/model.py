@@ -2,8 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["Model"]
+from xmlgp.errors import SettingsError
+from xmlgp.runtime.memory import available_memory
+
+__all__ = ["MemoryPart", "Model"]
+
+
+class MemoryPart(NamedTuple):
+    """Memory that training needs for one purpose.
+
+    Attributes
+    ----------
+    purpose : str
+    size : int
+        Bytes.
+    advice : str, optional
+        Which option makes it smaller.
+    """
+
+    purpose: str
+    size: int
+    advice: str | None = None
+
+    def __str__(self):
+        return f"{_gigabytes(self.size)} for {self.purpose}" + (f" ({self.advice})" if self.advice else "")
+
+
+#: Parts of the needed memory that are not worth mentioning.
+SMALL_SHARE = 0.02
 
 
 def _accept(dataset):
@@ -40,6 +68,10 @@ class Model:
         The name of a pass over the data.
     check_data : callable
         `check_data(dataset)` raises `SettingsError` for data that the model cannot be trained on.
+    memory : callable
+        `memory(settings, dataset)` returns the memory that training needs at least (iterable of `MemoryPart`). It
+        counts no more than what is in memory at the same time, since `check_memory` refuses what does not fit. By
+        default nothing is refused.
     data_format : str, optional
         The format of data files that this model is the default for.
     notes : callable
@@ -62,6 +94,7 @@ class Model:
     objective: str = "bound"
     epoch: str = "epoch"
     check_data: Callable = _accept
+    memory: Callable = _nothing
     data_format: str | None = None
     notes: Callable = _nothing
     review: Callable = _nothing
@@ -73,6 +106,23 @@ class Model:
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
 
+    def check_memory(self, settings, dataset):
+        """Raise SettingsError if training needs more memory than is available.
+
+        Parameters
+        ----------
+        settings : Settings
+        dataset : Dataset
+        """
+        parts = sorted(self.memory(settings, dataset), key=lambda part: -part.size)
+        needed, available = sum(part.size for part in parts), available_memory()
+        if available is not None and needed > available:
+            listed = ", ".join(str(part) for part in parts if part.size > SMALL_SHARE * needed)
+            raise SettingsError(
+                f"training needs at least {_gigabytes(needed)} of memory, but {_gigabytes(available)} are available: "
+                f"{listed}"
+            )
+
     def epochs(self, entry):
         """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration"."""
         return f"{entry['epoch']} {self.epoch}{'s' * (entry['epoch'] > 1)}"
@@ -80,3 +130,7 @@ class Model:
     def objective_at(self, entry):
         """Return the objective of an entry of a history, in words: "bound -33136.6"."""
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
+
+
+def _gigabytes(size):
+    return f"{size / 1e9:.1f} GB"

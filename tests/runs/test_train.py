@@ -101,6 +101,44 @@ def test_gpc_refuses_data_with_several_labels(tmp_path, K):
     assert not snapshot(tmp_path)
 
 
+IN_WEIGHT_SPACE = MLGPFSettings(inducing="features", factors=3, epochs=1)
+
+
+@pytest.mark.parametrize("settings", [FREE, IN_WEIGHT_SPACE], ids=["inducing inputs", "weight space"])
+def test_training_that_does_not_fit_into_memory_is_refused_before_preprocessing(tmp_path, monkeypatch, settings):
+    dataset = small_dataset()
+    needed = sum(part.size for part in MODELS["mlgpf"].memory(settings, dataset))
+    monkeypatch.setattr("xmlgp.model.available_memory", lambda: needed - 1)
+    message = (
+        r"^training needs at least 0\.0 GB of memory, but 0\.0 GB are available: "
+        r".*0\.0 GB for the latent functions \(--factors lowers that\)"
+    )
+    with pytest.raises(SettingsError, match=message):
+        train_model(dataset, tmp_path, settings)
+    assert not snapshot(tmp_path)
+    for available in (needed, None):
+        monkeypatch.setattr("xmlgp.model.available_memory", lambda available=available: available)
+        train_model(dataset, tmp_path, settings)
+
+
+def test_an_interrupted_run_that_does_not_fit_into_memory_is_kept(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise KeyboardInterrupt
+
+    dataset = small_dataset()
+    with monkeypatch.context() as context:
+        context.setattr(train_module, "preprocess_data", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train_model(dataset, tmp_path, FREE)
+    before = snapshot(tmp_path)
+    assert before
+    monkeypatch.setattr("xmlgp.model.available_memory", lambda: 0)
+    for resume in (None, True, False):
+        with pytest.raises(SettingsError, match="^training needs at least"):
+            train_model(dataset, tmp_path, FREE, resume=resume)
+        assert snapshot(tmp_path) == before
+
+
 def test_preprocessing_of_another_model_is_not_used(tmp_path):
     dataset = small_dataset()
     preprocess_model(dataset, tmp_path, BMLPLSettings())

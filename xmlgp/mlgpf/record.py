@@ -1,5 +1,6 @@
 """The record of MLGPF."""
 
+from xmlgp.mlgpf.memory import memory_parts
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
@@ -30,5 +31,6 @@ MLGPF = Model(
     preprocess=find_inducing_inputs,
     train=train,
     predictor=MLGPFPredictor,
+    memory=memory_parts,
     review=_review,
 )

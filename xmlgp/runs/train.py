@@ -60,7 +60,8 @@ def train_model(
     Raises
     ------
     SettingsError
-        For data that the model cannot be trained on, or settings that contradict what is to be resumed.
+        For data that the model cannot be trained on, settings that contradict what is to be resumed, or training that
+        does not fit into memory.
     ModelFolderError
         If another process is writing the folder, or the folder holds an interrupted run that is damaged, or another
         one that is worth keeping.
@@ -77,6 +78,8 @@ def train_model(
         plan = plan_run(path, dataset, request, resume)
         # Before an interrupted run is discarded.
         check_data(dataset, plan.settings)
+        if plan.action is not Action.NOTHING:
+            MODELS[plan.settings.model].check_memory(plan.settings, dataset)
         on_plan(plan)
         if plan.action is Action.NOTHING:
             return ModelFolder(path)

@@ -1,0 +1,77 @@
+"""The memory that training needs at least, beside what its arrays take."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.mlgpf.memory import memory_parts
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import train
+from xmlgp.preprocess.pipeline import find_inducing_inputs
+
+IN_WEIGHT_SPACE = {"inducing": "features", "epochs": 1, "factors": 50, "batch_size": 100}
+SAMPLED = IN_WEIGHT_SPACE | {"optimiser": "adagrad", "label_sample": 50}
+INDUCING = {"inducing_count": 10, "epochs": 1, "factors": 50, "negatives": 10, "start": "random", "validation": 0}
+
+
+def wide_dataset(N=1000, D=8000, K=10000):
+    """Return points with 20 features and 3 labels each."""
+    random = np.random.default_rng(0)
+
+    def draw(per_point, columns, dtype):
+        rows = np.repeat(np.arange(N), per_point)
+        drawn = random.integers(0, columns, len(rows))
+        matrix = sp.csr_array((np.ones(len(rows), dtype), (rows, drawn)), shape=(N, columns))
+        matrix.sum_duplicates()
+        return matrix.astype(dtype)
+
+    return Dataset(draw(20, D, np.float32), draw(3, K, bool))
+
+
+def total(settings, dataset):
+    return sum(part.size for part in memory_parts(settings, dataset))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SAMPLED,
+        SAMPLED | {"label_weights": False},
+        SAMPLED | {"dtype": "float64"},
+        IN_WEIGHT_SPACE | {"label_weights": False, "batch_size": 1000},
+        INDUCING | {"regression_points": 0},
+        INDUCING | {"regression_points": 0, "label_weights": False},
+    ],
+    ids=str,
+)
+def test_it_is_most_of_the_peak_and_never_more(options):
+    settings, dataset = MLGPFSettings(**options), wide_dataset()
+    # Compiles functions.
+    train(dataset.features, dataset.labels, find_inducing_inputs(dataset.features, settings), settings)
+    tracemalloc.start()
+    try:
+        train(dataset.features, dataset.labels, find_inducing_inputs(dataset.features, settings), settings)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert 0.4 * peak < total(settings, dataset) <= peak
+
+
+def test_points_with_all_labels_have_no_shortlist():
+    dataset = small_dataset()
+    every = Dataset(dataset.features, sp.csr_array(np.ones(dataset.labels.shape, bool)))
+    settings = MLGPFSettings(**SAMPLED, label_weights=True)
+    assert total(settings, every) > 0
+
+
+def test_the_parts_name_the_options_that_lower_them():
+    parts = memory_parts(MLGPFSettings(**SAMPLED), wide_dataset())
+    assert [(part.purpose, part.advice) for part in parts] == [
+        ("the latent functions", "--factors lowers that"),
+        ("label weights", "--no-label-weights avoids that"),
+        ("weighted features", None),
+    ]

@@ -1,0 +1,84 @@
+"""The memory that training of MLGPF needs at least, before it begins."""
+
+import numpy as np
+
+from xmlgp.gp.label_weights import label_weight_count
+from xmlgp.mlgpf.initial import uses_label_weights
+from xmlgp.mlgpf.label_pairs import rows_at_a_time
+from xmlgp.mlgpf.weight_space_ascent import shortlist_length
+from xmlgp.model import MemoryPart
+from xmlgp.runtime.threads import core_count
+from xmlgp.training.optimisers import OPTIMISERS
+
+__all__ = ["memory_parts"]
+
+
+def memory_parts(settings, dataset):
+    """Return the largest arrays of training (list of `MemoryPart`); see `Model.memory`.
+
+    In weight space they are those of the part that needs more: the stochastic steps, or the sweeps.
+
+    Parameters
+    ----------
+    settings : MLGPFSettings
+    dataset : Dataset
+    """
+    if not settings.in_weight_space:
+        return _with_inducing_inputs(settings, dataset)
+    stochastic, sweeps = _stochastic_steps(settings, dataset), []
+    if uses_label_weights(settings, dataset.D):
+        sweeps = _sweeps(settings, dataset)
+    return max(stochastic, sweeps, key=lambda parts: sum(part.size for part in parts))
+
+
+def _with_inducing_inputs(settings, dataset):
+    itemsize = np.dtype(settings.dtype).itemsize
+    copies = 1 + len(OPTIMISERS[settings.optimiser].statistics)
+    parts = [_loadings(copies * itemsize * dataset.K * settings.factors)]
+    if uses_label_weights(settings, dataset.D):
+        # The pattern, and means and logarithms of variances with the statistics of the optimiser.
+        count = label_weight_count(dataset.features, dataset.labels)
+        parts.append(_label_weights((4 + 2 * copies * itemsize) * count))
+    return parts
+
+
+def _stochastic_steps(settings, dataset):
+    _, D, K = dataset.shape
+    itemsize, P = np.dtype(settings.dtype).itemsize, settings.factors
+    copies = 1 + len(OPTIMISERS[settings.optimiser].statistics)
+    parts = [_loadings(copies * itemsize * (D + K) * P), _features(settings, dataset)]
+    if not (settings.label_sample or settings.negatives):
+        advice = "--label-sample leaves most of it out"
+        parts.append(MemoryPart("the gradient by the loadings of all labels", itemsize * K * P, advice))
+    return parts
+
+
+def _sweeps(settings, dataset):
+    N, D, K = dataset.shape
+    itemsize, P = np.dtype(settings.dtype).itemsize, settings.factors
+    weights = label_weight_count(dataset.features, dataset.labels)
+    # Shortlists, and W: pattern, means and logarithms of variances.
+    shortlists = 4 * shortlist_length(dataset.labels) * N
+    kept = shortlists + (4 + 2 * itemsize) * weights + 8 * K
+    # Shortlists are found with W by feature and the utilities of some points. Later the points of each label are known.
+    utilities = min(N, core_count() * rows_at_a_time(K)) * K * itemsize
+    working = max((4 + itemsize) * weights + utilities, shortlists + 4 * dataset.labels.nnz)
+    return [
+        _loadings(itemsize * (N + D + K) * P),
+        _label_weights(kept + working),
+        _features(settings, dataset),
+    ]
+
+
+def _loadings(size):
+    return MemoryPart("the latent functions", size, "--factors lowers that")
+
+
+def _label_weights(size):
+    return MemoryPart("label weights", size, "--no-label-weights avoids that")
+
+
+def _features(settings, dataset):
+    # As read they are in a file that is mapped into memory, or in memory already.
+    weighted = np.dtype(settings.dtype).itemsize * dataset.features.nnz if settings.weighting != "none" else 0
+    return MemoryPart("weighted features", weighted)

@@ -1,0 +1,57 @@
+"""The memory that this process can still use, on Linux: that of the machine, or less in a control group."""
+
+import contextlib
+from pathlib import Path, PurePosixPath
+
+__all__ = ["available_memory"]
+
+#: For each version of control groups: the folder below /sys/fs/cgroup, the files of the limit and of what is used, and
+#: those entries of memory.stat that are files in memory, which the kernel drops when it needs space.
+VERSIONS = {
+    "2": ("", "memory.max", "memory.current", ("inactive_file", "active_file")),
+    "1": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
+}
+
+
+def available_memory(root="/"):
+    """Return how many bytes this process can still allocate, swap space included; None if that is unknown.
+
+    Parameters
+    ----------
+    root : path
+        The folder that has `proc` and `sys`.
+    """
+    root = Path(root)
+    try:
+        machine = _numbers(root / "proc/meminfo")
+        available, swap = (1024 * machine[name] for name in ("MemAvailable:", "SwapFree:"))
+    except (OSError, ValueError, KeyError):
+        return None
+    return max(0, min([available, *_control_groups(root)])) + swap
+
+
+def _control_groups(root):
+    """Yield what the limits of each control group of this process leave."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        folder, limit, used, files = VERSIONS["1" if controllers else "2"]
+        # A group is limited by those that it is in. In a container they may be missing.
+        for group in (PurePosixPath(path), *PurePosixPath(path).parents):
+            place = root / "sys/fs/cgroup" / folder / group.relative_to("/")
+            # "max" is not a number.
+            with contextlib.suppress(OSError, ValueError):
+                left = int((place / limit).read_text()) - int((place / used).read_text())
+                statistics = _numbers(place / "memory.stat")
+                yield left + sum(statistics.get(name, 0) for name in files)
+
+
+def _numbers(path):
+    """Return the numbers in a file by the names before them."""
+    lines = (line.split() for line in path.read_text().splitlines())
+    return {line[0]: int(line[1]) for line in lines}
