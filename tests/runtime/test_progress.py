@@ -42,3 +42,14 @@ def test_quiet_draws_nothing_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     work(terminal_progress(quiet=True))
     assert sys.stderr.getvalue() == ""
+
+
+def test_counts_without_a_unit_are_not_shown(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with terminal_progress()("work", total=12.5, unit=None) as bar:
+        time.sleep(0.15)
+        bar.update(2.5, bound="-7.5")
+        drawn = sys.stderr.getvalue()
+    assert " 20%|" in drawn
+    assert "bound=-7.5" in drawn
+    assert "2.5/" not in drawn

@@ -169,6 +169,33 @@ def test_the_progress_bar_of_a_resumed_run_starts_at_its_step(tmp_path, steps):
     assert [count for count, _ in progress.updates] == [steps] + [1] * (EPOCHS * STEPS - steps)
 
 
+class Weighed(Counting):
+    """Has one step in each epoch that takes long."""
+
+    equal_steps = False
+
+    def cost(self, epoch, done):
+        return 0.5 if done else 10.0 * (epoch + 1)
+
+
+WEIGHED = EPOCHS, 0, math.inf, lambda number: -1.0, 2
+
+
+def test_the_progress_bar_weighs_steps_by_their_cost(tmp_path):
+    progress, path = Recorder(), tmp_path / "checkpoint"
+    Loop(Weighed, *WEIGHED).run(progress)
+    assert progress.start == ("train", 100 + EPOCHS * (STEPS - 1) * 0.5, None)
+    costs = [count for count, _ in progress.updates]
+    assert costs[: 2 * STEPS] == [10, 0.5, 0.5, 20, 0.5, 0.5]
+    checkpoints = Interrupting(path, {}, 0)
+    checkpoints.steps = 4
+    with pytest.raises(Interrupted):
+        Loop(Weighed, *WEIGHED).run(checkpoints=checkpoints)
+    progress = Recorder()
+    Loop(Weighed, *WEIGHED).run(progress, checkpoints=resumed(path))
+    assert [count for count, _ in progress.updates] == [31, *costs[4:]]
+
+
 @pytest.mark.parametrize(
     ("steps", "begun"), [(1, [0, 1, 2, 3]), (2, [0, 1, 2, 3]), (3, [1, 2, 3]), (8, [2, 3]), (12, [3])]
 )

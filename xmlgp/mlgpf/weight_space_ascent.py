@@ -25,7 +25,12 @@ SHORTLIST, SAMPLED = 30, 20
 ROUNDS, CG_STEPS = 4, 4
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
-POINT_BLOCK, LABEL_BLOCK = 1 << 13, 1 << 9
+POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
+
+#: How long operations take relative to a multiplication of a stochastic step, measured with 4,000 to 60,000 labels. The
+#: first is for a point and a label, beside multiplications; the next for a multiplication for the shortlists of the
+#: first and of later sweeps; the last for a pair and a byte of its features, in the updates of label weights.
+PAIR_COST, LIST_COSTS, UPDATE_COST = 100, (0.5, 0.85), 160
 
 #: Label weights that sweeps change.
 MOVING = ("mean", "log_variance", "log_prior")
@@ -53,9 +58,11 @@ class WeightSpaceAscent(Inference):
         settings = model.settings
         self._factors = StochasticAscent(model, coordinates, labels, inducing, learning_rate)
         self.random = self._factors.random
+        self._settings = settings
         self._seed, self._labels, self._coordinates = settings.seed, labels, coordinates
         N, K = labels.shape
-        self.epochs = self._factors.epochs + SWEEPS * uses_label_weights(settings, coordinates.feature_count)
+        self.equal_steps = not uses_label_weights(settings, coordinates.feature_count)
+        self.epochs = self._factors.epochs + (0 if self.equal_steps else SWEEPS)
         self._parameters = self._factors.parameters(0)
         self._weights = {}
         self._point_blocks = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
@@ -77,6 +84,21 @@ class WeightSpaceAscent(Inference):
         if epoch < self._factors.epochs:
             return self._factors.steps_in(epoch)
         return len(self._point_blocks) + len(self._label_blocks)
+
+    def cost(self, epoch, done):
+        """Return the time of a step in multiplications; see `PAIR_COST`."""
+        (N, K), settings, sweep = self._labels.shape, self._settings, epoch - self._factors.epochs
+        if sweep < 0:
+            points = N / self.steps_in(epoch)
+            # All points of a minibatch share its labels.
+            count = settings.negatives or (settings.label_sample or K) + points * self._labels.nnz / N
+            return points * min(K, count) * (3 * settings.factors + PAIR_COST)
+        if done < len(self._point_blocks):
+            block = self._point_blocks[done]
+            return LIST_COSTS[min(sweep, 1)] * (block.stop - block.start) * K * (settings.factors + PAIR_COST)
+        first, last = self._label_blocks[done - len(self._point_blocks)]
+        pairs = (last - first) * (SAMPLED + (self._labels.nnz + N * shortlist_length(self._labels)) / K)
+        return UPDATE_COST * pairs * self._coordinates.row_bytes
 
     def step(self, epoch, done):
         """Make one step; in a sweep, list the negatives of a block of points or update a block of labels."""

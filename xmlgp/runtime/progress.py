@@ -10,6 +10,9 @@ from tqdm import tqdm
 
 __all__ = ["silent", "terminal_progress"]
 
+#: tqdm's format without counts.
+TIMES = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
+
 
 class _SilentBar:
     """Accepts reports and shows nothing."""
@@ -49,14 +52,15 @@ def terminal_progress(quiet=False):
     -------
     callable
         `progress(label, total=None, unit="it")`, a context manager whose value has the method
-        `update(count=1, **facts)`.
+        `update(count=1, **facts)`. With the unit None, counts stand for time and are not shown themselves.
     """
     if quiet or not sys.stderr.isatty():
         return silent
 
     @contextlib.contextmanager
     def show(label, total=None, unit="it"):
-        with tqdm(total=total, desc=label, unit=unit, unit_scale=unit == "B", file=sys.stderr, leave=False) as bar:
+        options = {"bar_format": TIMES} if unit is None else {"unit": unit, "unit_scale": unit == "B"}
+        with tqdm(total=total, desc=label, file=sys.stderr, leave=False, **options) as bar:
             yield _TerminalBar(bar)
 
     return show

@@ -22,6 +22,9 @@ class Inference:
         Largest number of epochs.
     steps_per_epoch : int
         Steps in each epoch, unless `steps_in` says otherwise.
+    equal_steps : bool
+        Whether all steps take about the same time. Otherwise `cost` weighs them, so that progress and the estimate of
+        the time left are those of the whole training.
     converged : bool
         Whether no further epoch is needed.
     random : numpy.random.Generator or None
@@ -32,12 +35,23 @@ class Inference:
     advice = "try other settings"
     advice_at_start = None
     steps_per_epoch = 1
+    equal_steps = True
     converged = False
     random = None
 
     def steps_in(self, epoch):
         """Return the number of steps in an epoch, counted from 0."""
         return self.steps_per_epoch
+
+    def cost(self, epoch, done):
+        """Return the time that a step takes, in any unit; used unless `equal_steps`.
+
+        Parameters
+        ----------
+        epoch, done : int
+            As for `step`.
+        """
+        return 1
 
     def begin(self, epoch):
         """Prepare for the steps of an epoch, counted from 0.

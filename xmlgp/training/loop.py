@@ -175,25 +175,27 @@ class Loop:
             self._after_epoch.restore(checkpoint, self._parameters())
 
     def _run_epochs(self, progress, checkpoints):
-        total, shown = self.steps, {}
-        with progress("train", total=total, unit="step") as bar:
-            if self.step:
-                bar.update(total if self._ended else self.step)
+        inference, shown = self.inference, {}
+        total, made = self._cost_before(inference.epochs), self._cost_before(len(self.history), self._done)
+        with progress("train", total=total, unit="step" if inference.equal_steps else None) as bar:
+            if made:
+                bar.update(total if self._ended else made)
             while not self._is_over:
                 began = time.perf_counter() - self._seconds
-                shown |= {"epoch": f"{len(self.history) + 1}/{self.inference.epochs}"}
+                shown |= {"epoch": f"{len(self.history) + 1}/{inference.epochs}"}
                 while True:
+                    cost = inference.cost(len(self.history), self._done)
                     shown |= self._make_step()
-                    bar.update(**shown)
+                    bar.update(cost, **shown)
                     self._seconds = time.perf_counter() - began
-                    if self._done == self.inference.steps_in(len(self.history)):
+                    if self._done == inference.steps_in(len(self.history)):
                         break
                     if checkpoints:
                         checkpoints.maybe_save(self.state)
                 shown |= self._end_epoch()
                 if self._ended:
                     # Steps that are no longer needed count as done, so the bar ends full.
-                    bar.update(total - self.step, **shown)
+                    bar.update(total - self._cost_before(len(self.history)), **shown)
                 if checkpoints:
                     checkpoints.maybe_save(self.state, epoch_ended=True)
 
@@ -245,6 +247,14 @@ class Loop:
     def _steps_of(self, epochs):
         """Return the number of steps in the first epochs."""
         return sum(self.inference.steps_in(epoch) for epoch in range(epochs))
+
+    def _cost_before(self, epoch, done=0):
+        """Return the cost of all steps before a step."""
+        inference = self.inference
+        if inference.equal_steps:
+            return self._steps_of(epoch) + done
+        steps = [(e, d) for e in range(epoch) for d in range(inference.steps_in(e))]
+        return sum(inference.cost(e, d) for e, d in [*steps, *((epoch, d) for d in range(done))])
 
     def _check_finite(self, arrays):
         for name, value in arrays.items():
