@@ -136,7 +136,7 @@ benchmark-out-of-core: $(VENV)/installed
 
 # SHARE=1 for the whole shapes, some hours.
 benchmark-many-labels: $(VENV)/installed-peers
-	$(BENCHMARK)/many_labels.py $(addprefix data/,$(or $(DATASETS),eurlex)) --shape amazoncat --shape amazon-670k --share $(SHARE) --recipe many-labels
+	$(BENCHMARK)/many_labels.py $(addprefix data/,$(or $(DATASETS),eurlex)) --shape amazoncat --shape amazon-670k --share $(SHARE)
 
 benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py

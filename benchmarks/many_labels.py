@@ -21,8 +21,8 @@ are three Markdown tables:
 3. Where the time of training goes. Reading and preprocessing are repeated in a process of their own for this table. The
    rest is loading the program, starting values and writing the model.
 
-How time and memory grow with N, D and K is measured by `benchmarks/scaling.py --recipe many-labels
---base 16000 16000 16000`; with 5000 labels or fewer the model may have a regression besides.
+How time and memory grow with N, D and K is measured by `benchmarks/scaling.py --recipe default
+--base 16000 16000 16000`; smaller data are not trained in weight space.
 """
 
 import dataclasses
@@ -49,7 +49,6 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.runs.preprocess import preprocess_data
-from xmlgp.training.schedules import default_epochs
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -158,7 +157,7 @@ def training_parts(data, folder, total, cache):
     parts = {"reading": [1, reading], "preprocessing": [1, preprocessing]}
     history = description["history"]
     # With early stopping there are fewer, without sweeps exactly as many.
-    epochs = settings.epochs or default_epochs(description["data"]["N"], settings.batch_size)
+    epochs = settings.epoch_count(description["data"]["N"])
     if description["validation"] not in (None, history):
         parts["epochs without the held-out points"] = in_history(description["validation"])
     parts["epochs"] = in_history(history[:epochs])

@@ -45,7 +45,7 @@ def test_parameters_are_the_settings(kind, settings):
 
 
 def test_the_documented_defaults():
-    assert MLGPFClassifier().factors == 100
+    assert MLGPFClassifier().factors is None
     assert MLGPFClassifier().inducing_count == 200
     assert MLGPFClassifier().epochs is None
     assert BMLPLClassifier().inference == "em-cg"

@@ -96,7 +96,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         return (self.predict_proba(X) > 0.5).astype(int)
 
     def _fit(self, features, labels, classes):
-        settings = self.model.settings(**self.get_params())
+        settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
         self.model.check_memory(settings, Dataset(features, labels))
         preprocessed = self.model.preprocess(features, settings, silent)
         trained = self.model.train(features, labels, preprocessed, settings, silent, None)

@@ -31,7 +31,7 @@ def resolve(catalogue, name, shape, chosen):
     Entry or None
     """
     entry = catalogue.find_by_shape(*shape)
-    return resolve_for(catalogue, name, entry, chosen), entry
+    return resolve_for(catalogue, name, entry, chosen).for_shape(*shape), entry
 
 
 def resolve_for(catalogue, name, entry, chosen):

@@ -26,7 +26,7 @@ from xmlgp.settings.fields import kind
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
-DEFAULT = MLGPFSettings(factors=2, inducing_count=5, epochs=1)
+DEFAULT = MLGPFSettings(inducing="free", factors=2, inducing_count=5, epochs=1)
 RECIPE = MLGPFSettings(inducing="subspace", basis_size=9, inducing_count=6, factors=3, epochs=2, ard=False, seed=5)
 
 

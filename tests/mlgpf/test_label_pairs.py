@@ -107,3 +107,6 @@ def test_offsets_are_the_utilities_of_latent_functions(problem):
     found = pairs_with_offsets(pairs, 3, latent, loadings, bias)
     owner = np.repeat(np.arange(3, 9), np.diff(found.starts))
     np.testing.assert_allclose(found.offset, (latent @ loadings.T + bias)[found.points, owner], rtol=1e-5, atol=1e-6)
+    part = pairs_with_offsets(pairs, 3, latent, loadings, bias, 0.25)
+    expected = (0.25 * latent @ loadings.T + bias)[found.points, owner]
+    np.testing.assert_allclose(part.offset, expected, rtol=1e-5, atol=1e-6)

@@ -42,7 +42,7 @@ def total(settings, dataset):
         SAMPLED,
         SAMPLED | {"label_weights": False},
         SAMPLED | {"dtype": "float64"},
-        IN_WEIGHT_SPACE | {"label_weights": False, "batch_size": 1000},
+        IN_WEIGHT_SPACE | {"label_weights": False, "label_sample": 10_000},
         INDUCING | {"regression_points": 0},
         INDUCING | {"regression_points": 0, "label_weights": False},
     ],

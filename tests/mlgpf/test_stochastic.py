@@ -20,7 +20,6 @@ from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Verdict
 from xmlgp.training.minibatches import make_batch
-from xmlgp.training.schedules import default_epochs
 
 #: Smaller than the sizes of `small_dataset`, N = 40, D = 25 and K = 7.
 SMALL = {
@@ -213,8 +212,9 @@ def test_history():
 def test_default_number_of_epochs_depends_on_the_batch_size():
     for batch_size in (16, 1):
         history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
-        assert [entry["epoch"] for entry in history] == list(range(1, default_epochs(40, batch_size) + 1))
-    assert default_epochs(40, 1) < default_epochs(40, 16)
+        expected = MLGPFSettings(batch_size=batch_size).epoch_count(40)
+        assert [entry["epoch"] for entry in history] == list(range(1, expected + 1))
+    assert MLGPFSettings(batch_size=1).epoch_count(40) < MLGPFSettings(batch_size=16).epoch_count(40)
 
 
 def recorder():

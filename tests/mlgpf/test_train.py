@@ -165,10 +165,10 @@ def test_patience_and_epochs_limit_validation():
 
 
 def test_default_number_of_epochs(monkeypatch):
-    monkeypatch.setattr("xmlgp.training.schedules.DEFAULT_STEPS", 400)
+    monkeypatch.setattr("xmlgp.mlgpf.settings.STEPS", 400)
     chosen = {"epochs": None, "batch_size": 1, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
-    assert len(train(*prepared(DATASET, **chosen)).validation) == default_epochs(36, 1)
-    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1)
+    assert len(train(*prepared(DATASET, **chosen)).validation) == default_epochs(36, 1, 400, 5)
+    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1, 400, 5)
 
 
 def test_same_seed_gives_the_same_model():

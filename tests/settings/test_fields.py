@@ -40,7 +40,6 @@ def test_defaults_are_allowed_and_explained(of):
         ("factors", 3.0, "an integer from 1 to 1000000000"),
         ("factors", "3", "an integer from 1 to 1000000000"),
         ("factors", True, "an integer from 1 to 1000000000"),
-        ("factors", None, "an integer from 1 to 1000000000"),
         ("negatives", 0, "an integer from 1 to 1000000000"),
         ("nodes", 101, "an integer from 1 to 100"),
         ("seed", -1, "an integer from 0 to 4294967295"),

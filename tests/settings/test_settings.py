@@ -214,3 +214,30 @@ def test_an_unknown_name_of_any_type_is_shown_in_one_line(name, shown):
     with pytest.raises(SettingsError) as caught:
         settings_from({name: 1}, "my.yaml")
     assert str(caught.value).startswith(f"my.yaml: {shown} is not a setting; there are ard, ")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shape", "inducing"),
+    [
+        ({}, (10_000, 3, 10_000), "free"),
+        ({}, (10_001, 3, 10_000), "features"),
+        ({"kernel": "se"}, (10_001, 3, 10_000), "free"),
+        ({"inducing": "subspace"}, (10_001, 3, 10_000), "subspace"),
+        ({"inducing": "features"}, (10, 3, 10), "features"),
+    ],
+)
+def test_inducing_inputs_depend_on_the_number_of_pairs(chosen, shape, inducing):
+    settings = MLGPFSettings(**chosen)
+    assert settings.for_shape(*shape) == MLGPFSettings(**chosen | {"inducing": inducing})
+
+
+def test_defaults_that_depend_on_the_inducing_inputs():
+    free, features = MLGPFSettings(inducing="free"), MLGPFSettings(inducing="features")
+    assert (free.factor_count, features.factor_count) == (100, 200)
+    assert (free.epoch_count(10**6), features.epoch_count(10**6)) == (5, 8)
+    chosen = MLGPFSettings(inducing="features", factors=3, epochs=2)
+    assert (chosen.factor_count, chosen.epoch_count(10**6)) == (3, 2)
+
+
+def test_other_models_do_not_depend_on_the_shape():
+    assert BMLPLSettings().for_shape(10**6, 1, 10**6) == BMLPLSettings()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.problems import DETERMINISTIC
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.training import schedules as module
 from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, constant, default_epochs, linear
 
 
@@ -62,18 +61,17 @@ def test_batch_sizes_are_constant_if_first_and_last_are_equal(epochs, size):
         (0, 500, 60),
     ],
 )
-def test_default_epochs_give_the_default_steps_within_limits(monkeypatch, count, batch_size, epochs):
-    monkeypatch.setattr(module, "DEFAULT_STEPS", 600)
-    monkeypatch.setattr(module, "EPOCHS_RANGE", (5, 60))
-    assert default_epochs(count, batch_size) == epochs
+def test_default_epochs_give_the_wanted_steps_within_limits(count, batch_size, epochs):
+    assert default_epochs(count, batch_size, 600, 5) == epochs
 
 
 @DETERMINISTIC
-@given(st.integers(1, 10**7), st.integers(1, 10**5))
-def test_default_epochs_agree_with_the_help(count, batch_size):
+@given(st.integers(1, 10**7), st.integers(1, 10**5), st.sampled_from(["free", "features"]))
+def test_default_epochs_agree_with_the_help(count, batch_size, inducing):
     (spec,) = (spec for spec in fields(MLGPFSettings) if spec.name == "epochs")
-    steps, least, most = map(int, re.findall("[0-9]+", spec.metadata["if_unset"]))
-    epochs = default_epochs(count, batch_size)
+    numbers = [int(number) for number in re.findall("[0-9]+", spec.metadata["if_unset"])]
+    steps, least, most = numbers[3:] if inducing == "features" else numbers[:3]
+    epochs = MLGPFSettings(inducing=inducing, batch_size=batch_size).epoch_count(count)
     assert type(epochs) is int
     assert least <= epochs <= most
     # The difference is at most half an epoch, except for rounding errors.

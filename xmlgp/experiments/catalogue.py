@@ -108,6 +108,7 @@ def load_experiment(catalogue, name, data, only=(), epochs_scale=1.0):
         for method, recipe in kind.cell.methods(spec):
             for variant in spec["variants"] or [{}]:
                 settings = resolve_for(catalogue, recipe, entry, spec["settings"] | variant)
+                settings = settings.for_shape(entry.shape.N, entry.shape.D, entry.shape.K)
                 if settings.model != kind.cell.model.name:
                     raise _malformed(
                         catalogue,

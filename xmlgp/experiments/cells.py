@@ -44,7 +44,7 @@ NOT_IN_DIGEST = {
     "validation": 0,
     "patience": 10,
     "refit": True,
-    "label_sample": None,
+    "label_sample": 1000,
 }
 
 #: Seed of the division into training and test points, the same for all methods and restarts.

@@ -14,7 +14,6 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.model import Model
-from xmlgp.training.schedules import default_epochs
 
 __all__ = ["MLGPFCell"]
 
@@ -28,7 +27,7 @@ class MLGPFCell(Cell):
     @classmethod
     def scale(cls, settings, N, epochs_scale):
         """Return settings with the number of epochs made explicit and multiplied; see `Cell.scale`."""
-        epochs = settings.epochs or default_epochs(N, settings.batch_size)
+        epochs = settings.epoch_count(N)
         return dataclasses.replace(settings, epochs=max(1, math.ceil(epochs * epochs_scale)))
 
     @classmethod

@@ -18,7 +18,7 @@ CHUNK = 2048
 def uses_label_weights(settings, feature_count):
     """Return whether labels have their own weights, given settings (`MLGPFSettings`) and D."""
     if settings.label_weights is None:
-        return used_by_default(feature_count, settings.factors)
+        return used_by_default(feature_count, settings.factor_count)
     return settings.label_weights
 
 
@@ -58,7 +58,7 @@ def initial_parameters(model, coordinates, labels, inducing, random):
             points = Points(*coordinates.rows(rows[chunk]))
             cross[chunk], _, _ = model.kernel.forward_points(points, between)
         weights, loadings = newton_start(
-            cross, prior, labels[rows], parameters["bias"], model.settings.factors, count / len(rows)
+            cross, prior, labels[rows], parameters["bias"], model.settings.factor_count, count / len(rows)
         )
         found = loadings.shape[1]
         parameters["posterior.mean"][:, :found] = model.posterior.mean_from_alpha(weights, prior)

@@ -250,8 +250,8 @@ def _contains(values, value):
     return place < len(values) and values[place] == value
 
 
-def pairs_with_offsets(pairs, first, latent, loadings, bias):
-    """Return `LabelPairs` with the means of Φ h + b as offsets.
+def pairs_with_offsets(pairs, first, latent, loadings, bias, share=1.0):
+    """Return `LabelPairs` with the means of Φ h + b as offsets, or with a share of Φ h.
 
     Parameters
     ----------
@@ -265,9 +265,11 @@ def pairs_with_offsets(pairs, first, latent, loadings, bias):
         Φ.
     bias : ndarray, K
         b.
+    share : float
     """
     starts, points, positive, weight = pairs
     block = slice(first, first + len(starts) - 1)
     offset = pairwise_products(loadings[block], latent, starts, points)
+    offset *= share
     offset += np.repeat(bias[block], np.diff(starts))
     return LabelPairs(starts, points, positive, weight.astype(loadings.dtype, copy=False), offset)

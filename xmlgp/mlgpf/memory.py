@@ -5,10 +5,10 @@ import numpy as np
 from xmlgp.gp.label_weights import label_weight_count
 from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.label_pairs import rows_at_a_time
+from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.weight_space_ascent import shortlist_length
 from xmlgp.model import MemoryPart
 from xmlgp.runtime.threads import core_count
-from xmlgp.training.optimisers import OPTIMISERS
 
 __all__ = ["memory_parts"]
 
@@ -33,8 +33,8 @@ def memory_parts(settings, dataset):
 
 def _with_inducing_inputs(settings, dataset):
     itemsize = np.dtype(settings.dtype).itemsize
-    copies = 1 + len(OPTIMISERS[settings.optimiser].statistics)
-    parts = [_loadings(copies * itemsize * dataset.K * settings.factors)]
+    copies = 1 + len(optimiser_of(settings).statistics)
+    parts = [_loadings(copies * itemsize * dataset.K * settings.factor_count)]
     if uses_label_weights(settings, dataset.D):
         # The pattern, and means and logarithms of variances with the statistics of the optimiser.
         count = label_weight_count(dataset.features, dataset.labels)
@@ -44,10 +44,10 @@ def _with_inducing_inputs(settings, dataset):
 
 def _stochastic_steps(settings, dataset):
     _, D, K = dataset.shape
-    itemsize, P = np.dtype(settings.dtype).itemsize, settings.factors
-    copies = 1 + len(OPTIMISERS[settings.optimiser].statistics)
+    itemsize, P = np.dtype(settings.dtype).itemsize, settings.factor_count
+    copies = 1 + len(optimiser_of(settings).statistics)
     parts = [_loadings(copies * itemsize * (D + K) * P), _features(settings, dataset)]
-    if not (settings.label_sample or settings.negatives):
+    if settings.label_sample >= K:
         advice = "--label-sample leaves most of it out"
         parts.append(MemoryPart("the gradient by the loadings of all labels", itemsize * K * P, advice))
     return parts
@@ -55,7 +55,7 @@ def _stochastic_steps(settings, dataset):
 
 def _sweeps(settings, dataset):
     N, D, K = dataset.shape
-    itemsize, P = np.dtype(settings.dtype).itemsize, settings.factors
+    itemsize, P = np.dtype(settings.dtype).itemsize, settings.factor_count
     weights = label_weight_count(dataset.features, dataset.labels)
     # Shortlists, and W: pattern, means and logarithms of variances.
     shortlists = 4 * shortlist_length(dataset.labels) * N

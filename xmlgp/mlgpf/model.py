@@ -76,12 +76,12 @@ class MLGPF:
         # Fortran order, which the products of `inner_products` are fastest with.
         parameters = {"inducing": np.array(inducing, dtype, order="F")}
         parameters |= self.kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
-        parameters |= self.posterior.initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+        parameters |= self.posterior.initial(len(inducing), settings.factor_count, settings.diagonal, random, dtype)
         if isinstance(self.posterior, Cholesky):
             # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
-            diagonal = SharedDiagonal().initial(len(inducing), settings.factors, settings.diagonal, random, dtype)
+            diagonal = SharedDiagonal().initial(len(inducing), settings.factor_count, settings.diagonal, random, dtype)
             parameters |= self.posterior.parameters_of_diagonal(diagonal, self.kernel.forward_inducing(parameters)[0])
-        parameters["loadings"] = random_rows(labels.shape[1], settings.factors, random, dtype)
+        parameters["loadings"] = random_rows(labels.shape[1], settings.factor_count, random, dtype)
         parameters["bias"] = initial_bias(labels, dtype)
         return parameters
 

@@ -6,9 +6,9 @@ from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.training.inference import Inference
 from xmlgp.training.minibatches import SAMPLERS, LabelSampler, make_batch
 from xmlgp.training.optimisers import OPTIMISERS
-from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch, default_epochs
+from xmlgp.training.schedules import SCHEDULES, batch_size_of_epoch
 
-__all__ = ["BOUND_EVERY", "StochasticAscent", "default_rate"]
+__all__ = ["BOUND_EVERY", "StochasticAscent", "default_rate", "optimiser_of"]
 
 #: Steps from one evaluation of the bound to the next; its gradients alone are cheaper.
 BOUND_EVERY = 10
@@ -16,7 +16,12 @@ BOUND_EVERY = 10
 
 def default_rate(settings):
     """Return the learning rate of settings (`MLGPFSettings`), or by default that of their optimiser."""
-    return settings.learning_rate or OPTIMISERS[settings.optimiser].default_rate
+    return settings.learning_rate or optimiser_of(settings).default_rate
+
+
+def optimiser_of(settings):
+    """Return the class of the optimiser of settings (`MLGPFSettings`), by default that of their inducing inputs."""
+    return OPTIMISERS[settings.optimiser or ("adagrad" if settings.in_weight_space else "adam")]
 
 
 class StochasticAscent(Inference):
@@ -45,13 +50,14 @@ class StochasticAscent(Inference):
         self._parameters = initial_parameters(model, coordinates, labels, inducing, self.random)
         self._bound = model.make_bound(coordinates, settings.batch_size)
         self._moving = {name: value for name, value in self._parameters.items() if name not in self._bound.fixed}
-        self._optimiser = OPTIMISERS[settings.optimiser](self._moving, model.rates)
+        self._optimiser = optimiser_of(settings)(self._moving, model.rates)
         self._default_rate = default_rate(settings)
         self._rate = learning_rate or self._default_rate
         self._schedule, self._sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](labels)
-        sampled = settings.label_sample if settings.in_weight_space else None
-        self._label_sampler = LabelSampler(labels, sampled) if sampled else None
-        self.epochs = settings.epochs or default_epochs(N, settings.batch_size)
+        #: Negatives of each point, or those that the points of a minibatch share.
+        self._negatives = None if settings.in_weight_space else settings.negatives
+        self._label_sampler = LabelSampler(labels, settings.label_sample) if settings.in_weight_space else None
+        self.epochs = settings.epoch_count(N)
         first = settings.batch_size_first or settings.batch_size
         sizes = [batch_size_of_epoch(epoch, self.epochs, first, settings.batch_size) for epoch in range(self.epochs)]
         #: Minibatches of each epoch, and those of all epochs before it.
@@ -73,11 +79,9 @@ class StochasticAscent(Inference):
         if self._known[0] != epoch:
             self._known = epoch, np.array_split(self._order, self._counts[epoch])
         rows = self._known[1][done]
-        settings, number = self._model.settings, self._before[epoch] + done
+        number = self._before[epoch] + done
         weighted = "label_weights.mean" in self._parameters
-        batch = make_batch(
-            self._coordinates, self._labels, rows, settings.negatives, self.random, self._sampler, weighted
-        )
+        batch = make_batch(self._coordinates, self._labels, rows, self._negatives, self.random, self._sampler, weighted)
         wanted = not done or number % BOUND_EVERY == 0
         if self._label_sampler is not None:
             batch = batch._replace(

@@ -53,7 +53,7 @@ class WeightSpaceMLGPF(MLGPF):
         random : numpy.random.Generator
         """
         settings, dtype = self.settings, np.dtype(self.settings.dtype)
-        P = settings.factors
+        P = settings.factor_count
         latent_weights = random_rows(feature_count, P, random, dtype)
         loadings = random_rows(labels.shape[1], P, random, dtype)
         loadings *= LOADINGS_LENGTH

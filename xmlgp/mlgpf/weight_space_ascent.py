@@ -15,11 +15,17 @@ from xmlgp.training.inference import Inference
 
 __all__ = ["WeightSpaceAscent", "shortlist_length"]
 
-#: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x.
-SWEEPS = 2
+#: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x. With more pairs of points and
+#: labels than the limit there is no second one, which gains little and whose shortlists would take most of the time.
+SWEEPS, SECOND_SWEEP_LIMIT = 2, 10**11
 
-#: Negatives on the shortlist of a point, and points sampled for a label beside those that list it.
-SHORTLIST, SAMPLED = 30, 20
+#: Negatives on the shortlist of a point, and points sampled for a label beside those that list it; more of both where
+#: they are fewer pairs than the last number. A sampled point stands for many others, so that few would mislead.
+SHORTLIST, SAMPLED, LEAST_PAIRS = 30, 20, 1_000_000
+
+#: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new ones: with all of
+#: it little is left for W to explain.
+OFFSET_SHARE = 0.85
 
 #: Updates of ξ in a sweep, and conjugate gradient steps in each.
 ROUNDS, CG_STEPS = 4, 4
@@ -41,9 +47,9 @@ class WeightSpaceAscent(Inference):
 
     The epochs of the first part are those of `StochasticAscent`. Each epoch of the second part finds a shortlist of
     negatives for every point, updates the weights of every label (`xmlgp.gp.label_weight_updates`), and then the prior
-    variances τ. There the latent functions have their means, because the bound of Jaakkola and Jordan is loose for
-    uncertain utilities. The bound in the history is then that one, given these means and estimated from stratified
-    pairs.
+    variances τ. There the latent functions have `OFFSET_SHARE` of their means, and no variance, because the bound of
+    Jaakkola and Jordan is loose for uncertain utilities. The bound in the history is then that one, given these offsets
+    and estimated from stratified pairs.
 
     Parameters
     ----------
@@ -61,8 +67,11 @@ class WeightSpaceAscent(Inference):
         self._settings = settings
         self._seed, self._labels, self._coordinates = settings.seed, labels, coordinates
         N, K = labels.shape
-        self.equal_steps = not uses_label_weights(settings, coordinates.feature_count)
-        self.epochs = self._factors.epochs + (0 if self.equal_steps else SWEEPS)
+        sweeps = 0
+        if uses_label_weights(settings, coordinates.feature_count):
+            sweeps = SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
+        self.equal_steps = not sweeps
+        self.epochs = self._factors.epochs + sweeps
         self._parameters = self._factors.parameters(0)
         self._weights = {}
         self._point_blocks = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
@@ -91,13 +100,13 @@ class WeightSpaceAscent(Inference):
         if sweep < 0:
             points = N / self.steps_in(epoch)
             # All points of a minibatch share its labels.
-            count = settings.negatives or (settings.label_sample or K) + points * self._labels.nnz / N
-            return points * min(K, count) * (3 * settings.factors + PAIR_COST)
+            count = settings.label_sample + points * self._labels.nnz / N
+            return points * min(K, count) * (3 * settings.factor_count + PAIR_COST)
         if done < len(self._point_blocks):
             block = self._point_blocks[done]
-            return LIST_COSTS[min(sweep, 1)] * (block.stop - block.start) * K * (settings.factors + PAIR_COST)
+            return LIST_COSTS[min(sweep, 1)] * (block.stop - block.start) * K * (settings.factor_count + PAIR_COST)
         first, last = self._label_blocks[done - len(self._point_blocks)]
-        pairs = (last - first) * (SAMPLED + (self._labels.nnz + N * shortlist_length(self._labels)) / K)
+        pairs = (last - first) * (_sampled(K) + (self._labels.nnz + N * shortlist_length(self._labels)) / K)
         return UPDATE_COST * pairs * self._coordinates.row_bytes
 
     def step(self, epoch, done):
@@ -137,7 +146,7 @@ class WeightSpaceAscent(Inference):
 
 
 def shortlist_length(labels):
-    """Return the number of negatives on the shortlist of a point: fewer than `SHORTLIST` if points have fewer.
+    """Return the number of negatives on the shortlist of a point, at most as many as every point has.
 
     Parameters
     ----------
@@ -145,7 +154,11 @@ def shortlist_length(labels):
         Y.
     """
     available = labels.shape[1] - int(np.diff(labels.indptr).max(initial=0))
-    return max(0, min(SHORTLIST, available))
+    return max(0, min(max(SHORTLIST, LEAST_PAIRS // max(1, labels.shape[0])), available))
+
+
+def _sampled(K):
+    return max(SAMPLED, LEAST_PAIRS // max(1, K))
 
 
 class _Sweep:
@@ -186,7 +199,7 @@ class _Sweep:
         # All shortlists are known.
         self.__dict__.pop("_utilities", None)
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
-        pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias)
+        pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias, OFFSET_SHARE)
         return update_label_weights(pairs, first, self._features, self._weights, ROUNDS, CG_STEPS)
 
     @functools.cached_property
@@ -202,7 +215,8 @@ class _Sweep:
 
     @functools.cached_property
     def _pairs(self):
-        return StratifiedPairs(self._labels, self._shortlist, SAMPLED, [self._seed, 3, self.number])
+        sampled = _sampled(self._labels.shape[1])
+        return StratifiedPairs(self._labels, self._shortlist, sampled, [self._seed, 3, self.number])
 
 
 def _means(weights, feature_count):

@@ -68,11 +68,12 @@ class Preprocessed(NamedTuple):
         ValueError
             If the arrays are not those of these settings and D features.
         """
-        space = getattr(settings, "inducing", None)  # None for a model without inducing inputs
+        # A model without inducing inputs has the same arrays as one whose inducing inputs are the unit vectors.
+        space = getattr(settings, "inducing", "features")
         names = {
             "idf": settings.weighting in IDF_WEIGHTINGS,
             "basis": space == "subspace",
-            "inducing": space not in (None, "features"),
+            "inducing": space != "features",
             "scale": settings.weighting == "standard",
             "center": settings.weighting == "standard",
         }

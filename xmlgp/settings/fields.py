@@ -65,6 +65,10 @@ class Settings:
         """Return the same mapping with the model's name, as `model`, before them."""
         return {"model": self.model} | self.mapping()
 
+    def for_shape(self, N, D, K):
+        """Return the settings for a data set of this shape: those that are unset because it determines them are set."""
+        return self
+
     def unused(self):
         """Return the settings that have no effect with the values of the others: by name, the option that causes it."""
         return {}

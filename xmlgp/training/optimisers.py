@@ -126,7 +126,7 @@ class AdaGrad(_Optimiser):
     """
 
     statistics = ("square",)
-    default_rate = 0.15
+    default_rate = 0.1
     epsilon = 1e-8
 
     def _scalars(self, learning_rate, dtype):

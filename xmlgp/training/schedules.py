@@ -3,11 +3,8 @@
 __all__ = ["SCHEDULES", "batch_size_of_epoch", "constant", "linear", "default_epochs"]
 
 
-#: Steps after which the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points.
-DEFAULT_STEPS = 800
-
-#: Smallest and largest default number of epochs.
-EPOCHS_RANGE = (5, 60)
+#: Largest default number of epochs.
+MOST_EPOCHS = 60
 
 
 def constant(progress):
@@ -29,17 +26,18 @@ def linear(progress):
 SCHEDULES = {"constant": constant, "linear": linear}
 
 
-def default_epochs(count, batch_size):
-    """Return the default number of epochs, which makes about `DEFAULT_STEPS` steps, within `EPOCHS_RANGE`.
+def default_epochs(count, batch_size, steps, least):
+    """Return the default number of epochs: enough for about so many steps, from the least to `MOST_EPOCHS`.
 
     Parameters
     ----------
     count : int
         N.
     batch_size : int
+    steps : int
+    least : int
     """
-    least, most = EPOCHS_RANGE
-    return min(max(least, round(DEFAULT_STEPS * batch_size / max(1, count))), most)
+    return min(max(least, round(steps * batch_size / max(1, count))), MOST_EPOCHS)
 
 
 def batch_size_of_epoch(epoch, epochs, first, last):
