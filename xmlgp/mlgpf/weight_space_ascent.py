@@ -13,7 +13,7 @@ from xmlgp.mlgpf.label_pairs import StratifiedPairs, Utilities, pairs_with_offse
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.training.inference import Inference
 
-__all__ = ["WeightSpaceAscent", "shortlist_length"]
+__all__ = ["WeightSpaceAscent", "shortlist_length", "sweep_count"]
 
 #: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x. With more pairs of points and
 #: labels than the limit there is no second one, which gains little and whose shortlists would take most of the time.
@@ -67,9 +67,7 @@ class WeightSpaceAscent(Inference):
         self._settings = settings
         self._seed, self._labels, self._coordinates = settings.seed, labels, coordinates
         N, K = labels.shape
-        sweeps = 0
-        if uses_label_weights(settings, coordinates.feature_count):
-            sweeps = SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
+        sweeps = sweep_count(settings, N, coordinates.feature_count, K)
         self.equal_steps = not sweeps
         self.epochs = self._factors.epochs + sweeps
         self._parameters = self._factors.parameters(0)
@@ -143,6 +141,19 @@ class WeightSpaceAscent(Inference):
     def notes(self):
         """Return the notes of `StochasticAscent`."""
         return self._factors.notes()
+
+
+def sweep_count(settings, N, D, K):
+    """Return the number of sweeps over the labels; 0 without label weights.
+
+    Parameters
+    ----------
+    settings : MLGPFSettings
+    N, D, K : int
+    """
+    if not uses_label_weights(settings, D):
+        return 0
+    return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
 
 
 def shortlist_length(labels):
