@@ -258,6 +258,11 @@ class LabelWeights:
         self.variance = np.empty_like(self.mean)
         parallel_for(self._fill_variance, len(self.mean), GRAIN)
 
+    @property
+    def feature_count(self):
+        """D."""
+        return len(self._log_prior)
+
     def _fill_variance(self, start, stop):
         # In chunks, which stay in the cache between clipping and the exponential.
         for first in range(start, stop, CHUNK):

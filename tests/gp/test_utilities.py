@@ -1,0 +1,85 @@
+"""Moments of the utilities against dense products."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from xmlgp.gp import utilities as module
+from xmlgp.gp.label_weights import LabelWeights
+from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.utilities import UtilityMoments
+
+B, D, K, P = 9, 11, 40, 3
+EVERYTHING = slice(0, K)
+
+
+@pytest.fixture(params=["shared", "separate"])
+def problem(request):
+    """The latent functions, features, loadings, bias and label weights, and the moments of all utilities."""
+    random = np.random.default_rng(0)
+    latent = Moments(random.normal(size=(B, P)), random.random((B, 1 if request.param == "shared" else P)))
+    features = random.random((B, D)) * (random.random((B, D)) < 0.5)
+    loadings, bias = random.normal(size=(K, P)), random.normal(size=K)
+    # Feature d has weights of about a share (d + 1)/12 of the labels.
+    present = sp.csr_array(random.random((K, D)) < np.arange(1, D + 1) / 12)
+    means, log_variances = random.normal(size=(2, present.nnz))
+    weights = LabelWeights(
+        {
+            "label_weights.indptr": present.indptr.astype(np.int64),
+            "label_weights.features": present.indices,
+            "label_weights.mean": means,
+            "label_weights.log_variance": log_variances,
+            "label_weights.log_prior": np.zeros(D),
+        }
+    )
+    own, spread = (sp.csr_array((v, present.indices, present.indptr), (K, D)) for v in (means, np.exp(log_variances)))
+    mean = latent.mean @ loadings.T + bias
+    variance = np.broadcast_to(latent.variance, (B, P)) @ loadings.T**2
+    with_weights = mean + features @ own.T, variance + features**2 @ spread.T
+    return latent, sp.csr_array(features), loadings, bias, weights, (mean, variance), with_weights
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+@pytest.mark.parametrize("most", [2, 100])
+@pytest.mark.parametrize("width", [K, 7])
+def test_moments_agree_with_dense_products(problem, monkeypatch, share, most, width):
+    monkeypatch.setattr(module, "DENSE_SHARE", share)
+    monkeypatch.setattr(module, "DENSE_MOST", most)
+    latent, features, loadings, bias, weights, without, expected = problem
+    for own, moments in (weights, expected), (None, without):
+        utilities = UtilityMoments(loadings, bias, own)
+        batch = utilities.batch(latent, features)
+        blocks = [slice(start, min(start + width, K)) for start in range(0, K, width)]
+        # Ascending, descending, and with gaps.
+        for block in blocks + blocks[::-1] + blocks[::2]:
+            for found, dense in zip(utilities.moments(batch, block), moments, strict=True):
+                np.testing.assert_allclose(found, dense[:, block], rtol=1e-10)
+
+
+def test_means_do_not_need_variances(problem):
+    latent, features, loadings, bias, weights, _, (expected, _) = problem
+    utilities = UtilityMoments(loadings, bias, weights)
+    batch = utilities.batch(Moments(latent.mean, None), features)
+    mean, variance = utilities.moments(batch, EVERYTHING, with_variance=False)
+    np.testing.assert_allclose(mean, expected, rtol=1e-10)
+    assert variance is None
+
+
+def test_moments_of_pairs_agree_with_those_of_all_labels(problem):
+    latent, features, loadings, bias, weights, without, expected = problem
+    pairs = np.random.default_rng(1).integers(0, K, (B, 4)).astype(np.int32)
+    for own, moments in (weights, expected), (None, without):
+        utilities = UtilityMoments(loadings, bias, own)
+        found = utilities.pair_moments(utilities.batch(latent, features), pairs)
+        for values, dense in zip(found, moments, strict=True):
+            np.testing.assert_allclose(values.reshape(pairs.shape), np.take_along_axis(dense, pairs, 1), rtol=1e-10)
+
+
+def test_no_points_and_points_without_features(problem):
+    latent, features, loadings, bias, weights, (mean, variance), _ = problem
+    utilities = UtilityMoments(loadings, bias, weights)
+    nothing = utilities.batch(Moments(latent.mean[:0], latent.variance[:0]), features[:0])
+    assert [values.shape for values in utilities.moments(nothing, EVERYTHING)] == [(0, K), (0, K)]
+    empty = utilities.batch(latent, sp.csr_array((B, D)))
+    for found, expected in zip(utilities.moments(empty, EVERYTHING), (mean, variance), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)

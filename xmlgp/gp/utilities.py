@@ -1,0 +1,234 @@
+"""Moments of the utilities f = Φ h + b + W x at given points, for a block of labels or some labels of each point.
+
+W is sparse, and so is x: a weight is read only if a point has its feature. The features that most labels have weights
+on are dense columns beside Φ, because one more column of a dense product costs less than adding a weight to every label
+for every point that has the feature.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from xmlgp.gp.likelihood import pair_moments
+from xmlgp.gp.posteriors.moments import Moments
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.compiled import compiled
+
+__all__ = ["Batch", "UtilityMoments"]
+
+#: Features are dense columns where more than this share of the labels has a weight, at most so many.
+DENSE_SHARE, DENSE_MOST = 0.1, 64
+
+
+@dataclass
+class Batch:
+    """B points, as `UtilityMoments.batch` prepares them for one thread.
+
+    Attributes
+    ----------
+    latent : Moments, B×P
+        Of the latent functions; the variance is None if means are enough.
+    extended : Moments, B×(P+C)
+        The same, beside the values and the squares of the features that are dense columns.
+    features : tuple of ndarray
+        Index arrays and values of all features, as of a csr_array; empty without W.
+    visited : int
+        Labels below it have been visited.
+    cursors : ndarray
+        For each of these values, the first weight on its feature that has not been visited.
+    """
+
+    latent: Moments
+    extended: Moments
+    features: tuple = ()
+    visited: int = 0
+    cursors: np.ndarray | None = None
+
+
+class UtilityMoments:
+    """The moments of the utilities f = Φ h + b + W x, for prediction.
+
+    `xmlgp.gp.linear_term.LinearTerm` is the term W x for training, with its gradients.
+
+    Parameters
+    ----------
+    loadings : ndarray, K×P
+        Φ.
+    bias : ndarray, K
+        b.
+    weights : LabelWeights or None
+        q(W); None for W = 0.
+    """
+
+    def __init__(self, loadings, bias, weights=None):
+        self._loadings, self._bias, self._weights = loadings, bias, weights
+        # Weights of variances: Σ_p φ_kp², and beside it the dense columns of W.
+        self._spreads = np.einsum("kp,kp->k", loadings, loadings)[:, None]
+        self._common = 0
+        if weights is not None:
+            self._arrange(weights)
+
+    def _arrange(self, weights):
+        """Set the dense columns of the moments of W, and the other weights by feature."""
+        K, D = len(self._bias), weights.feature_count
+        counts = sparse.column_sums(weights.features, D)
+        common = np.flatnonzero(counts > DENSE_SHARE * K)
+        common = common[np.argsort(-counts[common], kind="stable")[:DENSE_MOST]]
+        self._common = len(common)
+        #: The dense column of each feature, −1 for those that have none.
+        self._slots = np.full(D, -1, np.int32)
+        self._slots[common] = np.arange(len(common))
+        counts[common] = 0
+        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self._labels = np.empty(self._starts[-1], np.int32)
+        # Mean and variance beside each other, because a visit reads few of them.
+        self._moments = np.empty((self._starts[-1], 2), self._loadings.dtype)
+        # The weights of means, beside Φ. A copy of Φ would take much memory where labels are many.
+        self._columns = np.zeros((K, len(common)), self._loadings.dtype)
+        self._spreads = np.hstack([self._spreads, self._columns])
+        by_label = weights.indptr, weights.features, weights.mean, weights.variance
+        places = self._starts[:-1].copy()
+        _split(*by_label, self._slots, self._columns, self._spreads, places, self._labels, self._moments)
+
+    def batch(self, latent, features):
+        """Return points (`Batch`).
+
+        Parameters
+        ----------
+        latent : Moments, B×P
+            Of the latent functions; the variance is None if means are enough.
+        features : csr_array, B×D
+            X, weighted. Not used without W.
+        """
+        if self._weights is None:
+            return Batch(latent, latent)
+        arrays = features.indptr, features.indices, features.data.astype(self._loadings.dtype, copy=False)
+        extended = latent
+        if self._common:
+            dense = np.zeros((len(latent.mean), self._common), self._loadings.dtype)
+            _fill_columns(*arrays, self._slots, dense)
+            mean, variance = latent
+            if variance is not None:
+                variance = np.hstack([variance, dense * dense])
+            extended = Moments(np.hstack([mean, dense]), variance)
+        # A feature with a dense column has no other weights.
+        return Batch(latent, extended, arrays, cursors=self._starts[features.indices])
+
+    def moments(self, batch, labels, with_variance=True):
+        """Return mean and variance of the utilities of consecutive labels, B×L; None for the variance if not wanted.
+
+        Blocks of labels are fastest in ascending order.
+
+        Parameters
+        ----------
+        batch : Batch
+        labels : slice
+            The L labels.
+        with_variance : bool
+        """
+        right = self._loadings[labels]
+        if self._common:
+            right = np.hstack([right, self._columns[labels]])
+        mean = batch.extended.mean @ right.T
+        mean += self._bias[labels]
+        variance = self._variance(batch, labels) if with_variance else None
+        if self._weights is not None:
+            first = labels.start or 0
+            if first < batch.visited:
+                batch.cursors = self._starts[batch.features[1]]
+            batch.visited = first + mean.shape[1]
+            weights = self._starts, self._labels, self._moments
+            _add_weights(first, *batch.features, batch.cursors, *weights, mean, variance)
+        return mean, variance
+
+    def _variance(self, batch, labels):
+        """Return the variance of Φ h and of the part of W x that is dense, B×L."""
+        left, right = batch.extended.variance, self._spreads[labels]
+        if batch.latent.variance.shape[1] > 1:
+            squares = np.square(self._loadings[labels])
+            right = np.hstack([squares, right[:, 1:]])
+        # A product of vectors by BLAS takes as long as one with a hundred columns.
+        return left @ right.T if left.shape[1] > 1 else left * right.T
+
+    def pair_moments(self, batch, labels):
+        """Return mean and variance of the utilities of some labels of each point, both B·k.
+
+        Parameters
+        ----------
+        batch : Batch
+            With variances.
+        labels : ndarray of int32, B×k
+        """
+        indptr = np.arange(0, labels.size + 1, labels.shape[1])
+        mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
+        if self._weights is not None:
+            by_label = self._weights.indptr, self._weights.features, self._weights.mean, self._weights.variance
+            values = np.zeros(self._weights.feature_count, mean.dtype)
+            _add_to_pairs(*batch.features, values, labels, *by_label, mean, variance)
+        return mean, variance
+
+
+@compiled
+def _split(indptr, features, means, variances, slots, columns, spreads, ends, labels, moments):
+    """Add the moments of W to dense columns, the first of `spreads` excepted, or copy them by feature."""
+    for k in range(indptr.size - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            d = features[e]
+            if slots[d] >= 0:
+                columns[k, slots[d]] += means[e]
+                spreads[k, slots[d] + 1] += variances[e]
+            else:
+                labels[ends[d]], moments[ends[d], 0], moments[ends[d], 1] = k, means[e], variances[e]
+                ends[d] += 1
+
+
+@compiled
+def _fill_columns(indptr, indices, values, slots, dense):
+    for i in range(dense.shape[0]):
+        for e in range(indptr[i], indptr[i + 1]):
+            slot = slots[indices[e]]
+            if slot >= 0:
+                dense[i, slot] += values[e]
+
+
+@compiled
+def _add_weights(first, indptr, indices, values, cursors, starts, labels, moments, mean, variance):
+    """Add the moments of W x to those of consecutive labels, in place; variances may be None."""
+    stop = first + mean.shape[1]
+    for i in range(mean.shape[0]):
+        for e in range(indptr[i], indptr[i + 1]):
+            t, end = cursors[e], starts[indices[e] + 1]
+            while t < end and labels[t] < first:
+                t += 1
+            begin = t
+            while t < end and labels[t] < stop:
+                t += 1
+            cursors[e] = t
+            value = values[e]
+            if variance is None:
+                for s in range(begin, t):
+                    mean[i, labels[s] - first] += value * moments[s, 0]
+            else:
+                square = value * value
+                for s in range(begin, t):
+                    mean[i, labels[s] - first] += value * moments[s, 0]
+                    variance[i, labels[s] - first] += square * moments[s, 1]
+
+
+@compiled
+def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, variances, mean, variance):
+    """Add the moments of W x to those of pairs, in place; `row` has a zero for each feature."""
+    k = pairs.shape[1]
+    for i in range(pairs.shape[0]):
+        for e in range(indptr[i], indptr[i + 1]):
+            row[indices[e]] = values[e]
+        for j in range(k):
+            m, v = row.dtype.type(0), row.dtype.type(0)
+            for s in range(starts[pairs[i, j]], starts[pairs[i, j] + 1]):
+                x = row[features[s]]
+                m += x * means[s]
+                v += x * x * variances[s]
+            mean[i * k + j] += m
+            variance[i * k + j] += v
+        for e in range(indptr[i], indptr[i + 1]):
+            row[indices[e]] = 0
