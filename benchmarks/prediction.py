@@ -118,7 +118,7 @@ def report(table, name, result):
     """Print the rows of a model."""
     ours = result["xmlgp"]
     for output in OUTPUTS:
-        command = ours["command_s"] if output == "utility" else ""
+        command = ours["command_s"] if output == "probability" else ""
         ratios = {peer: ours[output] / rate for peer, rate in result.get("peers", {}).items()}
         table.row(name, f"xmlgp {output}", ours[output], ratios.get("napkinxc", ""), ours["peak_mb"], command)
     others = result.get("peers") or {f"limit at {ours['gemm_gflops']:.0f} GFLOP/s": result["limit"]}

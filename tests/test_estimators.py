@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import label_ranking_average_precision_score
@@ -96,8 +97,12 @@ def test_the_defaults_give_the_model_of_the_library(tmp_path):
     for found, stored in ((model.history_, "history"), (model.validation_history_, "validation")):
         assert [epoch["bound"] for epoch in found] == [epoch["bound"] for epoch in folder.description[stored]]
     predictor = open_predictor(folder)
-    np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0])
-    np.testing.assert_array_equal(model.predict_proba(new), predictor.score(new, "probability")[0])
+    probabilities = predictor.score(new, "probability")[0]
+    np.testing.assert_array_equal(model.predict_proba(new), probabilities)
+    np.testing.assert_allclose(model.decision_function(new), logit(probabilities), rtol=1e-6)
+    (top,) = predictor.top(new, dataset.K)
+    ranked = np.argsort(-model.decision_function(new), axis=1, kind="stable")
+    np.testing.assert_array_equal(top.labels.reshape(ranked.shape), ranked)
     none_held_out = MLGPFClassifier(validation=0, epochs=2).fit(dataset.features, dataset.labels)
     assert none_held_out.validation_history_ is None
 
@@ -223,7 +228,7 @@ def test_gpc_gives_the_model_of_the_library(tmp_path, chosen):
         np.testing.assert_array_equal(model.parameters_[name], value)
     assert [epoch["bound"] for epoch in model.history_] == [epoch["bound"] for epoch in folder.description["history"]]
     predictor = open_predictor(folder)
-    np.testing.assert_array_equal(model.decision_function(new), predictor.score(new)[0][:, 0])
+    np.testing.assert_array_equal(model.decision_function(new), predictor.score(new, "utility")[0][:, 0])
     np.testing.assert_array_equal(model.predict_proba(new)[:, 1], predictor.score(new, "probability")[0][:, 0])
     assert model.n_features_in_ == dataset.D
 

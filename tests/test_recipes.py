@@ -181,3 +181,10 @@ def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):
     for name in {DEFAULT_RECIPE, *catalogue.recipes}:
         for shape in [(1, 1, 1), *shapes]:
             resolve(catalogue, name, shape, {})
+
+
+@pytest.mark.parametrize("name", load_catalogue().recipes)
+def test_recipes_of_papers_rank_by_the_mean_utility(name):
+    settings, _ = resolve(load_catalogue(), name, UNKNOWN, {})
+    if settings.model == "mlgpf":
+        assert settings.ranking == ("utility" if "paper" in load_catalogue().recipes[name] else "probability")

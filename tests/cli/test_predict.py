@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +20,6 @@ from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.gp.exact_gp import LENGTHSCALE, PROBABILITY_MARGIN
-from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
@@ -97,7 +97,7 @@ def test_train_show_predict_with_default_settings(tmp_path):
     result = run("train", "wide.txt", "default")
     assert (result.exit_code, result.stdout) == (0, "")
     folder = ModelFolder("default")
-    assert folder.settings == MLGPFSettings()
+    assert folder.settings == MLGPFSettings(inducing="free")
     epochs, best = len(folder.description["history"]), folder.description["validation"]
     # The final run has as many epochs as the best epoch of the validation run.
     assert 1 <= epochs <= len(best) <= epochs + 10
@@ -201,7 +201,7 @@ def test_labels_of_the_points_are_ignored(tmp_path):
 
 def test_points_without_features_and_files_without_points(tmp_path):
     (tmp_path / "new.txt").write_text("2 25 7\n\n0:1\n".replace("0:1", " 0:1"))
-    header, bare, _ = lines(run("predict", "model", "new.txt", "-k", "all").stdout)
+    header, bare, _ = lines(run("predict", "model", "new.txt", "-k", "all", "--output", "utility").stdout)
     # Only the bias and the regression contribute. The regression depends on the lengths of the training points.
     parameters = ModelFolder("model").arrays("parameters.")
     rows = np.repeat(np.arange(100), np.diff(parameters["regression.indptr"]))
@@ -383,9 +383,15 @@ def test_malformed_points_in_libsvm_format_are_refused(workdir):
     assert not (workdir / "scores").exists()
 
 
-def test_the_default_output_depends_on_the_model(monkeypatch):
+def test_the_default_output_is_what_the_model_ranks_by():
     outputs = {output: run("predict", "model", "data", "--output", output).stdout for output in OUTPUTS}
-    assert run("predict", "model", "data").stdout == outputs["utility"] != outputs["probability"]
-    monkeypatch.setattr(MLGPFPredictor, "default_output", "probability")
+    assert run("predict", "model", "data").stdout == outputs["probability"] != outputs["utility"]
+    description = json.loads(Path("model/model.json").read_text())
+    # A model that was trained before there was this setting.
+    del description["settings"]["ranking"]
+    Path("model/model.json").write_text(json.dumps(description))
     assert run("predict", "model", "data").stdout == outputs["probability"]
-    assert run("predict", "model", "data", "--output", "utility").stdout == outputs["utility"]
+    description["settings"]["ranking"] = "utility"
+    Path("model/model.json").write_text(json.dumps(description))
+    assert run("predict", "model", "data").stdout == outputs["utility"]
+    assert run("predict", "model", "data", "--output", "probability").stdout == outputs["probability"]

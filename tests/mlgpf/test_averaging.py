@@ -177,7 +177,7 @@ def test_probabilities_of_the_exact_gp_are_never_zero_or_one(tmp_path, dtype, re
     folder = model(tmp_path, dtype=dtype)
     expected = (factor_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
     folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
-    np.testing.assert_allclose(open_predictor(folder).score(NEW)[0], expected, atol=1e-3)
+    np.testing.assert_allclose(open_predictor(folder).score(NEW, "utility")[0], expected, atol=1e-3)
 
 
 @grid(
@@ -222,9 +222,11 @@ def test_moments_of_the_model_agree_with_the_predictor(tmp_path, own, regressed,
     points = Points(*preprocessed.coordinates(NEW, np.float64).rows(slice(None)))
     features = preprocessed.weigh(NEW)
     predictor = open_predictor(folder)
-    mean, std = predictor.score(NEW, with_std=True)
-    np.testing.assert_allclose(predictive.mean(points, features), mean, rtol=1e-6, atol=1e-6)
-    (top,) = predictor.top(NEW, None, with_std=True)
+    mean, std = predictor.score(NEW, "utility", with_std=True)
+    np.testing.assert_allclose(predictive.rank_scores(points, features, "utility"), mean, rtol=1e-6, atol=1e-6)
+    shrunk = mean / np.sqrt(1 + np.pi / 8 * std**2)
+    np.testing.assert_allclose(predictive.rank_scores(points, features, "probability"), shrunk, rtol=1e-6, atol=1e-6)
+    (top,) = predictor.top(NEW, None, "utility", with_std=True)
     pairs = np.repeat(np.arange(len(mean)), K), top.labels
     np.testing.assert_allclose(mean[pairs], top.scores, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(std[pairs], top.std, rtol=1e-5, atol=1e-6)

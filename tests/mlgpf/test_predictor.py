@@ -250,13 +250,40 @@ def test_top_labels_agree_with_a_full_sort(tmp_path, k, output):
     np.testing.assert_allclose(alone.scores, scores.scores, rtol=1e-12)
 
 
+@pytest.mark.parametrize("k", [1, 5, 20])
+@pytest.mark.parametrize("settings", [{}, {"own": False}, {"posterior": "diagonal"}, {"inducing": "features"}], ids=str)
+def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, settings):
+    many = small_dataset(N=200, D=D, K=90)
+    chosen = {"factors": 5, "epochs": 8, "label_weights": settings.get("own", True), "regression_points": 0}
+    chosen |= {name: value for name, value in settings.items() if name != "own"}
+    folder = train_model(many, tmp_path, MLGPFSettings(**SMALL | chosen))
+    predictor = open_predictor(folder)
+    points = small_features(100, D, seed=9)
+    (top,) = predictor.top(points, k)
+    probabilities, _ = predictor.score(points, "probability")
+    order = np.argsort(-probabilities, axis=1)[:, :k]
+    np.testing.assert_array_equal(top.labels.reshape(order.shape), order)
+    found = top.scores.reshape(order.shape)
+    np.testing.assert_allclose(found, np.take_along_axis(probabilities, order, axis=1), rtol=1e-9)
+    utilities, _ = predictor.score(points, "utility")
+    assert (np.argsort(-utilities, axis=1)[:, :k] != order).any()
+
+
+@pytest.mark.parametrize("ranking", module.OUTPUTS)
+def test_the_default_output_is_what_the_settings_rank_by(tmp_path, ranking):
+    predictor = open_predictor(model(tmp_path, ranking=ranking))
+    assert predictor.default_output == ranking
+    np.testing.assert_array_equal(predictor.score(NEW)[0], predictor.score(NEW, ranking)[0])
+    np.testing.assert_array_equal(next(predictor.top(NEW, 3)).scores, next(predictor.top(NEW, 3, ranking)).scores)
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"own": False}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
 )
 def test_means_without_variances_agree_with_those_with_variances(tmp_path, settings):
     predictor = open_predictor(model(tmp_path, **settings))
-    (alone,) = predictor.top(NEW, None)
-    values, _ = predictor.score(NEW)
+    (alone,) = predictor.top(NEW, None, "utility")
+    values, _ = predictor.score(NEW, "utility")
     np.testing.assert_allclose(alone.matrix.toarray(), values, rtol=1e-10)
 
 

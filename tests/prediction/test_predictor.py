@@ -72,6 +72,37 @@ def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output)
     assert found.scores.dtype == found.std.dtype == np.float32
 
 
+class Approximated(Linear):
+    """The same, with approximate scores that exchange neighbours in the order."""
+
+    approximated = ("probability",)
+
+    def approximate_scores(self, points, labels, output):
+        all_scores = points @ self.weights
+        order = np.argsort(-all_scores, axis=1, kind="stable")
+        places = np.argsort(order, axis=1)
+        return -(places ^ 1)[:, labels].astype(np.float32)
+
+    def scores_of(self, points, labels, output):
+        return np.exp2(np.take_along_axis(points @ self.weights, labels, axis=1))
+
+
+@pytest.mark.parametrize("with_std", [True, False])
+@pytest.mark.parametrize("width", [1024, 7])
+@pytest.mark.parametrize("k", [1, 3, 43, 44, 65])
+def test_top_labels_by_approximate_scores_have_the_order_of_the_scores(monkeypatch, k, width, with_std):
+    monkeypatch.setattr(module, "LABELS", width)
+    for output in OUTPUTS:
+        (found,) = Approximated().top(NEW, k, output, with_std)
+        (expected,) = Linear().top(NEW, k, output, with_std)
+        # Of equal scores at the end of the list, the approximation may choose others.
+        np.testing.assert_array_equal(found.scores, expected.scores)
+        sure = expected.scores > np.repeat(expected.scores[k - 1 :: k], k)
+        np.testing.assert_array_equal(found.labels[sure], expected.labels[sure])
+        assert all(len(set(point)) == k for point in found.labels.reshape(-1, k))
+        assert (found.std is not None) == with_std
+
+
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("width", [1024, 7])
 def test_score_agrees_with_top(monkeypatch, width, with_std):

@@ -91,7 +91,7 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
-      xmlgp predict models/bibtex data/bibtex -k all --output probability -o all.scores
+      xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
     """
     if [scores, data, train].count("-") > 1:

@@ -44,8 +44,9 @@ class _LabelCount(click.ParamType):
 @click.option(
     "--output",
     type=click.Choice(OUTPUTS),
-    help="Scores: the mean utility (bmlpl: −log(1 − p)), or the probability p, integrated over the posterior "
-    "(bmlpl: over the activations of topics).  [default: utility; gpc: probability]",
+    help="Scores, by which labels are ranked: the probability p, integrated over the posterior (bmlpl: over the "
+    "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
+    "trained with --ranking utility: utility]",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
@@ -67,7 +68,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
     \b
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
-      zcat new.txt.gz | xmlgp predict models/bibtex - --output probability --with-std | head
+      zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
     """
     predictor = _open_predictor(model)
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
@@ -78,7 +79,7 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
 
     def scored(bar):
         for _, block in blocks:
-            for scores in predictor.top(block.features, k, output or predictor.default_output, with_std, memory):
+            for scores in predictor.top(block.features, k, output, with_std, memory):
                 yield scores
                 bar.update(scores.N)
 

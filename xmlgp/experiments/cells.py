@@ -45,6 +45,7 @@ NOT_IN_DIGEST = {
     "patience": 10,
     "refit": True,
     "label_sample": 1000,
+    "ranking": "utility",
 }
 
 #: Seed of the division into training and test points, the same for all methods and restarts.

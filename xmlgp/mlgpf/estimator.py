@@ -1,5 +1,9 @@
 """The estimator of MLGPF."""
 
+import numpy as np
+from scipy.special import logit
+from sklearn.utils.validation import check_is_fitted
+
 from xmlgp.classifier import Classifier
 from xmlgp.mlgpf.record import MLGPF
 
@@ -9,7 +13,8 @@ __all__ = ["MLGPFClassifier"]
 class MLGPFClassifier(Classifier, model=MLGPF):
     """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
 
-    Utilities are the means f̄, probabilities E σ(f), integrated over the posterior.
+    Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
+    them ranks labels, in early stopping and by `decision_function`.
 
     Parameters
     ----------
@@ -30,3 +35,17 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
     """
+
+    def decision_function(self, X):
+        """Return the numbers that labels are ranked by, N×K.
+
+        They are the log odds of the probabilities, or the utilities if the setting `ranking` was "utility" in `fit`.
+        """
+        check_is_fitted(self)
+        output = self._predictor.default_output
+        scores = self._score(X, output)
+        if output == "utility":
+            return scores
+        # The log odds of a probability that is rounded to 0 or 1 would be infinite.
+        rounding = np.finfo(scores.dtype)
+        return logit(np.clip(scores, rounding.tiny, 1 - rounding.epsneg))

@@ -5,12 +5,12 @@ import scipy.sparse as sp
 
 from xmlgp.gp import exact_gp
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.expectations import approximate_log_odds, make_expectations
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights
 from xmlgp.gp.likelihood import pair_moments
-from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
+from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.linear_algebra import dense
 
 __all__ = ["MLGPF", "Predictive", "initial_bias", "random_rows"]
@@ -130,8 +130,8 @@ class Predictive:
 
     Attributes
     ----------
-    label_weights : LabelWeights or None
-        Weights of each label on its own features.
+    utilities : UtilityMoments
+        Without the regression.
     has_regression : bool
         Whether utilities are pooled with those of exact GP regression.
     """
@@ -140,7 +140,8 @@ class Predictive:
         self._model = model
         self._parameters = parameters
         self._prepare_latent()
-        self.label_weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
+        weights = LabelWeights(parameters) if "label_weights.mean" in parameters else None
+        self.utilities = UtilityMoments(parameters["loadings"], parameters["bias"], weights)
         self.has_regression = "regression.weights" in parameters
         if self.has_regression:
             indptr, indices, values, weights = (
@@ -169,10 +170,6 @@ class Predictive:
         """Return T, R×P or D×P, so that latent means are C T for coordinates C; None if the kernel is not linear."""
         return self._model.kernel.primal_weights(self._parameters, self._weights)
 
-    def linear_term(self, features):
-        """Return the `LinearTerm` of weighted features, B×D; None without label weights."""
-        return None if self.label_weights is None else LinearTerm(self.label_weights, features)
-
     def regression_latent(self, features):
         """Return the latent functions of the regression, B×S, at weighted features, B×D; None without a regression."""
         return self._regression.latent(features) if self.has_regression else None
@@ -194,27 +191,31 @@ class Predictive:
             predicted += self._parameters["regression.mean"][labels]
             exact_gp.logarithmic_pool(predicted, mean, variance)
 
-    def pool_regression_pairs(self, latent, indptr, labels, mean, variance):
-        """Do what `pool_regression` does for the moments of E pairs; see `pair_moments`."""
+    def pool_regression_pairs(self, latent, labels, mean, variance):
+        """Do what `pool_regression` does for some labels of each point; see `UtilityMoments.pair_moments`."""
         if latent is not None:
+            indptr = np.arange(0, labels.size + 1, labels.shape[1])
             moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
             shared = self._parameters["regression.loadings"], self._parameters["regression.mean"]
-            predicted, _ = pair_moments(moments, *shared, indptr, labels)
+            predicted, _ = pair_moments(moments, *shared, indptr, labels.ravel())
             exact_gp.logarithmic_pool(predicted, mean, variance)
 
-    def mean(self, points, features=None):
-        """Return the mean of utilities, B×K ([S] A.3), pooled with the regression if there is one.
+    def rank_scores(self, points, features=None, ranking="utility"):
+        """Return scores by which labels are ranked, B×K, with utilities pooled with the regression if there is one.
+
+        For the ranking by utility they are the means ([S] A.3). For the ranking by probability they are
+        `approximate_log_odds`.
 
         Parameters
         ----------
         points : Points
         features : csr_array, B×D, optional
             X, weighted, of the same points; required if labels have their own weights, or with a regression.
+        ranking : str
+            "utility" or "probability".
         """
-        mean = self.latent_mean(points) @ self._parameters["loadings"].T
-        mean += self._parameters["bias"]
-        linear = self.linear_term(features)
-        if linear is not None:
-            linear.add_moments(0, mean, None)
-        self.pool_regression(self.regression_latent(features), slice(None), mean)
-        return mean
+        uncertain = ranking == "probability"
+        latent = self.latent_moments(points) if uncertain else Moments(self.latent_mean(points), None)
+        mean, variance = self.utilities.moments(self.utilities.batch(latent, features), slice(None), uncertain)
+        self.pool_regression(self.regression_latent(features), slice(None), mean, variance)
+        return approximate_log_odds(mean, variance) if uncertain else mean

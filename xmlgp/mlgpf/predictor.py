@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.gp import exact_gp, label_weights, weight_space
+from xmlgp.gp.expectations import approximate_log_odds
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import pair_moments, utility_moments
-from xmlgp.gp.linear_term import LinearTerm, PairsByLabel
 from xmlgp.gp.posteriors import Moments
+from xmlgp.gp.utilities import Batch
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
@@ -23,7 +23,8 @@ class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
     The utility is the mean of q(f), pooled with the regression if there is one (`gp.exact_gp.logarithmic_pool`). The
-    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3).
+    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3). The
+    default output is the one that the settings rank labels by.
 
     Parameters
     ----------
@@ -36,8 +37,11 @@ class MLGPFPredictor(Predictor):
         Number of features, D.
     """
 
+    approximated = ("probability",)
+
     def __init__(self, settings, preprocessed, parameters, feature_count):
         super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
+        self.default_output = settings.ranking
         self._preprocessed = preprocessed
         self._parameters = parameters
         self._predictive = make_model(settings).predictive(parameters, feature_count)
@@ -62,34 +66,36 @@ class MLGPFPredictor(Predictor):
             moments = self._predictive.latent_moments(self._points(weighted))
         else:
             moments = Moments(self._latent_mean(weighted), None)
-        return _Prepared(moments, self._predictive.linear_term(weighted), self._predictive.regression_latent(weighted))
+        batch = self._predictive.utilities.batch(moments, weighted)
+        return _Prepared(batch, self._predictive.regression_latent(weighted))
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
-        phi, bias = self._parameters["loadings"][labels], self._parameters["bias"][labels]
-        if output == "utility":
-            mean, variance = points.moments.mean @ phi.T, None
-            mean += bias
-        else:
-            mean, variance = utility_moments(points.moments, phi, bias)
-        if points.own is not None:
-            points.own.add_moments(labels.start, mean, variance)
-        self._predictive.pool_regression(points.regressed, labels, mean, variance)
-        return logistic_scores(mean, variance, output, self._nodes)
+        return logistic_scores(*self._moments(points, labels, output), output, self._nodes)
+
+    def approximate_scores(self, points, labels, output):
+        """Return approximate log odds of the probabilities of a block of labels, B×L; see `Predictor`."""
+        return approximate_log_odds(*self._moments(points, labels, output))
+
+    def scores_of(self, points, labels, output):
+        """Return the scores of some labels of each point, B×k; see `Predictor`."""
+        return logistic_scores(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
 
     def std(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
-        indptr = np.arange(0, labels.size + 1, labels.shape[1])
-        columns = labels.ravel()
-        mean, variance = pair_moments(
-            points.moments, self._parameters["loadings"], self._parameters["bias"], indptr, columns
-        )
-        if points.own is not None:
-            points.own.add_pair_moments(
-                PairsByLabel.from_pairs(indptr, *np.unique(columns, return_inverse=True)), mean, variance
-            )
-        self._predictive.pool_regression_pairs(points.regressed, indptr, columns, mean, variance)
-        return logistic_std(mean, variance, output, self._nodes).reshape(labels.shape)
+        return logistic_std(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
+
+    def _moments(self, points, labels, output):
+        """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
+        mean, variance = self._predictive.utilities.moments(points.batch, labels, output != "utility")
+        self._predictive.pool_regression(points.regressed, labels, mean, variance)
+        return mean, variance
+
+    def _pair_moments(self, points, labels):
+        """Return mean and variance of the utilities of some labels of each point, B·k."""
+        mean, variance = self._predictive.utilities.pair_moments(points.batch, labels)
+        self._predictive.pool_regression_pairs(points.regressed, labels, mean, variance)
+        return mean, variance
 
     def bytes_per_point(self, output, with_std):
         """Return the memory that scoring takes per point; see `Predictor`."""
@@ -128,16 +134,13 @@ class _Prepared(NamedTuple):
 
     Attributes
     ----------
-    moments : Moments, B×P
-        Of the latent functions; without variances if means are enough.
-    own : LinearTerm or None
-        The term of the label weights, if the model has them.
+    batch : Batch
+        For the utilities without the regression; without variances if means are enough.
     regressed : ndarray, B×S, or None
         The latent functions of the regression.
     """
 
-    moments: Moments
-    own: LinearTerm | None
+    batch: Batch
     regressed: np.ndarray | None
 
 

@@ -101,6 +101,12 @@ class MLGPFSettings(Settings):
         choices=("quadrature", "jj", "taylor"),
     )
     nodes: int = shared.nodes()
+    ranking: str = setting(
+        "probability",
+        "What labels are ranked by, for early stopping and by `xmlgp predict`: the probability E σ(f), integrated over "
+        "the posterior (probability), or the mean of f (utility).",
+        choices=("probability", "utility"),
+    )
     negatives: int | None = setting(
         None,
         "Sampled negative labels for each point in each step. With few, use larger minibatches.",

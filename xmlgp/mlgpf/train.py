@@ -179,7 +179,7 @@ def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoin
 
 
 def _ndcg(parameters, coordinates, labels, settings):
-    """Return nDCG@5 of some points, in percent."""
+    """Return nDCG@5 of some points ranked as the settings say, in percent."""
     with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         predictive = make_model(settings).predictive(parameters, coordinates.feature_count)
 
@@ -187,7 +187,8 @@ def _ndcg(parameters, coordinates, labels, settings):
             size = max(1, min(ROWS, SCORES // labels.shape[1]))
             for start in range(0, len(coordinates), size):
                 rows = slice(start, start + size)
-                yield predictive.mean(Points(*coordinates.rows(rows)), coordinates.weighted(rows))
+                points = Points(*coordinates.rows(rows))
+                yield predictive.rank_scores(points, coordinates.weighted(rows), settings.ranking)
 
         return ndcg_of_blocks(labels, blocks())
 

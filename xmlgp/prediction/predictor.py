@@ -28,8 +28,10 @@ class Predictor(ABC):
     """A trained model that scores points.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
-    `prepare`, `scores`, `std` and `bytes_per_point`. These methods are called with BLAS on one thread and NumPy's
-    warnings of overflow disabled; `prepare`, `scores` and `std` by several threads at once, each with its own points.
+    `prepare`, `scores`, `std` and `bytes_per_point`. If scores take long, it also defines `approximate_scores` and
+    `scores_of`, by which top labels are found faster. These methods are called with BLAS on one thread and NumPy's
+    warnings of overflow disabled; all of them but `bytes_per_point` by several threads at once, each with its own
+    points.
 
     Parameters
     ----------
@@ -44,9 +46,12 @@ class Predictor(ABC):
         As passed to the constructor.
     default_output : str
         The default output of the model, one of `OUTPUTS`.
+    approximated : tuple of str
+        The outputs for which there are `approximate_scores` and `scores_of`.
     """
 
     default_output = "utility"
+    approximated = ()
 
     def __init__(self, feature_count, label_count, dtype):
         self.feature_count = feature_count
@@ -128,6 +133,26 @@ class Predictor(ABC):
             One of `OUTPUTS`.
         """
 
+    def approximate_scores(self, points, labels, output):
+        """Return numbers that order the labels of each point nearly as their scores do, B×L.
+
+        Parameters
+        ----------
+        points, labels, output
+            As for `scores`; the output is one of `approximated`.
+        """
+        raise NotImplementedError
+
+    def scores_of(self, points, labels, output):
+        """Return the scores of some labels of each point, B×k.
+
+        Parameters
+        ----------
+        points, labels, output
+            As for `std`; the output is one of `approximated`.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def std(self, points, labels, output):
         """Return the standard deviations of the scores of some labels of each point, B×k.
@@ -153,7 +178,7 @@ class Predictor(ABC):
                 f"the points have {feature_count} features, but the model was trained on {self.feature_count}"
             )
 
-    def score(self, features, output="utility", with_std=False):
+    def score(self, features, output=None, with_std=False):
         """Return the scores of all labels, N×K, and their standard deviations or None.
 
         The model's class describes its utilities and probabilities. Apart from the result, memory is bounded.
@@ -162,8 +187,8 @@ class Predictor(ABC):
         ----------
         features : csr_array, N×D
             As read, without weighting.
-        output : str
-            One of `OUTPUTS`.
+        output : str, optional
+            One of `OUTPUTS`. Default: `default_output`.
         with_std : bool
 
         Raises
@@ -171,6 +196,7 @@ class Predictor(ABC):
         NumericalError
             If a score is not finite: features that are not weighted can be too large.
         """
+        output = output or self.default_output
         shape = features.shape[0], self.label_count
         scores = np.empty(shape, self.dtype)
         std = np.empty(shape, self.dtype) if with_std else None
@@ -189,7 +215,7 @@ class Predictor(ABC):
             raise NumericalError(f"the score of label {label} for point {point} is not finite")
         return scores, std
 
-    def top(self, features, k, output="utility", with_std=False, memory=MEMORY):
+    def top(self, features, k, output=None, with_std=False, memory=MEMORY):
         """Yield the top labels of points (`Scores`), a chunk of points at a time.
 
         Parameters
@@ -198,8 +224,8 @@ class Predictor(ABC):
             As read, without weighting.
         k : int or None
             Labels per point; None for all.
-        output : str
-            One of `OUTPUTS`.
+        output : str, optional
+            One of `OUTPUTS`. Default: `default_output`.
         with_std : bool
         memory : int
             Megabytes that a chunk may take, not including the model.
@@ -210,6 +236,7 @@ class Predictor(ABC):
             If the points do not have the model's number of features.
         """
         self.check(features.shape[1])
+        output = output or self.default_output
         k = min(k or self.label_count, self.label_count)
         needed = self._bytes_for_labels(k) + self.bytes_per_point(output, with_std)
         chunk = max(1, (memory << 20) // needed)
@@ -249,17 +276,41 @@ class Predictor(ABC):
 
     def _select(self, points, output, labels, scores):
         """Write the labels of highest score and their scores: best first, equal scores by label."""
-        k = labels.shape[1]
-        all_scores = np.empty((len(labels), self.label_count), self.dtype) if k > MAX_STREAMED else None
-        for block in _blocks(self.label_count):
-            values = self.scores(points, block, output)
-            if k > MAX_STREAMED:
-                all_scores[:, block] = values
-            else:
-                update_top_k(values, block.start, labels, scores)
+        count, k = labels.shape
         if k > MAX_STREAMED:
-            order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]
-            labels[:], scores[:] = order, np.take_along_axis(all_scores, order, axis=1)
+            values = np.empty((count, self.label_count), self.dtype)
+            for block in _blocks(self.label_count):
+                values[:, block] = self.scores(points, block, output)
+            order = _descending(values)[:, :k]
+            labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
+        elif output in self.approximated and _candidates(k) < self.label_count:
+            candidates = np.empty((count, _candidates(k)), np.int32)
+            self._stream(self.approximate_scores, points, output, candidates, np.empty(candidates.shape, self.dtype))
+            candidates.sort(axis=1)
+            values = self.scores_of(points, candidates, output)
+            order = _descending(values)[:, :k]
+            for out, found in ((labels, candidates), (scores, values)):
+                out[:] = np.take_along_axis(found, order, axis=1)
+        else:
+            self._stream(self.scores, points, output, labels, scores)
+
+    def _stream(self, function, points, output, labels, best):
+        """Write the labels for which `scores` or `approximate_scores` is highest, and its values, best first."""
+        for block in _blocks(self.label_count):
+            update_top_k(function(points, block, output), block.start, labels, best)
+
+
+def _candidates(k):
+    """Return how many labels approximate scores should choose, so that the k with the highest scores are among them.
+
+    On Bibtex, 4 % of the points need more than 5 for k = 5, none more than 8; for k = 50 at most 83 are needed.
+    """
+    return 2 * k + 2
+
+
+def _descending(scores):
+    """Return the order of the labels of each point, best first, equal scores by label."""
+    return np.argsort(-scores, axis=1, kind="stable")
 
 
 def _blocks(label_count):

@@ -2,10 +2,12 @@
 
 Each way is a class with `name`; `expected_softplus(mean, variance)`, the forward pass; and
 `gradients(mean, variance, fast, out)`, the derivatives of the expectation by the mean and by the variance.
-Predictive probabilities, `expected_sigmoid`, use quadrature in every case.
+Predictive probabilities, `expected_sigmoid`, use quadrature in every case. `approximate_log_odds` orders labels as they
+do, or nearly, without quadrature.
 """
 
 from xmlgp.gp.expectations.jaakkola_jordan import JaakkolaJordan
+from xmlgp.gp.expectations.mackay import approximate_log_odds
 from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.taylor import Taylor
 
@@ -15,6 +17,7 @@ __all__ = [
     "JaakkolaJordan",
     "Quadrature",
     "Taylor",
+    "approximate_log_odds",
     "expected_sigmoid",
     "make_expectations",
 ]

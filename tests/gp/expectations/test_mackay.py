@@ -1,0 +1,28 @@
+"""MacKay's approximation against its formula, and against exact probabilities."""
+
+import numpy as np
+import pytest
+from scipy.special import logit
+
+from xmlgp.gp.expectations import approximate_log_odds, expected_sigmoid
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_formula(dtype):
+    mean = np.linspace(-9, 9, 4001).astype(dtype).reshape(-1, 1)
+    variance = np.array([-1e-6, 0, 0.5, 40], dtype)
+    mean, variance = np.broadcast_arrays(mean, variance)
+    found = approximate_log_odds(mean, variance)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, mean / np.sqrt(1 + np.pi / 8 * np.maximum(variance, 0)), rtol=1e-6)
+
+
+def test_values_that_are_not_finite_stay_so():
+    found = approximate_log_odds(np.array([np.nan, np.inf, -np.inf]), np.ones(3))
+    np.testing.assert_array_equal(found, [np.nan, np.inf, -np.inf])
+
+
+def test_it_is_close_to_the_log_odds_of_probabilities():
+    mean, variance = np.meshgrid(np.linspace(-2, 2, 41), np.linspace(0, 4, 9))
+    exact = logit(expected_sigmoid(mean, variance, 60))
+    assert np.abs(approximate_log_odds(mean, variance) - exact).max() < 0.1
