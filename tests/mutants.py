@@ -412,8 +412,8 @@ MUTANTS = [
         "default",
         "Models have 50 latent functions by default, not 100.",
         "xmlgp/mlgpf/settings.py",
-        "factors: int = setting(100,",
-        "factors: int = setting(50,",
+        "FACTORS, FACTORS_IN_WEIGHT_SPACE = 100,",
+        "FACTORS, FACTORS_IN_WEIGHT_SPACE = 50,",
         ("tests/settings/test_settings.py", "tests/test_estimators.py", "tests/experiments/test_experiments.py"),
     ),
     Mutant(
