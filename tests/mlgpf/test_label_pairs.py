@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from xmlgp.gp.label_weights import LabelWeights
+from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.mlgpf import label_pairs as module
-from xmlgp.mlgpf.label_pairs import StratifiedPairs, Utilities, pairs_with_offsets, shortlist_negatives
+from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
 
 N, D, K, P, S = 40, 8, 12, 3, 4
 
@@ -25,33 +27,28 @@ def utilities_of(latent, features, loadings, bias, weights):
     return latent @ loadings.T + bias + features @ weights.T
 
 
-@pytest.mark.parametrize("share", [0, 0.2, 2])
-@pytest.mark.parametrize("most", [3, 100])
-@pytest.mark.parametrize("tile", [5, 100])
-def test_utilities_agree_with_dense_products(problem, monkeypatch, share, most, tile):
-    monkeypatch.setattr(module, "TILE", tile)
-    monkeypatch.setattr(module, "DENSE_SHARE", share)
-    monkeypatch.setattr(module, "DENSE_MOST", most)
-    latent, features, loadings, bias, weights, _ = problem
-    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csr_array(weights))
-    out = np.empty((7, K), np.float32)
-    utilities.fill(slice(20, 27), out)
-    np.testing.assert_allclose(out, utilities_of(*problem[:5])[20:27], rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("name", "value"), [("ROWS", 3), ("UTILITIES", 2 * K), ("UTILITIES", 1)])
-def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, weighted, name, value):
-    monkeypatch.setattr(module, name, value)
+@pytest.mark.parametrize(("rows", "tile"), [(3, 100), (100, 5), (100, 2), (100, 100)])
+def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, weighted, rows, tile):
+    monkeypatch.setattr(module, "ROWS", rows)
+    monkeypatch.setattr(module, "TILE", tile)
     latent, features, loadings, bias, weights, labels = problem
     if not weighted:
         weights = np.zeros_like(weights)
     dense = utilities_of(latent, features, loadings, bias, weights)
-    utilities = Utilities(latent, sp.csr_array(features), loadings, bias, sp.csr_array(weights) if weighted else None)
-    out = np.empty((20, S), np.int32)
-    shortlist_negatives(utilities, sp.csr_array(labels), slice(10, 30), out)
+    utilities = UtilityMoments(loadings, bias, label_weights(weights) if weighted else None)
+    out, some = np.empty((20, S), np.int32), slice(10, 30)
+    shortlist_negatives(utilities, latent[some], sp.csr_array(features[some]), sp.csr_array(labels[some]), out)
     dense[labels] = -np.inf
-    np.testing.assert_array_equal(out, np.argsort(-dense[10:30], axis=1)[:, :S])
+    np.testing.assert_array_equal(out, np.argsort(-dense[some], axis=1)[:, :S])
+
+
+def label_weights(means):
+    """Return q(W) with these means, K×D, where they are not zero."""
+    stored = sp.csr_array(means)
+    names = {"indptr": stored.indptr, "features": stored.indices, "mean": stored.data}
+    names |= {"log_variance": np.zeros_like(stored.data), "log_prior": np.zeros(D, np.float32)}
+    return LabelWeights({f"label_weights.{name}": value for name, value in names.items()})
 
 
 def stratified(labels, seed=0, sampled=5, shortlist=S):

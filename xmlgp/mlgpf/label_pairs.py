@@ -11,21 +11,15 @@ import scipy.sparse as sp
 
 from xmlgp.gp.label_weight_updates import LabelPairs
 from xmlgp.gp.likelihood import pairwise_products
-from xmlgp.linear_algebra import sparse
+from xmlgp.gp.posteriors import Moments
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["StratifiedPairs", "Utilities", "pairs_with_offsets", "rows_at_a_time", "shortlist_negatives"]
+__all__ = ["StratifiedPairs", "pairs_with_offsets", "shortlist_negatives"]
 
-#: Points whose utilities of all labels are computed at a time by one core, and most utilities then.
-ROWS, UTILITIES = 128, 1 << 25
-
-#: Labels of a dense product: few enough that its result stays in the cache for the next term.
-TILE = 1 << 12
-
-#: Features are dense columns where (share of points) × (share of labels with a weight) exceeds this, at most so many.
-DENSE_SHARE, DENSE_MOST = 0.005, 64
+#: Points and labels whose utilities one core computes at a time: few enough for the cache.
+ROWS, TILE = 128, 1 << 12
 
 #: Fewest labels per thread whose pairs are made.
 LABELS = 64
@@ -34,144 +28,43 @@ LABELS = 64
 LOWEST = -1e30
 
 
-class Utilities:
-    """Means of the utilities Φ h + b + W x of all labels, for points of one data set, a block of points at a time.
-
-    Products with the features that most pairs of points and weights share are dense: one more column of a dense product
-    costs less than adding a weight to every label that has one, for every point that has the feature.
+def shortlist_negatives(utilities, latent, features, labels, out):
+    """Write the negatives of highest mean utility of some points to `out`, highest first.
 
     Parameters
     ----------
-    latent : ndarray, N×P
+    utilities : UtilityMoments
+    latent : ndarray, B×P
         Means of the latent functions.
-    features : csr_array, N×D
+    features : csr_array, B×D
         X, weighted.
-    loadings : ndarray, K×P
-        Φ.
-    bias : ndarray, K
-        b.
-    weights : csr_array, K×D, or None
-        Means of W; None for W = 0.
-    """
-
-    def __init__(self, latent, features, loadings, bias, weights):
-        self._bias, self._features, self._by_feature = bias, features, None
-        self._latent, self._loadings, self.dtype = latent, loadings, loadings.dtype
-        if weights is not None:
-            D = features.shape[1]
-            lengths = sparse.column_sums(weights.indices, D)
-            adds = lengths.astype(float) * sparse.column_sums(features.indices, D)
-            dense = np.flatnonzero(adds > DENSE_SHARE * features.shape[0] * len(bias))
-            chosen = np.sort(dense[np.argsort(-adds[dense], kind="stable")[:DENSE_MOST]])
-            #: The column of each feature in dense products; −1 for the others.
-            self._place = np.full(D, -1, np.int32)
-            self._place[chosen] = np.arange(len(chosen))
-            # The last column is b, for which points have ones.
-            self._dense = np.zeros((len(bias), len(chosen) + 1), self.dtype)
-            self._dense[:, -1] = bias
-            lengths[chosen] = 0
-            starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-            labels, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], self.dtype)
-            arrays = weights.indptr, weights.indices, weights.data, self._place, self._dense
-            _split_by_feature(*arrays, starts[:-1].copy(), labels, values)
-            self._by_feature = starts, labels, values
-
-    def fill(self, rows, out):
-        """Write the utilities of a slice of points to `out`, B×K."""
-        x, latent = self._features, self._latent[rows]
-        if self._by_feature is not None:
-            columns = np.zeros((len(out), self._dense.shape[1]), self.dtype)
-            columns[:, -1] = 1
-            product = np.empty((len(out), TILE), self.dtype)
-            _fill_columns(rows.start, x.indptr, x.indices, x.data, self._place, columns)
-        for first in range(0, len(self._bias), TILE):
-            labels = slice(first, first + TILE)
-            part = out[:, labels]
-            np.matmul(latent, self._loadings[labels].T, out=part)
-            if self._by_feature is None:
-                part += self._bias[labels]
-            else:
-                part += np.matmul(columns, self._dense[labels].T, out=product[:, : part.shape[1]])
-        if self._by_feature is not None:
-            add_linear_term(rows.start, x.indptr, x.indices, x.data, *self._by_feature, out)
-
-
-def shortlist_negatives(utilities, labels, rows, out):
-    """Write the negatives of highest utility of some points to `out`, highest first.
-
-    Parameters
-    ----------
-    utilities : Utilities
-    labels : csr_array, N×K
+    labels : csr_array, B×K
         Y.
-    rows : slice
     out : ndarray of int32, B×S
         S is less than K less the number of labels of any point.
     """
     K = labels.shape[1]
-    most = rows_at_a_time(K)
 
-    def part(first, last):
-        values = np.empty((min(most, last - first), K), utilities.dtype)
-        best = np.empty((len(values), out.shape[1]), utilities.dtype)
-        for start in range(first, last, most):
-            stop = min(start + most, last)
-            block = values[: stop - start]
-            points = slice(rows.start + start, rows.start + stop)
-            utilities.fill(points, block)
-            _hide(points.start, labels.indptr, labels.indices, block)
-            update_top_k(block, 0, out[start:stop], best[: stop - start])
+    def part(start, stop):
+        for begin in range(start, stop, ROWS):
+            rows = slice(begin, min(begin + ROWS, stop))
+            batch, positives = utilities.batch(Moments(latent[rows], None), features[rows]), labels[rows]
+            best = np.empty(out[rows].shape, latent.dtype)
+            for first in range(0, K, TILE):
+                means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
+                _hide(first, positives.indptr, positives.indices, means)
+                update_top_k(means, first, out[rows], best)
 
-    parallel_for(part, len(out), 1)
-
-
-def rows_at_a_time(label_count):
-    """Return the number of points whose utilities of K labels are in memory at a time, for each core."""
-    return max(1, min(ROWS, UTILITIES // label_count))
-
-
-@compiled
-def _split_by_feature(indptr, columns, values, place, dense, ends, labels, by_feature):
-    """Copy W to the columns of `dense` that features have as `place`, and by feature where that is −1."""
-    for k in range(indptr.size - 1):
-        for e in range(indptr[k], indptr[k + 1]):
-            d = columns[e]
-            if place[d] >= 0:
-                dense[k, place[d]] = values[e]
-            else:
-                labels[ends[d]], by_feature[ends[d]] = k, values[e]
-                ends[d] += 1
-
-
-@compiled
-def _fill_columns(first, x_indptr, x_indices, x_values, place, out):
-    """Copy the features that have a `place` to the columns of `out`, for consecutive points."""
-    for i in range(out.shape[0]):
-        for e in range(x_indptr[first + i], x_indptr[first + i + 1]):
-            if place[x_indices[e]] >= 0:
-                out[i, place[x_indices[e]]] = x_values[e]
-
-
-@compiled
-def add_linear_term(first, x_indptr, x_indices, x_values, starts, labels, weights, utilities):
-    """Add W x to the utilities of all labels for consecutive points, in place.
-
-    `xmlgp.gp.linear_term.LinearTerm` visits the weights of all labels for every block of points. This visits only those
-    on features of the points, and writes to one row of the utilities at a time.
-    """
-    for i in range(utilities.shape[0]):
-        row = utilities[i]
-        for e in range(x_indptr[first + i], x_indptr[first + i + 1]):
-            value, d = x_values[e], x_indices[e]
-            for t in range(starts[d], starts[d + 1]):
-                row[labels[t]] += value * weights[t]
+    parallel_for(part, len(out), ROWS)
 
 
 @compiled
 def _hide(first, indptr, indices, utilities):
+    """Lower the utilities of the positives among consecutive labels."""
     for i in range(utilities.shape[0]):
-        for e in range(indptr[first + i], indptr[first + i + 1]):
-            utilities[i, indices[e]] = LOWEST
+        for e in range(indptr[i], indptr[i + 1]):
+            if first <= indices[e] < first + utilities.shape[1]:
+                utilities[i, indices[e] - first] = LOWEST
 
 
 class StratifiedPairs:

@@ -4,11 +4,9 @@ import numpy as np
 
 from xmlgp.gp.label_weights import label_weight_count
 from xmlgp.mlgpf.initial import uses_label_weights
-from xmlgp.mlgpf.label_pairs import rows_at_a_time
 from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.weight_space_ascent import shortlist_length, sweep_count
 from xmlgp.model import MemoryPart
-from xmlgp.runtime.threads import core_count
 
 __all__ = ["memory_parts"]
 
@@ -60,11 +58,10 @@ def _sweeps(settings, dataset):
     # Shortlists, and W: pattern, means and logarithms of variances.
     shortlists = 4 * shortlist_length(dataset.labels) * N
     kept = shortlists + (4 + 2 * itemsize) * weights + 8 * K
-    # Shortlists are found with the utilities of some points, after the first sweep also with W by feature. Later the
-    # points of each label are known.
-    utilities = min(N, core_count() * rows_at_a_time(K)) * K * itemsize
-    by_feature = (4 + itemsize) * weights if sweep_count(settings, N, D, K) > 1 else 0
-    working = max(by_feature + utilities, shortlists + 4 * dataset.labels.nnz)
+    # Shortlists are found, after the first sweep, with variances and with W by feature. Later the points of each label
+    # are known.
+    by_feature = (4 + 3 * itemsize) * weights if sweep_count(settings, N, D, K) > 1 else 0
+    working = max(by_feature, shortlists + 4 * dataset.labels.nnz)
     return [
         _loadings(itemsize * (N + D + K) * P),
         _label_weights(kept + working),

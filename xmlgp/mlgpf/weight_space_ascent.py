@@ -3,13 +3,13 @@
 import functools
 
 import numpy as np
-import scipy.sparse as sp
 
 from xmlgp.gp.label_weight_updates import update_label_weights, update_prior_variances
-from xmlgp.gp.label_weights import initial_label_weights
+from xmlgp.gp.label_weights import LabelWeights, initial_label_weights
+from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.initial import uses_label_weights
-from xmlgp.mlgpf.label_pairs import StratifiedPairs, Utilities, pairs_with_offsets, shortlist_negatives
+from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.training.inference import Inference
 
@@ -203,7 +203,8 @@ class _Sweep:
 
     def list_negatives(self, rows):
         """Find the shortlists of a slice of points."""
-        shortlist_negatives(self._utilities, self._labels, rows, self._shortlist[rows])
+        points = self._latent[rows], self._features[rows], self._labels[rows]
+        shortlist_negatives(self._utilities, *points, self._shortlist[rows])
 
     def update_weights(self, first, last):
         """Update the weights of consecutive labels; return their bounds."""
@@ -220,17 +221,10 @@ class _Sweep:
 
     @functools.cached_property
     def _utilities(self):
-        weights = _means(self._weights, self._features.shape[1]) if self.number else None
-        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
-        return Utilities(self._latent, self._features, loadings, bias, weights)
+        weights = LabelWeights(self._weights) if self.number else None
+        return UtilityMoments(self._parameters["loadings"], self._parameters["bias"], weights)
 
     @functools.cached_property
     def _pairs(self):
         sampled = _sampled(self._labels.shape[1])
         return StratifiedPairs(self._labels, self._shortlist, sampled, [self._seed, 3, self.number])
-
-
-def _means(weights, feature_count):
-    """Return the means of W as a csr_array, K×D."""
-    indptr, columns, mean = (weights[f"label_weights.{name}"] for name in ("indptr", "features", "mean"))
-    return sp.csr_array((mean, columns, indptr), shape=(len(indptr) - 1, feature_count))
