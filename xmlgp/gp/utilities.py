@@ -32,15 +32,19 @@ class Batch:
         The same, beside the values and the squares of the features that are dense columns.
     features : tuple of ndarray
         Index arrays and values of all features, as of a csr_array; empty without W.
+    columns : tuple of ndarray
+        U features with weights that are not dense columns, and the start of each in the points that have it and in
+        their values, then these; empty without W.
     visited : int
         Labels below it have been visited.
-    cursors : ndarray
-        For each of these values, the first weight on its feature that has not been visited.
+    cursors : ndarray, U
+        The first weight on each of these features that has not been visited.
     """
 
     latent: Moments
     extended: Moments
     features: tuple = ()
+    columns: tuple = ()
     visited: int = 0
     cursors: np.ndarray | None = None
 
@@ -111,8 +115,19 @@ class UtilityMoments:
             if variance is not None:
                 variance = np.hstack([variance, dense * dense])
             extended = Moments(np.hstack([mean, dense]), variance)
-        # A feature with a dense column has no other weights.
-        return Batch(latent, extended, arrays, cursors=self._starts[features.indices])
+        columns = self._columns_of(features)
+        return Batch(latent, extended, arrays, columns, cursors=self._starts[columns[0]])
+
+    def _columns_of(self, features):
+        """Return `Batch.columns`. A feature with a dense column has no other weights."""
+        by_feature = features.tocsc()
+        counts = np.diff(by_feature.indptr)
+        weighted = np.diff(self._starts) > 0
+        used = np.flatnonzero((counts > 0) & weighted)
+        kept = np.repeat(weighted, counts)
+        starts = np.concatenate([[0], np.cumsum(counts[used])])
+        values = by_feature.data[kept].astype(self._loadings.dtype, copy=False)
+        return used, starts, by_feature.indices[kept], values
 
     def moments(self, batch, labels, with_variance=True):
         """Return mean and variance of the utilities of consecutive labels, B×L; None for the variance if not wanted.
@@ -135,10 +150,10 @@ class UtilityMoments:
         if self._weights is not None:
             first = labels.start or 0
             if first < batch.visited:
-                batch.cursors = self._starts[batch.features[1]]
+                batch.cursors = self._starts[batch.columns[0]]
             batch.visited = first + mean.shape[1]
             weights = self._starts, self._labels, self._moments
-            _add_weights(first, *batch.features, batch.cursors, *weights, mean, variance)
+            _add_weights(first, *batch.columns, batch.cursors, *weights, mean, variance)
         return mean, variance
 
     def _variance(self, batch, labels):
@@ -192,27 +207,33 @@ def _fill_columns(indptr, indices, values, slots, dense):
 
 
 @compiled
-def _add_weights(first, indptr, indices, values, cursors, starts, labels, moments, mean, variance):
-    """Add the moments of W x to those of consecutive labels, in place; variances may be None."""
+def _add_weights(first, features, begins, points, values, cursors, starts, labels, moments, mean, variance):
+    """Add the moments of W x to those of consecutive labels, in place; variances may be None.
+
+    The weights on a feature are in the cache while they are added for all points that have it.
+    """
     stop = first + mean.shape[1]
-    for i in range(mean.shape[0]):
-        for e in range(indptr[i], indptr[i + 1]):
-            t, end = cursors[e], starts[indices[e] + 1]
-            while t < end and labels[t] < first:
-                t += 1
-            begin = t
-            while t < end and labels[t] < stop:
-                t += 1
-            cursors[e] = t
-            value = values[e]
+    for u in range(features.size):
+        begin, end = cursors[u], starts[features[u] + 1]
+        while begin < end and labels[begin] < first:
+            begin += 1
+        t = begin
+        while t < end and labels[t] < stop:
+            t += 1
+        cursors[u] = t
+        for e in range(begins[u], begins[u + 1]):
+            i, value = points[e], values[e]
+            means = mean[i]
             if variance is None:
                 for s in range(begin, t):
-                    mean[i, labels[s] - first] += value * moments[s, 0]
+                    # An index without sign needs no check for one that counts from the end.
+                    means[np.uint32(labels[s] - first)] += value * moments[s, 0]
             else:
-                square = value * value
+                square, variances = value * value, variance[i]
                 for s in range(begin, t):
-                    mean[i, labels[s] - first] += value * moments[s, 0]
-                    variance[i, labels[s] - first] += square * moments[s, 1]
+                    j = np.uint32(labels[s] - first)
+                    means[j] += value * moments[s, 0]
+                    variances[j] += square * moments[s, 1]
 
 
 @compiled
