@@ -4,10 +4,10 @@ Given the rest of the utilities, f_ik = o_ik + w_kᵀ x_i, and pairs (i, k) with
 
     F_k = Σ_i c_ik [y_ik f̄_ik − ½ f̄_ik − log(2 cosh(½ ξ_ik))] − KL[q(w_k) ‖ p(w_k)],   ξ_ik² = E f_ik²,
 
-with y_ik ∈ {0, 1}. With Λ_ik = 2 c_ik λ(ξ_ik) it is largest at the variances 1/v_kd = 1/τ_d + Σ_i Λ_ik x_id² and at the
-means of the linear system
+with y_ik ∈ {0, 1} and the prior p(w_kd) = N(0, ρ_k τ_d). With Λ_ik = 2 c_ik λ(ξ_ik) it is largest at the variances
+1/v_kd = 1/(ρ_k τ_d) + Σ_i Λ_ik x_id² and at the means of the linear system
 
-    (diag(1/τ) + Σ_i Λ_ik x_i x_iᵀ) m_k = Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
+    (diag(1/(ρ_k τ)) + Σ_i Λ_ik x_i x_iᵀ) m_k = Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
 
 which conjugate gradient steps approach from the current means. Each of these updates raises the bound, there is no
 learning rate, and labels are independent of each other. Newton's method, with the logistic curvature in place of Λ,
@@ -61,7 +61,7 @@ class LabelPairs(NamedTuple):
     offset: np.ndarray
 
 
-def update_label_weights(pairs, first, features, parameters, rounds, cg_steps):
+def update_label_weights(pairs, first, features, parameters, scales, rounds, cg_steps):
     """Update m and log v of consecutive labels in place; return their bounds before the last round.
 
     Parameters
@@ -74,6 +74,8 @@ def update_label_weights(pairs, first, features, parameters, rounds, cg_steps):
         X, weighted.
     parameters : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`.
+    scales : ndarray, K
+        ρ.
     rounds : int
         Updates of ξ, each followed by one of v and one of m.
     cg_steps : int
@@ -89,8 +91,9 @@ def update_label_weights(pairs, first, features, parameters, rounds, cg_steps):
     )
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
+    block = slice(first, first + count)
     precision = bounded_exp(-log_prior)
-    weights = indptr[first : first + count + 1], columns, mean, log_variance, precision
+    weights = indptr[first : first + count + 1], columns, mean, log_variance, precision, 1 / scales[block]
     design = features.indptr, features.indices, features.data
     arrays = *pairs, *weights, *design, rounds, cg_steps, bounds
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
@@ -99,8 +102,8 @@ def update_label_weights(pairs, first, features, parameters, rounds, cg_steps):
     return bounds
 
 
-def update_prior_variances(parameters):
-    """Update log τ in place: τ_d is the mean of m_kd² + v_kd over the labels with a weight of feature d.
+def update_prior_variances(parameters, scales):
+    """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
 
     Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
 
@@ -108,16 +111,24 @@ def update_prior_variances(parameters):
     ----------
     parameters : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`.
+    scales : ndarray, K
+        ρ.
     """
-    columns, mean, log_variance, log_prior = (
-        parameters[f"label_weights.{name}"] for name in ("features", "mean", "log_variance", "log_prior")
+    indptr, columns, mean, log_variance, log_prior = (
+        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
     )
     count = sparse.column_sums(columns, len(log_prior))
-    total = sparse.column_sums(
-        columns, len(log_prior), lambda part: np.square(mean[part]) + bounded_exp(log_variance[part])
-    )
+    total = np.zeros(len(log_prior))
+    _add_second_moments(indptr, columns, mean, log_variance, scales, total)
     used = count > 0
     log_prior[used] = np.log(total[used] / count[used])
+
+
+@compiled
+def _add_second_moments(indptr, columns, means, log_variances, scales, total):
+    for k in range(indptr.size - 1):
+        for e in range(indptr[k], indptr[k + 1]):
+            total[columns[e]] += (means[e] * means[e] + np.exp(log_variances[e])) / scales[k]
 
 
 @compiled
@@ -133,7 +144,7 @@ def _fill_utilities(offset, rows, inner, values, m, utility):
 @compiled
 def _update_labels(
     start, stop, starts, points, positive, weight, offset,
-    indptr, columns, means, log_variances, precisions, x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
+    indptr, columns, means, log_variances, precisions, factors, x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
 ):  # fmt: skip
     dtype = means.dtype
     real = dtype.type
@@ -171,7 +182,7 @@ def _update_labels(
         for j in range(d):
             place[columns[base + j]] = -1
             m[j], v[j] = means[base + j], np.exp(log_variances[base + j])
-            prior[j] = precisions[columns[base + j]]
+            prior[j] = precisions[columns[base + j]] * factors[label]
         utility, curvature = np.empty(n, dtype), np.empty(n, dtype)
         diagonal, residual, direction = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)
         image = np.empty(d, dtype)

@@ -13,7 +13,7 @@ from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortli
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.training.inference import Inference
 
-__all__ = ["WeightSpaceAscent", "shortlist_length", "sweep_count"]
+__all__ = ["WeightSpaceAscent", "prior_scales", "shortlist_length", "sweep_count"]
 
 #: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x. With more pairs of points and
 #: labels than the limit there is no second one, which gains little and whose shortlists would take most of the time.
@@ -27,8 +27,12 @@ SHORTLIST, SAMPLED, LEAST_PAIRS = 30, 20, 1_000_000
 #: it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
-#: Updates of ξ in a sweep, and conjugate gradient steps in each.
-ROUNDS, CG_STEPS = 4, 4
+#: The prior variances of a label with n points are 1 + this/n times τ. Frequent labels decide τ. With that alone the
+#: weights of a label with one or two points stay small, and it is listed too rarely.
+RARE_SPREAD = 4.0
+
+#: Updates of ξ in a sweep, and conjugate gradient steps in each. More of them change nothing in precision.
+ROUNDS, CG_STEPS = 2, 3
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
 POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
@@ -36,7 +40,7 @@ POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
 #: How long operations take relative to a multiplication of a stochastic step, measured with 4,000 to 60,000 labels. The
 #: first is for a point and a label, beside multiplications; the next for a multiplication for the shortlists of the
 #: first and of later sweeps; the last for a pair and a byte of its features, in the updates of label weights.
-PAIR_COST, LIST_COSTS, UPDATE_COST = 100, (0.5, 0.85), 160
+PAIR_COST, LIST_COSTS, UPDATE_COST = 100, (0.5, 0.85), 90
 
 #: Label weights that sweeps change.
 MOVING = ("mean", "log_variance", "log_prior")
@@ -47,9 +51,9 @@ class WeightSpaceAscent(Inference):
 
     The epochs of the first part are those of `StochasticAscent`. Each epoch of the second part finds a shortlist of
     negatives for every point, updates the weights of every label (`xmlgp.gp.label_weight_updates`), and then the prior
-    variances τ. There the latent functions have `OFFSET_SHARE` of their means, and no variance, because the bound of
-    Jaakkola and Jordan is loose for uncertain utilities. The bound in the history is then that one, given these offsets
-    and estimated from stratified pairs.
+    variances τ; those of rare labels are larger (`prior_scales`). The latent functions have `OFFSET_SHARE` of their
+    means, and no variance, because the bound of Jaakkola and Jordan is loose for uncertain utilities. The bound in the
+    history is then that one, given these offsets and estimated from stratified pairs.
 
     Parameters
     ----------
@@ -84,6 +88,7 @@ class WeightSpaceAscent(Inference):
         self._features = self._coordinates.weighted(slice(None))
         bias, dtype = self._parameters["bias"], self._coordinates.dtype
         self._weights = initial_label_weights(self._features, self._labels, bias, dtype)
+        self._scales = prior_scales(self._labels, dtype)
         self._shortlist = np.zeros((len(self._coordinates), shortlist_length(self._labels)), np.int32)
 
     def steps_in(self, epoch):
@@ -113,7 +118,7 @@ class WeightSpaceAscent(Inference):
             return self._factors.step(epoch, done)
         number = epoch - self._factors.epochs
         if self._sweep is None or self._sweep.number != number:
-            arrays = self._features, self._labels, self._parameters, self._weights, self._shortlist
+            arrays = self._features, self._labels, self._parameters, self._weights, self._scales, self._shortlist
             self._sweep = _Sweep(number, self._seed, *arrays)
         if done < len(self._point_blocks):
             # With few labels, some point may have no negatives.
@@ -123,7 +128,7 @@ class WeightSpaceAscent(Inference):
         block = done - len(self._point_blocks)
         bounds = self._sweep.update_weights(*self._label_blocks[block])
         if block == len(self._label_blocks) - 1:
-            update_prior_variances(self._weights)
+            update_prior_variances(self._weights, self._scales)
         return float(bounds.sum()) * len(self._label_blocks)
 
     def arrays(self):
@@ -154,6 +159,19 @@ def sweep_count(settings, N, D, K):
     if not uses_label_weights(settings, D):
         return 0
     return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
+
+
+def prior_scales(labels, dtype):
+    """Return ρ, K: the prior variance of label weight w_kd is ρ_k τ_d, with ρ_k = 1 + `RARE_SPREAD` / n_k.
+
+    Parameters
+    ----------
+    labels : csr_array, N×K
+        Y. A label without points counts as if it had one.
+    dtype : dtype
+    """
+    counts = np.bincount(labels.indices, minlength=labels.shape[1])
+    return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
 
 
 def shortlist_length(labels):
@@ -192,14 +210,16 @@ class _Sweep:
         T, Φ and b.
     weights : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`; they are updated in place.
+    scales : ndarray, K
+        ρ of the prior of W.
     shortlist : ndarray of int32, N×S
         Negatives of each point, updated in place.
     """
 
-    def __init__(self, number, seed, features, labels, parameters, weights, shortlist):
+    def __init__(self, number, seed, features, labels, parameters, weights, scales, shortlist):
         self.number, self._seed = number, seed
         self._features, self._labels, self._shortlist = features, labels, shortlist
-        self._parameters, self._weights = parameters, weights
+        self._parameters, self._weights, self._scales = parameters, weights, scales
 
     def list_negatives(self, rows):
         """Find the shortlists of a slice of points."""
@@ -212,7 +232,7 @@ class _Sweep:
         self.__dict__.pop("_utilities", None)
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias, OFFSET_SHARE)
-        return update_label_weights(pairs, first, self._features, self._weights, ROUNDS, CG_STEPS)
+        return update_label_weights(pairs, first, self._features, self._weights, self._scales, ROUNDS, CG_STEPS)
 
     @functools.cached_property
     def _latent(self):
