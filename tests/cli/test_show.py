@@ -34,7 +34,7 @@ def test_a_trained_model_is_described():
     shown = {line.split()[0]: line.split()[1:] for line in rest}
     for spec in fields(MLGPFSettings):
         value = description["settings"][spec.name]
-        assert shown[spec.name] == ["-" if value is None else str(value)]
+        assert " ".join(shown[spec.name]) == (f"default: {spec.metadata['if_unset']}" if value is None else str(value))
     for name in description["arrays"]:
         assert name in shown
     assert shown["parameters.loadings"] == ["7×3", "f4"]
@@ -54,7 +54,7 @@ def test_a_model_of_bmlpl_is_described(inference):
     shown = {line.split()[0]: line.split()[1:] for line in rest}
     for spec in fields(BMLPLSettings):
         value = description["settings"][spec.name]
-        assert shown[spec.name] == ["-" if value is None else str(value)]
+        assert " ".join(shown[spec.name]) == (f"default: {spec.metadata['if_unset']}" if value is None else str(value))
     assert shown["parameters.topics"] == ["7×4", "f4"]
     assert shown["parameters.weights"] == ["25×4", "f4"]
     assert json.loads(run("show", "model", "--json").stdout) == description

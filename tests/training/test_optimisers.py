@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.training import optimisers
 from xmlgp.training.optimisers import GRAIN, OPTIMISERS, AdaDelta, Adam
 
@@ -173,3 +174,9 @@ def test_gradients_whose_squares_overflow_still_move_parameters(name):
     assert np.isfinite(parameters["a"][:3]).all()
     assert np.isnan(parameters["a"][3])
     assert all(np.isfinite(state[:3]).all() for state in optimiser.state.values())
+
+
+def test_settings_describe_the_default_learning_rates():
+    described = MLGPFSettings.__dataclass_fields__["learning_rate"].metadata["if_unset"]
+    for name, optimiser in OPTIMISERS.items():
+        assert f"{optimiser.default_rate:g} with {name}" in described.replace("adadelta and svi-adadelta", "adadelta")

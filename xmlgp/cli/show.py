@@ -1,5 +1,6 @@
 """`xmlgp show`: describe a model folder."""
 
+import dataclasses
 import json
 
 import click
@@ -41,7 +42,7 @@ def show(model, as_json):
             click.echo(json.dumps({"interrupted": _facts(model, run, damage)}, indent=1, ensure_ascii=False))
         else:
             click.echo(f"{model}: no model yet, but {state}")
-            _settings(run.settings.mapping())
+            _settings(type(run.settings), run.settings.mapping())
         return
     description = folder.description
     if as_json:
@@ -59,7 +60,7 @@ def show(model, as_json):
         _hyperparameters(folder, record)
     if run or damage:
         click.echo(f"run       {_state(model, run, damage)}")
-    _settings(description["settings"])
+    _settings(record.settings, description["settings"])
     shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]
     _table(
         "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
@@ -105,8 +106,10 @@ def _facts(model, run, damage):
     return {"writer": find_writer(model)} | facts | {"settings": run.settings.mapping()}
 
 
-def _settings(mapping):
-    _table("settings", [(name, "-" if value is None else str(value)) for name, value in mapping.items()])
+def _settings(kind, mapping):
+    """Print settings; for those that are unset, what decides instead."""
+    unset = {spec.name: f"default: {spec.metadata['if_unset']}" for spec in dataclasses.fields(kind)}
+    _table("settings", [(name, unset[name] if value is None else str(value)) for name, value in mapping.items()])
 
 
 def _table(title, rows):

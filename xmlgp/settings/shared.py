@@ -39,7 +39,7 @@ def learning_rate():
         None,
         "Learning rate (gpc: with svi-adadelta).",
         above=0,
-        if_unset="0.02 with adam, 0.15 with adagrad, 1 with adadelta and svi-adadelta",
+        if_unset="0.02 with adam, 0.1 with adagrad, 1 with adadelta and svi-adadelta",
     )
 
 
