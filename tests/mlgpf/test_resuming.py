@@ -132,7 +132,7 @@ def test_divergence_before_the_first_step_is_not_retried(fail_at):
 
 
 def test_refit_keeps_the_lowered_learning_rate(fail_at):
-    fail_at(4)
+    fail_at(3)
     found = train(*prepared(PAIRED, **WITH_RATE | {"validation": 0.4}))
     rates = [epoch["learning_rate"] for history in (found.validation, found.history) for epoch in history]
     assert set(rates) == {0.1 * RETRY_RATE}

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_refit_trains_on_all_points_for_the_best_number_of_epochs():
     found = train(*arguments)
     best = best_epoch(found.validation)
     # Validation continues for `patience` epochs after the best one.
-    assert len(found.validation) == best + 3 < 40
+    assert len(found.validation) == best + 3 < 20
     parameters, history = trained_once(*arguments[:3], dataclasses.replace(arguments[3], epochs=best))
     assert_same_parameters(found.parameters, parameters)
     assert untimed(found.history) == untimed(history)
@@ -162,8 +163,22 @@ def test_validation_history():
     assert all(entry.keys() == {"epoch", "bound", "seconds"} for entry in found.history)
 
 
-def test_patience_and_epochs_limit_validation():
-    assert len(train(*prepared(DATASET, patience=1000, epochs=5)).validation) == 5
+@pytest.mark.parametrize(("epochs", "half"), [(1, 1), (5, 3), (9, 5)])
+def test_refit_trains_for_all_epochs_if_the_ranking_improves_in_the_first_half(epochs, half):
+    found = train(*prepared(DATASET, patience=1000, epochs=epochs))
+    # Any epoch is among the last `WINDOW`.
+    assert (len(found.validation), len(found.history)) == (half, epochs)
+
+
+def test_refit_trains_for_the_best_epoch_of_the_first_half(monkeypatch):
+    scores = iter(np.where(np.arange(1, 11) == 3, 50.0, 10.0))
+    monkeypatch.setattr("xmlgp.mlgpf.train._ndcg", lambda *arguments: next(scores))
+    found = train(*prepared(DATASET, patience=1000, epochs=20, regression_points=0))
+    # The mean of five epochs is highest after the third.
+    assert (len(found.validation), len(found.history)) == (10, 3)
+
+
+def test_patience_limits_validation():
     impatient = train(*prepared(DATASET, patience=1))
     assert len(impatient.history) == len(impatient.validation) - 1 == best_epoch(impatient.validation)
 
@@ -171,7 +186,7 @@ def test_patience_and_epochs_limit_validation():
 def test_default_number_of_epochs(monkeypatch):
     monkeypatch.setattr("xmlgp.mlgpf.settings.STEPS", 400)
     chosen = {"epochs": None, "batch_size": 1, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
-    assert len(train(*prepared(DATASET, **chosen)).validation) == default_epochs(36, 1, 400, 5)
+    assert len(train(*prepared(DATASET, **chosen)).validation) == math.ceil(default_epochs(36, 1, 400, 5) / 2)
     assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1, 400, 5)
 
 

@@ -14,9 +14,12 @@ def _review(settings, description):
     """Yield what happened in a training, in sentences."""
     last, validation = description["history"][-1], description["validation"]
     if validation and settings.refit:
-        best = last["epoch"]
-        score = validation[best - 1]["ndcg@5"]
-        yield f"nDCG@5 of the held-out points was highest after {best} of {len(validation)} epochs: {score:.2f}"
+        count, epochs = len(validation), last["epoch"]
+        if epochs > count:
+            yield f"nDCG@5 of the held-out points was still rising after {count} epochs: {validation[-1]['ndcg@5']:.2f}"
+        else:
+            score = validation[epochs - 1]["ndcg@5"]
+            yield f"nDCG@5 of the held-out points was highest after {epochs} of {count} epochs: {score:.2f}"
     elif validation:
         yield "the parameters are those of the epoch that ranked the held-out points best"
     if "parameters.regression.weights" in description["arrays"]:

@@ -1,6 +1,7 @@
 """Training of MLGPF: when it stops, what it trains on, and the regression that is added."""
 
 import dataclasses
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
-from xmlgp.training.stopping import EarlyStopping, hold_out, ndcg_of_blocks
+from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_blocks
 from xmlgp.training.trained import Trained
 
 __all__ = ["REGRESSION_RANK", "run_inference", "train"]
@@ -59,9 +60,10 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 
     With a validation part of at least `HELD_OUT_LEAST` points with labels, and more than one label to rank, training on
     the other points stops when nDCG@5 of the validation part has not risen for `settings.patience` epochs. With
-    `settings.refit`, all points are then trained on for the best number of epochs; otherwise the best parameters are
-    kept. Regression on all points is added if `settings.regression_points` allows it, there are at most
-    `REGRESSION_LABELS` labels, and the validation part, if there is one, is ranked better with it. If training
+    `settings.refit` it also stops after half of the epochs, and all points are then trained on: for all epochs if the
+    nDCG was highest in the last `WINDOW` epochs of that half, otherwise for the best number. Without `settings.refit`
+    the best parameters are kept. Regression on all points is added if `settings.regression_points` allows it, there are
+    at most `REGRESSION_LABELS` labels, and the validation part, if there is one, is ranked better with it. If training
     diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In weight space nothing is held out.
 
     Parameters
@@ -165,7 +167,10 @@ def _stored_plan(checkpoints):
 def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints):
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
     stopping = EarlyStopping(lambda parameters: _ndcg(parameters, *others, settings), settings.patience)
-    attempts = _attempts(*part, inducing, settings, default_rate(settings))
+    epochs = settings.epoch_count(len(part[0]))
+    # If the best epoch is not among the first half, there is no need to know which of the others it is.
+    most = math.ceil(epochs / 2) if settings.refit else epochs
+    attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings))
     facts = {"part": "the points not held out", "plan": None}
     _, history = attempts.run(progress, stopping, checkpoints, facts)
     if stopping.best_epoch is None:
@@ -175,7 +180,8 @@ def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoin
         alone = _ndcg(parameters, *others, settings)
         pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
     rate = history[-1].get("learning_rate", default_rate(settings))
-    return _Plan(stopping.best_epoch, rate, pooled, history), parameters
+    rises = len(history) == most < stopping.best_epoch + WINDOW
+    return _Plan(settings.epochs if rises else stopping.best_epoch, rate, pooled, history), parameters
 
 
 def _ndcg(parameters, coordinates, labels, settings):
