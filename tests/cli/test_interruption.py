@@ -24,8 +24,8 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-#: Options for a run with preprocessing, held-out points, refitting on all points and a regression.
-SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "3", "--batch-size", "30", "--label-weights"]
+#: Options for a run with preprocessing, held-out points in three epochs, refitting on all points and a regression.
+SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 SMALL += ["--inducing", "subspace"]
 TRAIN = ["train", "data", "model", *SMALL]
 
