@@ -164,18 +164,18 @@ def test_validation_history():
 
 
 @pytest.mark.parametrize(("epochs", "half"), [(1, 1), (5, 3), (9, 5)])
-def test_refit_trains_for_all_epochs_if_the_ranking_improves_in_the_first_half(epochs, half):
+def test_points_are_held_out_in_half_of_the_epochs(epochs, half):
     found = train(*prepared(DATASET, patience=1000, epochs=epochs))
     # Any epoch is among the last `WINDOW`.
     assert (len(found.validation), len(found.history)) == (half, epochs)
 
 
-def test_refit_trains_for_the_best_epoch_of_the_first_half(monkeypatch):
-    scores = iter(np.where(np.arange(1, 11) == 3, 50.0, 10.0))
+@pytest.mark.parametrize(("best", "epochs"), [(3, 3), (5, 5), (6, 20), (10, 20)])
+def test_refit_trains_for_all_epochs_if_one_of_the_last_ranked_best(monkeypatch, best, epochs):
+    scores = iter([50.0 + epoch if epoch <= best else 1.0 for epoch in range(1, 11)])
     monkeypatch.setattr("xmlgp.mlgpf.train._ndcg", lambda *arguments: next(scores))
     found = train(*prepared(DATASET, patience=1000, epochs=20, regression_points=0))
-    # The mean of five epochs is highest after the third.
-    assert (len(found.validation), len(found.history)) == (10, 3)
+    assert (len(found.validation), len(found.history)) == (10, epochs)
 
 
 def test_patience_limits_validation():

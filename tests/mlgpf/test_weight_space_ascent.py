@@ -1,11 +1,14 @@
-"""Training in weight space: the cost of its steps, by which progress is shown."""
+"""Training in weight space: the priors of its label weights, and the cost of its steps, by which progress is shown."""
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.problems import small_dataset
+from xmlgp.mlgpf import weight_space_ascent as module
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.weight_space import make_model
-from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent
+from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent, prior_scales
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 
 EPOCHS = 3
@@ -38,3 +41,31 @@ def test_without_sweeps_all_steps_take_the_same_time():
 def test_the_cost_of_shortlists_grows_with_the_labels():
     few, many = (ascent(K=K, label_weights=True) for K in (7, 70))
     assert costs(many, EPOCHS)[0] == pytest.approx(10 * costs(few, EPOCHS)[0])
+
+
+def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
+    monkeypatch.setattr(module, "RARE_SPREAD", 3.0)
+    labels = sp.csr_array(np.array([[1, 1, 0], [1, 0, 0], [1, 0, 0]], bool))
+    found = prior_scales(labels, np.float32)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [2, 4, 4])
+
+
+def test_sweeps_update_weights_and_prior_variances_with_these_scales(monkeypatch):
+    seen = []
+    for name, place in (("update_label_weights", 4), ("update_prior_variances", 1)):
+        original = getattr(module, name)
+
+        def recorded(*arguments, original=original, place=place):
+            seen.append(arguments[place])
+            return original(*arguments)
+
+        monkeypatch.setattr(module, name, recorded)
+    inference = ascent(label_weights=True)
+    for epoch in range(inference.epochs):
+        inference.begin(epoch)
+        for done in range(inference.steps_in(epoch)):
+            inference.step(epoch, done)
+    assert len(seen) == 2 * SWEEPS
+    for scales in seen:
+        np.testing.assert_array_equal(scales, prior_scales(small_dataset(N=40, K=7).labels, np.float32))

@@ -42,7 +42,7 @@ def show(model, as_json):
             click.echo(json.dumps({"interrupted": _facts(model, run, damage)}, indent=1, ensure_ascii=False))
         else:
             click.echo(f"{model}: no model yet, but {state}")
-            _settings(type(run.settings), run.settings.mapping())
+            _settings(run.settings)
         return
     description = folder.description
     if as_json:
@@ -60,7 +60,7 @@ def show(model, as_json):
         _hyperparameters(folder, record)
     if run or damage:
         click.echo(f"run       {_state(model, run, damage)}")
-    _settings(record.settings, description["settings"])
+    _settings(folder.settings)
     shapes = [(name, entry["shape"], entry["dtype"]) for name, entry in description["arrays"].items()]
     _table(
         "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
@@ -106,10 +106,11 @@ def _facts(model, run, damage):
     return {"writer": find_writer(model)} | facts | {"settings": run.settings.mapping()}
 
 
-def _settings(kind, mapping):
+def _settings(settings):
     """Print settings; for those that are unset, what decides instead."""
-    unset = {spec.name: f"default: {spec.metadata['if_unset']}" for spec in dataclasses.fields(kind)}
-    _table("settings", [(name, unset[name] if value is None else str(value)) for name, value in mapping.items()])
+    unset = {spec.name: f"default: {spec.metadata['if_unset']}" for spec in dataclasses.fields(settings)}
+    values = settings.mapping().items()
+    _table("settings", [(name, unset[name] if value is None else str(value)) for name, value in values])
 
 
 def _table(title, rows):

@@ -75,7 +75,7 @@ def update_label_weights(pairs, first, features, parameters, scales, rounds, cg_
     parameters : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`.
     scales : ndarray, K
-        ρ.
+        ρ: the prior variances of each label, relative to τ.
     rounds : int
         Updates of ξ, each followed by one of v and one of m.
     cg_steps : int
@@ -91,9 +91,8 @@ def update_label_weights(pairs, first, features, parameters, scales, rounds, cg_
     )
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
-    block = slice(first, first + count)
-    precision = bounded_exp(-log_prior)
-    weights = indptr[first : first + count + 1], columns, mean, log_variance, precision, 1 / scales[block]
+    precision, shrinkage = bounded_exp(-log_prior), 1 / scales[first : first + count]
+    weights = indptr[first : first + count + 1], columns, mean, log_variance, precision, shrinkage
     design = features.indptr, features.indices, features.data
     arrays = *pairs, *weights, *design, rounds, cg_steps, bounds
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
@@ -112,7 +111,7 @@ def update_prior_variances(parameters, scales):
     parameters : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`.
     scales : ndarray, K
-        ρ.
+        ρ, as in `update_label_weights`.
     """
     indptr, columns, mean, log_variance, log_prior = (
         parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
@@ -144,7 +143,8 @@ def _fill_utilities(offset, rows, inner, values, m, utility):
 @compiled
 def _update_labels(
     start, stop, starts, points, positive, weight, offset,
-    indptr, columns, means, log_variances, precisions, factors, x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
+    indptr, columns, means, log_variances, precisions, shrinkages,
+    x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
 ):  # fmt: skip
     dtype = means.dtype
     real = dtype.type
@@ -182,7 +182,7 @@ def _update_labels(
         for j in range(d):
             place[columns[base + j]] = -1
             m[j], v[j] = means[base + j], np.exp(log_variances[base + j])
-            prior[j] = precisions[columns[base + j]] * factors[label]
+            prior[j] = precisions[columns[base + j]] * shrinkages[label]
         utility, curvature = np.empty(n, dtype), np.empty(n, dtype)
         diagonal, residual, direction = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)
         image = np.empty(d, dtype)

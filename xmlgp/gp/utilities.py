@@ -32,9 +32,9 @@ class Batch:
         The same, beside the values and the squares of the features that are dense columns.
     features : tuple of ndarray
         Index arrays and values of all features, as of a csr_array; empty without W.
-    columns : tuple of ndarray
-        U features with weights that are not dense columns, and the start of each in the points that have it and in
-        their values, then these; empty without W.
+    by_feature : tuple of ndarray
+        The U features of the points that have weights and no dense column, where the points of each begin, and these
+        points with their values; empty without W.
     visited : int
         Labels below it have been visited.
     cursors : ndarray, U
@@ -44,7 +44,7 @@ class Batch:
     latent: Moments
     extended: Moments
     features: tuple = ()
-    columns: tuple = ()
+    by_feature: tuple = ()
     visited: int = 0
     cursors: np.ndarray | None = None
 
@@ -106,7 +106,8 @@ class UtilityMoments:
         """
         if self._weights is None:
             return Batch(latent, latent)
-        arrays = features.indptr, features.indices, features.data.astype(self._loadings.dtype, copy=False)
+        features = features.astype(self._loadings.dtype, copy=False)
+        arrays = features.indptr, features.indices, features.data
         extended = latent
         if self._common:
             dense = np.zeros((len(latent.mean), self._common), self._loadings.dtype)
@@ -115,19 +116,18 @@ class UtilityMoments:
             if variance is not None:
                 variance = np.hstack([variance, dense * dense])
             extended = Moments(np.hstack([mean, dense]), variance)
-        columns = self._columns_of(features)
-        return Batch(latent, extended, arrays, columns, cursors=self._starts[columns[0]])
+        by_feature = self._by_feature(features)
+        return Batch(latent, extended, arrays, by_feature, cursors=self._starts[by_feature[0]])
 
-    def _columns_of(self, features):
-        """Return `Batch.columns`. A feature with a dense column has no other weights."""
-        by_feature = features.tocsc()
-        counts = np.diff(by_feature.indptr)
-        weighted = np.diff(self._starts) > 0
-        used = np.flatnonzero((counts > 0) & weighted)
-        kept = np.repeat(weighted, counts)
-        starts = np.concatenate([[0], np.cumsum(counts[used])])
-        values = by_feature.data[kept].astype(self._loadings.dtype, copy=False)
-        return used, starts, by_feature.indices[kept], values
+    def _by_feature(self, features):
+        """Return `Batch.by_feature`. A feature with a dense column has no other weights."""
+        indices = features.indices
+        kept = self._starts[indices + 1] > self._starts[indices]
+        points = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))[kept]
+        indices, values = indices[kept], features.data[kept]
+        order = np.argsort(indices, kind="stable")
+        used, begins = np.unique(indices[order], return_index=True)
+        return used, np.append(begins, len(order)), points[order], values[order]
 
     def moments(self, batch, labels, with_variance=True):
         """Return mean and variance of the utilities of consecutive labels, B×L; None for the variance if not wanted.
@@ -150,10 +150,10 @@ class UtilityMoments:
         if self._weights is not None:
             first = labels.start or 0
             if first < batch.visited:
-                batch.cursors = self._starts[batch.columns[0]]
+                batch.cursors = self._starts[batch.by_feature[0]]
             batch.visited = first + mean.shape[1]
             weights = self._starts, self._labels, self._moments
-            _add_weights(first, *batch.columns, batch.cursors, *weights, mean, variance)
+            _add_weights(first, *batch.by_feature, batch.cursors, *weights, mean, variance)
         return mean, variance
 
     def _variance(self, batch, labels):

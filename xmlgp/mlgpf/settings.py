@@ -155,8 +155,8 @@ class MLGPFSettings(Settings):
     )
     refit: bool = setting(
         True,
-        "Train half of the epochs without the held-out points, then on all points: for the best number of epochs, or "
-        "for all if the ranking still improved. Otherwise train once, and keep the best parameters.",
+        "Train twice: for half of the epochs without the held-out points, then on all points, for the best number of "
+        "epochs or, if the last ones ranked best, for all. Otherwise train once, and keep the best parameters.",
     )
     batch_size: int = shared.batch_size()
     batch_size_first: int | None = setting(

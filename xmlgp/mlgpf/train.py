@@ -168,7 +168,7 @@ def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoin
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
     stopping = EarlyStopping(lambda parameters: _ndcg(parameters, *others, settings), settings.patience)
     epochs = settings.epoch_count(len(part[0]))
-    # If the best epoch is not among the first half, there is no need to know which of the others it is.
+    # Which epoch of the second half ranks best is mostly chance, so that half is not worth its time.
     most = math.ceil(epochs / 2) if settings.refit else epochs
     attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings))
     facts = {"part": "the points not held out", "plan": None}

@@ -27,11 +27,11 @@ SHORTLIST, SAMPLED, LEAST_PAIRS = 30, 20, 1_000_000
 #: it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
-#: The prior variances of a label with n points are 1 + this/n times τ. Frequent labels decide τ. With that alone the
-#: weights of a label with one or two points stay small, and it is listed too rarely.
+#: The prior variances of a label with n points are τ times 1 + this/n. Frequent labels decide τ. If it were the prior
+#: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
 RARE_SPREAD = 4.0
 
-#: Updates of ξ in a sweep, and conjugate gradient steps in each. More of them change nothing in precision.
+#: Updates of ξ in a sweep, and conjugate gradient steps in each. More of them do not change precision.
 ROUNDS, CG_STEPS = 2, 3
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
