@@ -62,7 +62,7 @@ mutants: $(VENV)/installed-test ## put each of 40 mistakes into a copy of the co
 wheel-test: ## build the wheel, install it into an empty environment and run the demo from there
 	rm -rf build
 	$(PYTHON) -m venv build/environment
-	build/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/dist .
+	build/environment/bin/python -m pip wheel --quiet --disable-pip-version-check --use-pep517 --no-deps --wheel-dir build/dist .
 	build/environment/bin/python -m pip install --quiet --disable-pip-version-check build/dist/xmlgp-*.whl
 	mkdir build/elsewhere
 	env -u PYTHONPATH $(MAKE) -C build/elsewhere -f $(CURDIR)/Makefile quickstart XMLGP=$(CURDIR)/build/environment/bin/xmlgp
