@@ -73,15 +73,16 @@ def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output)
 
 
 class Approximated(Linear):
-    """The same, with approximate scores that exchange neighbours in the order."""
+    """The same, with approximate scores that are up to three units from utilities."""
 
     approximated = ("probability",)
 
     def approximate_scores(self, points, labels, output):
-        all_scores = points @ self.weights
-        order = np.argsort(-all_scores, axis=1, kind="stable")
-        places = np.argsort(order, axis=1)
-        return -(places ^ 1)[:, labels].astype(np.float32)
+        columns = np.arange(labels.start, labels.stop, dtype=np.float32)
+        return points @ self.weights[:, labels] + 3 * np.sin(7 * columns + points.sum(axis=1, keepdims=True))
+
+    def highest_scores(self, approximate):
+        return np.exp2(approximate + 3)
 
     def scores_of(self, points, labels, output):
         return np.exp2(np.take_along_axis(points @ self.weights, labels, axis=1))
@@ -89,18 +90,23 @@ class Approximated(Linear):
 
 @pytest.mark.parametrize("with_std", [True, False])
 @pytest.mark.parametrize("width", [1024, 7])
-@pytest.mark.parametrize("k", [1, 3, 43, 44, 65])
-def test_top_labels_by_approximate_scores_have_the_order_of_the_scores(monkeypatch, k, width, with_std):
+@pytest.mark.parametrize("counts", [(4, 32), (1, 3, 5), (2,)])
+@pytest.mark.parametrize("k", [1, 3, 18, 19, 64, 65])
+def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkeypatch, k, counts, width, with_std):
     monkeypatch.setattr(module, "LABELS", width)
+    monkeypatch.setattr(module, "CANDIDATES", counts)
     for output in OUTPUTS:
-        (found,) = Approximated().top(NEW, k, output, with_std)
+        predictor = Approximated()
+        (found,) = predictor.top(NEW, k, output, with_std)
         (expected,) = Linear().top(NEW, k, output, with_std)
-        # Of equal scores at the end of the list, the approximation may choose others.
+        # Of equal scores at the end of the list, the candidates may have others.
         np.testing.assert_array_equal(found.scores, expected.scores)
         sure = expected.scores > np.repeat(expected.scores[k - 1 :: k], k)
         np.testing.assert_array_equal(found.labels[sure], expected.labels[sure])
         assert all(len(set(point)) == k for point in found.labels.reshape(-1, k))
         assert (found.std is not None) == with_std
+        again = sum(predictor.seen) - N
+        assert (0 < again < len(counts) * N) == (output == "probability" and k < 65 and counts[0] * (k + 4) < K)
 
 
 @pytest.mark.parametrize("with_std", [True, False])

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.gp import exact_gp, label_weights, weight_space
-from xmlgp.gp.expectations import approximate_log_odds
+from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import Moments
 from xmlgp.gp.utilities import Batch
@@ -76,6 +76,10 @@ class MLGPFPredictor(Predictor):
     def approximate_scores(self, points, labels, output):
         """Return approximate log odds of the probabilities of a block of labels, B×L; see `Predictor`."""
         return approximate_log_odds(*self._moments(points, labels, output))
+
+    def highest_scores(self, approximate):
+        """Return numbers that probabilities with these approximate log odds do not exceed; see `Predictor`."""
+        return highest_probability(approximate)
 
     def scores_of(self, points, labels, output):
         """Return the scores of some labels of each point, B×k; see `Predictor`."""

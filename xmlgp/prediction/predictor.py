@@ -20,6 +20,11 @@ MEMORY = 256
 #: Points and labels scored at a time, so that their scores stay in a core's cache until the best are selected.
 ROWS, LABELS = 256, 1024
 
+#: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
+#: again with the second: 1% of them with 20,000 labels, a third with 670,000. If it may be too small as well, every
+#: label is a candidate.
+CANDIDATES = (4, 32)
+
 #: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
 MAX_STREAMED = 64
 
@@ -28,8 +33,8 @@ class Predictor(ABC):
     """A trained model that scores points.
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
-    `prepare`, `scores`, `std` and `bytes_per_point`. If scores take long, it also defines `approximate_scores` and
-    `scores_of`, by which top labels are found faster. These methods are called with BLAS on one thread and NumPy's
+    `prepare`, `scores`, `std` and `bytes_per_point`. If scores take long, it also defines `approximate_scores`,
+    `highest_scores` and `scores_of`, by which top labels are found faster. These methods are called with BLAS on one thread and NumPy's
     warnings of overflow disabled; all of them but `bytes_per_point` by several threads at once, each with its own
     points.
 
@@ -47,7 +52,7 @@ class Predictor(ABC):
     default_output : str
         The default output of the model, one of `OUTPUTS`.
     approximated : tuple of str
-        The outputs for which there are `approximate_scores` and `scores_of`.
+        The outputs for which there are `approximate_scores`, `highest_scores` and `scores_of`.
     """
 
     default_output = "utility"
@@ -140,6 +145,15 @@ class Predictor(ABC):
         ----------
         points, labels, output
             As for `scores`; the output is one of `approximated`.
+        """
+        raise NotImplementedError
+
+    def highest_scores(self, approximate):
+        """Return numbers that the scores of labels with these approximate scores do not exceed, elementwise.
+
+        Parameters
+        ----------
+        approximate : ndarray
         """
         raise NotImplementedError
 
@@ -256,7 +270,7 @@ class Predictor(ABC):
         std = np.empty(shape, self.dtype) if with_std else None
 
         def part(rows, points):
-            self._select(points, output, labels[rows], scores[rows])
+            self._select(points, features[rows], output, labels[rows], scores[rows])
             if with_std:
                 std[rows] = self.std(points, labels[rows], output)
 
@@ -274,8 +288,11 @@ class Predictor(ABC):
         with one_blas_thread(), ignore_overflow():
             parallel_for(part, features.shape[0], 1)
 
-    def _select(self, points, output, labels, scores):
-        """Write the labels of highest score and their scores: best first, equal scores by label."""
+    def _select(self, points, features, output, labels, scores):
+        """Write the labels of highest score and their scores: best first, equal scores by label.
+
+        Points are given as prepared and as read.
+        """
         count, k = labels.shape
         if k > MAX_STREAMED:
             values = np.empty((count, self.label_count), self.dtype)
@@ -283,29 +300,33 @@ class Predictor(ABC):
                 values[:, block] = self.scores(points, block, output)
             order = _descending(values)[:, :k]
             labels[:], scores[:] = order, np.take_along_axis(values, order, axis=1)
-        elif output in self.approximated and _candidates(k) < self.label_count:
-            candidates = np.empty((count, _candidates(k)), np.int32)
-            self._stream(self.approximate_scores, points, output, candidates, np.empty(candidates.shape, self.dtype))
-            candidates.sort(axis=1)
-            values = self.scores_of(points, candidates, output)
-            order = _descending(values)[:, :k]
-            for out, found in ((labels, candidates), (scores, values)):
-                out[:] = np.take_along_axis(found, order, axis=1)
         else:
+            self._select_among(CANDIDATES, points, features, output, labels, scores)
+
+    def _select_among(self, counts, points, features, output, labels, scores):
+        """Do what `_select` does, with candidates that have the highest approximate scores; see `CANDIDATES`."""
+        k = labels.shape[1]
+        if not counts or output not in self.approximated or counts[0] * (k + 4) >= self.label_count:
             self._stream(self.scores, points, output, labels, scores)
+            return
+        candidates = np.empty((len(labels), counts[0] * (k + 4)), np.int32)
+        approximate = np.empty(candidates.shape, self.dtype)
+        self._stream(self.approximate_scores, points, output, candidates, approximate)
+        candidates.sort(axis=1)
+        values = self.scores_of(points, candidates, output)
+        order = _descending(values)[:, :k]
+        labels[:], scores[:] = (np.take_along_axis(found, order, axis=1) for found in (candidates, values))
+        # No other label has a higher score than the last candidate can have. Comparisons with nan are false.
+        unsure = np.flatnonzero(~(scores[:, -1] >= self.highest_scores(approximate[:, -1])))
+        if len(unsure):
+            features, found = features[unsure], [array[unsure] for array in (labels, scores)]
+            self._select_among(counts[1:], self.prepare(features, output, False), features, output, *found)
+            labels[unsure], scores[unsure] = found
 
     def _stream(self, function, points, output, labels, best):
         """Write the labels for which `scores` or `approximate_scores` is highest, and its values, best first."""
         for block in _blocks(self.label_count):
             update_top_k(function(points, block, output), block.start, labels, best)
-
-
-def _candidates(k):
-    """Return how many labels approximate scores should choose, so that the k with the highest scores are among them.
-
-    On Bibtex, 4 % of the points need more than 5 for k = 5, none more than 8; for k = 50 at most 83 are needed.
-    """
-    return 2 * k + 2
 
 
 def _descending(scores):

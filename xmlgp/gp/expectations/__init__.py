@@ -7,7 +7,7 @@ do, or nearly, without quadrature.
 """
 
 from xmlgp.gp.expectations.jaakkola_jordan import JaakkolaJordan
-from xmlgp.gp.expectations.mackay import approximate_log_odds
+from xmlgp.gp.expectations.mackay import approximate_log_odds, highest_probability
 from xmlgp.gp.expectations.quadrature import DEFAULT_NODES, Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.taylor import Taylor
 
@@ -19,6 +19,7 @@ __all__ = [
     "Taylor",
     "approximate_log_odds",
     "expected_sigmoid",
+    "highest_probability",
     "make_expectations",
 ]
 
