@@ -2,7 +2,7 @@
 
     python -m tests.docs [--numbers] [PAGE ...]
 
-Without --numbers, outputs that differ in nothing but numbers stay. The default is all pages.
+Without --numbers, outputs that the tests accept stay. The default is all pages.
 """
 
 import sys
@@ -10,15 +10,15 @@ import tempfile
 from pathlib import Path
 
 from tests.docs.pages import PAGES, name_of
-from tests.docs.running import make_environment, run_page, without_numbers
+from tests.docs.running import is_as_shown, make_environment, run_page
 
 
 def update(page, folder, environment, shared, numbers):
-    """Rewrite the outputs on a page that differ, or differ in more than numbers."""
+    """Rewrite the outputs on a page that the tests refuse, or with `numbers` all that differ."""
     text = page.read_text(encoding="utf-8")
     updated = text
     for shown in run_page(text, folder, environment, shared):
-        if numbers or without_numbers(shown.printed) != without_numbers(shown.expected):
+        if numbers or not is_as_shown(shown):
             before, after = (f"$ {shown.command}\n{output}" for output in (shown.expected, shown.printed))
             updated = updated.replace(before, after)
             print(f"{name_of(page)}:{shown.line}: {shown.command}")

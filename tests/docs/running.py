@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import math
 import os
 import re
 import shlex
@@ -19,6 +20,11 @@ from xmlgp.cli import main
 
 #: Numbers differ from machine to machine: times always, and results in their last digits.
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
+TIME = re.compile(r"\d+\.\d+ s\b")
+
+#: How far scores, measures and bounds, which have a decimal point, may be from what a page shows.
+RELATIVE, ABSOLUTE = 0.02, 0.001
 
 #: Nothing listens here, so an example that needs a network fails.
 NOWHERE = "http://127.0.0.1:9"
@@ -77,7 +83,19 @@ def run_page(text, folder, environment, shared):
                 yield Shown(block.line, command, expected, printed)
 
 
-def without_numbers(text):
+def is_as_shown(shown):
+    """Return whether a command prints what the page shows below it, except for integers and times."""
+    if _without_numbers(shown.printed) != _without_numbers(shown.expected):
+        return False
+    pairs = zip(*(NUMBER.findall(TIME.sub("#", text)) for text in (shown.printed, shown.expected)), strict=True)
+    return all(
+        math.isclose(*(float(number.replace("−", "-")) for number in pair), rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+        for pair in pairs
+        if "." in "".join(pair)
+    )
+
+
+def _without_numbers(text):
     """Return the lines of an output with # for each number, and one blank for several."""
     return [re.sub(r"\s+", " ", NUMBER.sub("#", line)).strip() for line in text.splitlines()]
 
