@@ -14,7 +14,7 @@ from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.gp.posteriors.shared_diagonal import DIAGONAL_FLOOR
-from xmlgp.gp.weight_space import WeightSpace, feature_shares
+from xmlgp.gp.weight_space import FeatureShares, WeightSpace
 from xmlgp.training.minibatches import LabelSampler
 
 N, D, K, P = 6, 5, 7, 3
@@ -50,7 +50,6 @@ def dense(parameters, gradients):
 
 
 ALL = np.arange(N)
-EVERY = np.ones(D)
 
 
 def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
@@ -66,8 +65,9 @@ def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
         "bias": parameters["bias"],
     }
     batch = batch_of(features, labels, ALL[:4])
+    shares = FeatureShares(features)
     expected, _ = Bound(Kernel(["linear"], True), POSTERIORS["shared-diagonal"]).value_and_gradients(inducing, batch)
-    value, _ = WeightSpaceBound(WeightSpace(EVERY)).value_and_gradients(parameters, batch)
+    value, _ = WeightSpaceBound(WeightSpace(shares)).value_and_gradients(parameters, batch)
     assert value == pytest.approx(expected, rel=1e-10)
 
 
@@ -77,7 +77,7 @@ def test_gradients_agree_with_central_differences(expectations, sampled):
     parameters, features, labels = problem()
     sample = LabelSample(np.array([0, 1, 3, 4, 5, 6]), np.array([1, 2.5, 1, 1.5, 4, 1])) if sampled else None
     batch = batch_of(features, labels, ALL, sample)
-    bound = WeightSpaceBound(WeightSpace(EVERY), make_expectations(expectations, 40))
+    bound = WeightSpaceBound(WeightSpace(FeatureShares(features)), make_expectations(expectations, 40))
     _, gradients = bound.value_and_gradients(parameters, batch)
     found = dense(parameters, gradients)
     assert found.keys() == parameters.keys()
@@ -93,17 +93,17 @@ def test_gradients_agree_with_central_differences(expectations, sampled):
 
 
 def test_gradients_over_all_minibatches_have_the_mean_of_the_whole_data_set():
+    """For every size of minibatch, with the same bound."""
     parameters, features, labels = problem()
-    whole = WeightSpaceBound(WeightSpace(EVERY), Quadrature(40))
-    expected = dense(parameters, whole.value_and_gradients(parameters, batch_of(features, labels, ALL))[1])
-    size = 2
-    bound = WeightSpaceBound(WeightSpace(feature_shares(features, size)), Quadrature(40))
-    gradients = [
-        dense(parameters, bound.value_and_gradients(parameters, batch_of(features, labels, list(rows)))[1])
-        for rows in itertools.combinations(range(N), size)
-    ]
-    for name, gradient in expected.items():
-        np.testing.assert_allclose(np.mean([found[name] for found in gradients], axis=0), gradient, atol=1e-12)
+    bound = WeightSpaceBound(WeightSpace(FeatureShares(features)), Quadrature(40))
+    expected = dense(parameters, bound.value_and_gradients(parameters, batch_of(features, labels, ALL))[1])
+    for size in 2, 3, 1, 2:
+        gradients = [
+            dense(parameters, bound.value_and_gradients(parameters, batch_of(features, labels, list(rows)))[1])
+            for rows in itertools.combinations(range(N), size)
+        ]
+        for name, gradient in expected.items():
+            np.testing.assert_allclose(np.mean([found[name] for found in gradients], axis=0), gradient, atol=1e-12)
 
 
 def test_weights_of_sampled_labels_are_the_inverse_of_their_probability():
@@ -126,7 +126,7 @@ def test_weights_of_sampled_labels_are_the_inverse_of_their_probability():
 
 def test_sampled_labels_give_the_bound_over_all_labels_on_average():
     parameters, features, labels = problem()
-    bound = WeightSpaceBound(WeightSpace(EVERY), Quadrature(20))
+    bound = WeightSpaceBound(WeightSpace(FeatureShares(features)), Quadrature(20))
     expected, _ = bound.value_and_gradients(parameters, batch_of(features, labels, ALL))
     sampler, random, size = LabelSampler(labels, 3), np.random.default_rng(0), 2
     values = []

@@ -17,7 +17,34 @@ from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.sampling import log_absent
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["WeightSpace", "are_valid", "feature_shares"]
+__all__ = ["FeatureShares", "WeightSpace", "are_valid"]
+
+
+class FeatureShares:
+    """The probability that a minibatch of B of the N points has a point with each feature.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+    """
+
+    def __init__(self, features):
+        self._point_count = features.shape[0]
+        self._counts = sparse.column_sums(features.indices, features.shape[1])
+        self._shares = {}
+
+    def of(self, batch_size):
+        """Return the probabilities, D; 1 for features that no point has.
+
+        Parameters
+        ----------
+        batch_size : int
+            B, from 1 to N. Results are kept: training has few sizes.
+        """
+        if batch_size not in self._shares:
+            shares = -np.expm1(log_absent(self._point_count, self._counts, batch_size))
+            self._shares[batch_size] = np.where(self._counts > 0, shares, 1)
+        return self._shares[batch_size]
 
 
 class WeightSpace:
@@ -28,9 +55,9 @@ class WeightSpace:
 
     Parameters
     ----------
-    shares : ndarray, D
-        Probability that a minibatch has a point with the feature. The gradients of the divergence are those of the
-        features of a minibatch, divided by it, so that they are unbiased.
+    shares : FeatureShares
+        The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
+        minibatch has the feature, so that they are unbiased.
     """
 
     parameter_names = ("latent_weights.mean", "latent_weights.log_variance", "latent_weights.log_prior")
@@ -82,7 +109,7 @@ class WeightSpace:
         d_kl : float
         """
         rows, local, squares, mean, variance, precision = tape
-        share = (d_kl / self._shares[rows]).astype(mean.dtype)
+        share = (d_kl / self._shares.of(local.shape[0])[rows]).astype(mean.dtype)
         P = mean.shape[1]
         transposed = local.T.tocsr()
         d_mean = sparse.product(transposed, np.ascontiguousarray(d_moments.mean, mean.dtype))
@@ -118,18 +145,3 @@ def are_valid(parameters, feature_count):
         and mean.ndim == 2
         and mean.shape[:1] == log_variance.shape == log_prior.shape == (feature_count,)
     )
-
-
-def feature_shares(features, batch_size):
-    """Return the probability that a minibatch has a point with each feature, D; 1 for features that no point has.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    batch_size : int
-        B.
-    """
-    N, D = features.shape
-    counts = sparse.column_sums(features.indices, D)
-    shares = -np.expm1(log_absent(N, counts, min(batch_size, N)))
-    return np.where(counts > 0, shares, 1)

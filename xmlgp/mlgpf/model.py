@@ -46,14 +46,13 @@ class MLGPF:
         expectations = make_expectations(settings.expectations, settings.nodes)
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
 
-    def make_bound(self, coordinates, batch_size):
+    def make_bound(self, coordinates):
         """Return the bound for minibatches of some points.
 
         Parameters
         ----------
         coordinates : Coordinates
             Of the N training points.
-        batch_size : int
         """
         return self.bound
 

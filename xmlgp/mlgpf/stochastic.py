@@ -48,7 +48,7 @@ class StochasticAscent(Inference):
         self.random = np.random.default_rng(settings.seed)
         self._model, self._coordinates, self._labels = model, coordinates, labels
         self._parameters = initial_parameters(model, coordinates, labels, inducing, self.random)
-        self._bound = model.make_bound(coordinates, settings.batch_size)
+        self._bound = model.make_bound(coordinates)
         self._moving = {name: value for name, value in self._parameters.items() if name not in self._bound.fixed}
         self._optimiser = optimiser_of(settings)(self._moving, model.rates)
         self._default_rate = default_rate(settings)

@@ -6,7 +6,7 @@ from xmlgp.gp.bound import WeightSpaceBound
 from xmlgp.gp.expectations import make_expectations
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.posteriors import Moments
-from xmlgp.gp.weight_space import WeightSpace, feature_shares
+from xmlgp.gp.weight_space import FeatureShares, WeightSpace
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.model import MLGPF, Predictive, initial_bias, random_rows
 
@@ -32,9 +32,9 @@ class WeightSpaceMLGPF(MLGPF):
         self.settings, self.rates = settings, {}
         self._expectations = make_expectations(settings.expectations, settings.nodes)
 
-    def make_bound(self, coordinates, batch_size):
+    def make_bound(self, coordinates):
         """Return the bound; see `MLGPF.make_bound`."""
-        shares = feature_shares(coordinates.weighted(slice(None)), batch_size)
+        shares = FeatureShares(coordinates.weighted(slice(None)))
         return WeightSpaceBound(WeightSpace(shares), self._expectations)
 
     def parameter_names(self):
