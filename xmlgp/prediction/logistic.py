@@ -32,6 +32,9 @@ def logistic_std(mean, variance, output, nodes):
     """
     if output == "utility":
         return np.sqrt(np.maximum(variance, 0))
-    probability, half_spread = Quadrature(nodes).gradients(mean, variance)
+    # In single precision the difference of small variances would be rounding errors.
+    exact = (array.astype(np.float64, copy=False) for array in (mean, variance))
+    probability, half_spread = Quadrature(nodes).gradients(*exact)
     # half_spread is ½ E σ(1−σ), so E σ² = E σ − 2 half_spread.
-    return np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
+    spread = np.sqrt(np.maximum(probability - 2 * half_spread - probability**2, 0))
+    return spread.astype(mean.dtype, copy=False)

@@ -34,9 +34,9 @@ class Predictor(ABC):
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
     `prepare`, `scores`, `std` and `bytes_per_point`. If scores take long, it also defines `approximate_scores`,
-    `highest_scores` and `scores_of`, by which top labels are found faster. These methods are called with BLAS on one thread and NumPy's
-    warnings of overflow disabled; all of them but `bytes_per_point` by several threads at once, each with its own
-    points.
+    `highest_scores` and `scores_of`, by which top labels are found faster. These methods are called with BLAS on one
+    thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` by several threads at once, each
+    with its own points.
 
     Parameters
     ----------
