@@ -127,6 +127,21 @@ def test_labels_without_pairs_keep_their_weights(problem):
     np.testing.assert_array_equal(weights["label_weights.mean"][own], before)
 
 
+def test_labels_without_weights_have_the_bound_of_their_offsets(problem):
+    features, weights, pairs = problem
+    indptr, kept = (
+        weights["label_weights.indptr"],
+        np.repeat(np.arange(K) != 2, np.diff(weights["label_weights.indptr"])),
+    )
+    lengths = np.where(np.arange(K) == 2, 0, np.diff(indptr))
+    fewer = {name: weights[f"label_weights.{name}"][kept] for name in ("features", "mean", "log_variance")}
+    fewer |= {"indptr": np.concatenate([[0], np.cumsum(lengths)]), "log_prior": weights["label_weights.log_prior"]}
+    weights = {f"label_weights.{name}": value for name, value in fewer.items()}
+    bounds = update_label_weights(pairs, 0, features, weights, scales(weights), 2, 2)
+    assert bounds[2] == pytest.approx(dense_bound(*dense_parts(features, weights, pairs, 2)), rel=1e-5)
+    assert bounds[2] < 0
+
+
 def test_prior_variances_are_updated_to_where_the_bound_is_highest(problem):
     features, weights, pairs = problem
     update_prior_variances(weights, scales(weights))

@@ -156,7 +156,7 @@ def _update_labels(
     for label in range(start, stop):
         first, n, base = starts[label], starts[label + 1] - starts[label], indptr[label]
         d = indptr[label + 1] - base
-        if n == 0 or d == 0:
+        if n == 0:
             continue
         # The features of the label's pairs, renumbered; they stay in the cache for all rounds.
         for j in range(d):
