@@ -124,12 +124,18 @@ class Model:
             )
 
     def epochs(self, entry):
-        """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration"."""
-        return f"{entry['epoch']} {self.epoch}{'s' * (entry['epoch'] > 1)}"
+        """Return the number of epochs up to an entry of a history, in words: "20 epochs", "8 epochs and 2 sweeps"."""
+        sweeps = entry.get("sweep", 0)
+        text = _count(entry["epoch"] - sweeps, self.epoch)
+        return f"{text} and {_count(sweeps, 'sweep')} over the labels" if sweeps else text
 
     def objective_at(self, entry):
         """Return the objective of an entry of a history, in words: "bound -33136.6"."""
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
+
+
+def _count(number, noun):
+    return f"{number} {noun}{'s' * (number > 1)}"
 
 
 def _gigabytes(size):

@@ -43,6 +43,27 @@ def test_shortlists_are_the_negatives_of_highest_utility(problem, monkeypatch, w
     np.testing.assert_array_equal(out, np.argsort(-dense[some], axis=1)[:, :S])
 
 
+@pytest.mark.parametrize("tile", [5, 100])
+def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
+    monkeypatch.setattr(module, "TILE", tile)
+    latent, features, loadings, bias, weights, labels = problem
+    labels[:3] = True
+    labels[1, 4] = labels[2, [3, 9]] = False
+    out = np.empty((N, S), np.int32)
+    utilities = UtilityMoments(loadings, bias, label_weights(weights))
+    shortlist_negatives(utilities, latent, sp.csr_array(features), sp.csr_array(labels), out)
+    assert [row[row >= 0].tolist() for row in out[:2]] == [[], [4]]
+    assert set(out[2, :2]) == {3, 9}
+    assert (out[:3] == -1).sum() == 3 * S - 3
+    assert (out[3:] >= 0).all()
+    pairs = StratifiedPairs(sp.csr_array(labels), out, 0, [0])
+    starts, points, positive, _ = pairs.of(0, K)
+    owner = np.repeat(np.arange(K), np.diff(starts))
+    listed = {(i, k) for i, row in enumerate(out) for k in row if k >= 0}
+    assert set(zip(points[~positive], owner[~positive], strict=True)) == listed
+    assert positive.sum() == labels.sum()
+
+
 def label_weights(means):
     """Return q(W) with these means, K×D, where they are not zero."""
     stored = sp.csr_array(means)

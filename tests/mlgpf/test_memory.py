@@ -80,11 +80,13 @@ def test_a_single_sweep_does_not_need_weights_by_feature(monkeypatch):
     assert total(settings, dataset) < before
 
 
-def test_points_with_all_labels_have_no_shortlist():
-    dataset = small_dataset()
-    every = Dataset(dataset.features, sp.csr_array(np.ones(dataset.labels.shape, bool)))
-    settings = MLGPFSettings(**SAMPLED, label_weights=True)
-    assert total(settings, every) > 0
+def test_covariances_of_the_regression_count_if_they_need_most():
+    dataset, settings = small_dataset(N=300), MLGPFSettings(**INDUCING)
+    (part,) = memory_parts(settings, dataset)
+    assert (part.size, part.advice) == (4 * 300**2, "--regression-points 0 avoids that")
+    assert "regression" in part.purpose
+    fewer = MLGPFSettings(**INDUCING, regression_points=299)
+    assert total(fewer, dataset) < part.size
 
 
 def test_the_parts_name_the_options_that_lower_them():

@@ -290,6 +290,9 @@ def test_exact_gp_is_kept_only_if_it_ranks_held_out_points_better(dataset, bette
     assert (pooled > without + 0.01) == better
     assert (pooled < without - 0.01) != better
     assert bool(regression_parameters(found.parameters)) == better
+    # In weight space nothing is held out that could decide.
+    apart = train(*prepared(dataset, seed=seed, inducing="features"))
+    assert not regression_parameters(apart.parameters)
     # The refit does not change the decision.
     refitted = train(*arguments[:3], dataclasses.replace(settings, refit=True))
     assert bool(regression_parameters(refitted.parameters)) == better

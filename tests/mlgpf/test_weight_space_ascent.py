@@ -6,10 +6,12 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.mlgpf import weight_space_ascent as module
+from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.weight_space import make_model
-from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent, prior_scales
+from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent, prior_scales, shortlist_length
 from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.training.loop import Loop
 
 EPOCHS = 3
 
@@ -41,6 +43,28 @@ def test_without_sweeps_all_steps_take_the_same_time():
 def test_the_cost_of_shortlists_grows_with_the_labels():
     few, many = (ascent(K=K, label_weights=True) for K in (7, 70))
     assert costs(many, EPOCHS)[0] == pytest.approx(10 * costs(few, EPOCHS)[0])
+
+
+def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
+    assert shortlist_length(10**6, 10**6) == module.SHORTLIST
+    assert shortlist_length(10**4, 10**6) == 100
+    assert shortlist_length(10, 10**6) == module.LONGEST_SHORTLIST
+    assert shortlist_length(10**4, 50) == 50
+
+
+def test_sweeps_are_counted_apart():
+    inference = ascent(label_weights=True)
+    assert [inference.place(epoch) for epoch in (0, EPOCHS - 1, EPOCHS)] == [
+        {"epoch": f"1/{EPOCHS}"},
+        {"epoch": f"{EPOCHS}/{EPOCHS}"},
+        {"epoch": f"{EPOCHS}/{EPOCHS}", "sweep": f"1/{SWEEPS}"},
+    ]
+    loop = Loop(lambda: inference)
+    _, history = loop.run()
+    assert [entry.get("sweep") for entry in history] == [None] * EPOCHS + [1, 2]
+    assert MLGPF.epochs(history[-1]) == f"{EPOCHS} epochs and 2 sweeps over the labels"
+    assert MLGPF.epochs(history[EPOCHS]) == f"{EPOCHS} epochs and 1 sweep over the labels"
+    assert MLGPF.epochs(history[0]) == "1 epoch"
 
 
 def test_prior_variances_of_rare_labels_are_larger(monkeypatch):

@@ -3,7 +3,8 @@
 Each label has three kinds of pairs: all its positives, with weight 1; the points that have it on their shortlist, with
 weight 1; and a uniform sample of all other points, which share the weight of those that were not drawn. The shortlist
 of a point has the S negatives of highest utility. Given the shortlists, the bound over these pairs is on average that
-over all pairs. The shortlists only lower its variance: they hold the negatives whose probability is not negligible.
+over all pairs, but for labels of which so few points are negative and not listed that all draws may miss them. The
+shortlists only lower its variance: they hold the negatives whose probability is not negligible.
 """
 
 import numpy as np
@@ -24,8 +25,8 @@ ROWS, TILE = 128, 1 << 12
 #: Fewest labels per thread whose pairs are made.
 LABELS = 64
 
-#: Utility of positives while negatives are listed.
-LOWEST = -1e30
+#: Utility of positives while negatives are listed. It is the same in single and in double precision.
+LOWEST = -(2.0**100)
 
 
 def shortlist_negatives(utilities, latent, features, labels, out):
@@ -41,7 +42,7 @@ def shortlist_negatives(utilities, latent, features, labels, out):
     labels : csr_array, B×K
         Y.
     out : ndarray of int32, B×S
-        S is less than K less the number of labels of any point.
+        S is at most K. A point with fewer negatives has −1 after them.
     """
     K = labels.shape[1]
 
@@ -54,6 +55,7 @@ def shortlist_negatives(utilities, latent, features, labels, out):
                 means, _ = utilities.moments(batch, slice(first, min(first + TILE, K)), with_variance=False)
                 _hide(first, positives.indptr, positives.indices, means)
                 update_top_k(means, first, out[rows], best)
+            out[rows][best <= LOWEST] = -1
 
     parallel_for(part, len(out), ROWS)
 
@@ -75,7 +77,7 @@ class StratifiedPairs:
     labels : csr_array, N×K
         Y.
     shortlist : ndarray of int32, N×S
-        Negatives of each point.
+        Negatives of each point; −1 stands for none.
     sampled : int
         Points drawn for each label beside these.
     seed : sequence of int
@@ -85,8 +87,11 @@ class StratifiedPairs:
     def __init__(self, labels, shortlist, sampled, seed):
         self._shape = labels.shape
         self._positives = _by_label(labels.indptr, labels.indices, labels.shape)
-        N, S = shortlist.shape
-        self._negatives = _by_label(S * np.arange(N + 1), shortlist.ravel(), labels.shape)
+        lengths = np.count_nonzero(shortlist >= 0, axis=1)
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        # A copy would take much memory, and rarely a point has fewer negatives.
+        indices = shortlist.ravel() if indptr[-1] == shortlist.size else shortlist[shortlist >= 0]
+        self._negatives = _by_label(indptr, indices, labels.shape)
         self._sampled, self._seed = sampled, seed
 
     def of(self, first, last):

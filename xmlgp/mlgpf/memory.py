@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.gp.label_weights import label_weight_count
 from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.stochastic import optimiser_of
+from xmlgp.mlgpf.train import may_pool
 from xmlgp.mlgpf.weight_space_ascent import shortlist_length, sweep_count
 from xmlgp.model import MemoryPart
 
@@ -14,19 +15,24 @@ __all__ = ["memory_parts"]
 def memory_parts(settings, dataset):
     """Return the largest arrays of training (list of `MemoryPart`); see `Model.memory`.
 
-    In weight space they are those of the part that needs more: the stochastic steps, or the sweeps.
+    They are those of the part that needs more: the stochastic steps, or the sweeps in weight space and otherwise the
+    regression.
 
     Parameters
     ----------
     settings : MLGPFSettings
     dataset : Dataset
     """
-    if not settings.in_weight_space:
-        return _with_inducing_inputs(settings, dataset)
-    stochastic, sweeps = _stochastic_steps(settings, dataset), []
-    if sweep_count(settings, *dataset.shape):
-        sweeps = _sweeps(settings, dataset)
-    return max(stochastic, sweeps, key=lambda parts: sum(part.size for part in parts))
+    if settings.in_weight_space:
+        stages = [_stochastic_steps(settings, dataset)]
+        if sweep_count(settings, *dataset.shape):
+            stages.append(_sweeps(settings, dataset))
+    else:
+        stages = [_with_inducing_inputs(settings, dataset)]
+        if may_pool(settings, dataset.N, dataset.K):
+            advice = "--regression-points 0 avoids that"
+            stages.append([MemoryPart("the covariances of exact GP regression", 4 * dataset.N**2, advice)])
+    return max(stages, key=lambda parts: sum(part.size for part in parts))
 
 
 def _with_inducing_inputs(settings, dataset):
@@ -56,7 +62,7 @@ def _sweeps(settings, dataset):
     itemsize, P = np.dtype(settings.dtype).itemsize, settings.factor_count
     weights = label_weight_count(dataset.features, dataset.labels)
     # Shortlists, and W: pattern, means and logarithms of variances.
-    shortlists = 4 * shortlist_length(dataset.labels) * N
+    shortlists = 4 * shortlist_length(N, K) * N
     kept = shortlists + (4 + 2 * itemsize) * weights + 8 * K
     # Shortlists are found, after the first sweep, with variances and with W by feature. Later the points of each label
     # are known.

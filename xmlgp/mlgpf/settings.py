@@ -13,7 +13,7 @@ __all__ = ["MLGPFSettings"]
 #: Settings without effect in weight space.
 UNUSED_WITH_FEATURES = (
     *("basis_size", "inducing_count", "inducing_start", "inducing_fixed", "ard", "lengthscale", "posterior"),
-    *("diagonal", "start", "validation", "patience", "refit", "negatives", "sampling"),
+    *("diagonal", "start", "validation", "patience", "refit", "negatives", "sampling", "regression_points"),
 )
 
 #: Default numbers of latent functions: in weight space a step costs less.

@@ -20,7 +20,7 @@ from xmlgp.training.retry import RetryOnDivergence
 from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_blocks
 from xmlgp.training.trained import Trained
 
-__all__ = ["REGRESSION_RANK", "run_inference", "train"]
+__all__ = ["REGRESSION_RANK", "may_pool", "run_inference", "train"]
 
 #: Latent functions of the regression: 100 to 400 rank the validation points of Delicious equally well.
 REGRESSION_RANK = 300
@@ -64,7 +64,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     nDCG was highest in the last `WINDOW` epochs of that half, otherwise for the best number. Without `settings.refit`
     the best parameters are kept. Regression on all points is added if `settings.regression_points` allows it, there are
     at most `REGRESSION_LABELS` labels, and the validation part, if there is one, is ranked better with it. If training
-    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In weight space nothing is held out.
+    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In weight space nothing is held out,
+    and no regression is added.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     """
     coordinates, inducing = preprocessed.coordinates(features, settings.dtype), preprocessed.inducing
     count, label_count = labels.shape
-    pooled = 0 < count <= settings.regression_points and label_count <= REGRESSION_LABELS
+    pooled = may_pool(settings, *labels.shape)
     # Its own random stream: what training draws does not depend on whether points are held out.
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
     ranked = np.count_nonzero(np.diff(labels.indptr)[held])
@@ -114,6 +115,17 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     if plan.pooled:
         parameters |= _regression(coordinates, labels, progress)
     return Trained(parameters, history, plan.validation)
+
+
+def may_pool(settings, N, K):
+    """Return whether regression may be added.
+
+    Parameters
+    ----------
+    settings : MLGPFSettings
+    N, K : int
+    """
+    return not settings.in_weight_space and 0 < N <= settings.regression_points and K <= REGRESSION_LABELS
 
 
 def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):

@@ -20,8 +20,9 @@ __all__ = ["WeightSpaceAscent", "prior_scales", "shortlist_length", "sweep_count
 SWEEPS, SECOND_SWEEP_LIMIT = 2, 10**11
 
 #: Negatives on the shortlist of a point, and points sampled for a label beside those that list it; more of both where
-#: they are fewer pairs than the last number. A sampled point stands for many others, so that few would mislead.
-SHORTLIST, SAMPLED, LEAST_PAIRS = 30, 20, 1_000_000
+#: they are fewer pairs than the third number. A sampled point stands for many others, so that few would mislead. The
+#: time for a shortlist grows with the square of its length, so there is a limit.
+SHORTLIST, SAMPLED, LEAST_PAIRS, LONGEST_SHORTLIST = 30, 20, 1_000_000, 1000
 
 #: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new ones: with all of
 #: it little is left for W to explain.
@@ -80,16 +81,23 @@ class WeightSpaceAscent(Inference):
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
         self._sweep = None
 
+    def place(self, epoch):
+        """Return the number of the epoch, and that of the sweep."""
+        epochs = self._factors.epochs
+        if epoch < epochs:
+            return {"epoch": f"{epoch + 1}/{epochs}"}
+        return {"epoch": f"{epochs}/{epochs}", "sweep": f"{epoch - epochs + 1}/{self.epochs - epochs}"}
+
     def begin(self, epoch):
         """Before the first sweep, free what only stochastic steps need and make the initial label weights."""
         if epoch < self._factors.epochs or self._weights:
             return
         self._factors.free()
         self._features = self._coordinates.weighted(slice(None))
-        bias, dtype = self._parameters["bias"], self._coordinates.dtype
+        bias, dtype, (N, K) = self._parameters["bias"], self._coordinates.dtype, self._labels.shape
         self._weights = initial_label_weights(self._features, self._labels, bias, dtype)
         self._scales = prior_scales(self._labels, dtype)
-        self._shortlist = np.zeros((len(self._coordinates), shortlist_length(self._labels)), np.int32)
+        self._shortlist = np.full((N, shortlist_length(N, K)), -1, np.int32)
 
     def steps_in(self, epoch):
         """Return the number of minibatches of an epoch of the first part, or of blocks of points and labels."""
@@ -109,7 +117,7 @@ class WeightSpaceAscent(Inference):
             block = self._point_blocks[done]
             return LIST_COSTS[min(sweep, 1)] * (block.stop - block.start) * K * (settings.factor_count + PAIR_COST)
         first, last = self._label_blocks[done - len(self._point_blocks)]
-        pairs = (last - first) * (_sampled(K) + (self._labels.nnz + N * shortlist_length(self._labels)) / K)
+        pairs = (last - first) * (_sampled(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
         return UPDATE_COST * pairs * self._coordinates.row_bytes
 
     def step(self, epoch, done):
@@ -121,9 +129,7 @@ class WeightSpaceAscent(Inference):
             arrays = self._features, self._labels, self._parameters, self._weights, self._scales, self._shortlist
             self._sweep = _Sweep(number, self._seed, *arrays)
         if done < len(self._point_blocks):
-            # With few labels, some point may have no negatives.
-            if self._shortlist.shape[1]:
-                self._sweep.list_negatives(self._point_blocks[done])
+            self._sweep.list_negatives(self._point_blocks[done])
             return None
         block = done - len(self._point_blocks)
         bounds = self._sweep.update_weights(*self._label_blocks[block])
@@ -144,8 +150,8 @@ class WeightSpaceAscent(Inference):
         return self._parameters | (self._weights if epochs > self._factors.epochs else {})
 
     def notes(self):
-        """Return the notes of `StochasticAscent`."""
-        return self._factors.notes()
+        """Return the notes of `StochasticAscent`, and the number of the sweep, counted from 1."""
+        return self._factors.notes() | ({"sweep": self._sweep.number + 1} if self._sweep else {})
 
 
 def sweep_count(settings, N, D, K):
@@ -174,16 +180,14 @@ def prior_scales(labels, dtype):
     return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
 
 
-def shortlist_length(labels):
-    """Return the number of negatives on the shortlist of a point, at most as many as every point has.
+def shortlist_length(N, K):
+    """Return the length of the shortlist of a point, at most K.
 
     Parameters
     ----------
-    labels : csr_array, N×K
-        Y.
+    N, K : int
     """
-    available = labels.shape[1] - int(np.diff(labels.indptr).max(initial=0))
-    return max(0, min(max(SHORTLIST, LEAST_PAIRS // max(1, labels.shape[0])), available))
+    return min(max(SHORTLIST, min(LEAST_PAIRS // N, LONGEST_SHORTLIST)), K)
 
 
 def _sampled(K):
@@ -213,7 +217,7 @@ class _Sweep:
     scales : ndarray, K
         ρ of the prior of W.
     shortlist : ndarray of int32, N×S
-        Negatives of each point, updated in place.
+        Negatives of each point, updated in place; −1 after the last of a point that has fewer.
     """
 
     def __init__(self, number, seed, features, labels, parameters, weights, scales, shortlist):

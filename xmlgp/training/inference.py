@@ -53,6 +53,10 @@ class Inference:
         """
         return 1
 
+    def place(self, epoch):
+        """Return the number of an epoch and of all, as the progress shows them."""
+        return {"epoch": f"{epoch + 1}/{self.epochs}"}
+
     def begin(self, epoch):
         """Prepare for the steps of an epoch, counted from 0.
 

@@ -182,7 +182,7 @@ class Loop:
                 bar.update(total if self._ended else made)
             while not self._is_over:
                 began = time.perf_counter() - self._seconds
-                shown |= {"epoch": f"{len(self.history) + 1}/{inference.epochs}"}
+                shown |= inference.place(len(self.history))
                 while True:
                     cost = inference.cost(len(self.history), self._done)
                     shown |= self._make_step()
