@@ -74,7 +74,7 @@ def test_the_model_is_trained_interrupted_resumed_and_used(monkeypatch):
     assert result.stderr.splitlines()[-1] == f"interrupted; {advice}"
     lines = run("train", "train.txt", "model", "--resume").stderr.splitlines()
     assert lines[:2] == ["model: learns 7 regressions", "model: resuming after 5 of 9 steps"]
-    assert lines[2].startswith("model: trained, 9 iterations in ")
+    assert lines[2].startswith("model: trained, 9 iterations, ")
     whole, resumed = ModelFolder("whole").arrays(""), ModelFolder("model").arrays("")
     assert whole.keys() == resumed.keys()
     for name, array in whole.items():

@@ -170,11 +170,11 @@ def test_wrong_usage(arguments):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.scores", "2 4\n0:1\n0:1\n", "scores have 2 points and 4 labels, the true labels 3 points"),
-        ("a.scores", "3 5\n\n\n\n", "scores have 3 points and 5 labels, the true labels 3 points and 4"),
+        ("a.scores", "2 4\n0:1\n0:1\n", "a.scores has 2 points and 4 labels, but test.txt has 3 points and 4 labels"),
+        ("a.scores", "3 5\n\n\n\n", "a.scores has 3 points and 5 labels, but test.txt has 3 points and 4 labels"),
         ("a.scores", "3 4\n0:1\n0:nan\n\n", "a.scores:3: label 0 has 'nan' instead of a finite decimal number"),
         ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", "no point has a true label, so there is nothing to evaluate"),
-        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "there are propensities of 3 labels, but scores of 4"),
+        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "--train: train.txt has 3 labels, but the scores are of 4"),
         ("train.txt", "1 2 4\n0 0:1\n", "A=0.55 and B=1.5 give propensities outside (0, 1] for 1 training points"),
         ("catalogue.yaml", "[]", "catalogue.yaml"),
     ],
@@ -405,11 +405,11 @@ def test_data_of_one_class_have_accuracy_but_no_auc(tmp_path):
     ("scores", "data", "sentence"),
     [
         ("5 1\n0:1\n0:1\n\n0:0\n\n", "one.svm", "a.scores:4: the point has no score, but accuracy needs one per point"),
-        ("2 1\n0:1\n0:1\n", "one.svm", "Error: there are scores of 2 points, but true labels of 5"),
-        ("2 1\n0:1\n\n", "one.txt", "Error: there are scores of 2 points, but true labels of 5"),
-        ("5 2\n" + "1:1\n" * 5, "one.svm", "Error: the scores have 5 points and 2 labels, the true labels 5"),
+        ("2 1\n0:1\n0:1\n", "one.svm", "Error: a.scores has 2 points and 1 label, but one.svm has 5"),
+        ("2 1\n0:1\n\n", "one.txt", "Error: a.scores has 2 points and 1 label, but one.txt has 5"),
+        ("5 2\n" + "1:1\n" * 5, "one.svm", "Error: a.scores has 5 points and 2 labels, but one.svm has 5"),
         ("0 1\n", "none.txt", "Error: there are no points to evaluate"),
-        ("3 1\n0:1\n0:1\n0:1\n", "test.txt", "Error: the scores have 3 points and 1 labels, the true labels 3"),
+        ("3 1\n0:1\n0:1\n0:1\n", "test.txt", "Error: a.scores has 3 points and 1 label, but test.txt has 3"),
         ("1 1\n0:1\n", "bad.svm", "bad.svm:2: feature 1 occurs twice"),
     ],
 )

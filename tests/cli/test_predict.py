@@ -180,7 +180,7 @@ def test_bmlpl_ranks_its_training_points_better_than_label_frequencies(topics):
 def test_bmlpl_refuses_other_features_and_damaged_arrays(topics, tmp_path):
     (tmp_path / "new.txt").write_text("1 24 7\n 0:1\n")
     message = said(run("predict", "topics", "new.txt"))
-    assert message == "the points have 24 features, but the model was trained on 25"
+    assert message == "new.txt: the points have 24 features, but the model was trained on 25"
     file = next((tmp_path / "topics" / "arrays").glob("parameters.topics.*"))
     file.write_bytes(file.read_bytes()[:-1])
     assert (
@@ -269,7 +269,7 @@ def test_a_damaged_array_is_refused(tmp_path):
 
 
 FAILURES = {
-    "other features": ("1 24 7\n 0:1\n", "the points have 24 features, but the model was trained on 25"),
+    "other features": ("1 24 7\n 0:1\n", "new.txt: the points have 24 features, but the model was trained on 25"),
     "a bad line": ("3 25 7\n 0:1\n 0:1\n 0:x\n", "new.txt:4: "),
     "too few points": ("3 25 7\n 0:1\n", "new.txt:3: the file ends after 1 of 3 points declared in its first line"),
     "too many points": (

@@ -84,7 +84,7 @@ def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
     )
     assert not ModelFolder.exists("model")
     result = run("train", "data", "model", "--resume")
-    assert result.stderr.startswith("model: resuming after 7 of 15 steps on all points\nmodel: trained, 3 epochs in ")
+    assert result.stderr.startswith("model: resuming after 7 of 15 steps on all points\nmodel: trained, 3 epochs, ")
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
@@ -102,7 +102,7 @@ def test_an_interrupted_run_of_bmlpl_is_resumed(interrupt, inference):
     assert message.splitlines()[-1] == f"interrupted; stopped {where}; resume with `xmlgp train data model --resume`"
     assert run("show", "model").stdout.startswith(f"model: no model yet, but a run that was interrupted {where}; ")
     result = run("train", "data", "model", "--resume")
-    assert result.stderr.startswith(f"model: resuming {where}\nmodel: trained, 5 iterations in ")
+    assert result.stderr.startswith(f"model: resuming {where}\nmodel: trained, 5 iterations, ")
     assert ", log posterior -" in result.stderr
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
@@ -125,7 +125,7 @@ def test_an_interrupted_run_of_gpc_is_resumed(interrupt, inference):
     assert message.splitlines()[-1] == f"interrupted; stopped {where}; resume with `xmlgp train data model --resume`"
     assert run("show", "model").stdout.startswith(f"model: no model yet, but a run that was interrupted {where}; ")
     result = run("train", "data", "model", "--resume")
-    assert re.match(f"model: resuming {where}\nmodel: trained, [2-5] iterations in .* s, bound -", result.stderr)
+    assert re.match(f"model: resuming {where}\nmodel: trained, [2-5] iterations, bound -", result.stderr)
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]

@@ -11,8 +11,6 @@ from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run, said
 from xmlgp import __version__
-from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runtime.interrupts import Interrupted
@@ -32,13 +30,23 @@ def test_a_trained_model_is_described():
     assert data == f"data      N 40, D 25, K 7, fingerprint {description['data']['fingerprint'][:12]}"
     assert training.startswith("training  2 epochs, ")
     shown = {line.split()[0]: line.split()[1:] for line in rest}
-    for spec in fields(MLGPFSettings):
-        value = description["settings"][spec.name]
-        assert " ".join(shown[spec.name]) == (f"default: {spec.metadata['if_unset']}" if value is None else str(value))
+    check_settings(shown, ModelFolder("model").settings)
     for name in description["arrays"]:
         assert name in shown
     assert shown["parameters.loadings"] == ["7×3", "f4"]
     assert shown["parameters.kernel.linear.log_variance"] == ["scalar", "f4"]
+
+
+def check_settings(shown, settings):
+    """Check that settings are shown: those that are unset by their default, those without effect as such."""
+    unused = settings.unused()
+    assert unused
+    for spec in fields(settings):
+        value = getattr(settings, spec.name)
+        expected = f"default: {spec.metadata['if_unset']}" if value is None else str(value)
+        if spec.name in unused:
+            expected = f"no effect with {unused[spec.name]}"
+        assert " ".join(shown[spec.name]) == expected
 
 
 @pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
@@ -52,9 +60,7 @@ def test_a_model_of_bmlpl_is_described(inference):
     last = description["history"][-1]
     assert training == f"training  3 iterations, {last['seconds']:.1f} s, log posterior {last['log_posterior']:.6g}"
     shown = {line.split()[0]: line.split()[1:] for line in rest}
-    for spec in fields(BMLPLSettings):
-        value = description["settings"][spec.name]
-        assert " ".join(shown[spec.name]) == (f"default: {spec.metadata['if_unset']}" if value is None else str(value))
+    check_settings(shown, ModelFolder("model").settings)
     assert shown["parameters.topics"] == ["7×4", "f4"]
     assert shown["parameters.weights"] == ["25×4", "f4"]
     assert json.loads(run("show", "model", "--json").stdout) == description

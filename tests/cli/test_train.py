@@ -37,7 +37,7 @@ def changed(settings, **changes):
 def test_the_command_gives_the_model_of_the_library():
     result = run("train", "data", "models/a", *SMALL, "--validation", "0")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith("models/a: trained, 2 epochs in ")
+    assert result.stderr.startswith("models/a: trained, 2 epochs, ")
     folder = ModelFolder("models/a")
     sizes = {"factors": 3, "inducing_count": 6, "basis_size": 9, "epochs": 2, "batch_size": 16, "validation": 0}
     assert folder.settings == changed(DEFAULT, **sizes)
@@ -81,7 +81,10 @@ def test_expectations_are_chosen_by_an_option(name):
 
 @pytest.mark.parametrize(
     ("best", "sentence"),
-    [(3, "highest after 3 of 10 epochs: 53.00"), (10, "still rising after 10 epochs: 60.00")],
+    [
+        (3, "highest after 3 of 10 epochs (53.00); all points were then trained on for as many"),
+        (10, "highest near the end of 10 epochs (60.00); all points were then trained on for 20"),
+    ],
 )
 def test_the_note_on_held_out_points_says_why_training_has_its_epochs(monkeypatch, best, sentence):
     scores = iter([50.0 + epoch if epoch <= best else 1.0 for epoch in range(1, 11)])
@@ -247,7 +250,7 @@ def test_options_without_effect_are_reported(workdir):
         "model: --burn-in has no effect with --inference em-cg",
         f"model: there are only {K} labels, so {K} topics are used",
     ]
-    assert message[-1].startswith("model: trained, 1 iteration in ")
+    assert message[-1].startswith("model: trained, 1 iteration, ")
     assert run("train", "data", "model", "-q", *options).stderr == ""
 
 
@@ -259,9 +262,9 @@ def test_options_of_gpc_without_effect_are_reported(workdir):
         "model: --batch-size has no effect with --inference vi-jj",
         "model: --learning-rate has no effect with --inference vi-jj",
     ]
-    assert message[-1].startswith("model: trained, 1 iteration in ")
+    assert message[-1].startswith("model: trained, 1 iteration, ")
     message, advice = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
-    assert message.startswith("other: trained, 1 iteration in ")
+    assert message.startswith("other: trained, 1 iteration, ")
     assert advice == (
         "other: the bound is lower than that of a constant prediction; try another --inference, or another "
         "--learning-rate"

@@ -10,7 +10,7 @@ from xmlgp.cli.probabilities import check_probabilities, describe_coverage
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
-from xmlgp.errors import ScoresFormatError
+from xmlgp.errors import ScoresFormatError, SettingsError
 from xmlgp.metrics.binary import are_probabilities
 from xmlgp.metrics.evaluation import evaluate_scores, is_binary
 from xmlgp.metrics.propensity import choose_propensity_model, propensities
@@ -104,6 +104,9 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
     if calibration:
         check_probabilities(read, scores)
     labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
+    if labels.shape != (read.N, read.K):
+        counts = [f"{N} points and {_labels(K)}" for N, K in ((read.N, read.K), labels.shape)]
+        raise SettingsError(f"{scores} has {counts[0]}, but {data} has {counts[1]}")
     if is_binary(read.matrix, labels):
         for option in _given(context, MULTILABEL_ONLY):
             note(f"{option} has no effect on binary data", quiet)
@@ -122,7 +125,7 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
             note(f"{scores} lists at most {longest} labels per point; for larger k the others count as wrong", quiet)
         weights = None
         if train:
-            weights = _propensities(train, propensity_a, propensity_b, cache, progress, quiet)
+            weights = _propensities(train, read.K, propensity_a, propensity_b, cache, progress, quiet)
         else:
             note("Without --train there are no propensity-scored measures", quiet)
         if auc and len(read.labels) < read.N * read.K:
@@ -132,6 +135,10 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
         measures = evaluate_scores(read.matrix, labels, ks, weights, auc, calibration)
         table = _table
     click.echo(json.dumps(measures) if as_json else table(measures, ks))
+
+
+def _labels(K):
+    return "1 label" if K == 1 else f"{K} labels"
 
 
 def _given(context, options):
@@ -148,9 +155,11 @@ def _check_complete(scores, path, labels):
         raise ScoresFormatError(path, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
 
 
-def _propensities(train, A, B, cache, progress, quiet):
-    """Return the propensities of the labels, estimated from training data."""
+def _propensities(train, K, A, B, cache, progress, quiet):
+    """Return the propensities of the K labels, estimated from training data."""
     data, _ = read_dataset(locate(train, "train"), cache, progress)
+    if data.K != K:
+        raise SettingsError(f"--train: {train} has {_labels(data.K)}, but the scores are of {K}")
     entry = None if A and B else load_catalogue().find_by_shape(data.N, data.D, data.K)
     model = choose_propensity_model(entry, A, B)
     note(f"Propensity model: A={model.A:g}, B={model.B:g} ({model.origin})", quiet)

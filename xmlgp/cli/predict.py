@@ -6,7 +6,7 @@ from xmlgp.cli.options import OutputPath, note, quiet_option, show_command
 from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
-from xmlgp.errors import ModelFolderError
+from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.scores_file import write_scores
@@ -72,7 +72,10 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
     """
     predictor = _open_predictor(model)
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
-    predictor.check(header.D)
+    try:
+        predictor.check(header.D)
+    except SettingsError as error:
+        raise SettingsError(f"{data}: {error}") from None
     if header.K not in (0, predictor.label_count):
         labels = "1 label" if header.K == 1 else f"{header.K} labels"
         note(f"{data} has {labels}, but the model was trained on {predictor.label_count}", quiet)

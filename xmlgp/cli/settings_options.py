@@ -151,6 +151,6 @@ def _text(spec, flag):
     text, default = spec.metadata["help"], spec.default
     if default is None:
         default = spec.metadata["if_unset"]
-    if kind(spec) is bool:
+    elif kind(spec) is bool:
         default = flag.removeprefix("--") if default else f"no-{flag.removeprefix('--')}"
     return f"{text}  [default: {default}]"

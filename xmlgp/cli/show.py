@@ -107,10 +107,14 @@ def _facts(model, run, damage):
 
 
 def _settings(settings):
-    """Print settings; for those that are unset, what decides instead."""
+    """Print settings; for those that are unset, what decides instead, and those that have no effect as such."""
     unset = {spec.name: f"default: {spec.metadata['if_unset']}" for spec in dataclasses.fields(settings)}
-    values = settings.mapping().items()
-    _table("settings", [(name, unset[name] if value is None else str(value)) for name, value in values])
+    unused = settings.unused()
+    rows = []
+    for name, value in settings.mapping().items():
+        text = unset[name] if value is None else str(value)
+        rows.append((name, f"no effect with {unused[name]}" if name in unused else text))
+    _table("settings", rows)
 
 
 def _table(title, rows):

@@ -1,5 +1,7 @@
 """`xmlgp train`: train a model."""
 
+import time
+
 import click
 
 from xmlgp.cli.options import (
@@ -68,7 +70,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
     """
-    progress = terminal_progress(quiet)
+    began, progress = time.perf_counter(), terminal_progress(quiet)
     dataset, data_format = read_dataset(locate_training_data(data, model), cache, progress)
     request = Request(chosen, recipe, default_model(data_format))
     plans = []
@@ -97,6 +99,7 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
         return
     record, description = MODELS[folder.settings.model], folder.description
     last = description["history"][-1]
-    summary = f"trained, {record.epochs(last)} in {last['seconds']:.1f} s, {record.objective_at(last)}"
+    seconds = time.perf_counter() - began
+    summary = f"trained, {record.epochs(last)}, {record.objective_at(last)}, in {seconds:.1f} s"
     for text in (summary, *record.review(folder.settings, description)):
         note(f"{model}: {text}", quiet)
