@@ -39,7 +39,14 @@ class _LabelCount(click.ParamType):
 @click.command(short_help="Score points with a trained model.")
 @click.argument("model", type=click.Path())
 @click.argument("data", type=click.Path(allow_dash=True))
-@click.option("-k", "k", type=_LabelCount(), default="5", show_default=True, help="Labels for each point, or all.")
+@click.option(
+    "-k",
+    "k",
+    type=_LabelCount(),
+    default="5",
+    show_default=True,
+    help="Labels for each point, or all; at most K are written.",
+)
 @click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The scores file.")
 @click.option(
     "--output",
@@ -61,9 +68,9 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
-    standard input), or a folder with test.txt or test.svm; its labels are ignored. Points in libsvm format may have
-    fewer features than the model; features that no training point had are ignored. The scores file has the header `N K`
-    and a line for each point, `label:score ...`, best first.
+    standard input), or a folder with test.txt or test.svm; its labels must be well-formed but do not matter. Points in
+    libsvm format may have fewer features than the model; features that no training point had are ignored. The scores
+    file has the header `N K` and a line for each point, `label:score ...`, best first.
 
     \b
     Examples:
