@@ -25,7 +25,7 @@ def optimiser_of(settings):
 
 
 class StochasticAscent(Inference):
-    """Maximise the bound of MLGPF by Adam or AdaDelta over minibatches.
+    """Maximise the bound of MLGPF by Adam, AdaGrad or AdaDelta over minibatches.
 
     Parameters
     ----------
