@@ -124,7 +124,10 @@ class Model:
             )
 
     def epochs(self, entry):
-        """Return the number of epochs up to an entry of a history, in words: "20 epochs", "8 epochs and 2 sweeps"."""
+        """Return the number of epochs up to an entry of a history, in words: "20 epochs", "1 iteration".
+
+        An entry of a sweep over the labels has its number as `sweep`: "8 epochs and 2 sweeps over the labels".
+        """
         sweeps = entry.get("sweep", 0)
         text = _count(entry["epoch"] - sweeps, self.epoch)
         return f"{text} and {_count(sweeps, 'sweep')} over the labels" if sweeps else text

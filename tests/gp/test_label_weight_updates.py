@@ -129,11 +129,9 @@ def test_labels_without_pairs_keep_their_weights(problem):
 
 def test_labels_without_weights_have_the_bound_of_their_offsets(problem):
     features, weights, pairs = problem
-    indptr, kept = (
-        weights["label_weights.indptr"],
-        np.repeat(np.arange(K) != 2, np.diff(weights["label_weights.indptr"])),
-    )
-    lengths = np.where(np.arange(K) == 2, 0, np.diff(indptr))
+    lengths = np.diff(weights["label_weights.indptr"])
+    kept = np.repeat(np.arange(K) != 2, lengths)
+    lengths[2] = 0
     fewer = {name: weights[f"label_weights.{name}"][kept] for name in ("features", "mean", "log_variance")}
     fewer |= {"indptr": np.concatenate([[0], np.cumsum(lengths)]), "log_prior": weights["label_weights.log_prior"]}
     weights = {f"label_weights.{name}": value for name, value in fewer.items()}

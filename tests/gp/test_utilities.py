@@ -75,6 +75,34 @@ def test_moments_of_pairs_agree_with_those_of_all_labels(problem):
             np.testing.assert_allclose(values.reshape(pairs.shape), np.take_along_axis(dense, pairs, 1), rtol=1e-10)
 
 
+def test_pairs_of_points_with_few_features_and_labels_with_many_weights():
+    random, features_count = np.random.default_rng(0), 40
+    features = np.zeros((5, features_count))
+    for i, count in enumerate((0, 1, 2, 4, features_count)):
+        features[i, random.choice(features_count, count, replace=False)] = random.random(count) + 0.1
+    weights = random.normal(size=(4, features_count))
+    weights[1, ::2] = weights[2, 5:] = weights[3] = 0
+    present = sp.csr_array(weights)
+    variances = random.random(present.nnz)
+    own = LabelWeights(
+        {
+            "label_weights.indptr": present.indptr.astype(np.int64),
+            "label_weights.features": present.indices,
+            "label_weights.mean": present.data,
+            "label_weights.log_variance": np.log(variances),
+            "label_weights.log_prior": np.zeros(features_count),
+        }
+    )
+    utilities = UtilityMoments(np.zeros((4, P)), np.zeros(4), own)
+    batch = utilities.batch(Moments(np.zeros((5, P)), np.zeros((5, 1))), sp.csr_array(features))
+    pairs = np.tile(np.arange(4, dtype=np.int32), (5, 1))
+    spread = sp.csr_array((variances, present.indices, present.indptr), present.shape)
+    for found, expected in zip(
+        utilities.pair_moments(batch, pairs), (features @ weights.T, features**2 @ spread.T.toarray()), strict=True
+    ):
+        np.testing.assert_allclose(found.reshape(5, 4), expected, rtol=1e-10, atol=1e-14)
+
+
 def test_no_points_and_points_without_features(problem):
     latent, features, loadings, bias, weights, (mean, variance), _ = problem
     utilities = UtilityMoments(loadings, bias, weights)

@@ -50,6 +50,7 @@ def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
     assert shortlist_length(10**4, 10**6) == 100
     assert shortlist_length(10, 10**6) == module.LONGEST_SHORTLIST
     assert shortlist_length(10**4, 50) == 50
+    assert shortlist_length(0, 50) == 50
 
 
 def test_sweeps_are_counted_apart():

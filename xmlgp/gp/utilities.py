@@ -19,6 +19,9 @@ __all__ = ["Batch", "UtilityMoments"]
 #: Features are dense columns where more than this share of the labels has a weight, at most so many.
 DENSE_SHARE, DENSE_MOST = 0.1, 64
 
+#: A label with this many times as many weights as a point has features is searched for these features.
+SEARCH_RATIO = 8
+
 
 @dataclass
 class Batch:
@@ -241,14 +244,23 @@ def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, 
     """Add the moments of W x to those of pairs, in place; `row` has a zero for each feature."""
     k = pairs.shape[1]
     for i in range(pairs.shape[0]):
+        count = indptr[i + 1] - indptr[i]
         for e in range(indptr[i], indptr[i + 1]):
             row[indices[e]] = values[e]
         for j in range(k):
             m, v = row.dtype.type(0), row.dtype.type(0)
-            for s in range(starts[pairs[i, j]], starts[pairs[i, j] + 1]):
-                x = row[features[s]]
-                m += x * means[s]
-                v += x * x * variances[s]
+            start, stop = starts[pairs[i, j]], starts[pairs[i, j] + 1]
+            if stop - start > SEARCH_RATIO * count:
+                for e in range(indptr[i], indptr[i + 1]):
+                    s = start + np.searchsorted(features[start:stop], indices[e])
+                    if s < stop and features[s] == indices[e]:
+                        m += values[e] * means[s]
+                        v += values[e] * values[e] * variances[s]
+            else:
+                for s in range(start, stop):
+                    x = row[features[s]]
+                    m += x * means[s]
+                    v += x * x * variances[s]
             mean[i * k + j] += m
             variance[i * k + j] += v
         for e in range(indptr[i], indptr[i + 1]):

@@ -187,7 +187,7 @@ def shortlist_length(N, K):
     ----------
     N, K : int
     """
-    return min(max(SHORTLIST, min(LEAST_PAIRS // N, LONGEST_SHORTLIST)), K)
+    return min(max(SHORTLIST, min(LEAST_PAIRS // max(1, N), LONGEST_SHORTLIST)), K)
 
 
 def _sampled(K):

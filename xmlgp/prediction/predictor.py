@@ -306,10 +306,11 @@ class Predictor(ABC):
     def _select_among(self, counts, points, features, output, labels, scores):
         """Do what `_select` does, with candidates that have the highest approximate scores; see `CANDIDATES`."""
         k = labels.shape[1]
-        if not counts or output not in self.approximated or counts[0] * (k + 4) >= self.label_count:
+        count = counts[0] * (k + 4) if counts and output in self.approximated else self.label_count
+        if count >= self.label_count:
             self._stream(self.scores, points, output, labels, scores)
             return
-        candidates = np.empty((len(labels), counts[0] * (k + 4)), np.int32)
+        candidates = np.empty((len(labels), count), np.int32)
         approximate = np.empty(candidates.shape, self.dtype)
         self._stream(self.approximate_scores, points, output, candidates, approximate)
         candidates.sort(axis=1)
