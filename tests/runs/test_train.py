@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,15 +105,20 @@ def test_gpc_refuses_data_with_several_labels(tmp_path, K):
 IN_WEIGHT_SPACE = MLGPFSettings(inducing="features", factors=3, epochs=1)
 
 
-@pytest.mark.parametrize("settings", [FREE, IN_WEIGHT_SPACE], ids=["inducing inputs", "weight space"])
-def test_training_that_does_not_fit_into_memory_is_refused_before_preprocessing(tmp_path, monkeypatch, settings):
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        (replace(FREE, regression_points=0), r"the latent functions \(--factors lowers that\)"),
+        (FREE, r"the covariances of exact GP regression \(--regression-points 0 avoids that\)$"),
+        (IN_WEIGHT_SPACE, r"the latent functions \(--factors lowers that\)"),
+    ],
+    ids=["inducing inputs", "regression", "weight space"],
+)
+def test_training_that_does_not_fit_into_memory_is_refused_before_preprocessing(tmp_path, monkeypatch, settings, part):
     dataset = small_dataset()
     needed = sum(part.size for part in MODELS["mlgpf"].memory(settings, dataset))
     monkeypatch.setattr("xmlgp.model.available_memory", lambda: needed - 1)
-    message = (
-        r"^training needs at least 0\.0 GB of memory, but 0\.0 GB are available: "
-        r".*0\.0 GB for the latent functions \(--factors lowers that\)"
-    )
+    message = rf"^training needs at least 0\.0 GB of memory, but 0\.0 GB are available: .*0\.0 GB for {part}"
     with pytest.raises(SettingsError, match=message):
         train_model(dataset, tmp_path, settings)
     assert not snapshot(tmp_path)
