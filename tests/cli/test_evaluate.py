@@ -174,7 +174,7 @@ def test_wrong_usage(arguments):
         ("a.scores", "3 5\n\n\n\n", "a.scores has 3 points and 5 labels, but test.txt has 3 points and 4 labels"),
         ("a.scores", "3 4\n0:1\n0:nan\n\n", "a.scores:3: label 0 has 'nan' instead of a finite decimal number"),
         ("test.txt", "3 2 4\n 0:1\n 0:1\n 0:1\n", "no point has a true label, so there is nothing to evaluate"),
-        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "--train: train.txt has 3 labels, but the scores are of 4"),
+        ("train.txt", "5 2 3\n" + " 0:1\n" * 5, "--train: train.txt has 3 labels, but a.scores has 4 labels"),
         ("train.txt", "1 2 4\n0 0:1\n", "A=0.55 and B=1.5 give propensities outside (0, 1] for 1 training points"),
         ("catalogue.yaml", "[]", "catalogue.yaml"),
     ],
@@ -232,15 +232,52 @@ def test_calibration_of_listed_labels():
         "nDCG       50.00",
         f"log_loss  {loss:.5f}",
         f"ECE       {error:.5f}",
+        # The best labels of the points are 0.9, 0.5 and 1; the first and the last are in the same of ten bins.
+        f"ECE@k     {(abs(0.1 - 1) + 0.5) / 3:.5f}",
     ]
     assert result.stderr.splitlines()[-1] == (
         "Log loss and ECE are over the 6 listed labels only, at most 3 of 4 per point; "
         "`xmlgp predict -k all` lists all labels"
     )
     measures = json.loads(run("a.scores", "test.txt", "-k", "1", "--calibration", "--json").stdout)
-    assert list(measures) == ["P@1", "nDCG@1", "log_loss", "ECE"]
+    assert list(measures) == ["P@1", "nDCG@1", "log_loss", "ECE", "ECE@1"]
     assert measures["log_loss"] == pytest.approx(loss)
     assert measures["ECE"] == pytest.approx(error)
+
+
+def test_reliability_is_printed_below_the_measures():
+    result = run("a.scores", "test.txt", "-q", "-k", "1,2", "--train", "train.txt", "--reliability")
+    assert result.stdout.splitlines()[5:] == [
+        "",
+        "rank  labels  probability    true",
+        # 0.9 of point 0 is true; 0.5 of point 1 and the 1 of the point without labels are not.
+        "1          3       0.8000  0.3333",
+        # 0.8 of point 0 and 0.4 of point 1, which is true.
+        "2          2       0.6000  0.5000",
+        "",
+        "training points  labels  probability    true",
+        "1                     1       0.5000  0.0000",
+        "2-3                   2       0.6000  0.5000",
+        "4-7                   2       0.9500  0.5000",
+    ]
+
+
+def test_reliability_as_json():
+    printed = json.loads(run("a.scores", "test.txt", "-q", "-k", "2", "--reliability", "--json").stdout)
+    assert printed.pop("reliability") == {
+        "rank": [
+            {"bin": "1", "count": 3, "probability": pytest.approx(0.8), "true": pytest.approx(1 / 3)},
+            {"bin": "2", "count": 2, "probability": pytest.approx(0.6), "true": 0.5},
+        ]
+    }
+    assert list(printed) == ["P@2", "nDCG@2"]
+
+
+def test_reliability_needs_probabilities(tmp_path):
+    (tmp_path / "b.scores").write_text("3 4\n0:2\n0:0.5\n\n")
+    result = run("b.scores", "test.txt", "--reliability")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: b.scores contains scores outside [0, 1]")
 
 
 def test_calibration_of_all_labels_agrees_with_scikit_learn():

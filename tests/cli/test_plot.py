@@ -7,8 +7,11 @@ import pytest
 import sklearn.metrics
 
 from tests.cli.command import run, said, spawn
+from tests.figures import drawn
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
+
+__all__ = ["drawn"]
 
 # The point without a label counts as well.
 DATA = "3 2 3\n0,2 0:1\n1 1:0.5\n 0:1\n"
@@ -139,11 +142,40 @@ def test_unplottable_scores_are_a_one_line_error(tmp_path, content, sentence):
 
 
 def test_wrong_use():
-    assert said(run("plot", "reliability", "-", "-"), status=2).startswith("Only one of SCORES and DATA")
+    assert said(run("plot", "reliability", "-", "-"), status=2).startswith("Only one of SCORES, DATA")
     assert "Missing argument" in said(run("plot", "reliability", "all.scores"), status=2)
     assert said(run("plot", "reliability", "-q", "no.scores", "test.txt")) == "no.scores: No such file or directory"
     message = said(run("plot", "reliability", "-q", "all.scores", "test.txt", "-o", "a.foo"))
     assert message == "a.foo: figures are written as png, pdf or svg, not as foo"
+
+
+@pytest.mark.parametrize("options", [["--by", "frequency"], ["--by", "rank", "--train", "test.txt"]], ids=" ".join)
+def test_training_data_are_for_frequencies(options):
+    message = said(run("plot", "reliability", "all.scores", "test.txt", *options), status=2)
+    assert message == "--by frequency needs --train, and nothing else does."
+
+
+def test_training_data_of_other_labels(tmp_path):
+    (tmp_path / "other.txt").write_text("1 1 7\n6 0:1\n")
+    arguments = "all.scores", "test.txt", "--by", "frequency", "--train", "other.txt"
+    message = said(run("plot", "reliability", "-q", *arguments))
+    assert message == "--train: other.txt has 7 labels, but test.txt has 3 labels"
+    assert not (tmp_path / "reliability.png").exists()
+
+
+@pytest.mark.parametrize("options", [["--by", "rank"], ["--by", "frequency", "--train", "test.txt"]], ids=" ".join)
+def test_reliability_by_rank_and_by_frequency(drawn, options):
+    result = run("plot", "reliability", "all.scores", "test.txt", "-k", "2", *options)
+    assert (result.exit_code, result.stdout) == (0, "reliability.png\n")
+    assert result.stderr == "The curve of all.scores is over the best 2 labels of each point\n"
+    (axis,) = drawn[0].axes
+    frequency, probability = axis.get_lines()
+    assert frequency.get_label() == "all.scores"
+    if "rank" in options:
+        assert axis.get_xlabel() == "rank of the label for its point"
+        assert len(frequency.get_xdata()) == len(probability.get_xdata()) == 2
+    else:
+        assert axis.get_xlabel() == "training points of the label"
 
 
 @pytest.mark.parametrize("data", ["one.svm", "one.txt"])

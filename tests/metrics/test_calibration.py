@@ -8,7 +8,15 @@ from sklearn.calibration import calibration_curve
 
 from xmlgp.errors import SettingsError
 from xmlgp.metrics import calibration
-from xmlgp.metrics.calibration import expected_calibration_error, log_loss, reliability_curve
+from xmlgp.metrics.calibration import (
+    expected_calibration_error,
+    frequency_groups,
+    log_loss,
+    reliability_by_frequency,
+    reliability_by_rank,
+    reliability_curve,
+    top_calibration_errors,
+)
 
 
 @pytest.fixture(params=["one block", "many blocks"])
@@ -106,3 +114,65 @@ def test_disagreeing_shapes_are_refused():
 def test_empty_predictions_are_refused():
     with pytest.raises(SettingsError, match="no probabilities to evaluate"):
         log_loss(csr_array((2, 3)), csr_array((2, 3), dtype=bool))
+
+
+@pytest.fixture
+def ranked():
+    """Return probabilities of some labels of 50 points, in any order, the true labels, and both ranked by hand."""
+    random = np.random.default_rng(3)
+    listed = random.random((50, 8)) < 0.7
+    listed[0] = False
+    probabilities = np.where(listed, random.integers(1, 100, (50, 8)) / 100, 0)
+    truth = random.random((50, 8)) < 0.5
+    entries = []
+    for p, y in zip(probabilities, truth, strict=True):
+        labels = sorted(np.flatnonzero(p), key=lambda label, p=p: (-p[label], label))
+        entries += [(rank, label, p[label], y[label]) for rank, label in enumerate(labels)]
+    return csr_array(probabilities), csr_array(truth), [np.array(column) for column in zip(*entries, strict=True)]
+
+
+def expected_curve(groups, p, y, count):
+    chosen = [groups == group for group in range(count)]
+    return [part.sum() for part in chosen], [p[part].mean() for part in chosen], [y[part].mean() for part in chosen]
+
+
+def test_calibration_error_of_the_first_labels(ranked):
+    probabilities, truth, (rank, _, p, y) = ranked
+    found = top_calibration_errors(probabilities, truth, (1, 3, 100))
+    assert list(found) == ["ECE@1", "ECE@3", "ECE@100"]
+    for k, error in zip((1, 3, 100), found.values(), strict=True):
+        first = rank < k
+        bins = np.minimum((10 * p[first]).astype(int), 9)
+        gaps = [abs((p[first] - y[first])[bins == b].sum()) for b in range(10)]
+        assert error == pytest.approx(sum(gaps) / first.sum())
+
+
+def test_reliability_by_rank(ranked):
+    probabilities, truth, (rank, _, p, y) = ranked
+    for k, count in [(3, 3), (100, rank.max() + 1)]:
+        found = reliability_by_rank(probabilities, truth, k)
+        for values, expected in zip(found, expected_curve(rank, p, y, count), strict=True):
+            np.testing.assert_allclose(values, expected)
+
+
+def test_reliability_by_frequency(ranked):
+    probabilities, truth, (rank, label, p, y) = ranked
+    counts = np.array([0, 1, 2, 3, 4, 7, 8, 9])
+    assert frequency_groups(counts) == [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15)]
+    group, first = np.array([0, 1, 2, 2, 3, 3, 4, 4])[label], rank < 3
+    found = reliability_by_frequency(probabilities, truth, 3, counts)
+    for values, expected in zip(found, expected_curve(group[first], p[first], y[first], 5), strict=True):
+        np.testing.assert_allclose(values, expected)
+
+
+@pytest.mark.parametrize(
+    "function", [lambda *a: top_calibration_errors(*a, (1, 2)), lambda *a: reliability_by_rank(*a, 2)]
+)
+def test_unusable_probabilities_of_first_labels_are_errors(function):
+    truth = csr_array(np.eye(3, dtype=bool))
+    with pytest.raises(SettingsError, match="the probabilities are 3×2, the true labels 3×3"):
+        function(csr_array(np.ones((3, 2))), truth)
+    with pytest.raises(SettingsError, match="there are no probabilities"):
+        function(csr_array((3, 3)), truth)
+    with pytest.raises(SettingsError, match=r"not in \[0, 1\]"):
+        function(csr_array(np.full((3, 3), 1.5)), truth)

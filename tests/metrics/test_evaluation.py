@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.metrics.calibration import expected_calibration_error, log_loss
+from xmlgp.metrics.calibration import expected_calibration_error, log_loss, top_calibration_errors
 from xmlgp.metrics.evaluation import evaluate_scores
 from xmlgp.metrics.ranking import evaluate_ranking
 
@@ -25,6 +25,7 @@ def test_multilabel_data_have_the_chosen_measures(auc, calibration):
         expected |= multilabel_roc_auc(scores, labels)
     if calibration:
         expected |= {"log_loss": log_loss(scores, labels), "ECE": expected_calibration_error(scores, labels)}
+        expected |= top_calibration_errors(scores, labels, (1, 2))
     found = evaluate_scores(scores, labels, (1, 2), np.full(5, 0.5), auc, calibration)
     assert list(found.items()) == list(expected.items())
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 
-from xmlgp.metrics.calibration import reliability_curve
-from xmlgp.plots.reliability import plot_reliability
+from xmlgp.metrics.calibration import ReliabilityCurve, reliability_curve
+from xmlgp.plots.reliability import plot_reliability, plot_reliability_by_group
 
 
 @pytest.fixture
@@ -59,3 +59,24 @@ def test_panels_align_and_long_names_are_complete(drawn, problem, count):
     assert box.y0 > upper.y1
     assert box.x1 < figure.bbox.x1
     assert len({line.get_color() for line in figure.axes[0].get_lines()[1:]}) == count
+
+
+def test_groups_have_their_frequencies_and_probabilities(drawn):
+    curve = ReliabilityCurve(np.array([3, 0, 5]), np.array([0.4, np.nan, 0.2]), np.array([0.5, np.nan, 0.1]))
+    plot_reliability_by_group({"model": curve}, io.BytesIO(), [(0, 0), (1, 1), (2, 3)])
+    (axis,) = drawn[0].axes
+    frequency, probability = axis.get_lines()
+    # An empty group has no point.
+    assert frequency.get_xydata().tolist() == [[0, 0.5], [2, 0.1]]
+    assert probability.get_xydata().tolist() == [[0, 0.4], [2, 0.2]]
+    assert (frequency.get_linestyle(), probability.get_linestyle()) == ("-", "--")
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0", "1", "2–3"]
+
+
+@pytest.mark.parametrize("count", [1, 5, 50])
+def test_ranks_are_named_from_one(drawn, count):
+    curve = ReliabilityCurve(np.ones(count, int), np.full(count, 0.5), np.full(count, 0.5))
+    plot_reliability_by_group({"model": curve}, io.BytesIO())
+    names = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
+    assert (names[0], names[-1]) == ("1", str(count))
+    assert len(names) == min(count, 12)

@@ -1,17 +1,19 @@
 """`xmlgp evaluate`: compare scores with the true labels and print the measures."""
 
 import json
+from itertools import starmap
 
 import click
 import numpy as np
 
 from xmlgp.cli.options import cache_option, check_finite, note, quiet_option
-from xmlgp.cli.probabilities import check_probabilities, describe_coverage
+from xmlgp.cli.scores import check_label_count, check_probabilities, count_labels, describe_coverage
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError, SettingsError
 from xmlgp.metrics.binary import are_probabilities
+from xmlgp.metrics.calibration import frequency_groups, reliability_by_frequency, reliability_by_rank
 from xmlgp.metrics.evaluation import evaluate_scores, is_binary
 from xmlgp.metrics.propensity import choose_propensity_model, propensities
 from xmlgp.prediction.scores_file import read_scores
@@ -57,11 +59,14 @@ class _Ranks(click.ParamType):
 @click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
+@click.option("--reliability", is_flag=True, help="Also print probabilities and how often they came true, by rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
 @click.pass_context
-def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, as_json, cache, quiet):
+def evaluate(
+    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, as_json, cache, quiet
+):  # fmt: skip
     """Compare SCORES with the true labels in DATA.
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
@@ -80,7 +85,12 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
 
     --calibration needs probabilities. It adds log_loss, in nats per label, and ECE, the expected calibration error with
     15 bins. Both are over the labels listed in SCORES, including those of points without true labels; predict -k all
-    lists every label.
+    lists every label. ECE@k is that of the k highest probabilities of each point, with 10 bins. It is from 0 to 1, as
+    ECE.
+
+    --reliability needs probabilities too. It prints how often the labels of the highest rank, the second, and so on are
+    true beside their mean probability; up to the greatest k. With --train it does so also by the number of training
+    points of the label.
 
     Data with a single label, such as all data in libsvm format, have other measures: accuracy, in percent, log_loss, in
     nats, and AUC, from 0 to 1; with --calibration also ECE. Scores that all lie in [0, 1] are taken as probabilities,
@@ -101,11 +111,11 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
     progress = terminal_progress(quiet)
 
     read = read_scores(scores, progress)
-    if calibration:
+    if calibration or reliability:
         check_probabilities(read, scores)
     labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
     if labels.shape != (read.N, read.K):
-        counts = [f"{N} points and {_labels(K)}" for N, K in ((read.N, read.K), labels.shape)]
+        counts = [f"{N} points and {count_labels(K)}" for N, K in ((read.N, read.K), labels.shape)]
         raise SettingsError(f"{scores} has {counts[0]}, but {data} has {counts[1]}")
     if is_binary(read.matrix, labels):
         for option in _given(context, MULTILABEL_ONLY):
@@ -123,9 +133,11 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
         longest = int(np.diff(read.indptr).max(initial=0))
         if ks[-1] > longest:
             note(f"{scores} lists at most {longest} labels per point; for larger k the others count as wrong", quiet)
-        weights = None
+        weights = counts = None
         if train:
-            weights = _propensities(train, read.K, propensity_a, propensity_b, cache, progress, quiet)
+            training = _training_data(train, scores, read.K, cache, progress)
+            weights = _propensities(training, propensity_a, propensity_b, quiet)
+            counts = np.bincount(training.labels.indices, minlength=training.K)
         else:
             note("Without --train there are no propensity-scored measures", quiet)
         if auc and len(read.labels) < read.N * read.K:
@@ -134,11 +146,11 @@ def evaluate(context, scores, data, train, ks, propensity_a, propensity_b, auc, 
             note(f"Log loss and ECE are over {describe_coverage(read)}", quiet)
         measures = evaluate_scores(read.matrix, labels, ks, weights, auc, calibration)
         table = _table
-    click.echo(json.dumps(measures) if as_json else table(measures, ks))
-
-
-def _labels(K):
-    return "1 label" if K == 1 else f"{K} labels"
+    curves = _reliability(read.matrix, labels, ks[-1], counts) if reliability else {}
+    if as_json:
+        click.echo(json.dumps(measures | ({"reliability": curves} if reliability else {})))
+    else:
+        click.echo("\n\n".join([table(measures, ks), *starmap(_reliability_table, curves.items())]))
 
 
 def _given(context, options):
@@ -155,15 +167,47 @@ def _check_complete(scores, path, labels):
         raise ScoresFormatError(path, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
 
 
-def _propensities(train, K, A, B, cache, progress, quiet):
-    """Return the propensities of the K labels, estimated from training data."""
+def _training_data(train, scores, K, cache, progress):
+    """Return the training data, of K labels."""
     data, _ = read_dataset(locate(train, "train"), cache, progress)
-    if data.K != K:
-        raise SettingsError(f"--train: {train} has {_labels(data.K)}, but the scores are of {K}")
+    check_label_count(train, data.K, K, scores)
+    return data
+
+
+def _propensities(data, A, B, quiet):
+    """Return the propensities of the K labels, estimated from training data."""
     entry = None if A and B else load_catalogue().find_by_shape(data.N, data.D, data.K)
     model = choose_propensity_model(entry, A, B)
     note(f"Propensity model: A={model.A:g}, B={model.B:g} ({model.origin})", quiet)
     return propensities(data.labels, model.A, model.B)
+
+
+def _reliability(probabilities, labels, k, counts):
+    """Return the rows of reliability by rank and, if the labels' training points are counted, by these numbers."""
+    curve = reliability_by_rank(probabilities, labels, k)
+    found = {"rank": _rows(range(1, k + 1), curve)}
+    if counts is not None:
+        groups = [f"{low}" if low == high else f"{low}-{high}" for low, high in frequency_groups(counts)]
+        found["training points"] = _rows(groups, reliability_by_frequency(probabilities, labels, k, counts))
+    return found
+
+
+def _rows(names, curve):
+    """Return a row for each bin of a `ReliabilityCurve` that is not empty."""
+    bins = zip(names, *(values.tolist() for values in curve), strict=False)
+    return [
+        {"bin": str(name), "count": count, "probability": confidence, "true": frequency}
+        for name, count, confidence, frequency in bins
+        if count
+    ]
+
+
+def _reliability_table(title, rows):
+    """Format reliability: a row for each bin, shares in decimals."""
+    cells = [[row["bin"], str(row["count"]), f"{row['probability']:.4f}", f"{row['true']:.4f}"] for row in rows]
+    cells.insert(0, [title, "labels", "probability", "true"])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join("  ".join([f"{row[0]:<{widths[0]}}", *map(str.rjust, row[1:], widths[1:])]) for row in cells)
 
 
 def _binary_table(measures, ks):
@@ -178,8 +222,12 @@ def _table(measures, ks):
     rows = [["", *(f"@{k}" for k in ks)]]
     for name in dict.fromkeys(name.partition("@")[0] for name in measures):
         single = measures.get(name)
-        cells = [f"{measures[f'{name}@{k}']:.2f}" for k in ks] if single is None else [f"{single:.5f}"]
-        rows.append([name, *cells])
+        if single is None:
+            rows.append([name, *(f"{measures[f'{name}@{k}']:.2f}" for k in ks)])
+        else:
+            rows.append([name, f"{single:.5f}"])
+        if name == "ECE" and f"ECE@{ks[0]}" in measures:
+            rows.append(["ECE@k", *(f"{measures[f'ECE@{k}']:.5f}" for k in ks)])
     first = max(len("PSnDCG"), *(len(name) for name, *_ in rows))
     width = max(len("100.00"), *(len(cell) for cell in rows[0]))
     return "\n".join(f"{name:<{first}}" + "".join(f"  {cell:>{width}}" for cell in cells) for name, *cells in rows)

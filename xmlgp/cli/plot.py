@@ -1,18 +1,28 @@
 """`xmlgp plot`: figures of the objective of training and of the calibration of probabilities."""
 
+from functools import partial
+
 import click
+import numpy as np
 
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
-from xmlgp.cli.probabilities import check_probabilities, describe_coverage
+from xmlgp.cli.scores import check_label_count, check_probabilities, describe_coverage
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.metrics.calibration import log_loss, reliability_curve
+from xmlgp.metrics.calibration import (
+    frequency_groups,
+    log_loss,
+    reliability_by_frequency,
+    reliability_by_rank,
+    reliability_curve,
+)
+from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.plots.objective import Panel, plot_objective
-from xmlgp.plots.reliability import plot_reliability
+from xmlgp.plots.reliability import plot_reliability, plot_reliability_by_group
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
 
@@ -67,10 +77,21 @@ def bound(models, out):
 @plot.command(short_help="Plot observed frequencies against probabilities.")
 @click.argument("scores", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.argument("data", type=click.Path(allow_dash=True))
+@click.option(
+    "--by",
+    type=click.Choice(("probability", "rank", "frequency")),
+    default="probability",
+    show_default=True,
+    help="What the entries are grouped by; frequency is the number of training points of the label.",
+)
+@click.option(
+    "-k", "k", type=click.IntRange(1), help="Only the k labels of highest probability.  [default: all listed]"
+)
+@click.option("--train", type=click.Path(allow_dash=True), help="Training data, for --by frequency.")
 @_out_option("reliability.png")
 @cache_option
 @quiet_option
-def reliability(scores, data, out, cache, quiet):
+def reliability(scores, data, by, k, train, out, cache, quiet):
     """Plot how often labels are true against their probabilities: a curve for each of the files SCORES.
 
     The entries of SCORES are binned by probability, in 15 bins of equal width; a bin is plotted at its mean probability
@@ -79,27 +100,58 @@ def reliability(scores, data, out, cache, quiet):
     calibration error (ECE). DATA may be a folder with test.txt or test.svm. Every file may be gzipped (.gz), and one
     may be - for standard input.
 
+    With --by rank or --by frequency the plot has the mean probability (dashed) and the share of true entries (solid) of
+    the labels of each rank, or of labels with 0, 1, 2 to 3, 4 to 7, ... training points.
+
     \b
     Example:
       xmlgp predict models/bibtex data/bibtex -k all --output probability -o bibtex.scores
       xmlgp predict models/bibtex-s data/bibtex -k all --output probability -o bibtex-s.scores
       xmlgp plot reliability bibtex.scores bibtex-s.scores data/bibtex -o reliability.png
+      xmlgp plot reliability bibtex.scores data/bibtex --by rank -k 5 -o rank.png
     """
-    if [*scores, data].count("-") > 1:
-        raise click.UsageError("Only one of SCORES and DATA can be standard input.")
+    if [*scores, data, train].count("-") > 1:
+        raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
+    if (by == "frequency") != (train is not None):
+        raise click.UsageError("--by frequency needs --train, and nothing else does.")
     progress = terminal_progress(quiet)
-    dataset, _ = read_dataset(locate(data, "test"), cache, progress)
+    labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
+    counts = None
+    if train:
+        training = read_dataset(locate(train, "train"), cache, progress)[0]
+        check_label_count(train, training.K, labels.shape[1], data)
+        counts = np.bincount(training.labels.indices, minlength=training.K)
     curves = {}
     for path in scores:
         read = read_scores(path, progress)
         check_probabilities(read, path)
         try:
-            curve, loss = reliability_curve(read.matrix, dataset.labels), log_loss(read.matrix, dataset.labels)
+            name, curve = _curve(path, top_entries(read.matrix, k or read.K), labels, by, counts)
         except SettingsError as error:
             raise SettingsError(f"{path}: {error}") from None
-        note(f"The curve of {path} is over {describe_coverage(read)}", quiet)
-        curves[f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}"] = curve
-    _write(plot_reliability, curves, out)
+        note(f"The curve of {path} is over {_coverage(read, k)}", quiet)
+        curves[name] = curve
+    if by == "probability":
+        _write(plot_reliability, curves, out)
+    else:
+        groups = None if counts is None else frequency_groups(counts)
+        _write(partial(plot_reliability_by_group, groups=groups), curves, out)
+
+
+def _coverage(scores, k):
+    """Return which labels a curve is over, as the end of a sentence."""
+    longest = int(np.diff(scores.indptr).max(initial=0))
+    return describe_coverage(scores) if k is None or k >= longest else f"the best {k} labels of each point"
+
+
+def _curve(path, probabilities, labels, by, counts):
+    """Return the name of a file's curve in the legend, and the `ReliabilityCurve`."""
+    if by == "rank":
+        return path, reliability_by_rank(probabilities, labels, labels.shape[1])
+    if by == "frequency":
+        return path, reliability_by_frequency(probabilities, labels, labels.shape[1], counts)
+    curve, loss = reliability_curve(probabilities, labels), log_loss(probabilities, labels)
+    return f"{path}: log loss {loss:.4f}, ECE {curve.error:.4f}", curve
 
 
 def _write(plot, content, out):

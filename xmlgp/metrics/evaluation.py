@@ -2,7 +2,7 @@
 
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.metrics.calibration import expected_calibration_error, log_loss
+from xmlgp.metrics.calibration import expected_calibration_error, log_loss, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking
 
 __all__ = ["evaluate_scores", "is_binary"]
@@ -35,14 +35,14 @@ def evaluate_scores(scores, labels, ks=(1, 3, 5), propensities=None, auc=False, 
     auc : bool
         Whether to compute the area under the ROC curve of multi-label data.
     calibration : bool
-        Whether to compute log loss and ECE; the scores must be probabilities.
+        Whether to compute log loss, ECE and ECE@k; the scores must be probabilities.
 
     Returns
     -------
     dict of str to float
         For binary data (K = 1) the measures of `evaluate_binary`, and `ECE` with `calibration`; `ks`, `propensities`
         and `auc` have no effect. Otherwise the measures of `evaluate_ranking`, of `multilabel_roc_auc` with `auc`, and
-        `log_loss` and `ECE` with `calibration`.
+        with `calibration` `log_loss`, `ECE`, and `ECE@k` by `top_calibration_errors`.
 
     Raises
     ------
@@ -59,4 +59,6 @@ def evaluate_scores(scores, labels, ks=(1, 3, 5), propensities=None, auc=False, 
             measures["log_loss"] = log_loss(scores, labels)
     if calibration:
         measures["ECE"] = expected_calibration_error(scores, labels)
+        if not is_binary(scores, labels):
+            measures |= top_calibration_errors(scores, labels, ks)
     return measures

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["evaluate_ranking", "true_entries"]
+__all__ = ["evaluate_ranking", "ranks_of", "top_entries", "true_entries"]
 
 
 class _Hits(NamedTuple):
@@ -118,20 +118,40 @@ def true_entries(predicted, labels):
     return (_canonical(positions) * _canonical(labels).astype(positions.dtype)).data - 1
 
 
-def _find_hits(scores, labels, k):
-    """Rank the scores of each point and keep the true labels among the first `k`."""
+def top_entries(scores, k):
+    """Return the k highest scores of each point, N×K, best first; equal scores by label.
+
+    Parameters
+    ----------
+    scores : csr_array of float, N×K
+    k : int
+
+    Returns
+    -------
+    csr_array of float, N×K
+        With the labels of each point in that order. A point with fewer scores keeps all of them.
+    """
     scores = _canonical(scores)
     # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.
     lengths = np.diff(scores.indptr)
     points = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((-1.0 * scores.data, points))
-    ranks = np.arange(len(order)) - np.repeat(scores.indptr[:-1], lengths)
-
-    first = ranks < k
+    order = order[np.arange(len(order)) - np.repeat(scores.indptr[:-1], lengths) < k]
     indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, k))])
-    points, top_labels, ranks = points[first], scores.indices[order[first]], ranks[first]
-    hit = true_entries(csr_array((ranks, top_labels, indptr), scores.shape), labels)
-    return _Hits(points[hit], top_labels[hit], ranks[hit])
+    return csr_array((scores.data[order], scores.indices[order], indptr), scores.shape)
+
+
+def ranks_of(scores):
+    """Return the position of each stored entry within its point, counted from 0."""
+    return np.arange(scores.nnz) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
+
+
+def _find_hits(scores, labels, k):
+    """Rank the scores of each point and keep the true labels among the first `k`."""
+    best = top_entries(scores, k)
+    hit = true_entries(best, labels)
+    points = np.repeat(np.arange(best.shape[0]), np.diff(best.indptr))
+    return _Hits(points[hit], best.indices[hit], ranks_of(best)[hit])
 
 
 def _canonical(matrix):

@@ -7,10 +7,13 @@ import numpy as np
 
 from xmlgp.plots.figure import MARKERS, new_figure, save_figure
 
-__all__ = ["plot_reliability"]
+__all__ = ["plot_reliability", "plot_reliability_by_group"]
 
 #: Characters of the legend's font that fit on one line above a panel.
 LEGEND_WIDTH = 64
+
+#: Most ranks that the horizontal axis names.
+MOST_TICKS = 12
 
 
 def plot_reliability(curves, out, title=""):
@@ -52,4 +55,46 @@ def plot_reliability(curves, out, title=""):
         axis.set_axisbelow(True)
         axis.grid(color="0.9", linewidth=0.6)
     figure.legend(*upper.get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
+    save_figure(figure, out)
+
+
+def plot_reliability_by_group(curves, out, groups=None):
+    """Plot mean probabilities (dashed) and frequencies (solid) of groups of labels.
+
+    Parameters
+    ----------
+    curves : mapping of str to ReliabilityCurve
+        Name in the legend → groups: the ranks from 1, or those given.
+    out : path or binary file
+        As for `plot_reliability`.
+    groups : list of (int, int), optional
+        Least and greatest number of training points of the labels in each group.
+
+    Raises
+    ------
+    XmlgpError
+        As `plot_reliability` does.
+    """
+    names = [textwrap.fill(name, LEGEND_WIDTH) for name in curves]
+    figure = new_figure(5, 4.4 + sum(0.18 + 0.16 * name.count("\n") for name in names))
+    axis = figure.subplots()
+    for name, curve, marker in zip(names, curves.values(), itertools.cycle(MARKERS), strict=False):
+        filled = np.flatnonzero(curve.count > 0)
+        style = {"marker": marker, "markersize": 4, "linewidth": 1.2}
+        (line,) = axis.plot(filled, curve.frequency[filled], label=name, **style)
+        axis.plot(filled, curve.confidence[filled], color=line.get_color(), linestyle="--", **style)
+    count = max(len(curve.count) for curve in curves.values())
+    if groups is None:
+        axis.set_xlabel("rank of the label for its point")
+        places = np.unique(np.linspace(0, count - 1, min(count, MOST_TICKS)).round().astype(int))
+        axis.set_xticks(places, places + 1)
+    else:
+        axis.set_xlabel("training points of the label")
+        axis.set_xticks(
+            range(count), [f"{low}" if low == high else f"{low}–{high}" for low, high in groups], rotation=45
+        )
+    axis.set(ylabel="probability (dashed), frequency (solid)")
+    axis.set_ylim(bottom=0)
+    axis.grid(color="0.9", linewidth=0.6)
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
     save_figure(figure, out)

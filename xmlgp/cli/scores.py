@@ -1,10 +1,10 @@
-"""Checks and messages of the subcommands that evaluate probabilities in a scores file."""
+"""Checks and messages of the subcommands that evaluate a scores file."""
 
 import numpy as np
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["check_probabilities", "describe_coverage"]
+__all__ = ["check_label_count", "check_probabilities", "count_labels", "describe_coverage"]
 
 
 def check_probabilities(scores, path):
@@ -26,3 +26,23 @@ def describe_coverage(scores):
         f"the {len(scores.labels)} listed labels only, at most {longest} of {scores.K} per point; "
         "`xmlgp predict -k all` lists all labels"
     )
+
+
+def check_label_count(train, K, expected, other):
+    """Raise SettingsError if training data have another number of labels than what they are compared with.
+
+    Parameters
+    ----------
+    train : str
+        Where the data come from.
+    K, expected : int
+    other : str
+        What has the expected number, as the subject of a sentence.
+    """
+    if expected != K:
+        raise SettingsError(f"--train: {train} has {count_labels(K)}, but {other} has {count_labels(expected)}")
+
+
+def count_labels(K):
+    """Return a number of labels in words."""
+    return "1 label" if K == 1 else f"{K} labels"
