@@ -34,7 +34,7 @@ PREPROCESS = "xmlgp.runs.train.preprocess_data"
 WRITE = "xmlgp.model_folder.arrays._write"
 START = "xmlgp.mlgpf.stochastic.initial_parameters"
 STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
-NDCG = "xmlgp.mlgpf.train._ndcg"
+NDCG, CALIBRATION = "xmlgp.mlgpf.held_out.HeldOut.ndcg", "xmlgp.mlgpf.held_out.fit_calibration"
 REGRESSION = "xmlgp.mlgpf.train.fit_exact_gp"
 
 HELD_OUT = "of 12 steps on the points not held out"
@@ -53,6 +53,7 @@ PHASES = {
     "validation": (NDCG, 2, f"after 8 {HELD_OUT}"),
     "regression": (REGRESSION, 1, f"after 12 {HELD_OUT}"),
     "validation of the regression": (NDCG, 5, f"after 12 {HELD_OUT}"),
+    "calibration": (CALIBRATION, 1, f"after 12 {HELD_OUT}"),
     "start on all points": (START, 2, f"after 12 {HELD_OUT}"),
     "step on all points": (STEP, 14, "after 2 of [0-9]+ steps on all points"),
     "regression on all points": (REGRESSION, 2, ALL_STEPS),

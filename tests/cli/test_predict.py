@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -395,3 +396,22 @@ def test_the_default_output_is_what_the_model_ranks_by():
     Path("model/model.json").write_text(json.dumps(description))
     assert run("predict", "model", "data").stdout == outputs["utility"]
     assert run("predict", "model", "data", "--output", "probability").stdout == outputs["probability"]
+
+
+def test_probabilities_are_written_without_calibration_if_so_wanted():
+    settings = ["--validation", "0.4", "-P", "3", "-M", "6", "--epochs", "4", "--regression-points", "0"]
+    trained = run("train", "data/train.txt", "calibrated", *settings)
+    assert (trained.exit_code, trained.stderr.count("probabilities are calibrated")) == (0, 1)
+    for options in ([], ["--output", "utility"]):
+        found, plain = (
+            run("predict", "-q", "calibrated", "data/test.txt", "-k", "all", *options, *more).stdout
+            for more in ([], ["--no-calibration"])
+        )
+        assert (found == plain) == bool(options)
+        labels = [[re.sub(":.*", "", pair) for pair in line.split()] for line in found.splitlines()]
+        assert labels == [[re.sub(":.*", "", pair) for pair in line.split()] for line in plain.splitlines()]
+    plain = run("predict", "-q", "calibrated", "data/test.txt", "-k", "all", "--no-calibration").stdout
+    # The same model without the map.
+    again = run("train", "data/train.txt", "other", *settings, "--no-calibration")
+    assert "calibrated" not in again.stderr
+    assert run("predict", "-q", "other", "data/test.txt", "-k", "all").stdout == plain

@@ -88,7 +88,7 @@ def test_expectations_are_chosen_by_an_option(name):
 )
 def test_the_note_on_held_out_points_says_why_training_has_its_epochs(monkeypatch, best, sentence):
     scores = iter([50.0 + epoch if epoch <= best else 1.0 for epoch in range(1, 11)])
-    monkeypatch.setattr("xmlgp.mlgpf.train._ndcg", lambda *arguments: next(scores))
+    monkeypatch.setattr("xmlgp.mlgpf.held_out.HeldOut.ndcg", lambda *arguments: next(scores))
     options = ["--epochs", "20", "--validation", "0.4", "--patience", "10", "--regression-points", "0"]
     result = run("train", "data", "model", *SMALL, *options)
     assert f"model: nDCG@5 of the held-out points was {sentence}" in result.stderr.splitlines()

@@ -30,6 +30,7 @@ KINDS = {
     + ["--kernel", "se", "--no-ard", "--no-label-weights", "--regression-points", "0"],
     "weight space": ["train", *SMALL, "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2"]
     + ["--label-weights", "--regression-points", "0"],
+    "calibrated": ["train", *SMALL[:-1], "0.5", "--no-label-weights", "--regression-points", "0"],
     "topics": ["train", *TOPICS, "--inference", "em-cg"],
     "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"],
     "classes": ["train", *CLASSES],

@@ -22,6 +22,7 @@ from xmlgp.gp.label_weights import (
     LABEL_WEIGHTS_FIXED,
     LabelWeights,
     are_valid,
+    hidden_label_weights,
     initial_label_weights,
     label_features,
     label_weight_count,
@@ -245,3 +246,27 @@ def test_arrays_of_another_model_are_invalid():
     assert not are_valid(parameters, D, K - 1)
     assert not are_valid(parameters, D, K + 1)
     assert not are_valid(parameters | {"label_weights.other": np.zeros(3)}, D, K)
+
+
+def test_weights_on_features_without_points_are_hidden():
+    random = np.random.default_rng(0)
+    labels = random_labels(random, 20, K).toarray()
+    features = small_features(20, D, density=0.2)
+    parameters = initial_label_weights(features, sp.csr_array(labels), np.zeros(K), np.float64)
+    parameters["label_weights.mean"][:] = random.normal(size=len(parameters["label_weights.mean"]))
+    before = {name: value.copy() for name, value in parameters.items()}
+    fewer = labels.copy()
+    fewer[::2] = False
+    owner, columns = positions(parameters)
+    hidden = ((fewer.astype(int).T @ np.abs(features.toarray())) == 0)[owner, columns]
+    assert 0 < hidden.sum() < len(hidden)
+    with hidden_label_weights(parameters, features, sp.csr_array(fewer)):
+        found = LabelWeights(parameters)
+        np.testing.assert_array_equal(found.mean[hidden], 0)
+        assert found.variance[hidden].max() < 1e-15
+        for name in ("mean", "variance"):
+            np.testing.assert_array_equal(
+                getattr(found, name)[~hidden], getattr(LabelWeights(before), name)[~hidden], strict=True
+            )
+    for name, value in before.items():
+        np.testing.assert_array_equal(parameters[name], value)

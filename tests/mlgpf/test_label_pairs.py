@@ -56,7 +56,7 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
     assert set(out[2, :2]) == {3, 9}
     assert (out[:3] == -1).sum() == 3 * S - 3
     assert (out[3:] >= 0).all()
-    pairs = StratifiedPairs(sp.csr_array(labels), out, 0, [0])
+    pairs = StratifiedPairs(sp.csr_array(labels), out, 0, [0], np.arange(N))
     starts, points, positive, _ = pairs.of(0, K)
     owner = np.repeat(np.arange(K), np.diff(starts))
     listed = {(i, k) for i, row in enumerate(out) for k in row if k >= 0}
@@ -76,7 +76,7 @@ def stratified(labels, seed=0, sampled=5, shortlist=S):
     dense = np.random.default_rng(1).random((N, K))
     dense[labels] = 2
     listed = np.argsort(dense, axis=1)[:, :shortlist].astype(np.int32)
-    return StratifiedPairs(sp.csr_array(labels), listed, sampled, [seed]), listed
+    return StratifiedPairs(sp.csr_array(labels), listed, sampled, [seed], np.arange(len(labels))), listed
 
 
 @pytest.mark.parametrize("shortlist", [0, S])
@@ -97,6 +97,18 @@ def test_each_pair_belongs_to_one_stratum(problem, shortlist):
         assert (weight[part][certain] == 1).all()
         # The others stand for all points that are neither positive nor on the list.
         assert weight[part][~certain].sum() == pytest.approx(N - certain.sum())
+
+
+def test_points_that_are_left_out_have_no_pairs(problem):
+    labels, kept = problem[-1].copy(), np.setdiff1d(np.arange(N), [0, 5, 39])
+    labels[[0, 5, 39]] = False
+    dense = np.random.default_rng(1).random((N, K))
+    dense[labels] = 2
+    listed = np.argsort(dense, axis=1)[:, :S].astype(np.int32)
+    listed[[0, 5, 39]] = -1
+    starts, points, _, weight = StratifiedPairs(sp.csr_array(labels), listed, 200, [0], kept).of(0, K)
+    assert set(points) == set(kept)
+    np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), len(kept))
 
 
 def test_weighted_sums_over_pairs_are_unbiased(problem):

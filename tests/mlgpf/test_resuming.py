@@ -32,6 +32,7 @@ CHOICES = {
     "validation": (0.4, 0),
     "refit": (True, False),
     "regression_points": (1000, 0),
+    "calibration": (True, False),
 }
 
 DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 3, "learning_rate": None, "patience": 2}

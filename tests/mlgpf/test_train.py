@@ -15,6 +15,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp
 from xmlgp.mlgpf import train as module
+from xmlgp.mlgpf.held_out import HeldOut
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
@@ -25,7 +26,7 @@ from xmlgp.training.stopping import WINDOW, hold_out
 #: Settings that overfit N = 60 points with K = 12 labels.
 SMALL = {
     "inducing_count": 20, "factors": 8, "label_weights": True,
-    "epochs": 40, "batch_size": 16, "learning_rate": 0.1, "validation": 0.4,
+    "epochs": 40, "batch_size": 16, "learning_rate": 0.1, "validation": 0.4, "calibration": False,
 }  # fmt: skip
 DATASET = small_dataset(N=60, K=12)
 #: A data set that the exact GP ranks better than the factor model.
@@ -173,7 +174,7 @@ def test_points_are_held_out_in_half_of_the_epochs(epochs, half):
 @pytest.mark.parametrize(("best", "epochs"), [(3, 3), (5, 5), (6, 20), (10, 20)])
 def test_refit_trains_for_all_epochs_if_one_of_the_last_ranked_best(monkeypatch, best, epochs):
     scores = iter([50.0 + epoch if epoch <= best else 1.0 for epoch in range(1, 11)])
-    monkeypatch.setattr("xmlgp.mlgpf.train._ndcg", lambda *arguments: next(scores))
+    monkeypatch.setattr(HeldOut, "ndcg", lambda *arguments: next(scores))
     found = train(*prepared(DATASET, patience=1000, epochs=20, regression_points=0))
     assert (len(found.validation), len(found.history)) == (10, epochs)
 

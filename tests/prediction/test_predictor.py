@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import expit
 
 from tests.problems import small_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
@@ -12,6 +13,7 @@ from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.prediction import predictor as module
+from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.stored import open_predictor
@@ -70,6 +72,46 @@ def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output)
     np.testing.assert_array_equal(found.std, np.take_along_axis(spread, order, axis=1).ravel())
     assert found.labels.dtype == np.int32
     assert found.scores.dtype == found.std.dtype == np.float32
+
+
+class Calibrated(Linear):
+    """The same with probabilities between 0 and 1, σ(x W / 8), which are calibrated."""
+
+    calibration = Calibration((0.6, 1.2, -0.4, -0.3))
+
+    def scores(self, points, labels, output):
+        utilities = super().scores(points, labels, "utility") / 8
+        return utilities if output == "utility" else expit(utilities)
+
+
+@pytest.mark.parametrize("size", [1, module.CALIBRATED])
+@pytest.mark.parametrize("k", [1, 5, 65, None])
+def test_probabilities_are_calibrated_by_rank(monkeypatch, k, size):
+    monkeypatch.setattr(module, "CALIBRATED", size)
+    model = Calibrated()
+    (found,) = model.top(NEW, k, "probability", with_std=True)
+    utilities, spread = (NEW.toarray() @ WEIGHTS / 8).astype(np.float32), NEW.toarray() @ np.abs(WEIGHTS)
+    kept = min(k or K, K)
+    order = np.argsort(-utilities, axis=1, kind="stable")[:, :kept]
+    best = expit(np.take_along_axis(utilities, order, axis=1))
+    # The order is that of probabilities before calibration.
+    np.testing.assert_array_equal(found.labels, order.ravel())
+    np.testing.assert_allclose(found.scores, model.calibration(best).ravel(), rtol=1e-5)
+    expected = model.calibration.calibrated_std(best, np.take_along_axis(spread, order, axis=1))
+    np.testing.assert_allclose(found.std, expected.ravel(), rtol=1e-5)
+
+
+def test_all_probabilities_are_calibrated_as_the_top_ones():
+    model = Calibrated()
+    scores, std = model.score(NEW, "probability", with_std=True)
+    (found,) = model.top(NEW, None, "probability", with_std=True)
+    labels = found.labels.reshape(N, K)
+    np.testing.assert_array_equal(np.take_along_axis(scores, labels, axis=1).ravel(), found.scores)
+    np.testing.assert_array_equal(np.take_along_axis(std, labels, axis=1).ravel(), found.std)
+
+
+def test_utilities_are_not_calibrated():
+    np.testing.assert_array_equal(Calibrated().score(NEW, "utility")[0], Linear().score(NEW, "utility")[0] / 8)
 
 
 class Approximated(Linear):

@@ -55,6 +55,7 @@ class _LabelCount(click.ParamType):
     "activations of topics), or the mean utility (bmlpl: −log(1 − p)).  [default: probability; bmlpl, and models "
     "trained with --ranking utility: utility]",
 )
+@click.option("--no-calibration", is_flag=True, help="Write probabilities as they are before their calibration.")
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
     "--memory",
@@ -64,7 +65,7 @@ class _LabelCount(click.ParamType):
     help="Memory limit of scoring, in megabytes, besides the model.",
 )
 @quiet_option
-def predict(model, data, k, out, output, with_std, memory, quiet):
+def predict(model, data, k, out, output, no_calibration, with_std, memory, quiet):
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
@@ -78,6 +79,8 @@ def predict(model, data, k, out, output, with_std, memory, quiet):
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
     """
     predictor = _open_predictor(model)
+    if no_calibration:
+        predictor.calibration = None
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
     try:
         predictor.check(header.D)

@@ -46,6 +46,7 @@ NOT_IN_DIGEST = {
     "refit": True,
     "label_sample": 1000,
     "ranking": "utility",
+    "calibration": True,
 }
 
 #: Seed of the division into training and test points, the same for all methods and restarts.

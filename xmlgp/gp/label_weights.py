@@ -5,6 +5,7 @@ training points have. The posterior is fully factorised, q(w_kd) = N(m_kd, v_kd)
 maximised over its variance τ_d of each feature, which shrinks the weights of uninformative features.
 """
 
+import contextlib
 from functools import partial
 from itertools import pairwise
 
@@ -25,6 +26,7 @@ __all__ = [
     "LabelWeights",
     "are_valid",
     "has_label_weights",
+    "hidden_label_weights",
     "initial_label_weights",
     "label_features",
     "label_weight_count",
@@ -165,6 +167,48 @@ def _strongest(totals, most):
     kept = order[np.arange(len(rows)) - totals.indptr[rows] < most]
     rows, columns = rows[kept], totals.indices[kept]
     return columns[np.lexsort((columns, rows))].astype(np.int32)
+
+
+@contextlib.contextmanager
+def hidden_label_weights(parameters, features, labels):
+    """Set the weights on features that no point of their label has to zero, without variance, inside the block.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        Those named `label_weights.*`; there may be none.
+    features : csr_array, N×D
+        X.
+    labels : csr_array, N×K
+        Y; usually that of fewer points than the weights were made for.
+    """
+    if not has_label_weights(parameters):
+        yield
+        return
+    indptr, columns = parameters["label_weights.indptr"], parameters["label_weights.features"]
+    by_label, hidden = labels.T.tocsr(), np.ones(len(columns), bool)
+    arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1]
+    parallel_for(lambda start, stop: _unmark(start, stop, *arrays, indptr, columns, hidden), len(indptr) - 1, LABELS)
+    mean, log_variance = parameters["label_weights.mean"], parameters["label_weights.log_variance"]
+    kept = mean[hidden], log_variance[hidden]
+    try:
+        mean[hidden], log_variance[hidden] = 0, -LIMIT
+        yield
+    finally:
+        mean[hidden], log_variance[hidden] = kept
+
+
+@compiled
+def _unmark(start, stop, indptr, points, x_indptr, x_indices, feature_count, starts, columns, hidden):
+    """Set `hidden` to False for the weights of some labels on features that a point of the label has."""
+    seen = np.full(feature_count, -1, np.int32)
+    for k in range(start, stop):
+        for e in range(indptr[k], indptr[k + 1]):
+            for t in range(x_indptr[points[e]], x_indptr[points[e] + 1]):
+                seen[x_indices[t]] = k
+        for e in range(starts[k], starts[k + 1]):
+            if seen[columns[e]] == k:
+                hidden[e] = False
 
 
 def are_valid(parameters, feature_count, label_count):

@@ -82,10 +82,12 @@ class StratifiedPairs:
         Points drawn for each label beside these.
     seed : sequence of int
         Determines the draws of every label.
+    points : ndarray of int
+        The points to draw from, in ascending order; the others have neither labels nor a shortlist.
     """
 
-    def __init__(self, labels, shortlist, sampled, seed):
-        self._shape = labels.shape
+    def __init__(self, labels, shortlist, sampled, seed, points):
+        self._points = points.astype(np.int32)
         self._positives = _by_label(labels.indptr, labels.indices, labels.shape)
         lengths = np.count_nonzero(shortlist >= 0, axis=1)
         indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -96,12 +98,13 @@ class StratifiedPairs:
 
     def of(self, first, last):
         """Return starts, points, positive and weight of the pairs of some consecutive labels; see `LabelPairs`."""
-        N, _ = self._shape
+        N = len(self._points)
         counts = [np.diff(part[0][first : last + 1]) for part in (self._positives, self._negatives)]
         most = counts[0] + counts[1] + self._sampled
         room = np.concatenate([[0], np.cumsum(most)]).astype(np.int64)
         drawn = np.random.default_rng([*self._seed, first]).integers(0, N, (last - first, self._sampled), np.int32)
         drawn.sort(axis=1)
+        drawn = self._points[drawn]
         points, weight = np.empty(room[-1], np.int32), np.empty(room[-1], np.float32)
         positive, lengths = np.zeros(room[-1], bool), np.zeros(last - first, np.int64)
         arrays = *self._positives, *self._negatives, drawn, room, points, positive, weight, lengths

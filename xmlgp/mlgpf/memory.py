@@ -3,6 +3,7 @@
 import numpy as np
 
 from xmlgp.gp.label_weights import label_weight_count
+from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.train import may_pool
@@ -64,9 +65,10 @@ def _sweeps(settings, dataset):
     # Shortlists, and W: pattern, means and logarithms of variances.
     shortlists = 4 * shortlist_length(N, K) * N
     kept = shortlists + (4 + 2 * itemsize) * weights + 8 * K
-    # Shortlists are found, after the first sweep, with variances and with W by feature. Later the points of each label
-    # are known.
-    by_feature = (4 + 3 * itemsize) * weights if sweep_count(settings, N, D, K) > 1 else 0
+    # Shortlists are found, after the first sweep, with variances and with W by feature; so is the calibration. Later,
+    # the points of each label are known.
+    held = len(calibration_points(settings, dataset.labels)[1])
+    by_feature = (4 + 3 * itemsize) * weights if held or sweep_count(settings, N, D, K) > 1 else 0
     working = max(by_feature, shortlists + 4 * dataset.labels.nnz)
     return [
         _loadings(itemsize * (N + D + K) * P),

@@ -12,6 +12,7 @@ from xmlgp.gp.posteriors import Moments
 from xmlgp.gp.utilities import Batch
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.mlgpf.weight_space import make_model
+from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.coordinates import Coordinates
@@ -23,8 +24,9 @@ class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
     The utility is the mean of q(f), pooled with the regression if there is one (`gp.exact_gp.logarithmic_pool`). The
-    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3). The
-    default output is the one that the settings rank labels by.
+    probability is E σ(f) under the same distribution; standard deviations are those of f and of σ(f) ([S] A.3). If
+    points were held out in training, probabilities are calibrated (`xmlgp.prediction.calibration`). The default output
+    is the one that the settings rank labels by.
 
     Parameters
     ----------
@@ -46,6 +48,8 @@ class MLGPFPredictor(Predictor):
         self._parameters = parameters
         self._predictive = make_model(settings).predictive(parameters, feature_count)
         self._nodes = settings.nodes
+        if "calibration" in parameters:
+            self.calibration = Calibration(parameters["calibration"])
 
     @classmethod
     def parameters_fit(cls, settings, parameters, D, K):
@@ -55,6 +59,7 @@ class MLGPFPredictor(Predictor):
             and all(np.isfinite(value).all() for value in parameters.values())
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and (weight_space.are_valid(parameters, D) if settings.in_weight_space else parameters["inducing"].size)
+            and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
             and label_weights.are_valid(parameters, D, K)
             and exact_gp.are_valid(parameters, D, K)
         )
@@ -155,7 +160,7 @@ def _are_named_by(settings, parameters):
     )
     others = {name for name in parameters if not name.startswith(("label_weights.", "regression."))}
     return (
-        others == set(make_model(settings).parameter_names())
+        others - {"calibration"} == set(make_model(settings).parameter_names())
         and settings.label_weights in (None, own)
         and (settings.regression_points > 0 or not regressed)
     )

@@ -14,7 +14,7 @@ def _notes(settings, dataset):
     """Yield which way of training was chosen, in a sentence."""
     if settings.in_weight_space and dataset.N * dataset.K > PAIRS_LIMIT:
         pairs = f"{dataset.N * dataset.K / 1e6:,.0f} million pairs of points and labels"
-        yield f"with {pairs} the default is --inducing features, which holds no points out"
+        yield f"with {pairs} the default is --inducing features, without early stopping"
 
 
 def _review(settings, description):
@@ -39,6 +39,8 @@ def _review(settings, description):
     if "parameters.regression.weights" in description["arrays"]:
         reason = ", which ranked the held-out points better" if validation else ""
         yield f"scores are pooled with those of exact GP regression on all points{reason}"
+    if "parameters.calibration" in description["arrays"]:
+        yield "probabilities are calibrated on the held-out points"
     if "learning_rate" in last:
         yield f"trained with the learning rate {last['learning_rate']:g} at the end"
 

@@ -158,6 +158,11 @@ class MLGPFSettings(Settings):
         "Train twice: for half of the epochs without the held-out points, then on all points, for the best number of "
         "epochs or, if the last ones ranked best, for all. Otherwise train once, and keep the best parameters.",
     )
+    calibration: bool = setting(
+        True,
+        "Calibrate probabilities on points that are held out: the same as for early stopping; with --inducing features "
+        "5% of the points, at most 2000, which only the last sweep trains on.",
+    )
     batch_size: int = shared.batch_size()
     batch_size_first: int | None = setting(
         None,

@@ -9,15 +9,14 @@ import numpy as np
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp
-from xmlgp.gp.inner_products import Points
+from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, HeldOut, calibration_points, can_judge
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
-from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent
+from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent, sweep_count
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
-from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out, ndcg_of_blocks
+from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out
 from xmlgp.training.trained import Trained
 
 __all__ = ["REGRESSION_RANK", "may_pool", "run_inference", "train"]
@@ -28,12 +27,6 @@ REGRESSION_RANK = 300
 #: Most labels for which regression is tried: with more, the few functions say little about most labels; with 10,405 and
 #: with 20,765 labels held-out points were ranked worse with it.
 REGRESSION_LABELS = 5000
-
-#: Fewest held-out points with labels; fewer rank all epochs alike.
-HELD_OUT_LEAST = 10
-
-#: Points that are scored at a time, and their scores.
-ROWS, SCORES = 256, 1 << 24
 
 
 class _Plan(NamedTuple):
@@ -47,25 +40,31 @@ class _Plan(NamedTuple):
         Whether regression is added.
     validation : list of dict or None
         History of the training without the held-out points.
+    calibration : list of float or None
+        Coefficients of the calibration of probabilities.
     """
 
     epochs: int | None
     learning_rate: float
     pooled: bool
     validation: list | None
+    calibration: list | None
 
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
     """Train MLGPF as its settings say.
 
-    With a validation part of at least `HELD_OUT_LEAST` points with labels, and more than one label to rank, training on
-    the other points stops when nDCG@5 of the validation part has not risen for `settings.patience` epochs. With
+    With a validation part of enough points with labels (`can_judge`), and more than one label to rank, training on the
+    other points stops when nDCG@5 of the validation part has not risen for `settings.patience` epochs. With
     `settings.refit` it also stops after half of the epochs, and all points are then trained on: for all epochs if the
     nDCG was highest in the last `WINDOW` epochs of that half, otherwise for the best number. Without `settings.refit`
     the best parameters are kept. Regression on all points is added if `settings.regression_points` allows it, there are
     at most `REGRESSION_LABELS` labels, and the validation part, if there is one, is ranked better with it. If training
-    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In weight space nothing is held out,
-    and no regression is added.
+    diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In weight space there is no early
+    stopping and no regression.
+
+    With `settings.calibration` probabilities are calibrated on points that are held out, if there are any: the
+    validation part, or in weight space those of `calibration_points`, on which only the last sweep trains.
 
     Parameters
     ----------
@@ -95,25 +94,29 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     coordinates, inducing = preprocessed.coordinates(features, settings.dtype), preprocessed.inducing
     count, label_count = labels.shape
     pooled = may_pool(settings, *labels.shape)
+    hook = _calibration_hook(features, labels, preprocessed, settings) if settings.in_weight_space else None
     # Its own random stream: what training draws does not depend on whether points are held out.
     trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
-    ranked = np.count_nonzero(np.diff(labels.indptr)[held])
     plan, parameters = _stored_plan(checkpoints), None
-    stops = not settings.in_weight_space
-    if plan is None and stops and label_count > 1 and ranked >= HELD_OUT_LEAST and labels[trained].nnz:
+    stops = not settings.in_weight_space and label_count > 1 and can_judge(labels, held) and labels[trained].nnz
+    if plan is None and stops:
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
-        plan, parameters = _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints)
+        held_out = HeldOut(features[held], *others, preprocessed, settings)
+        plan, parameters = _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints)
     elif plan is None:
-        plan = _Plan(settings.epochs, default_rate(settings), pooled, None)
-    history = plan.validation
+        plan = _Plan(settings.epoch_count(count), default_rate(settings), pooled, None, None)
+    history, calibration = plan.validation, plan.calibration
     if history is None or settings.refit:
         parameters = None  # frees memory
         settings = dataclasses.replace(settings, epochs=plan.epochs)
         attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate)
         facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
-        parameters, history = attempts.run(progress, None, checkpoints, facts)
+        parameters, history = attempts.run(progress, hook, checkpoints, facts)
+        calibration = hook.coefficients if hook else calibration
     if plan.pooled:
         parameters |= _regression(coordinates, labels, progress)
+    if calibration:
+        parameters |= {"calibration": np.array(calibration)}
     return Trained(parameters, history, plan.validation)
 
 
@@ -140,7 +143,7 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
     inducing : ndarray, M×R or M×D
         Initial A or Z.
     settings, progress, checkpoints
-        As in `train`.
+        As in `train`; there is no calibration.
     after_epoch : callable, optional
         See `Loop.run`.
 
@@ -154,6 +157,7 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
     TrainingDiverged, ModelFolderError
         As `train` does.
     """
+    settings = dataclasses.replace(settings, calibration=False)
     loop = Loop(_inference(settings), make_model(settings), coordinates, labels, inducing)
     return loop.run(progress, after_epoch, checkpoints)
 
@@ -176,9 +180,9 @@ def _stored_plan(checkpoints):
         return checkpoint.facts["plan"] and _Plan(**checkpoint.facts["plan"])
 
 
-def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoints):
+def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints):
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
-    stopping = EarlyStopping(lambda parameters: _ndcg(parameters, *others, settings), settings.patience)
+    stopping = EarlyStopping(held_out.ndcg, settings.patience)
     epochs = settings.epoch_count(len(part[0]))
     # Which epoch of the second half ranks best is mostly chance, so that half is not worth its time.
     most = math.ceil(epochs / 2) if settings.refit else epochs
@@ -187,28 +191,27 @@ def _train_on_part(part, others, inducing, settings, pooled, progress, checkpoin
     _, history = attempts.run(progress, stopping, checkpoints, facts)
     if stopping.best_epoch is None:
         raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
-    parameters = stopping.best_parameters
+    parameters = predicting = stopping.best_parameters
     if pooled:
-        alone = _ndcg(parameters, *others, settings)
-        pooled = _ndcg(parameters | _regression(*part, progress), *others, settings) > alone
+        predicting = parameters | _regression(*part, progress)
+        pooled = held_out.ndcg(predicting) > held_out.ndcg(parameters)
+    calibration = None
+    if settings.calibration:
+        calibration = held_out.calibration(predicting if pooled else parameters, part[1]).tolist()
     rate = history[-1].get("learning_rate", default_rate(settings))
     rises = len(history) == most < stopping.best_epoch + WINDOW
-    return _Plan(settings.epochs if rises else stopping.best_epoch, rate, pooled, history), parameters
+    epochs = settings.epochs if rises else stopping.best_epoch
+    return _Plan(epochs, rate, pooled, history, calibration), parameters
 
 
-def _ndcg(parameters, coordinates, labels, settings):
-    """Return nDCG@5 of some points ranked as the settings say, in percent."""
-    with one_blas_thread(), np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        predictive = make_model(settings).predictive(parameters, coordinates.feature_count)
-
-        def blocks():
-            size = max(1, min(ROWS, SCORES // labels.shape[1]))
-            for start in range(0, len(coordinates), size):
-                rows = slice(start, start + size)
-                points = Points(*coordinates.rows(rows))
-                yield predictive.rank_scores(points, coordinates.weighted(rows), settings.ranking)
-
-        return ndcg_of_blocks(labels, blocks())
+def _calibration_hook(features, labels, preprocessed, settings):
+    """Return the hook that calibrates in weight space, before the last sweep; None if no points are held out."""
+    _, held = calibration_points(settings, labels)
+    if not len(held):
+        return None
+    N, K = labels.shape
+    epoch = settings.epoch_count(N) + sweep_count(settings, N, features.shape[1], K)
+    return CalibrationAfterEpoch(epoch, features, labels, held, preprocessed, settings)
 
 
 def _regression(coordinates, labels, progress):

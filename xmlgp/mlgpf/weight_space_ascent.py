@@ -8,6 +8,7 @@ from xmlgp.gp.label_weight_updates import update_label_weights, update_prior_var
 from xmlgp.gp.label_weights import LabelWeights, initial_label_weights
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.linear_algebra import sparse
+from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
 from xmlgp.mlgpf.stochastic import StochasticAscent
@@ -32,8 +33,9 @@ OFFSET_SHARE = 0.85
 #: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
 RARE_SPREAD = 4.0
 
-#: Updates of ξ in a sweep, and conjugate gradient steps in each. More of them do not change precision.
-ROUNDS, CG_STEPS = 2, 3
+#: Updates of ξ in a sweep, and in the one that adds the held-out points, and conjugate gradient steps in each. More of
+#: them do not change precision.
+ROUNDS, LAST_ROUNDS, CG_STEPS = 2, 1, 3
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
 POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
@@ -56,6 +58,9 @@ class WeightSpaceAscent(Inference):
     means, and no variance, because the bound of Jaakkola and Jordan is loose for uncertain utilities. The bound in the
     history is then that one, given these offsets and estimated from stratified pairs.
 
+    The points of `calibration_points` are held out until then. A last, shorter sweep is over all points, with the
+    shortlists of the one before.
+
     Parameters
     ----------
     model, coordinates, labels, inducing, learning_rate
@@ -67,17 +72,23 @@ class WeightSpaceAscent(Inference):
 
     def __init__(self, model, coordinates, labels, inducing, learning_rate=None):
         settings = model.settings
-        self._factors = StochasticAscent(model, coordinates, labels, inducing, learning_rate)
+        self._trained, self._held = calibration_points(settings, labels)
+        part = (coordinates.select(self._trained), labels[self._trained]) if len(self._held) else (coordinates, labels)
+        self._factors = StochasticAscent(model, *part, inducing, learning_rate)
         self.random = self._factors.random
         self._settings = settings
         self._seed, self._labels, self._coordinates = settings.seed, labels, coordinates
         N, K = labels.shape
         sweeps = sweep_count(settings, N, coordinates.feature_count, K)
         self.equal_steps = not sweeps
-        self.epochs = self._factors.epochs + sweeps
+        #: Blocks of points, in each sweep, whose shortlists are found.
+        whole = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
+        self._point_blocks = [whole] * sweeps
+        if sweeps and len(self._held):
+            self._point_blocks.append(np.split(self._held, range(POINT_BLOCK, len(self._held), POINT_BLOCK)))
+        self.epochs = self._factors.epochs + len(self._point_blocks)
         self._parameters = self._factors.parameters(0)
         self._weights = {}
-        self._point_blocks = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
         self._sweep = None
 
@@ -96,14 +107,13 @@ class WeightSpaceAscent(Inference):
         self._features = self._coordinates.weighted(slice(None))
         bias, dtype, (N, K) = self._parameters["bias"], self._coordinates.dtype, self._labels.shape
         self._weights = initial_label_weights(self._features, self._labels, bias, dtype)
-        self._scales = prior_scales(self._labels, dtype)
         self._shortlist = np.full((N, shortlist_length(N, K)), -1, np.int32)
 
     def steps_in(self, epoch):
         """Return the number of minibatches of an epoch of the first part, or of blocks of points and labels."""
         if epoch < self._factors.epochs:
             return self._factors.steps_in(epoch)
-        return len(self._point_blocks) + len(self._label_blocks)
+        return len(self._point_blocks[epoch - self._factors.epochs]) + len(self._label_blocks)
 
     def cost(self, epoch, done):
         """Return the time of a step in multiplications; see `PAIR_COST`."""
@@ -113,12 +123,13 @@ class WeightSpaceAscent(Inference):
             # All points of a minibatch share its labels.
             count = settings.label_sample + points * self._labels.nnz / N
             return points * min(K, count) * (3 * settings.factor_count + PAIR_COST)
-        if done < len(self._point_blocks):
-            block = self._point_blocks[done]
-            return LIST_COSTS[min(sweep, 1)] * (block.stop - block.start) * K * (settings.factor_count + PAIR_COST)
-        first, last = self._label_blocks[done - len(self._point_blocks)]
+        blocks = self._point_blocks[sweep]
+        if done < len(blocks):
+            count = len(range(N)[blocks[done]]) if isinstance(blocks[done], slice) else len(blocks[done])
+            return LIST_COSTS[min(sweep, 1)] * count * K * (settings.factor_count + PAIR_COST)
+        first, last = self._label_blocks[done - len(blocks)]
         pairs = (last - first) * (_sampled(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
-        return UPDATE_COST * pairs * self._coordinates.row_bytes
+        return self._rounds(sweep) / ROUNDS * UPDATE_COST * pairs * self._coordinates.row_bytes
 
     def step(self, epoch, done):
         """Make one step; in a sweep, list the negatives of a block of points or update a block of labels."""
@@ -126,16 +137,26 @@ class WeightSpaceAscent(Inference):
             return self._factors.step(epoch, done)
         number = epoch - self._factors.epochs
         if self._sweep is None or self._sweep.number != number:
-            arrays = self._features, self._labels, self._parameters, self._weights, self._scales, self._shortlist
-            self._sweep = _Sweep(number, self._seed, *arrays)
-        if done < len(self._point_blocks):
-            self._sweep.list_negatives(self._point_blocks[done])
+            held = self._held[:0] if self._is_last(number) else self._held
+            arrays = self._features, self._labels, self._parameters, self._weights, self._shortlist
+            self._sweep = _Sweep(number, self._seed, *arrays, held, self._rounds(number))
+        blocks = self._point_blocks[number]
+        if done < len(blocks):
+            self._sweep.list_negatives(blocks[done])
             return None
-        block = done - len(self._point_blocks)
+        block = done - len(blocks)
         bounds = self._sweep.update_weights(*self._label_blocks[block])
-        if block == len(self._label_blocks) - 1:
-            update_prior_variances(self._weights, self._scales)
+        # The last sweep adds points, and has the prior of the one before: a further update would widen it.
+        if block == len(self._label_blocks) - 1 and not self._is_last(number + 1):
+            update_prior_variances(self._weights, self._sweep.scales)
         return float(bounds.sum()) * len(self._label_blocks)
+
+    def _is_last(self, sweep):
+        """Return whether a sweep is the one that adds the held-out points."""
+        return len(self._held) > 0 and sweep == len(self._point_blocks) - 1
+
+    def _rounds(self, sweep):
+        return LAST_ROUNDS if self._is_last(sweep) else ROUNDS
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -214,21 +235,36 @@ class _Sweep:
         T, Φ and b.
     weights : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`; they are updated in place.
-    scales : ndarray, K
-        ρ of the prior of W.
     shortlist : ndarray of int32, N×S
         Negatives of each point, updated in place; −1 after the last of a point that has fewer.
+    held : ndarray of int
+        Points that are left out.
+    rounds : int
+        Updates of ξ.
+
+    Attributes
+    ----------
+    number : int
+    scales : ndarray, K
+        ρ of the prior of W.
     """
 
-    def __init__(self, number, seed, features, labels, parameters, weights, scales, shortlist):
+    def __init__(self, number, seed, features, labels, parameters, weights, shortlist, held, rounds):
         self.number, self._seed = number, seed
         self._features, self._labels, self._shortlist = features, labels, shortlist
-        self._parameters, self._weights, self._scales = parameters, weights, scales
+        self._parameters, self._weights = parameters, weights
+        self._held, self._rounds = held, rounds
+        #: Labels that the sweep has seen.
+        self._seen = without_labels_of(labels, held) if len(held) else labels
+        self.scales = prior_scales(self._seen, parameters["loadings"].dtype)
 
     def list_negatives(self, rows):
-        """Find the shortlists of a slice of points."""
+        """Find the shortlists of some points, a slice or an ndarray of their numbers."""
         points = self._latent[rows], self._features[rows], self._labels[rows]
-        shortlist_negatives(self._utilities, *points, self._shortlist[rows])
+        found = np.empty((len(points[0]), self._shortlist.shape[1]), np.int32)
+        shortlist_negatives(self._utilities, *points, found)
+        self._shortlist[rows] = found
+        self._shortlist[self._held] = -1
 
     def update_weights(self, first, last):
         """Update the weights of consecutive labels; return their bounds."""
@@ -236,7 +272,7 @@ class _Sweep:
         self.__dict__.pop("_utilities", None)
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias, OFFSET_SHARE)
-        return update_label_weights(pairs, first, self._features, self._weights, self._scales, ROUNDS, CG_STEPS)
+        return update_label_weights(pairs, first, self._features, self._weights, self.scales, self._rounds, CG_STEPS)
 
     @functools.cached_property
     def _latent(self):
@@ -250,5 +286,6 @@ class _Sweep:
 
     @functools.cached_property
     def _pairs(self):
-        sampled = _sampled(self._labels.shape[1])
-        return StratifiedPairs(self._labels, self._shortlist, sampled, [self._seed, 3, self.number])
+        N, K = self._labels.shape
+        points = np.setdiff1d(np.arange(N), self._held)
+        return StratifiedPairs(self._seen, self._shortlist, _sampled(K), [self._seed, 3, self.number], points)

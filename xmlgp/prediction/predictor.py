@@ -25,6 +25,9 @@ ROWS, LABELS = 256, 1024
 #: label is a candidate.
 CANDIDATES = (4, 32)
 
+#: Probabilities that are calibrated at a time, in double precision.
+CALIBRATED = 1 << 16
+
 #: The largest k for which top labels are selected block by block; for a larger k all labels are sorted.
 MAX_STREAMED = 64
 
@@ -53,10 +56,13 @@ class Predictor(ABC):
         The default output of the model, one of `OUTPUTS`.
     approximated : tuple of str
         The outputs for which there are `approximate_scores`, `highest_scores` and `scores_of`.
+    calibration : Calibration or None
+        Maps the probabilities of the labels of a point, which `scores`, `scores_of` and `std` return without it.
     """
 
     default_output = "utility"
     approximated = ()
+    calibration = None
 
     def __init__(self, feature_count, label_count, dtype):
         self.feature_count = feature_count
@@ -221,6 +227,8 @@ class Predictor(ABC):
                 if with_std:
                     columns = np.arange(labels.start, labels.stop, dtype=np.int32)
                     std[rows, labels] = self.std(points, np.tile(columns, (len(block), 1)), output)
+            if self.calibration and output == "probability":
+                self._calibrate_all(scores[rows], std[rows] if with_std else None)
 
         self._for_points(part, features, output, with_std)
         finite = np.isfinite(scores) & (True if std is None else np.isfinite(std))
@@ -273,9 +281,29 @@ class Predictor(ABC):
             self._select(points, features[rows], output, labels[rows], scores[rows])
             if with_std:
                 std[rows] = self.std(points, labels[rows], output)
+            if self.calibration and output == "probability":
+                self._calibrate(scores[rows], std[rows] if with_std else None)
 
         self._for_points(part, features, output, with_std)
         return Scores.from_top(labels, scores, self.label_count, std)
+
+    def _calibrate(self, scores, std):
+        """Calibrate probabilities, B×k, best first, and their standard deviations or None, in place."""
+        size = max(1, CALIBRATED // scores.shape[1])
+        for start in range(0, len(scores), size):
+            rows = slice(start, start + size)
+            if std is not None:
+                std[rows] = self.calibration.calibrated_std(scores[rows], std[rows])
+            scores[rows] = self.calibration(scores[rows])
+
+    def _calibrate_all(self, scores, std):
+        """Do what `_calibrate` does for the probabilities of all labels, B×K, in their order."""
+        order = _descending(scores)
+        ranked = [None if array is None else np.take_along_axis(array, order, axis=1) for array in (scores, std)]
+        self._calibrate(*ranked)
+        np.put_along_axis(scores, order, ranked[0], axis=1)
+        if std is not None:
+            np.put_along_axis(std, order, ranked[1], axis=1)
 
     def _for_points(self, function, features, output, with_std):
         """Call `function(rows, points)` for a few hundred prepared points at a time, on all cores."""

@@ -18,6 +18,10 @@ MODELS = {
         "--model", "mlgpf", "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2",
         "--label-weights", "--regression-points", "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
+    "calibrated": [
+        "--model", "mlgpf", "--validation", "0.5", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
+        "--regression-points", "0", "--epochs", "4", "--batch-size", "8",
+    ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip

@@ -1,0 +1,131 @@
+"""The calibration of probabilities by rank: its map, its fit, and standard deviations."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+from xmlgp.prediction import calibration as module
+from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
+from xmlgp.prediction.predictor import MAX_STREAMED
+
+RANDOM = np.random.default_rng(0)
+#: Probabilities of 40 points, best first.
+RANKED = -np.sort(-RANDOM.random((40, 70)), axis=1)
+CHOSEN = (0.6, 1.2, -0.4, -0.3)
+
+
+def simulated(coefficients, count, k, seed=0):
+    """Return probabilities, best first, and labels that are true with the calibrated probabilities."""
+    random = np.random.default_rng(seed)
+    probabilities = -np.sort(-random.random((count, k)), axis=1)
+    return probabilities, random.random((count, k)) < Calibration(coefficients)(probabilities)
+
+
+def test_the_map_is_the_formula():
+    found = Calibration(CHOSEN)(RANKED)
+    a, b, c, d = CHOSEN
+    for point, column in [(0, 0), (3, 1), (7, 49)]:
+        p = RANKED[point, column]
+        expected = a * np.log(p) - b * np.log(1 - p) + c + d * np.log(column + 1)
+        assert logit(found[point, column]) == pytest.approx(expected)
+    np.testing.assert_allclose(
+        found[:, 50:] / RANKED[:, 50:], np.repeat(found[:, 49:50] / RANKED[:, 49:50], 20, axis=1)
+    )
+
+
+def test_the_identity_changes_nothing():
+    np.testing.assert_allclose(Calibration(module.IDENTITY)(RANKED), RANKED)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_order_stays_and_certain_probabilities_stay_between_0_and_1(dtype):
+    probabilities = np.array([[1, 1, 1 - 1e-7, 0.5, 0.5, 1e-30, 0, 0]], dtype)
+    for coefficients in np.array([CHOSEN, module.IDENTITY, (20, 0.05, 20, 0), (0.05, 20, -20, -5)]):
+        found = Calibration(coefficients)(probabilities)
+        assert found.dtype == dtype
+        assert np.all(np.diff(found) <= 0)
+        assert np.all((found >= 0) & (found < 1))
+        assert np.all(np.isfinite(Calibration(coefficients).calibrated_std(probabilities, 0 * probabilities + 0.1)))
+
+
+@pytest.mark.parametrize("coefficients", [CHOSEN, (1.5, 0.5, 0.7, -0.8), (1, 1, 0, 0)])
+def test_the_fit_recovers_the_map_that_the_data_come_from(coefficients):
+    found = fit_calibration(*simulated(coefficients, 20_000, 5))
+    np.testing.assert_allclose(found.coefficients, coefficients, atol=0.1)
+
+
+def test_without_ranks_the_fit_is_logistic_regression_as_in_scikit_learn():
+    probabilities, correct = simulated((0.7, 1.4, -0.5, 0), 50_000, 1)
+    terms = np.hstack([np.log(probabilities), -np.log1p(-probabilities)])
+    expected = LogisticRegression(C=np.inf, tol=1e-8).fit(terms, correct.ravel())
+    found = fit_calibration(probabilities, correct).coefficients
+    np.testing.assert_allclose(found[:3], [*expected.coef_[0], expected.intercept_[0]], atol=0.01)
+
+
+@pytest.mark.parametrize("count", [1, 10, 300])
+def test_the_fit_is_the_maximum_with_the_prior(count):
+    probabilities, correct = simulated((0.5, 1.5, -1, 0.8), count, 12)
+
+    def loss(coefficients):
+        p = Calibration(coefficients)(probabilities)
+        off = np.subtract(coefficients, module.IDENTITY)
+        return -np.log(np.where(correct, p, 1 - p)).sum() + module.PRECISION * off @ off / 2
+
+    bounds = [module.SLOPES, module.SLOPES, module.OFFSETS, module.RANK_SLOPES]
+    expected = minimize(loss, module.IDENTITY, method="Nelder-Mead", bounds=bounds, options={"maxiter": 4000})
+    found = fit_calibration(probabilities, correct).coefficients
+    assert loss(found) <= expected.fun + 1e-4
+    assert Calibration.are_valid(found)
+
+
+def test_one_outcome_for_all_gives_a_valid_map():
+    for correct in (np.ones((5, 3), bool), np.zeros((5, 3), bool)):
+        assert Calibration.are_valid(fit_calibration(RANKED[:5, :3], correct).coefficients)
+
+
+def test_standard_deviations_agree_with_samples():
+    mean, spread = np.array([[1.0, -0.5, -2.0]]), 0.05
+    samples = expit(mean + spread * np.random.default_rng(1).standard_normal((200_000, 1)))
+    calibration = Calibration(CHOSEN)
+    found = calibration.calibrated_std(samples.mean(axis=0, keepdims=True), samples.std(axis=0, keepdims=True))
+    np.testing.assert_allclose(found[0], calibration(samples).std(axis=0), rtol=0.02)
+
+
+def test_no_standard_deviation_is_larger_than_that_of_a_coin():
+    calibration = Calibration((3.0, 3.0, 0.0, 0.0))
+    found, p = calibration.calibrated_std(RANKED, np.full_like(RANKED, 0.4)), calibration(RANKED)
+    assert np.all((found <= np.sqrt(p * (1 - p)) + 1e-12)[:, :RANKS])
+    assert np.any(found[:, :RANKS] < 0.4)
+
+
+def test_standard_deviations_beyond_the_ranks_are_scaled_as_probabilities():
+    calibration, std = Calibration(CHOSEN), np.full_like(RANKED, 0.1)
+    found, p = calibration.calibrated_std(RANKED, std), calibration(RANKED)
+    np.testing.assert_allclose((found / std)[:, RANKS:], (p / RANKED)[:, RANKS:])
+
+
+def test_probabilities_beyond_the_ranks_stay_small_after_an_underflow():
+    probabilities = np.zeros((1, 70), np.float32)
+    probabilities[0, :3] = 0.9, 0.5, 1e-30
+    found = Calibration(CHOSEN)(probabilities)
+    assert np.all(np.isfinite(found))
+    assert np.all(found[0, RANKS:] == 0)
+
+
+def test_ranks_are_as_many_as_labels_are_selected_fast():
+    assert RANKS <= MAX_STREAMED
+
+
+@pytest.mark.parametrize(
+    "coefficients",
+    [
+        np.ones(3), np.ones((4, 1)), np.array([1, 1, 0, 0.1]), np.array([0, 1, 0, 0.0]), np.array([1, np.nan, 0, 0]),
+        np.array([1, 1, np.inf, 0]), np.array([1, 1, 0, -9.0]), np.array([1, 1, 0, 0]), np.ones(4, np.float32),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_untrusted_coefficients_are_checked(coefficients):
+    assert not Calibration.are_valid(coefficients)
+    assert Calibration.are_valid(np.array(CHOSEN))

@@ -1,0 +1,144 @@
+"""Calibration of the probabilities of a point's labels, given their ranks.
+
+The model treats the labels of a point as independent. Labels compete for a point, though, and the few highest of many
+probabilities are those that are most often too high. A calibrated probability p′ therefore depends on the probability p
+and on its rank r among the labels of the point, 1 for the highest:
+
+    log p′/(1 − p′) = a log p − b log(1 − p) + c + d log r    for r ≤ R = `RANKS`,
+
+with a, b > 0 and d ≤ 0. Beyond rank R, p′ = p p′_R/p_R with the probabilities of rank R of the same point: the sum of
+many small probabilities would not be that of any map fitted to large ones. Along the ranks of a point p falls, and so
+does p′: the order stays. With d = 0 the map is that of beta calibration. With a = b = 1 and c = d = 0 it changes
+nothing.
+
+Source: M. Kull, T. Silva Filho, P. Flach, Beta calibration, AISTATS 2017, for d = 0.
+"""
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+
+__all__ = ["RANKS", "Calibration", "fit_calibration"]
+
+#: R: labels of each point that the map is fitted to, those of highest probability.
+RANKS = 50
+
+#: Bounds of a and b, of c, and of d. They keep the map increasing where the data are few.
+SLOPES, OFFSETS, RANK_SLOPES = (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0)
+
+#: Coefficients of the map that changes nothing, the mean of their prior, and its precision. With hundreds of points it
+#: hardly matters; with ten it keeps probabilities from zero and one.
+IDENTITY, PRECISION = np.array([1.0, 1.0, 0.0, 0.0]), 4.0
+
+#: Smallest distance of probabilities from 0 and 1: the distance of the next single precision number from 1.
+CLOSEST = 2.0**-24
+
+
+class Calibration:
+    """The map from probabilities and ranks to calibrated probabilities.
+
+    Parameters
+    ----------
+    coefficients : ndarray of float64, 4
+        a, b, c and d.
+
+    Attributes
+    ----------
+    coefficients : ndarray of float64, 4
+    """
+
+    def __init__(self, coefficients):
+        self.coefficients = np.asarray(coefficients, np.float64)
+
+    @staticmethod
+    def are_valid(coefficients):
+        """Return whether untrusted numbers, an ndarray, can be the coefficients of a map."""
+        if coefficients.shape != (4,) or coefficients.dtype != np.float64:
+            return False
+        low, high = np.transpose(_bounds())
+        return bool(np.all((low <= coefficients) & (coefficients <= high)))
+
+    def __call__(self, probabilities):
+        """Return calibrated probabilities, B×k, of the dtype of the given ones.
+
+        Parameters
+        ----------
+        probabilities : ndarray, B×k
+            Of the k labels of highest probability, in descending order.
+        """
+        head = _inside(probabilities[:, :RANKS])
+        calibrated = np.empty(probabilities.shape)
+        calibrated[:, :RANKS] = self._calibrated(head)
+        calibrated[:, RANKS:] = probabilities[:, RANKS:] * self._ratio(head)
+        return calibrated.astype(probabilities.dtype, copy=False)
+
+    def calibrated_std(self, probabilities, std):
+        """Return the standard deviations of calibrated probabilities, B×k, by the slope of the map.
+
+        The standard deviation of p′ is dp′/dp times that of σ(f), to first order, and at most √(p′(1 − p′)), the
+        greatest of any distribution between 0 and 1 with mean p′.
+
+        Parameters
+        ----------
+        probabilities : ndarray, B×k
+            Before calibration, as in `__call__`.
+        std : ndarray, B×k
+            Of σ(f).
+        """
+        a, b, *_ = self.coefficients
+        head = _inside(probabilities[:, :RANKS])
+        calibrated = self._calibrated(head)
+        variance = calibrated * (1 - calibrated)
+        found = np.empty(std.shape)
+        found[:, :RANKS] = np.minimum(variance * (a / head + b / (1 - head)) * std[:, :RANKS], np.sqrt(variance))
+        found[:, RANKS:] = std[:, RANKS:] * self._ratio(head)
+        return found.astype(std.dtype, copy=False)
+
+    def _ratio(self, head):
+        """Return p′_R/p_R of each point, B×1, given its probabilities up to rank R."""
+        return self._calibrated(head)[:, -1:] / head[:, -1:]
+
+    def _calibrated(self, p):
+        a, b, c, d = self.coefficients
+        log_odds = a * np.log(p) - b * np.log1p(-p) + c + d * _log_ranks(p.shape[1])
+        return np.minimum(expit(log_odds), 1 - CLOSEST)
+
+
+def fit_calibration(probabilities, correct):
+    """Fit a map to points that the model was not trained on; return the `Calibration`.
+
+    The coefficients maximise Σ log p′(y) over the given pairs plus the logarithm of a normal prior around `IDENTITY`.
+    The sum is concave, so the maximum is the only one.
+
+    Parameters
+    ----------
+    probabilities : ndarray, N×k
+        Of the labels of highest probability of each point, in descending order; k is at most R.
+    correct : ndarray of bool, N×k
+        Whether the point has the label.
+    """
+    p = _inside(probabilities)
+    terms = np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, _log_ranks(p.shape[1]))
+    terms = np.stack([term.ravel() for term in terms], axis=1)
+    sign = np.where(correct.ravel(), 1.0, -1.0)
+
+    def loss_and_gradient(coefficients):
+        margin = sign * (terms @ coefficients)
+        off = coefficients - IDENTITY
+        loss = np.logaddexp(0, -margin).sum() + PRECISION * off @ off / 2
+        return loss, PRECISION * off - (sign * expit(-margin)) @ terms
+
+    found = minimize(loss_and_gradient, IDENTITY, jac=True, method="L-BFGS-B", bounds=_bounds())
+    return Calibration(found.x)
+
+
+def _log_ranks(k):
+    return np.log(np.arange(1, k + 1))
+
+
+def _inside(probabilities):
+    return np.clip(probabilities.astype(np.float64, copy=False), CLOSEST, 1 - CLOSEST)
+
+
+def _bounds():
+    return [SLOPES, SLOPES, OFFSETS, RANK_SLOPES]
