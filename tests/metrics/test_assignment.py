@@ -1,0 +1,62 @@
+"""Precision, recall and F1 of assigned labels agree with scikit-learn, and are defined where nothing is assigned."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.metrics import precision_recall_fscore_support
+
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.assignment import evaluate_assignment
+
+
+def problem(seed, N=30, K=12):
+    """Return true and assigned labels, N×K; some points and labels have neither, some only one kind."""
+    random = np.random.default_rng(seed)
+    truth, assigned = random.random((2, N, K)) < 0.2
+    truth[:4], assigned[2:6] = False, False
+    truth[:, :3], assigned[:, 2:5] = False, False
+    return truth, assigned
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("name", "average"), [("micro", "micro"), ("macro", "macro"), ("point", "samples")])
+def test_measures_agree_with_scikit_learn(seed, name, average):
+    truth, assigned = problem(seed)
+    found = evaluate_assignment(csr_array(assigned), csr_array(truth))
+    if name == "macro":
+        some = (truth | assigned).any(axis=0)
+        assert not some.all()
+        truth, assigned = truth[:, some], assigned[:, some]
+    elif name == "point":
+        some = truth.any(axis=1)
+        assert not some.all()
+        truth, assigned = truth[some], assigned[some]
+    expected = precision_recall_fscore_support(truth, assigned, average=average, zero_division=0)[:3]
+    assert [found[f"{measure}_{name}"] for measure in ("precision", "recall", "F1")] == pytest.approx(expected)
+
+
+def test_any_stored_score_is_an_assigned_label_in_any_order():
+    truth, assigned = problem(0)
+    matrix = csr_array(assigned)
+    expected = evaluate_assignment(matrix, csr_array(truth))
+    values, indices = np.zeros(matrix.nnz), matrix.indices.copy()
+    for start, stop in zip(matrix.indptr, matrix.indptr[1:], strict=False):
+        indices[start:stop] = indices[start:stop][::-1]
+    assert evaluate_assignment(csr_array((values, indices, matrix.indptr), matrix.shape), csr_array(truth)) == expected
+    assert list(expected) == [
+        f"{measure}_{name}" for name in ("micro", "macro", "point") for measure in ("precision", "recall", "F1")
+    ]
+
+
+def test_all_measures_are_zero_if_nothing_is_assigned_and_one_if_all_is_right():
+    truth = csr_array(np.array([[True, False], [False, False]]))
+    assert set(evaluate_assignment(csr_array((2, 2), dtype=bool), truth).values()) == {0}
+    assert set(evaluate_assignment(truth, truth).values()) == {1}
+
+
+def test_what_cannot_be_evaluated_is_refused():
+    truth = csr_array(np.eye(3, dtype=bool))
+    with pytest.raises(SettingsError, match=r"^labels of 3×2 are assigned, but the true labels are 3×3$"):
+        evaluate_assignment(truth[:, :2], truth)
+    with pytest.raises(SettingsError, match=r"^no point has a true label, so there is nothing to evaluate$"):
+        evaluate_assignment(truth, csr_array((3, 3), dtype=bool))

@@ -1,0 +1,65 @@
+"""Measures of assigned labels: precision, recall and F1, over all pairs, per label and per point."""
+
+import numpy as np
+
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.ranking import true_entries
+
+__all__ = ["evaluate_assignment"]
+
+
+def evaluate_assignment(assigned, labels):
+    """Evaluate which labels are assigned to points.
+
+    With TP the number of assigned labels that are true, A of assigned and Y of true labels, precision is TP / A, recall
+    is TP / Y and F1 is 2 TP / (A + Y), or 0 where the denominator is 0:
+
+    - `micro`: TP, A and Y are over all pairs of point and label;
+    - `macro`: the mean over labels, with TP, A and Y over the points. Labels that no point has and that none is
+      assigned are left out;
+    - `point`: the mean over points, with TP, A and Y over the labels. Points without true labels are left out, as in
+      `evaluate_ranking`.
+
+    On the remaining labels or points, scikit-learn has the same values with its averages `micro`, `macro` and
+    `samples`.
+
+    Parameters
+    ----------
+    assigned : csr_array, N×K
+        Every stored element is an assigned label, whatever its value; at most one per point and label.
+    labels : csr_array of bool, N×K
+        The true labels.
+
+    Returns
+    -------
+    dict of str to float
+        `precision_micro`, `recall_micro`, `F1_micro`, `precision_macro`, … and `precision_point`, …, from 0 to 1.
+
+    Raises
+    ------
+    SettingsError
+        If the shapes disagree or no point has a true label.
+    """
+    if assigned.shape != labels.shape:
+        (N, K), (others, true) = assigned.shape, labels.shape
+        raise SettingsError(f"labels of {N}×{K} are assigned, but the true labels are {others}×{true}")
+    if not labels.nnz:
+        raise SettingsError("no point has a true label, so there is nothing to evaluate")
+    N, K = labels.shape
+    hits = true_entries(assigned, labels)
+    lengths = np.diff(assigned.indptr)
+    points = np.repeat(np.arange(N), lengths)[hits]
+    by_label = [np.bincount(found, minlength=K) for found in (assigned.indices[hits], assigned.indices, labels.indices)]
+    by_point = [np.bincount(points, minlength=N), lengths, np.diff(labels.indptr)]
+    by_label, by_point = np.array(by_label), np.array(by_point)
+    counts_of = {
+        "micro": np.array([[len(hits)], [assigned.nnz], [labels.nnz]]),
+        "macro": by_label[:, by_label.any(axis=0)],
+        "point": by_point[:, by_point[2] > 0],
+    }
+    measures = {}
+    for name, (TP, A, Y) in counts_of.items():
+        for measure, above, below in ("precision", TP, A), ("recall", TP, Y), ("F1", 2 * TP, A + Y):
+            # Where the denominator is 0, so is the numerator.
+            measures[f"{measure}_{name}"] = float((above / np.maximum(below, 1)).mean())
+    return measures
