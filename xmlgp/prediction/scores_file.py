@@ -98,6 +98,51 @@ class Scores:
         points = np.repeat(np.arange(self.N), np.diff(self.indptr))
         return self._select(self.indptr, np.lexsort((self.labels, -self.scores, points)))
 
+    def first(self, counts):
+        """Return the scores that are listed first for each point.
+
+        Parameters
+        ----------
+        counts : ndarray of int, N
+            How many of each point; at most as many as it has.
+        """
+        return self.gather(self.indptr[:-1], counts)
+
+    def gather(self, starts, counts):
+        """Return the scores of points that have stretches of these arrays.
+
+        Parameters
+        ----------
+        starts, counts : ndarray of int, N
+            Where the stretch of each point starts, and its length.
+        """
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return self._select(indptr, np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts))
+
+    @staticmethod
+    def stack(blocks):
+        """Return the points of all blocks, of which there is at least one, in one object."""
+        lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
+        # Blocks before the first pair of a file have none.
+        std = [block.std for block in blocks if block.std is not None]
+        return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)
+
+    def check_finite(self, first_point=0):
+        """Raise NumericalError if a score or standard deviation is not finite.
+
+        Parameters
+        ----------
+        first_point : int
+            The number of the first point, for the message.
+        """
+        finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))
+        if not finite.all():
+            place = np.argmin(finite)
+            point = first_point + np.searchsorted(self.indptr, place, side="right") - 1
+            raise NumericalError(f"the score of label {self.labels[place]} for point {point} is not finite")
+
     def _select(self, indptr, pairs):
         std = None if self.std is None else self.std[pairs]
         return Scores(indptr, self.labels[pairs], self.scores[pairs], self.K, std)
@@ -123,7 +168,7 @@ def write_scores(stream, N, K, blocks):
     stream.write(b"%d %d\n" % (N, K))
     written = 0
     for block in blocks:
-        _check_finite(block, written)
+        block.check_finite(written)
         # Points that start within the same stretch of pairs are written together.
         stretches = np.flatnonzero(np.diff(block.indptr[:-1] // PAIRS_WRITTEN)) + 1
         bounds = [0, *stretches.tolist(), block.N]
@@ -163,7 +208,7 @@ def read_scores(path, progress=silent):
             for block in _read_blocks(reader, N, K, path):
                 blocks.append(block)
                 bar.update(block.N)
-    return _stack(blocks)
+    return Scores.stack(blocks)
 
 
 def _read_blocks(reader, N, K, path):
@@ -272,15 +317,6 @@ def _find_reason(line, K, columns):
     return None
 
 
-def _check_finite(block, first_point):
-    """Raise NumericalError if a score or standard deviation is not finite."""
-    finite = np.isfinite(block.scores) & (True if block.std is None else np.isfinite(block.std))
-    if not finite.all():
-        place = np.argmin(finite)
-        point = first_point + np.searchsorted(block.indptr, place, side="right") - 1
-        raise NumericalError(f"the score of label {block.labels[place]} for point {point} is not finite")
-
-
 def _format(block):
     """Return the lines of some points."""
     columns = [block.labels, block.scores] if block.std is None else [block.labels, block.scores, block.std]
@@ -291,13 +327,3 @@ def _format(block):
     for place, column in enumerate(columns):
         values[place :: len(columns)] = column.tolist()
     return ("".join(map(template_of.get, lengths.tolist())) % tuple(values)).encode()
-
-
-def _stack(blocks):
-    """Return the points of all blocks."""
-    lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    labels, scores = (np.concatenate([getattr(block, name) for block in blocks]) for name in ("labels", "scores"))
-    # Blocks before the first pair of the file have none.
-    std = [block.std for block in blocks if block.std is not None]
-    return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)

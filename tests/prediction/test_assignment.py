@@ -1,0 +1,90 @@
+"""Assigned labels: those of a full ranking that the rule says, in bounded memory."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.prediction.test_predictor import NEW as ALL
+from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
+from xmlgp.errors import NumericalError
+from xmlgp.prediction import assignment as module
+from xmlgp.prediction.assignment import AssignmentRule, assign
+from xmlgp.prediction.expected_f1 import highest_expected_f1
+from xmlgp.prediction.scores_file import Scores
+
+NEW = ALL[:60]
+UTILITIES = NEW.toarray() @ WEIGHTS
+ORDER = np.argsort(-UTILITIES, axis=1, kind="stable")
+RANKED = np.take_along_axis(UTILITIES, ORDER, axis=1)
+
+
+def probability(utilities):
+    return 1 / (1 + np.exp2(8 - utilities))
+
+
+class Probable(Linear):
+    """The same with probabilities."""
+
+    def scores(self, points, labels, output):
+        utilities = super().scores(points, labels, "utility")
+        return utilities if output == "utility" else probability(utilities)
+
+
+def check(blocks, sizes, scores, with_std):
+    """Check that blocks have the first labels of each point, as many as `sizes` says."""
+    found = Scores.stack(list(blocks))
+    np.testing.assert_array_equal(np.diff(found.indptr), sizes)
+    kept = np.arange(K) < sizes[:, None]
+    np.testing.assert_array_equal(found.labels, ORDER[kept])
+    np.testing.assert_array_equal(found.scores, scores.astype(np.float32)[kept])
+    if with_std:
+        spread = NEW.toarray() @ np.abs(WEIGHTS)
+        np.testing.assert_array_equal(found.std, np.take_along_axis(spread, ORDER, axis=1)[kept])
+    else:
+        assert found.std is None
+
+
+@pytest.mark.parametrize("with_std", [False, True])
+@pytest.mark.parametrize("memory", [256, 0])
+@pytest.mark.parametrize("listed", [(16, 64), (1, 2), (3,), ()])
+@pytest.mark.parametrize("limit", [None, 1, 7, 30, 1000])
+@pytest.mark.parametrize("threshold", [-100, 0, 1, 9.5, 100])
+def test_labels_at_or_above_a_threshold(monkeypatch, threshold, limit, listed, memory, with_std):
+    monkeypatch.setattr(module, "_LISTED", listed)
+    sizes = np.minimum((threshold <= UTILITIES).sum(axis=1), limit or K)
+    # Chunks of some points, or of each point.
+    predictor = Linear(size=8 if memory else 1 << 20)
+    blocks = list(assign(predictor, NEW, AssignmentRule(threshold, limit), "utility", with_std, memory))
+    check(blocks, sizes, RANKED, with_std)
+    assert all(block.N for block in blocks)
+    assert memory or max(block.N for block in blocks) == 1
+
+
+def test_a_limit_alone_keeps_the_best_labels():
+    check(assign(Linear(), NEW, AssignmentRule(limit=3), "utility"), np.full(60, 3), RANKED, False)
+
+
+@pytest.mark.parametrize("with_std", [False, True])
+@pytest.mark.parametrize("memory", [256, 0])
+@pytest.mark.parametrize("limit", [None, 2])
+def test_labels_of_the_highest_expected_f1_are_chosen_from_all(limit, memory, with_std):
+    probabilities = probability(RANKED.astype(np.float32))
+    sizes, _ = highest_expected_f1(probabilities, limit)
+    assert sizes.min() < sizes.max() or limit
+    rule = AssignmentRule(limit=limit, expected_f1=True)
+    predictor = Probable(size=8 if memory else 1 << 20)
+    # A default output of utilities makes no difference.
+    check(assign(predictor, NEW, rule, None, with_std, memory), sizes, probabilities, with_std)
+
+
+def test_no_points():
+    for rule in AssignmentRule(0.5), AssignmentRule(limit=2), AssignmentRule(expected_f1=True):
+        assert list(assign(Linear(), NEW[:0], rule)) == []
+
+
+@pytest.mark.parametrize("rule", [AssignmentRule(0.5), AssignmentRule(expected_f1=True)])
+def test_a_score_that_is_not_finite_raises_instead_of_counting_as_low(rule):
+    points = np.zeros((3, D), np.float32)
+    points[2] = np.inf
+    with np.errstate(invalid="ignore"), pytest.raises(NumericalError, match=r"for point 2 is not finite$"):
+        list(assign(Probable(), sp.csr_array(points), rule, "probability"))

@@ -1,0 +1,185 @@
+"""Choose the threshold and the limit of assignments by F1 on points whose labels are known."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.metrics.ranking import true_entries
+from xmlgp.prediction.assignment import AssignmentRule
+from xmlgp.prediction.predictor import MAX_STREAMED, OUTPUTS
+from xmlgp.runtime.threads import parallel_for
+
+__all__ = ["LONGEST", "METRICS", "Tuned", "check_labels", "tune"]
+
+#: What is maximised: the name of each option, and the measure of `evaluate_assignment`.
+METRICS = {"f1-micro": "F1_micro", "f1-macro": "F1_macro", "f1-point": "F1_point"}
+
+#: The largest limit that is tried.
+LONGEST = MAX_STREAMED
+
+
+class Tuned(NamedTuple):
+    """A tuned threshold and limit, as a model folder has them.
+
+    Attributes
+    ----------
+    metric : str
+        One of `METRICS`.
+    output : str
+        One of `OUTPUTS`: the scores that the threshold is one of.
+    threshold : float
+    limit : int
+    value : float
+        What the metric reached on the points of tuning.
+    points : int
+        Their number.
+    """
+
+    metric: str
+    output: str
+    threshold: float
+    limit: int
+    value: float
+    points: int
+
+    @property
+    def rule(self):
+        """The rule by which labels are assigned."""
+        return AssignmentRule(self.threshold, self.limit)
+
+    def __str__(self):
+        most = "1 label" if self.limit == 1 else f"{self.limit} labels"
+        return f"{self.output} at least {self.threshold:.6g}, at most {most}"
+
+    @classmethod
+    def from_untrusted(cls, entry):
+        """Return the same from an object as JSON has it, or None if it is not one.
+
+        Parameters
+        ----------
+        entry : object
+        """
+        if not isinstance(entry, dict) or entry.keys() != set(cls._fields):
+            return None
+        found = cls(**entry)
+        numbers = found.threshold, found.value
+        valid = (
+            isinstance(found.metric, str)
+            and found.metric in METRICS
+            and found.output in OUTPUTS
+            # True is an int.
+            and all(type(number) in (int, float) and np.isfinite(number) for number in numbers)
+            and (found.output != "probability" or 0 <= found.threshold <= 1)
+            and all(type(number) is int and number > 0 for number in (found.limit, found.points))
+        )
+        return found if valid else None
+
+
+def check_labels(labels):
+    """Raise SettingsError if no point has a true label, N×K."""
+    if not labels.nnz:
+        raise SettingsError("no point has a true label, so there is nothing to tune for")
+
+
+def tune(scores, labels, metric):
+    """Find the threshold and the limit of highest F1 on points whose labels are known.
+
+    All pairs of a limit up to the longest list and a threshold that is a score are compared. Of equally good
+    pairs, the one with the largest limit and then the highest threshold is chosen. The time is that of sorting the n
+    listed scores, and n for each limit.
+
+    Parameters
+    ----------
+    scores : Scores
+        The best labels of each point, best first, as `Predictor.top` yields them.
+    labels : csr_array of bool, N×K
+        The true labels.
+    metric : str
+        One of `METRICS`.
+
+    Returns
+    -------
+    rule : AssignmentRule
+    value : float
+        Its F1.
+
+    Raises
+    ------
+    SettingsError
+        If no point has a true label.
+    NumericalError
+        If a score is not finite.
+    """
+    scores.check_finite()
+    check_labels(labels)
+    N, K = labels.shape
+    lengths = np.diff(scores.indptr)
+    longest = int(lengths.max())
+    points = np.repeat(np.arange(N, dtype=np.int32), lengths)
+    ranks = np.arange(len(points), dtype=np.int32) - scores.indptr[points].astype(np.int32)
+    order = np.argsort(-scores.scores, kind="stable")
+    hits = np.zeros(len(order), bool)
+    hits[true_entries(scores.matrix, labels)] = True
+    if metric == "f1-micro":
+        groups, true = np.zeros(len(order), np.int32), np.array([labels.nnz])
+    elif metric == "f1-macro":
+        groups, true = scores.labels, np.bincount(labels.indices, minlength=K)
+    else:
+        groups, true = points, np.diff(labels.indptr)
+    pairs = (scores.scores[order], ranks[order], groups[order], hits[order])
+    thresholds, values = np.empty((2, longest))
+
+    def part(start, stop):
+        for limit in range(start, stop):
+            thresholds[limit], values[limit] = _best_threshold(*pairs, limit + 1, true, metric == "f1-macro")
+
+    parallel_for(part, longest, 1)
+    best = longest - 1 - np.argmax(values[::-1])
+    rule = AssignmentRule(float(thresholds[best]), int(best) + 1)
+    chosen = (ranks < rule.limit) & (scores.scores >= np.float64(rule.threshold))
+    sizes = np.bincount(points[chosen], minlength=N)
+    # Sums of differences have rounding errors.
+    return rule, evaluate_assignment(scores.first(sizes).matrix, labels)[METRICS[metric]]
+
+
+@compiled
+def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
+    """Return the threshold of highest mean F1 over groups of pairs, and this mean.
+
+    Parameters
+    ----------
+    scores, ranks, groups, hits : ndarray, n
+        Of each pair of point and label: the score, in descending order; the rank within the point, from 0; the group;
+        whether it is true.
+    limit : int
+        Pairs of this rank and above are not assigned.
+    true : ndarray of int, groups
+        The number of true pairs of each group.
+    joining : bool
+        Whether a group without true pairs counts in the mean once one of its pairs is assigned, or never.
+    """
+    assigned, found = np.zeros(len(true), np.int64), np.zeros(len(true), np.int64)
+    total, count = 0.0, np.count_nonzero(true)
+    threshold, best, last = np.inf, -1.0, np.inf
+    for i in range(len(scores)):
+        if ranks[i] >= limit:
+            continue
+        # Labels with equal scores are assigned together.
+        if scores[i] < last and last < np.inf and total / count > best:
+            threshold, best = last, total / count
+        last = scores[i]
+        group = groups[i]
+        below = assigned[group] + true[group]
+        if below > 0:
+            total -= 2 * found[group] / below
+        else:
+            count += joining
+        assigned[group] += 1
+        found[group] += hits[i]
+        total += 2 * found[group] / (below + 1)
+    if total / count > best:
+        threshold, best = last, total / count
+    return threshold, best
