@@ -89,6 +89,48 @@ def test_json():
     assert measures["PSP@1"] == pytest.approx(psp_at_1(0.55, 1.5))
 
 
+def test_assigned_labels_have_precision_recall_and_f1_instead():
+    result = run("a.scores", "test.txt", "--assigned")
+    assert result.exit_code == 0
+    # Three of six labels are right. Label 2 is never true, and the last point has no true label.
+    assert result.stdout == (
+        "             micro    macro    point\nprecision  0.50000  0.50000  0.58333\n"
+        "recall     1.00000  0.75000  1.00000\nF1         0.66667  0.58333  0.73333\n"
+    )
+    assert result.stderr == ""
+    measures = json.loads(run("a.scores", "test.txt", "--assigned", "--json").stdout)
+    truth, assigned = np.array([[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]]), np.zeros((3, 4), int)
+    assigned[0, [0, 1, 3]] = assigned[1, [2, 1]] = assigned[2, 0] = 1
+    for name, average, rows in ("micro", "micro", 3), ("macro", "macro", 3), ("point", "samples", 2):
+        expected = sklearn.metrics.precision_recall_fscore_support(
+            truth[:rows], assigned[:rows], average=average, zero_division=0
+        )
+        for measure, value in zip(("precision", "recall", "F1"), expected[:3], strict=True):
+            assert measures[f"{measure}_{name}"] == pytest.approx(value)
+            assert f"{value:.5f}" in result.stdout
+
+
+def test_options_for_rankings_have_no_effect_on_assigned_labels():
+    expected = run("a.scores", "test.txt", "--assigned").stdout
+    result = run("a.scores", "test.txt", "--assigned", "--train", "train.txt", "-k", "1", "--auc", "--calibration")
+    assert result.stdout == expected
+    assert result.stderr.splitlines() == [
+        f"{option} has no effect with --assigned" for option in ("--train", "-k", "--auc", "--calibration")
+    ]
+
+
+def test_assigned_labels_of_one_label_need_not_cover_all_points(tmp_path):
+    (tmp_path / "two.svm").write_text("1 1:1\n-1 1:2\n1 1:3\n")
+    (tmp_path / "two.scores").write_text("3 1\n0:0.9\n\n\n")
+    measures = json.loads(run("two.scores", "two.svm", "--assigned", "--json").stdout)
+    assert measures["precision_micro"] == 1
+    assert measures["recall_micro"] == 0.5
+    (tmp_path / "none.svm").write_text("-1 1:1\n-1 1:2\n-1 1:3\n")
+    result = run("two.scores", "none.svm", "--assigned")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "Error: no point has a true label, so there is nothing to evaluate\n"
+
+
 def test_quiet_prints_the_result_only():
     assert run("a.scores", "test.txt", "-q").stderr == ""
     assert run("a.scores", "test.txt", "--train", "train.txt", "--quiet").stderr == ""

@@ -23,6 +23,7 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.gp.exact_gp import LENGTHSCALE, PROBABILITY_MARGIN
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.stored import open_predictor
@@ -77,6 +78,51 @@ def test_options_select_labels_and_outputs(k, count, output):
     if output == "probability":
         assert (scores.scores > 0).all()
         assert (scores.scores < 1).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "output", "threshold", "limit"),
+    [
+        (["--threshold", "0.3"], "probability", 0.3, 7),
+        (["--threshold", "0.3", "--limit", "1"], "probability", 0.3, 1),
+        (["--threshold", "-0.5", "--output", "utility"], "utility", -0.5, 7),
+        (["--threshold", "1"], "probability", 1, 7),
+        (["--limit", "3"], "probability", 0, 3),
+    ],
+)
+@pytest.mark.parametrize("with_std", [True, False])
+def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit, with_std):
+    result = run("predict", "model", "data", *options, *["--with-std"] * with_std, "-o", "labels")
+    assert (result.exit_code, result.output) == (0, "")
+    ranking = run("predict", "model", "data", "-k", "all", "--output", output, *["--with-std"] * with_std).stdout
+    first, *points = lines(ranking)
+    expected = [first] + [
+        [pair for pair in point if float(pair.split(":")[1]) >= threshold][:limit] for point in points
+    ]
+    assert lines(Path("labels").read_text()) == expected
+
+
+def test_assign_writes_the_labels_of_highest_expected_f1():
+    values = open_predictor(ModelFolder("model")).score(read_dataset("data/test.txt").features, "probability")[0]
+    order = np.argsort(-values, axis=1, kind="stable")
+    for options, limit in (["--limit", "2"], 2), ([], None):
+        sizes, _ = highest_expected_f1(np.take_along_axis(values, order, axis=1), limit)
+        result = run("predict", "model", "data", "--assign", *options, "-o", "labels")
+        assert (result.exit_code, result.output) == (0, "")
+        scores = read_scores("labels")
+        assert np.diff(scores.indptr).tolist() == sizes.tolist()
+        np.testing.assert_array_equal(scores.labels, order[np.arange(7) < sizes[:, None]])
+    assert len(set(sizes)) > 1
+
+
+def test_assign_on_two_classes_gives_the_class_to_every_point():
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), "two.svm", zero_based=False)
+    run("train", "-q", "two.svm", "classes", "--inducing-count", "5", "--iterations", "3")
+    scores = run("predict", "-q", "classes", "two.svm").stdout
+    assert run("predict", "-q", "classes", "two.svm", "--assign").stdout == scores
+    kept = run("predict", "-q", "classes", "two.svm", "--threshold", "0.5").stdout
+    assert lines(kept)[1:] == [[pair for pair in line if float(pair[2:]) >= 0.5] for line in lines(scores)[1:]]
 
 
 def test_preprocess_train_predict_evaluate_in_a_subspace():
@@ -226,6 +272,19 @@ def test_points_without_features_and_files_without_points(tmp_path):
         (["model", "data", "-k", "-1"], "Invalid value for '-k'"),
         (["model", "data", "-k", "1.5"], "Invalid value for '-k'"),
         (["model", "data", "-k", "every"], "Invalid value for '-k'"),
+        *[
+            (
+                ["model", "data", "-k", "5", *options],
+                "-k is for rankings; with --threshold or --assign, --limit K gives",
+            )
+            for options in (["--threshold", "0"], ["--limit", "5"], ["--assign"])
+        ],
+        (["model", "data", "--assign", "--threshold", "0.5"], "--assign and --threshold exclude each other."),
+        (["model", "data", "--assign", "--output", "utility"], "--assign needs probabilities, not --output utility."),
+        (["model", "data", "--threshold", "1.5"], "--threshold 1.5 is not a probability from 0 to 1."),
+        (["model", "data", "--threshold", "-0.1"], "--threshold -0.1 is not a probability from 0 to 1."),
+        (["model", "data", "--threshold", "nan"], "Invalid value for '--threshold': nan is not a finite number."),
+        (["model", "data", "--limit", "0"], "Invalid value for '--limit'"),
         (["model", "data", "--output", "odds"], "Invalid value for '--output': 'odds' is not one of"),
         (["model", "data", "--recipe", "x"], "No such option"),
     ],

@@ -24,6 +24,7 @@ COMMANDS = {
     "train": "Train a model.",
     "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
+    "tune": "Choose how many labels to assign.",
     "show": "Describe a model folder.",
     "topics": "List the labels of each topic.",
     "plot": "Plot training and calibration.",

@@ -6,12 +6,13 @@ from itertools import starmap
 import click
 import numpy as np
 
-from xmlgp.cli.options import cache_option, check_finite, note, quiet_option
+from xmlgp.cli.options import cache_option, check_finite, given_options, note, quiet_option
 from xmlgp.cli.scores import check_label_count, check_probabilities, count_labels, describe_coverage
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError, SettingsError
+from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.binary import are_probabilities
 from xmlgp.metrics.calibration import frequency_groups, reliability_by_frequency, reliability_by_rank
 from xmlgp.metrics.evaluation import evaluate_scores, is_binary
@@ -29,7 +30,11 @@ MULTILABEL_ONLY = {
     "ks": "-k",
     "propensity_a": "--propensity-a",
     "propensity_b": "--propensity-b",
+    "reliability": "--reliability",
 }
+
+#: Parameters that have no effect on assigned labels, and their options.
+RANKINGS_ONLY = MULTILABEL_ONLY | {"auc": "--auc", "calibration": "--calibration"}
 
 
 class _Ranks(click.ParamType):
@@ -60,12 +65,16 @@ class _Ranks(click.ParamType):
 @click.option("--auc", is_flag=True, help="Also print the area under the ROC curve: micro, macro and per instance.")
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--reliability", is_flag=True, help="Also print probabilities and how often they came true, by rank.")
+@click.option(
+    "--assigned", is_flag=True, help="Take the labels in SCORES as assigned: print precision, recall and F1 instead."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
 @click.pass_context
 def evaluate(
-    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, as_json, cache, quiet
+    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, assigned, as_json, cache,
+    quiet,
 ):  # fmt: skip
     """Compare SCORES with the true labels in DATA.
 
@@ -97,12 +106,18 @@ def evaluate(
     with a threshold of 0.5; other scores are utilities, with a threshold of 0 and no log_loss. Every point must have a
     score.
 
+    --assigned is for labels that predict --threshold, --limit or --assign chose. It prints precision, recall and F1,
+    from 0 to 1: `micro` over all pairs of point and label, `macro` the mean over labels, `point` the mean over points.
+    They are 0 where the denominator is. The mean over points leaves out points without labels; the mean over labels
+    leaves out labels that no point has and none is assigned.
+
     \b
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       xmlgp evaluate bibtex.scores data/bibtex/test.txt --train data/bibtex/train.txt
       xmlgp predict models/bibtex data/bibtex -k all -o all.scores
       xmlgp evaluate all.scores data/bibtex --auc --calibration
+      xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex --assigned
     """
     if [scores, data, train].count("-") > 1:
         raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
@@ -110,15 +125,19 @@ def evaluate(
         raise click.UsageError("--propensity-a and --propensity-b need --train.")
     progress = terminal_progress(quiet)
 
-    read = read_scores(scores, progress)
-    if calibration or reliability:
+    read, curves = read_scores(scores, progress), {}
+    if (calibration or reliability) and not assigned:
         check_probabilities(read, scores)
     labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
     if labels.shape != (read.N, read.K):
         counts = [f"{N} points and {count_labels(K)}" for N, K in ((read.N, read.K), labels.shape)]
         raise SettingsError(f"{scores} has {counts[0]}, but {data} has {counts[1]}")
-    if is_binary(read.matrix, labels):
-        for option in _given(context, MULTILABEL_ONLY):
+    if assigned:
+        for option in given_options(context, RANKINGS_ONLY):
+            note(f"{option} has no effect with --assigned", quiet)
+        measures, table = evaluate_assignment(read.matrix, labels), _assignment_table
+    elif is_binary(read.matrix, labels):
+        for option in given_options(context, MULTILABEL_ONLY):
             note(f"{option} has no effect on binary data", quiet)
         _check_complete(read, scores, labels)
         measures = evaluate_scores(read.matrix, labels, calibration=calibration)
@@ -146,17 +165,12 @@ def evaluate(
             note(f"Log loss and ECE are over {describe_coverage(read)}", quiet)
         measures = evaluate_scores(read.matrix, labels, ks, weights, auc, calibration)
         table = _table
-    curves = _reliability(read.matrix, labels, ks[-1], counts) if reliability else {}
+        if reliability:
+            curves = _reliability(read.matrix, labels, ks[-1], counts)
     if as_json:
-        click.echo(json.dumps(measures | ({"reliability": curves} if reliability else {})))
+        click.echo(json.dumps(measures | ({"reliability": curves} if curves else {})))
     else:
         click.echo("\n\n".join([table(measures, ks), *starmap(_reliability_table, curves.items())]))
-
-
-def _given(context, options):
-    """Return the options that were given on the command line."""
-    given = click.core.ParameterSource.COMMANDLINE
-    return [option for name, option in options.items() if context.get_parameter_source(name) == given]
 
 
 def _check_complete(scores, path, labels):
@@ -215,6 +229,13 @@ def _binary_table(measures, ks):
     cells = {name: f"{value:.2f}" if name == "accuracy" else f"{value:.5f}" for name, value in measures.items()}
     first, width = (max(map(len, words)) for words in (cells, cells.values()))
     return "\n".join(f"{name:<{first}}  {cell:>{width}}" for name, cell in cells.items())
+
+
+def _assignment_table(measures, ks):
+    """Format the measures of assigned labels, with a column for each kind of mean."""
+    names, means = (list(dict.fromkeys(part)) for part in zip(*(name.split("_") for name in measures), strict=True))
+    rows = [["", *means], *([name, *(f"{measures[f'{name}_{mean}']:.5f}" for mean in means)] for name in names)]
+    return "\n".join(f"{name:<9}" + "".join(f"  {cell:>7}" for cell in cells) for name, *cells in rows)
 
 
 def _table(measures, ks):

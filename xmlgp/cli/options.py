@@ -13,6 +13,7 @@ __all__ = [
     "OutputPath",
     "cache_option",
     "check_finite",
+    "given_options",
     "locate_training_data",
     "note",
     "quiet_option",
@@ -48,6 +49,12 @@ def check_finite(context, option, number):
     if number is not None and not math.isfinite(number):
         raise click.BadParameter(f"{number} is not a finite number.")
     return number
+
+
+def given_options(context, options):
+    """Return the options that are given on the command line, of a mapping of parameters to the names of options."""
+    given = click.core.ParameterSource.COMMANDLINE
+    return [option for name, option in options.items() if context.get_parameter_source(name) == given]
 
 
 def note(text, quiet):

@@ -2,12 +2,13 @@
 
 import click
 
-from xmlgp.cli.options import OutputPath, note, quiet_option, show_command
+from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
 from xmlgp.data.formats import read_blocks
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.plan import readable_run
@@ -15,6 +16,9 @@ from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
 
 __all__ = ["predict"]
+
+#: Labels of a ranking by default.
+RANKED = 5
 
 
 class _LabelCount(click.ParamType):
@@ -43,9 +47,22 @@ class _LabelCount(click.ParamType):
     "-k",
     "k",
     type=_LabelCount(),
-    default="5",
-    show_default=True,
-    help="Labels for each point, or all; at most K are written.",
+    help="Rank the best labels of each point, so many of them or all; at most K are written.  [default: "
+    f"{RANKED}, or what `xmlgp tune` chose]",
+)
+@click.option(
+    "--threshold",
+    type=float,
+    callback=check_finite,
+    metavar="SCORE",
+    help="Assign the labels with at least this score.",
+)
+@click.option("--limit", type=click.IntRange(1), metavar="K", help="Assign at most K labels to a point.")
+@click.option(
+    "--assign",
+    "expected_f1",
+    is_flag=True,
+    help="Assign the labels with the highest expected F1 of the point, by the probabilities of all labels.",
 )
 @click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The scores file.")
 @click.option(
@@ -65,7 +82,10 @@ class _LabelCount(click.ParamType):
     help="Memory limit of scoring, in megabytes, besides the model.",
 )
 @quiet_option
-def predict(model, data, k, out, output, no_calibration, with_std, memory, quiet):
+@click.pass_context
+def predict(
+    context, model, data, k, threshold, limit, expected_f1, out, output, no_calibration, with_std, memory, quiet
+):  # fmt: skip
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
@@ -73,14 +93,38 @@ def predict(model, data, k, out, output, no_calibration, with_std, memory, quiet
     libsvm format may have fewer features than the model; features that no training point had are ignored. The scores
     file has the header `N K` and a line for each point, `label:score ...`, best first.
 
+    With -k, every point has the same number of labels, a ranking. With --threshold, --limit or --assign, each point has
+    the labels that are assigned to it, which may be none. --threshold and --limit apply together. --assign takes labels
+    as independent and assigns at least one to every point, with --limit at most K. It scores all labels, which takes
+    longer if they are many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL
+    apply, unless --output names other scores than those of the threshold.
+
     \b
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+      xmlgp predict models/bibtex data/bibtex/test.txt --threshold 0.2 -o bibtex.labels
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
     """
-    predictor = _open_predictor(model)
+    ranking = given_options(context, {"k": "-k"})
+    if ranking and (threshold is not None or limit or expected_f1):
+        raise click.UsageError("-k is for rankings; with --threshold or --assign, --limit K gives at most K labels.")
+    if expected_f1 and threshold is not None:
+        raise click.UsageError("--assign and --threshold exclude each other.")
+    if expected_f1 and output == "utility":
+        raise click.UsageError("--assign needs probabilities, not --output utility.")
+    predictor, tuned = _open_predictor(model)
+    uncalibrated = no_calibration and predictor.calibration is not None
     if no_calibration:
         predictor.calibration = None
+    output = "probability" if expected_f1 else output or predictor.default_output
+    if threshold is not None and output == "probability" and not 0 <= threshold <= 1:
+        raise click.UsageError(f"--threshold {threshold:g} is not a probability from 0 to 1.")
+    if ranking:
+        rule = AssignmentRule(limit=k)
+    elif threshold is None and limit is None and not expected_f1:
+        rule = _default_rule(model, tuned, output, uncalibrated, quiet)
+    else:
+        rule = AssignmentRule(threshold, limit, expected_f1)
     header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
     try:
         predictor.check(header.D)
@@ -92,7 +136,7 @@ def predict(model, data, k, out, output, no_calibration, with_std, memory, quiet
 
     def scored(bar):
         for _, block in blocks:
-            for scores in predictor.top(block.features, k, output, with_std, memory):
+            for scores in assign(predictor, block.features, rule, output, with_std, memory):
                 yield scores
                 bar.update(scores.N)
 
@@ -100,10 +144,24 @@ def predict(model, data, k, out, output, no_calibration, with_std, memory, quiet
         write_scores(stream, header.N, predictor.label_count, scored(bar))
 
 
+def _default_rule(model, tuned, output, uncalibrated, quiet):
+    """Return the tuned rule if there is one for this output, otherwise a ranking."""
+    if tuned is None:
+        return AssignmentRule(limit=RANKED)
+    if tuned.output != output:
+        note(f"{model} is tuned for --output {tuned.output}; writing the {RANKED} best labels", quiet)
+        return AssignmentRule(limit=RANKED)
+    if uncalibrated and output == "probability":
+        note(f"{model} is tuned for calibrated probabilities; writing the {RANKED} best labels", quiet)
+        return AssignmentRule(limit=RANKED)
+    note(f"{model} is tuned for {tuned.metric}: assigning labels of {tuned}; -k ranks labels instead", quiet)
+    return tuned.rule
+
+
 def _open_predictor(model):
-    """Return the predictor; the error of a folder without one mentions an unfinished run."""
+    """Return the predictor, and what is tuned; the error of a folder without one mentions an unfinished run."""
     try:
-        return ModelFolder.read(model, open_predictor)
+        return ModelFolder.read(model, lambda folder: (open_predictor(folder), folder.tuned))
     except ModelFolderError as error:
         if readable_run(model) is None:
             raise

@@ -58,6 +58,9 @@ def show(model, as_json):
         click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}")
     if folder.stage == "trained":
         _hyperparameters(folder, record)
+    if folder.tuned:
+        tuned = folder.tuned
+        click.echo(f"tuned     {tuned}: {tuned.metric} {tuned.value:.5f} on {tuned.points} points")
     if run or damage:
         click.echo(f"run       {_state(model, run, damage)}")
     _settings(folder.settings)

@@ -21,6 +21,7 @@ from xmlgp.model_folder.arrays import (
 )
 from xmlgp.model_folder.plain import is_plain
 from xmlgp.models import MODELS, settings_from
+from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.untrusted_text import excerpt
@@ -167,17 +168,37 @@ class ModelFolder:
                 **facts,
                 "arrays": entries,
             }
-            content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
             # A signal between these lines would remove the arrays of the finished model.
             with uninterruptible:
-                with atomic_write(path / DESCRIPTION) as stream:
-                    stream.write(content)
+                _write_description(path, description)
                 written = {}
         except BaseException:
             remove([path / entry["file"] for entry in written.values()], made)
             raise
         remove_unused_arrays(path, [*entries.values(), *protected])
         return cls(path)
+
+    @property
+    def tuned(self):
+        """The tuned threshold and limit of assignments (`Tuned`), or None."""
+        return Tuned.from_untrusted(self.description.get("tuned"))
+
+    def write_tuned(self, tuned):
+        """Store a tuned threshold and limit (`Tuned`) with the model, in place of earlier ones.
+
+        The caller has locked the folder since it opened it. On failure the folder is unchanged.
+        """
+        description = self.description | {"tuned": tuned._asdict()}
+        # The arrays, a long list, stay at the end.
+        description["arrays"] = description.pop("arrays")
+        _write_description(self.path, description)
+        self.description = description
+
+
+def _write_description(path, description):
+    content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
+    with atomic_write(path / DESCRIPTION) as stream:
+        stream.write(content)
 
 
 def _read_description(path):
@@ -224,6 +245,7 @@ def _check_description(file, description):
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
         and isinstance(validation, list | None)
         and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
+        and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
     )
     if not valid:
         raise ModelFolderError(f"{file}: the description of the model is damaged")

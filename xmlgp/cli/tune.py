@@ -1,0 +1,60 @@
+"""`xmlgp tune`: choose how many labels a model assigns."""
+
+import json
+
+import click
+
+from xmlgp.cli.options import cache_option, note, quiet_option
+from xmlgp.data.formats import read_dataset
+from xmlgp.data.locate import locate
+from xmlgp.errors import SettingsError
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.tuning import METRICS
+from xmlgp.runs.tune import tune_model
+from xmlgp.runtime.progress import terminal_progress
+
+__all__ = ["tune"]
+
+
+@click.command(short_help="Choose how many labels to assign.")
+@click.argument("model", type=click.Path())
+@click.argument("data", type=click.Path(allow_dash=True))
+@click.option(
+    "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="What is maximised."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@cache_option
+@quiet_option
+def tune(model, data, metric, as_json, cache, quiet):
+    """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
+
+    A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
+    limit says. All thresholds with all limits up to 64 are compared. `xmlgp predict` applies the best pair from then
+    on, where no option says otherwise. Training into MODEL again drops it.
+
+    F1 is that of all pairs of point and label (f1-micro), the mean over labels (f1-macro) or the mean over points
+    (f1-point), as `xmlgp evaluate --assigned` prints them.
+
+    DATA is a file of points with labels, or a folder with validation.txt or validation.svm. Use points that MODEL was
+    not trained on, as probabilities of training points are too good, and other points than those for evaluation.
+
+    \b
+    Examples:
+      xmlgp tune models/bibtex held-out.txt
+      xmlgp predict models/bibtex data/bibtex -o bibtex.labels
+      xmlgp evaluate bibtex.labels data/bibtex --assigned
+    """
+    # A wrong MODEL is reported before DATA are read.
+    folder = ModelFolder(model)
+    progress = terminal_progress(quiet)
+    dataset, _ = read_dataset(locate(data, "validation"), cache, progress)
+    if dataset.fingerprint == folder.description["data"]["fingerprint"]:
+        note(f"{data} has the points that {model} was trained on; held-out points give a better threshold", quiet)
+    try:
+        tuned = tune_model(dataset, model, metric, progress).tuned
+    except SettingsError as error:
+        raise SettingsError(f"{data}: {error}") from None
+    if as_json:
+        click.echo(json.dumps(tuned._asdict()))
+    else:
+        click.echo(f"threshold  {tuned.threshold:.6g}\nlimit      {tuned.limit}\n{metric:9}  {tuned.value:.5f}")
