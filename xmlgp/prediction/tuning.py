@@ -87,7 +87,7 @@ def check_labels(labels):
 def tune(scores, labels, metric):
     """Find the threshold and the limit of highest F1 on points whose labels are known.
 
-    All pairs of a limit up to the longest list and a threshold that is a score are compared. Of equally good
+    All pairs of a limit up to the longest list and a threshold between two scores are compared. Of equally good
     pairs, the one with the largest limit and then the highest threshold is chosen. The time is that of sorting the n
     listed scores, and n for each limit.
 
@@ -169,7 +169,8 @@ def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
             continue
         # Labels with equal scores are assigned together.
         if scores[i] < last and last < np.inf and total / count > best:
-            threshold, best = last, total / count
+            # Halfway between two scores: rounding errors on another machine make no difference.
+            threshold, best = (np.float64(last) + scores[i]) / 2, total / count
         last = scores[i]
         group = groups[i]
         below = assigned[group] + true[group]
