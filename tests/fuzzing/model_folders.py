@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fuzzing.hunt import Sample
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.model_originals import DESCRIPTION, make_originals
+from tests.fuzzing.model_originals import DESCRIPTION, TUNED, make_originals
 from tests.fuzzing.npy_files import altered, damaged_npy, packed, unpacked
 from tests.fuzzing.sentences import attempted, ends_well
 from tests.fuzzing.strict_scores_reader import read_scores_text
@@ -200,6 +200,11 @@ class ModelFolders:
             N, K, points = read_scores_text(found[-1])
             assert N == 9
             assert [len(point) for point in points] == [min(2, K) if options[1] == "2" else K] * N
+        if name == TUNED:
+            # Other scores if the description has another rule.
+            if ends_well("predict", "-q", model, test, "-o", out) is None:
+                return None
+            assert len(read_scores_text(out.read_bytes())[2]) == 9
         return found
 
     def _same_numbers(self, sample):

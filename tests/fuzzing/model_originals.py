@@ -11,7 +11,7 @@ from tests.fuzzing.npy_files import packed, unpacked
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 
-__all__ = ["DESCRIPTION", "make_originals"]
+__all__ = ["DESCRIPTION", "TUNED", "make_originals"]
 
 DESCRIPTION = "model.json"
 
@@ -38,6 +38,9 @@ KINDS = {
     "preprocessed": ["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"],
 }
 
+#: The model that has a tuned threshold and limit, by which `predict` assigns labels.
+TUNED = "default"
+
 #: The model whose arrays are in the other byte order.
 SWAPPED = "diagonal"
 
@@ -56,6 +59,8 @@ def make_originals(folder):
             data = folder / ("one-label.txt" if "gpc" in options else "train.txt")
             result = run(command, "-q", "--no-cache", data, folder / name, *options)
             assert result.exit_code == 0, result.stderr
+            if name == TUNED:
+                assert run("tune", "-q", "--no-cache", folder / name, folder / "test.txt").exit_code == 0
             _settle(folder / name, name == SWAPPED)
     return list(KINDS)
 

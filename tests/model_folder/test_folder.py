@@ -19,6 +19,7 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
+from xmlgp.prediction.tuning import Tuned
 
 DATA = {"N": 3, "D": 4, "K": 2, "fingerprint": "f" * 64}
 HISTORY = [{"epoch": 1, "bound": -3.5, "seconds": 0.25}]
@@ -66,6 +67,32 @@ def test_round_trip(tmp_path):
     assert_same(parameters["matrix"], ARRAYS["parameters.matrix"])
     assert folder.array("nothing") is None
     assert list(folder.entries("preprocess.")) == ["preprocess.other"]
+
+
+def test_a_tuned_rule_is_stored_atomically_and_dropped_by_the_next_model(tmp_path, monkeypatch):
+    folder = write(tmp_path)
+    before = (tmp_path / "model.json").read_bytes()
+    tuned = Tuned("f1-point", "utility", -0.25, 7, 0.5, 20)
+
+    def fail(*arguments):
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("xmlgp.runtime.atomic_files.os.replace", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            folder.write_tuned(tuned)
+    assert (tmp_path / "model.json").read_bytes() == before
+    assert folder.tuned is ModelFolder(tmp_path).tuned is None
+
+    content = files(tmp_path)
+    folder.write_tuned(tuned)
+    again = ModelFolder(tmp_path)
+    assert folder.tuned == again.tuned == tuned
+    assert list(again.description)[-2:] == ["tuned", "arrays"]
+    assert {key: value for key, value in again.description.items() if key != "tuned"} == json.loads(before)
+    assert files(tmp_path) == content
+    assert_same(again.array("parameters.matrix"), ARRAYS["parameters.matrix"])
+    assert write(tmp_path).tuned is None
 
 
 def test_arrays_are_mapped_and_read_only(tmp_path):

@@ -65,6 +65,8 @@ def test_other_format_versions(tmp_path, version):
         ModelFolder(tmp_path)
 
 
+TUNED = {"metric": "f1-micro", "output": "utility", "threshold": 0.5, "limit": 3, "value": 0.25, "points": 9}
+
 ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
 
 
@@ -78,6 +80,7 @@ ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
         *[("data", value) for value in (None, [], {})],
         *[("data", DATA | value) for value in ({"N": "3"}, {"D": None}, {"K": 2.5}, {"fingerprint": 3})],
         *[("history", value) for value in (None, [], {}, [3], ["x"], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}])],
+        *[("tuned", value) for value in (None, {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"})],
         *[("arrays", value) for value in (None, [], 3, {"a": None}, {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]})],
         *[("arrays", {"a": ENTRY | {"file": value}}) for value in (None, 3, ["arrays/a.npy"])],
         *[

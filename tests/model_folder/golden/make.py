@@ -26,6 +26,9 @@ MODELS = {
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
 
+#: The model with a tuned threshold and limit.
+TUNED = "mlgpf"
+
 
 def data(model, part):
     """Return the file with the points that a golden model is trained on ("train") or scores ("test")."""
@@ -44,6 +47,8 @@ def make(models):
         shutil.rmtree(path, ignore_errors=True)
         options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]
         xmlgp("train", data(model, "train"), path, *options)
+        if model == TUNED:
+            xmlgp("tune", path, data(model, "test"), "--no-cache", "-q")
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
             xmlgp("predict", path, data(model, "test"), "-k", "all", "--with-std", "-q", *out)
