@@ -1,5 +1,6 @@
 """The estimators follow the scikit-learn API and give the models of the library."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -18,7 +19,10 @@ from xmlgp.data.toy import toy_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
 from xmlgp.gpc.settings import GPCSettings
+from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.tuning import METRICS, tune
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
@@ -257,3 +261,49 @@ def test_other_than_two_classes_are_refused():
         GPCClassifier(inference="em").fit(features, np.arange(40) % 2)
     with pytest.raises(NotFittedError):
         GPCClassifier().predict(features)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_tune_chooses_what_predict_assigns(fitted, metric):
+    _, held = toy_dataset()
+    model = copy.copy(fitted)
+    before = evaluate_assignment(sp.csr_array(model.predict(held.features)), held.labels)
+    assert model.tune(held.features, held.labels.toarray(), metric) is model
+    rule, value = tune(Scores.stack(list(model._predictor.top(held.features, 64, "probability"))), held.labels, metric)
+    assert model.assignment_rule_ == rule
+    found = model.predict(held.features)
+    assert found.dtype == int
+    after = evaluate_assignment(sp.csr_array(found), held.labels)
+    assert after[METRICS[metric]] == pytest.approx(value, abs=1e-3)
+    assert after[METRICS[metric]] > before[METRICS[metric]] + 0.05
+    assert found.sum(axis=1).max() <= rule.limit
+    probabilities = model.predict_proba(held.features)
+    assert probabilities[found > 0].min() >= rule.threshold
+
+
+def test_fitting_again_drops_the_tuned_rule():
+    data = small_dataset(100)
+    model = BMLPLClassifier(topics=3, iterations=3).fit(data.features, data.labels).tune(data.features, data.labels)
+    assert model.assignment_rule_
+    assert model.fit(data.features, data.labels).assignment_rule_ is None
+
+
+def test_what_cannot_be_tuned_is_refused():
+    data = small_dataset(60)
+    with pytest.raises(NotFittedError):
+        BMLPLClassifier().tune(data.features, data.labels)
+    model = BMLPLClassifier(topics=3, iterations=3).fit(data.features, data.labels)
+    for Y, metric, message in [
+        (data.labels, "f1", "metric must be one of f1-micro, f1-macro, f1-point, not 'f1'"),
+        (data.labels[:9], "f1-micro", "Y must be 60×7, not 9×7"),
+        (data.labels[:, :3], "f1-micro", "Y must be 60×7, not 60×3"),
+        (np.zeros((60, 7)), "f1-micro", "no point has a true label, so there is nothing to tune for"),
+    ]:
+        with pytest.raises(SettingsError, match=f"^{message}$"):
+            model.tune(data.features, Y, metric)
+    with pytest.raises(SettingsError, match="the points have 24 features, but the model was trained on 25"):
+        model.tune(data.features[:, :24], data.labels)
+    classes = data.labels.toarray()[:, 0]
+    classifier = GPCClassifier(inducing_count=5, iterations=2).fit(data.features, classes)
+    with pytest.raises(SettingsError, match=r"^there is one label, so there is no number of labels to tune$"):
+        classifier.tune(data.features, classes)

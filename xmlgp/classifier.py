@@ -11,6 +11,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.tuning import LONGEST, METRICS, check_labels, tune
 from xmlgp.runtime.progress import silent
 
 __all__ = ["Classifier"]
@@ -32,6 +34,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
+    assignment_rule_ : AssignmentRule or None
+        The threshold on probabilities and the limit that `tune` chose.
     """
 
     #: Features are converted to this type.
@@ -76,9 +80,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             not fit into memory.
         """
         features = self._features(X)
-        labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
-        labels.eliminate_zeros()
-        labels.sum_duplicates()
+        labels = self._labels(Y)
         if labels.shape[0] != features.shape[0]:
             raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
         return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1])
@@ -92,8 +94,55 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         return self._score(X, "probability")
 
     def predict(self, X):
-        """Return 1 where the probability of a label is above one half, N×K."""
-        return (self.predict_proba(X) > 0.5).astype(int)
+        """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
+        probabilities = self.predict_proba(X)
+        rule = self.assignment_rule_
+        if rule is None:
+            return (probabilities > 0.5).astype(int)
+        order = np.argsort(-probabilities, axis=1, kind="stable")
+        assigned = np.zeros(probabilities.shape, int)
+        np.put_along_axis(assigned, order[:, : rule.limit], 1, axis=1)
+        assigned[probabilities < np.float64(rule.threshold)] = 0
+        return assigned
+
+    def tune(self, X, Y, metric="f1-micro"):
+        """Choose the threshold and the limit by which `predict` assigns labels; `fit` drops them.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, N×D
+            Points that the estimator was not fitted to.
+        Y : array or sparse matrix, N×K
+            Nonzero where a point has a label.
+        metric : str
+            The F1 that is maximised: "f1-micro" over all pairs of point and label, "f1-macro", the mean over labels, or
+            "f1-point", the mean over points.
+
+        Returns
+        -------
+        Classifier
+            The estimator itself.
+
+        Raises
+        ------
+        SettingsError
+            For another metric, for X and Y with other shapes than expected, or if there is one label or no true label.
+        """
+        check_is_fitted(self)
+        if self._predictor.label_count == 1:
+            raise SettingsError("there is one label, so there is no number of labels to tune")
+        if metric not in METRICS:
+            raise SettingsError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
+        features, labels = self._features(X), self._labels(Y)
+        expected = features.shape[0], self._predictor.label_count
+        if labels.shape != expected:
+            raise SettingsError(f"Y must be {expected[0]}×{expected[1]}, not {labels.shape[0]}×{labels.shape[1]}")
+        self._check_features(features.shape[1])
+        check_labels(labels)
+        k = min(LONGEST, self._predictor.label_count)
+        scores = Scores.stack(list(self._predictor.top(features, k, "probability")))
+        self.assignment_rule_, _ = tune(scores, labels, metric)
+        return self
 
     def _fit(self, features, labels, classes):
         settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
@@ -104,6 +153,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         self._predictor = self.model.predictor(settings, preprocessed, self.parameters_, features.shape[1])
         self.n_features_in_ = features.shape[1]
         self.classes_ = classes
+        self.assignment_rule_ = None
         return self
 
     def _score(self, X, output):
@@ -116,6 +166,12 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def _check_features(self, count):
         """Raise an error for points with a different number of features than those of `fit`."""
         self._predictor.check(count)
+
+    def _labels(self, Y):
+        labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)
+        labels.eliminate_zeros()
+        labels.sum_duplicates()
+        return labels
 
     def _features(self, X):
         features = sp.csr_array(check_array(X, accept_sparse="csr", dtype=self.feature_dtype))

@@ -29,6 +29,8 @@ class BMLPLClassifier(Classifier, model=BMLPL):
         Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
+    assignment_rule_ : AssignmentRule or None
+        The threshold on probabilities and the limit that `tune` chose.
     """
 
     @property

@@ -34,6 +34,8 @@ class MLGPFClassifier(Classifier, model=MLGPF):
         Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
+    assignment_rule_ : AssignmentRule or None
+        The threshold on probabilities and the limit that `tune` chose.
     """
 
     def decision_function(self, X):
