@@ -100,8 +100,12 @@ class Omikuji:
         self.model.init_prediction_thread_pool(os.cpu_count())
 
     def predict(self, X):
+        return padded([label for label, _ in row] for row in self.rank(X, TOP))
+
+    def rank(self, X, count):
+        """Return the best labels of each point with their scores, from 0 to 1, as lists of pairs."""
         pairs = (list(zip(indices.tolist(), values.tolist(), strict=True)) for indices, values in split(X))
-        return padded([label for label, _ in self.model.predict(row, top_k=TOP)] for row in pairs)
+        return [self.model.predict(row, top_k=count) for row in pairs]
 
 
 class NapkinXC:
@@ -210,24 +214,31 @@ def silence():
         os.dup2(saved[0], 1), os.dup2(saved[1], 2)
 
 
-def write_scores(path, predicted, K):
-    """Write labels, best first, as a scores file of xmlgp, in which the scores are TOP, TOP - 1, ..."""
+def write_scores(path, rows, K):
+    """Write a scores file of xmlgp from the labels of each point and their scores, as lists of pairs."""
     with open(path, "w") as stream:
-        print(len(predicted), K, file=stream)
-        for row in predicted.tolist():
-            print(" ".join(f"{label}:{TOP - rank}" for rank, label in enumerate(row) if label >= 0), file=stream)
+        print(len(rows), K, file=stream)
+        for row in rows:
+            print(" ".join(f"{label}:{score:.7g}" for label, score in row), file=stream)
 
 
-def measure_here(data, name, repeats, scores=None):
+def ranked(predicted):
+    """Return labels, best first, with the scores TOP, TOP - 1, ..., as lists of pairs."""
+    return [[(label, TOP - rank) for rank, label in enumerate(row) if label >= 0] for row in predicted.tolist()]
+
+
+def measure_here(data, name, repeats, scores=None, listed=None):
     """Train and measure a peer in this process; return the measures, or the reason why it is missing.
 
-    The predicted labels are written to the file `scores`, if it is given.
+    The predicted labels are written to the file `scores`, if it is given; see `measure`.
     """
     try:
         with silence():
             peer = PEERS[name]()
     except ImportError as error:
         return {"missing": str(error)}
+    if listed and not hasattr(peer, "rank"):
+        return {"missing": "only omikuji gives scores"}
     X, Y = (None, None) if peer.reads_file else read(data / "train.txt")
     with silence():
         reset_peak()
@@ -244,12 +255,14 @@ def measure_here(data, name, repeats, scores=None):
             predicted = peer.predict(normalize(X_test).astype(peer.dtype))
             times.append(time.perf_counter() - start)
     if scores:
-        write_scores(scores, predicted, Y_test.shape[1])
+        with silence():
+            rows = peer.rank(normalize(X_test).astype(peer.dtype), listed) if listed else ranked(predicted)
+        write_scores(scores, rows, Y_test.shape[1])
     taken = {"train_s": training, "peak_mb": peak, "predict_s": min(times), "rows": X_test.shape[0]}
     return precision(predicted, Y_test) | taken
 
 
-def measure(data, names, python=sys.executable, repeats=1, scores=None):
+def measure(data, names, python=sys.executable, repeats=1, scores=None, listed=None):
     """Train and measure peers on a data set, each in a fresh process.
 
     Parameters
@@ -263,7 +276,9 @@ def measure(data, names, python=sys.executable, repeats=1, scores=None):
     repeats : int
         Number of predictions; the fastest counts.
     scores : Path, optional
-        Folder for the predicted labels, as NAME.scores.
+        Folder for the predicted labels, as NAME.scores; their scores are ranks.
+    listed : int, optional
+        Write so many labels, with the scores of the peer. One without a method `rank` is skipped.
 
     Returns
     -------
@@ -275,6 +290,8 @@ def measure(data, names, python=sys.executable, repeats=1, scores=None):
         command = [python, __file__, str(data), "--peers", name, "--repeats", str(repeats), "--here"]
         if scores:
             command += ["--scores", str(scores / f"{name}.scores")]
+        if listed:
+            command += ["--listed", str(listed)]
         result = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
         if "missing" in result:
             print(f"{name} is skipped: {result['missing']}", file=sys.stderr)
@@ -300,9 +317,10 @@ def main():
     parser.add_argument("--repeats", type=int, default=3, help="number of predictions; the fastest counts")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # one peer, in this process
     parser.add_argument("--scores", help=argparse.SUPPRESS)  # of that peer
+    parser.add_argument("--listed", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.here:
-        results = measure_here(args.folders[0], args.peers[0], args.repeats, args.scores)
+        results = measure_here(args.folders[0], args.peers[0], args.repeats, args.scores, args.listed)
     else:
         results = {data.name: measure(data, args.peers, args.peers_python, args.repeats) for data in args.folders}
     print(json.dumps(results, indent=1))

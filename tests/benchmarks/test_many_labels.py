@@ -6,7 +6,7 @@ import many_labels
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from peers import peer_names, write_scores
+from peers import peer_names, ranked, write_scores
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
@@ -32,7 +32,7 @@ def test_peers_get_the_features_that_the_model_has(tmp_path):
 def test_predictions_of_peers_become_a_scores_file(tmp_path):
     path = tmp_path / "scores"
     # -1 where a peer found fewer labels.
-    write_scores(path, np.array([[3, 0, 5, 1, 2], [4, -1, -1, -1, -1], [-1] * 5]), 6)
+    write_scores(path, ranked(np.array([[3, 0, 5, 1, 2], [4, -1, -1, -1, -1], [-1] * 5])), 6)
     scores = read_scores(path)
     assert scores.K == 6
     assert scores.indptr.tolist() == [0, 5, 6, 6]
