@@ -112,11 +112,11 @@ def test_assigned_labels_have_precision_recall_and_f1_instead():
 
 def test_options_for_rankings_have_no_effect_on_assigned_labels():
     expected = run("a.scores", "test.txt", "--assigned").stdout
-    result = run("a.scores", "test.txt", "--assigned", "--train", "train.txt", "-k", "1", "--auc", "--calibration")
+    options = ["--train", "train.txt", "-k", "1", "--reliability", "--auc", "--calibration"]
+    result = run("a.scores", "test.txt", "--assigned", *options)
     assert result.stdout == expected
-    assert result.stderr.splitlines() == [
-        f"{option} has no effect with --assigned" for option in ("--train", "-k", "--auc", "--calibration")
-    ]
+    given = [option for option in options if option.startswith("-")]
+    assert result.stderr.splitlines() == [f"{option} has no effect with --assigned" for option in given]
 
 
 def test_assigned_labels_of_one_label_need_not_cover_all_points(tmp_path):
@@ -458,6 +458,7 @@ def test_utilities_of_binary_data():
         (["--train", "nowhere"], ["--train"]),
         (["--train", "x", "--propensity-a", "1"], ["--train", "--propensity-a"]),
         (["--auc"], []),
+        (["--reliability"], ["--reliability"]),
     ],
 )
 def test_ranking_options_have_no_effect_on_binary_data(options, noted):

@@ -107,6 +107,19 @@ def test_options_of_predict_take_precedence_over_the_tuned_rule():
     assert run("predict", "model", "data", "--output", "probability").stdout != ranking
 
 
+def test_a_threshold_of_calibrated_probabilities_is_not_one_of_others():
+    options = ["--validation", "0.4", "-P", "3", "-M", "6", "--epochs", "4", "--regression-points", "0"]
+    run("train", "-q", "data", "calibrated", *options)
+    expected = run("predict", "calibrated", "data", "--no-calibration").stdout
+    run("tune", "calibrated", "held.txt")
+    result = run("predict", "calibrated", "data", "--no-calibration")
+    assert result.stdout == expected
+    assert result.stderr == "calibrated is tuned for calibrated probabilities; writing the 5 best labels\n"
+    # This model has no calibration.
+    run("tune", "model", "held.txt")
+    assert run("predict", "model", "data", "--no-calibration").stdout == run("predict", "model", "data").stdout
+
+
 def test_a_model_that_ranks_by_utility_is_tuned_by_utility():
     options = ["--model", "bmlpl", "--topics", "3", "--iterations", "5"]
     run("train", "-q", "data", "topics", *options)

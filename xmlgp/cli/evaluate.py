@@ -73,8 +73,8 @@ class _Ranks(click.ParamType):
 @quiet_option
 @click.pass_context
 def evaluate(
-    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, assigned, as_json, cache,
-    quiet,
+    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, assigned, as_json,
+    cache, quiet,
 ):  # fmt: skip
     """Compare SCORES with the true labels in DATA.
 
