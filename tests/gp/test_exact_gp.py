@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 from tests.problems import small_features
 from xmlgp.errors import NumericalError
 from xmlgp.gp import exact_gp
-from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, ExactGP, fit_exact_gp
+from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, ExactGP, fit_exact_gp, scaled_features
 from xmlgp.preprocess.weighting import weigh
 from xmlgp.runtime import threads
 
@@ -182,3 +182,19 @@ def test_features_whose_squares_overflow_single_precision_raise_an_error(dtype):
     large.data[3] = 3e38
     with np.errstate(all="raise", under="ignore"), pytest.raises(NumericalError, match="^regression needs features "):
         fit_exact_gp(large, labels, K)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scaled_features_keep_the_lengths_of_points(dtype):
+    random = np.random.default_rng(0)
+    dense = random.random((9, 6)) * (random.random((9, 6)) < 0.5)
+    dense[3] = 0
+    scales = random.uniform(0.1, 5, 6).astype(np.float32)
+    found = scaled_features(sp.csr_array(dense.astype(dtype)), scales).toarray()
+    scaled = dense * scales
+    lengths, wanted = (np.linalg.norm(rows, axis=1, keepdims=True) for rows in (scaled, dense))
+    expected = np.divide(scaled * wanted, lengths, out=np.zeros_like(scaled), where=lengths > 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert found.dtype == np.float32
+    same = scaled_features(sp.csr_array(dense.astype(dtype)), np.full(6, 3, np.float32)).toarray()
+    np.testing.assert_allclose(same, dense, rtol=1e-5)

@@ -10,13 +10,14 @@ from scipy.stats import norm
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
+from sklearn.preprocessing import normalize
 
 from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import conditional, inducing_posterior, random_parameters, scikit_covariances
 from tests.grids import grid
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
-from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp
+from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, initial_label_weights
 from xmlgp.gp.posteriors import POSTERIORS
@@ -36,10 +37,10 @@ PARTS = pytest.mark.parametrize(
 )
 
 
-def model(path, own=True, regressed=True, **chosen):
+def model(path, own=True, regressed=True, scaled=True, **chosen):
     """Write a model with random parameters; return its folder.
 
-    `own` adds label weights, `regressed` adds the exact GP, fitted to the training points.
+    `own` adds label weights, `regressed` adds the exact GP, fitted to the training points, whose features are `scaled`.
     """
     small = {
         "weighting": "idf",
@@ -62,7 +63,10 @@ def model(path, own=True, regressed=True, **chosen):
             weights[name] += random.normal(0, 0.7, weights[name].shape).astype(settings.dtype)
         parameters |= weights
     if regressed:
-        found = fit_exact_gp(features, DATASET.labels, K)._asdict()
+        scales = {"scales": random.uniform(0.2, 3, D).astype(np.float32)} if scaled else {}
+        if scaled:
+            features = scaled_features(features, scales["scales"])
+        found = scales | fit_exact_gp(features, DATASET.labels, K)._asdict()
         found |= {
             "indptr": features.indptr.astype(np.int64),
             "indices": features.indices.astype(np.int32),
@@ -113,9 +117,12 @@ def factor_utilities(folder):
     return mean, variance
 
 
-def exact_gp_predictions():
-    """Return the predictions of scikit-learn at the new points."""
+def exact_gp_predictions(scales):
+    """Return the predictions of scikit-learn at the new points, with scaled features if there are scales."""
     points, new = weighted()
+    if scales is not None:
+        # The points of both have unit length, but for one without features.
+        points, new = (normalize(rows * scales) for rows in (points, new))
     labels = DATASET.labels.toarray().astype(float)
     regressor = GaussianProcessRegressor(RBF(LENGTHSCALE), alpha=NOISE, optimizer=None)
     return regressor.fit(points, labels - labels.mean(axis=0)).predict(new) + labels.mean(axis=0)
@@ -126,8 +133,9 @@ def utilities(folder, regressed):
     mean, variance = factor_utilities(folder)
     if not regressed:
         return mean, variance
-    clipped = np.clip(exact_gp_predictions(), 0, 1)
-    assert np.abs(clipped - exact_gp_predictions()).max() > 0.01
+    predictions = exact_gp_predictions(folder.arrays("parameters.").get("regression.scales"))
+    clipped = np.clip(predictions, 0, 1)
+    assert np.abs(clipped - predictions).max() > 0.005
     return (mean + logit((clipped + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2, variance / 4
 
 
@@ -154,6 +162,13 @@ def test_scores_agree_with_pooled_utilities(tmp_path, own, regressed, posterior,
     scores, std = predictor.score(NEW, "probability", with_std=True)
     np.testing.assert_allclose(scores, probability, atol=1e-4)
     np.testing.assert_allclose(std, deviation, atol=1e-4)
+
+
+def test_a_regression_without_scales_agrees_with_pooled_utilities(tmp_path):
+    folder = model(tmp_path, scaled=False)
+    assert "parameters.regression.scales" not in folder.description["arrays"]
+    found, _ = open_predictor(folder).score(NEW, "utility")
+    np.testing.assert_allclose(found, utilities(folder, True)[0], rtol=1e-4, atol=1e-3)
 
 
 @PARTS
@@ -273,6 +288,7 @@ DAMAGE = {
     "regression.weights": [*SHAPES, narrower],
     "regression.loadings": [*SHAPES, narrower],
     "regression.mean": SHAPES,
+    "regression.scales": SHAPES[1:],
 }
 
 

@@ -158,7 +158,7 @@ def test_the_map_outside_of_weight_space_is_fitted_to_the_validation_part(pooled
         # That of the training part decides.
         assert pooled
         coordinates, labels = coordinates_and_labels(DATASET, arguments)
-        found |= training._regression(coordinates.select(trained), labels[trained], silent)
+        found |= training._regression(coordinates.select(trained), labels[trained], found, arguments[3], silent)
     assert_fitted(found["calibration"], found, arguments, held, trained)
     # The refit has the same map, of the model that was trained on a part.
     again = train(*arguments[:3], dataclasses.replace(arguments[3], refit=True, epochs=12, patience=100))

@@ -13,7 +13,7 @@ from sklearn.metrics import ndcg_score
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
-from xmlgp.gp.exact_gp import fit_exact_gp
+from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.mlgpf import train as module
 from xmlgp.mlgpf.held_out import HeldOut
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -247,11 +247,22 @@ def test_exact_gp_is_skipped_with_too_many_labels(monkeypatch, limit):
     assert bool(regression_parameters(found.parameters)) == (limit >= DATASET.K)
 
 
-@pytest.mark.parametrize("refit", [True, False])
-def test_exact_gp_uses_all_points(refit):
-    arguments = prepared(PAIRED, refit=refit, epochs=2)
-    found = regression_parameters(train(*arguments).parameters)
-    features = coordinates_of(*arguments).weighted(slice(None))
+@pytest.mark.parametrize(
+    "chosen",
+    [{}, {"refit": False}, {"ard": False}, {"kernel": "se"}, {"kernel": "se+linear"}, {"inducing": "subspace"}],
+    ids=str,
+)
+def test_exact_gp_uses_all_points_with_the_relevances_of_features(chosen):
+    arguments = prepared(PAIRED, **{"epochs": 2, "validation": 0} | chosen)
+    parameters = train(*arguments).parameters
+    found, features = regression_parameters(parameters), coordinates_of(*arguments).weighted(slice(None))
+    if "ard" in chosen or "inducing" in chosen:
+        assert "regression.scales" not in found
+    else:
+        relevance = parameters[f"kernel.{'se' if chosen.get('kernel') == 'se' else 'linear'}.log_relevance"]
+        assert relevance.std() > 0.001
+        np.testing.assert_allclose(found["regression.scales"], np.exp(relevance / 2), rtol=1e-5)
+        features = scaled_features(features, found["regression.scales"])
     expected = fit_exact_gp(features, PAIRED.labels, REGRESSION_RANK)
     for name in ("weights", "loadings", "mean"):
         np.testing.assert_array_equal(found[f"regression.{name}"], getattr(expected, name))

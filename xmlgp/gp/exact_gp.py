@@ -2,7 +2,8 @@
 
 Labels are treated as real numbers with Gaussian noise: least-squares classification. All labels share the kernel and
 the noise, so one factorisation suffices. The centred label matrix is replaced by its best approximation of rank P, so
-there are P right-hand sides. The kernel is the squared exponential of weighted features, with unit variance.
+there are P right-hand sides. The kernel is the squared exponential of weighted features, with unit variance. Features
+may be scaled by relevances (`scaled_features`): learning them here would take a factorisation for every step.
 
 Source: C. E. Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press 2006, section 6.5.
 """
@@ -30,6 +31,7 @@ __all__ = [
     "are_valid",
     "fit_exact_gp",
     "logarithmic_pool",
+    "scaled_features",
 ]
 
 #: ℓ, for points of unit length.
@@ -116,6 +118,23 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
     return ExactGPFit(weights, loadings, mean)
 
 
+def scaled_features(features, scales):
+    """Return features times scales, x_id s_d, with every point as long as before, N×D.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+    scales : ndarray, D
+        s: square roots of the relevances of features.
+    """
+    found = features.astype(np.float32)
+    found.data *= scales[found.indices]
+    lengths, wanted = (np.sqrt(matrix.multiply(matrix).sum(axis=1, dtype=np.float64)) for matrix in (found, features))
+    ratio = np.divide(wanted, lengths, out=np.ones_like(lengths), where=lengths > 0).astype(np.float32)
+    found.data *= np.repeat(ratio, np.diff(found.indptr))
+    return found
+
+
 def are_valid(parameters, feature_count, label_count):
     """Return whether the arrays of an untrusted file are consistent with each other and with the model.
 
@@ -124,20 +143,22 @@ def are_valid(parameters, feature_count, label_count):
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        Those named `regression.*` are checked: `indptr`, `indices` and `values` of X, and the fields of `ExactGPFit`.
-        A model may have none.
+        Those named `regression.*` are checked: `indptr`, `indices` and `values` of X, the fields of `ExactGPFit`, and
+        `scales`, which a model may lack. A model may have none.
     feature_count, label_count : int
         D and K.
     """
     arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
     if not arrays:
         return True
+    scales = arrays.pop("scales", np.zeros(feature_count, np.float32))
     if arrays.keys() != {"indptr", "indices", "values", *ExactGPFit._fields}:
         return False
     indptr, indices, values = (arrays[name] for name in ("indptr", "indices", "values"))
     weights, loadings, mean = (arrays[name] for name in ExactGPFit._fields)
     return bool(
-        all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean))
+        all(array.dtype in (np.float32, np.float64) for array in (values, weights, loadings, mean, scales))
+        and scales.shape == (feature_count,)
         and weights.ndim == 2
         and sparse.is_pattern(indptr, indices, len(weights), feature_count)
         and values.shape == indices.shape

@@ -148,6 +148,7 @@ class Predictive:
             )
             points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, feature_count))
             self._regression = exact_gp.ExactGP(points, weights)
+            self._scales = parameters.get("regression.scales")
 
     def _prepare_latent(self):
         prior, self._between = self._model.kernel.forward_inducing(self._parameters)
@@ -171,7 +172,11 @@ class Predictive:
 
     def regression_latent(self, features):
         """Return the latent functions of the regression, B×S, at weighted features, B×D; None without a regression."""
-        return self._regression.latent(features) if self.has_regression else None
+        if not self.has_regression:
+            return None
+        if self._scales is not None:
+            features = exact_gp.scaled_features(features, self._scales)
+        return self._regression.latent(features)
 
     def pool_regression(self, latent, labels, mean, variance=None):
         """Pool the moments of the utilities of L labels with the predictions of the regression, in place.

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.exact_gp import fit_exact_gp
+from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
+from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, HeldOut, calibration_points, can_judge
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
@@ -114,7 +115,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         parameters, history = attempts.run(progress, hook, checkpoints, facts)
         calibration = hook.coefficients if hook else calibration
     if plan.pooled:
-        parameters |= _regression(coordinates, labels, progress)
+        parameters |= _regression(coordinates, labels, parameters, settings, progress)
     if calibration:
         parameters |= {"calibration": np.array(calibration)}
     return Trained(parameters, history, plan.validation)
@@ -193,7 +194,7 @@ def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpo
         raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
     parameters = predicting = stopping.best_parameters
     if pooled:
-        predicting = parameters | _regression(*part, progress)
+        predicting = parameters | _regression(*part, parameters, settings, progress)
         pooled = held_out.ndcg(predicting) > held_out.ndcg(parameters)
     calibration = None
     if settings.calibration:
@@ -214,14 +215,21 @@ def _calibration_hook(features, labels, preprocessed, settings):
     return CalibrationAfterEpoch(epoch, features, labels, held, preprocessed, settings)
 
 
-def _regression(coordinates, labels, progress):
-    """Return the parameters of the regression; none if features are too large for it, since the model is trained."""
-    features = coordinates.weighted(slice(None))
+def _regression(coordinates, labels, parameters, settings, progress):
+    """Return the parameters of the regression; none if features are too large for it, since the model is trained.
+
+    Features are scaled by the relevances that the factor model has learned, if it has one for each.
+    """
+    features, scales = coordinates.weighted(slice(None)), {}
+    if settings.ard and settings.inducing != "subspace":
+        relevance = parameters[f"kernel.{settings.kernel.split('+')[-1]}.log_relevance"]
+        scales = {"regression.scales": bounded_exp(relevance, 0.5).astype(np.float32)}
+        features = scaled_features(features, scales["regression.scales"])
     try:
         found = fit_exact_gp(features, labels, REGRESSION_RANK, progress=progress)
     except NumericalError:
         return {}
-    return {
+    return scales | {
         "regression.indptr": features.indptr.astype(np.int64),
         "regression.indices": features.indices.astype(np.int32),
         "regression.values": features.data,

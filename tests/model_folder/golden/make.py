@@ -22,6 +22,10 @@ MODELS = {
         "--model", "mlgpf", "--validation", "0.5", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
         "--regression-points", "0", "--epochs", "4", "--batch-size", "8",
     ],
+    "scaled": [
+        "--model", "mlgpf", "--validation", "0", "--no-label-weights", "-P", "2", "-M", "4", "--epochs", "4",
+        "--batch-size", "8",
+    ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
