@@ -220,8 +220,8 @@ def test_empty_arrays_with_huge_products_allocate_nothing(place, bounded, damage
         "parameters.inducing": (M, 0),
         "parameters.kernel.se.log_relevance": (0,),
         "parameters.kernel.linear.log_relevance": (0,),
-        "parameters.posterior.mean": (M, 0),
-        "parameters.posterior.factor": (0, M, M),
+        "parameters.posterior.whitened_mean": (M, 0),
+        "parameters.posterior.whitened_factor": (0, M, M),
         "parameters.loadings": (7, 0),
     }
 

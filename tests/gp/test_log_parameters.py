@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.gp.reference import ALL_POSTERIORS, FACTORS
 from tests.gp.test_bound import COMPONENTS, M, dense_gradients, random_problem
 from tests.grids import grid
 from xmlgp.errors import NumericalError
@@ -12,7 +13,6 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp, bounded_exp_derivative, checked_log, is_inside
-from xmlgp.gp.posteriors import POSTERIORS
 
 PRECISIONS = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 BEYOND = (LIMIT + 1, 100.0, 1e30, 3e38)
@@ -55,13 +55,13 @@ def test_derivative_agrees_with_central_differences(dtype):
 
 def log_parameters(parameters):
     """Return the names of the parameters that are logarithms, or whose diagonals are."""
-    return [name for name in parameters if ".log_" in name or name == "posterior.factor"]
+    return [name for name in parameters if ".log_" in name or name in FACTORS]
 
 
 def with_logarithms(parameters, name, value):
     """Return the parameters with the logarithms of one name at a value; those of a factor are its diagonal."""
     array = parameters[name].copy()
-    if name == "posterior.factor":
+    if name in FACTORS:
         array[:, range(M), range(M)] = value
     else:
         array[...] = value
@@ -75,7 +75,7 @@ def test_bound_and_gradients_are_finite_at_extreme_logarithms(
     kernel, parameters, batch = random_problem(
         terms, ard, posterior, coordinates, negatives, label_weights, dtype=np.float32
     )
-    bound = Bound(kernel, POSTERIORS[posterior], expectations=Quadrature(10))
+    bound = Bound(kernel, ALL_POSTERIORS[posterior], expectations=Quadrature(10))
     names = log_parameters(parameters)
     extremes = [{name: sign * x} for name in names for sign in (1, -1) for x in BEYOND[::2]]
     # All at once: large, small, and alternating.
@@ -100,13 +100,13 @@ def test_bound_and_gradients_are_finite_at_extreme_logarithms(
 @grid(**COMPONENTS)
 def test_clipped_logarithms_have_no_gradient(terms, ard, posterior, coordinates, negatives, label_weights):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives, label_weights)
-    bound = Bound(kernel, POSTERIORS[posterior], expectations=Quadrature(40))
+    bound = Bound(kernel, ALL_POSTERIORS[posterior], expectations=Quadrature(40))
     for name in log_parameters(parameters):
         for value in (LIMIT + 1, -LIMIT - 1):
             moved = with_logarithms(parameters, name, value)
             _, gradients = dense_gradients(*bound.value_and_gradients(moved, batch))
             gradient = gradients[name]
-            if name == "posterior.factor":
+            if name in FACTORS:
                 gradient = gradient[:, range(M), range(M)]
             np.testing.assert_array_equal(gradient, 0, err_msg=name)
             sides = [with_logarithms(moved, name, value + step) for step in (0.5, -0.5)]
@@ -121,7 +121,7 @@ def test_initial_value_beyond_the_limits_raises_an_error():
     for lengthscale in (5e-324, 1e-30, 1e30, 1.7e308):
         with pytest.raises(NumericalError, match="^the lengthscale is .*, but must be from 2e-09 to 5e"):
             Kernel(["se"], False).initial(3, lengthscale, np.float32)
-    for posterior in POSTERIORS.values():
+    for posterior in ALL_POSTERIORS.values():
         for diagonal in (5e-324, 1e30, 1.7e308):
             with pytest.raises(NumericalError, match="^the diagonal of Σ is .*, but must be from 4e-18 to 2e"):
                 posterior.initial(3, 2, diagonal, np.random.default_rng(0), np.float32)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.gp.reference import pairs_of, random_labels, random_parameters
+from tests.gp.reference import ALL_POSTERIORS, pairs_of, random_labels, random_parameters
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.likelihood import IndexedRows
-from xmlgp.gp.posteriors import POSTERIORS
 
 N, K, P, M, D = 4, 5, 2, 3, 4
 
@@ -63,7 +62,7 @@ def with_label_weights(random, parameters, batch):
 
 
 @pytest.mark.parametrize("label_weights", [False, True], ids=["", "label weights"])
-@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("posterior", ALL_POSTERIORS)
 @pytest.mark.parametrize(("size", "negatives"), [(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
 @pytest.mark.parametrize("expectations", EXPECTATIONS)
 def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, label_weights, expectations):
@@ -78,7 +77,7 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, neg
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
     if label_weights:
         parameters, whole = with_label_weights(random, parameters, whole)
-    bound = Bound(kernel, POSTERIORS[posterior], expectations=make_expectations(expectations))
+    bound = Bound(kernel, ALL_POSTERIORS[posterior], expectations=make_expectations(expectations))
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)
     assert mean_value == pytest.approx(value, rel=1e-11)

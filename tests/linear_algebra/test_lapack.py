@@ -28,6 +28,19 @@ def test_factor_and_inverse_agree_with_numpy(size, dtype):
     np.testing.assert_array_equal(work, work.T)
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 130])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_inverse_of_a_triangular_matrix_agrees_with_numpy(size, dtype):
+    tolerance = 1e-4 if dtype == np.float32 else 1e-11
+    factor = np.linalg.cholesky(positive(size, dtype).astype(float))
+    work = factor.astype(dtype)
+    # Elements above the diagonal are neither read nor written.
+    work[np.triu_indices(size, 1)] = np.nan
+    lapack.invert_lower(work)
+    assert np.isnan(work[np.triu_indices(size, 1)]).all()
+    np.testing.assert_allclose(np.tril(work), np.linalg.inv(factor), rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize("invalid", [-1.0, np.nan, np.inf])
 def test_matrix_without_factor_is_reported(invalid):
     matrix = positive(5, np.float64)

@@ -200,6 +200,17 @@ def test_more_inducing_inputs_than_dimensions():
         run(small_dataset(D=5), posterior=posterior, inducing_count=20, ard=False)
 
 
+@pytest.mark.parametrize("start", ["newton", "random"])
+@pytest.mark.parametrize("posterior", POSTERIORS)
+def test_the_bound_rises_from_the_start_with_more_inducing_inputs_than_dimensions(posterior, start):
+    # Without whitening, the bound of the full posterior falls to five times its first value in the second epoch.
+    sizes = {"inducing_count": 60, "factors": 10, "batch_size": 50, "learning_rate": 0.02, "label_weights": False}
+    _, _, _, _, history = run(small_dataset(N=300), posterior=posterior, start=start, **sizes)
+    bounds = [entry["bound"] for entry in history]
+    assert min(bounds[1:]) > bounds[0]
+    assert bounds[-1] > 0.8 * bounds[0]
+
+
 def test_history():
     history = run(small_dataset(), epochs=5)[4]
     assert [set(entry) for entry in history] == [{"epoch", "bound", "seconds"}] * 5

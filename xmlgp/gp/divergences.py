@@ -7,7 +7,7 @@ import numpy as np
 
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp
 
-__all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "label_weights_kl", "shared_diagonal_kl"]
+__all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "label_weights_kl", "shared_diagonal_kl", "whitened_kl"]
 
 #: Weights per partial sum in double precision; memory does not grow with their number.
 CHUNK = 1 << 16
@@ -55,6 +55,22 @@ def cholesky_kl(mean, factors, solved_mean, solved_factors, logdet_K):
         trace += np.vdot(factor, solved)
         logdet_S += 2 * np.log(np.diagonal(factor)).sum()
     return gauss_kl(mahalanobis, trace, P * logdet_K - logdet_S, P * M)
+
+
+def whitened_kl(mean, factors):
+    """Return Σ_p KL[N(v_p, L_p L_pᵀ) ‖ N(0, I)], which is Σ_p KL[N(L v_p, L L_p L_pᵀ Lᵀ) ‖ N(0, L Lᵀ)] for any L.
+
+    Parameters
+    ----------
+    mean : ndarray, M×P
+        v.
+    factors : ndarray, P×M×M
+        L_p, lower triangular with a positive diagonal.
+    """
+    M, P = mean.shape
+    mahalanobis, trace = np.vdot(mean, mean), sum(np.vdot(factor, factor) for factor in factors)
+    logdet_S = 2 * np.log(np.einsum("pmm->pm", factors)).sum()
+    return gauss_kl(mahalanobis, trace, -logdet_S, P * M)
 
 
 def diagonal_kl(mean, K_mean, diagonals, factorised):

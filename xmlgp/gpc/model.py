@@ -6,7 +6,7 @@ from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.gp.posteriors import Cholesky
+from xmlgp.gp.posteriors import Unwhitened
 
 __all__ = ["GPC", "Predictive"]
 
@@ -20,12 +20,12 @@ class GPC:
     Attributes
     ----------
     kernel : Kernel
-    posterior : Cholesky
+    posterior : Unwhitened
     """
 
     def __init__(self):
         self.kernel = Kernel(("se", "noise"), ard=False)
-        self.posterior = Cholesky()
+        self.posterior = Unwhitened()
 
     def parameter_names(self):
         """Return the names of the parameters."""

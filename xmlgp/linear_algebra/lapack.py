@@ -12,7 +12,7 @@ from scipy.linalg import cython_lapack
 
 from xmlgp.linear_algebra.compiled import compiled
 
-__all__ = ["factorise_lower", "invert_factorised", "mirror_lower", "solve_factorised"]
+__all__ = ["factorise_lower", "invert_factorised", "invert_lower", "mirror_lower", "solve_factorised"]
 
 PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
@@ -56,6 +56,14 @@ def invert_factorised(matrix):
     size = len(matrix)
     potri = _routine("potri", matrix.dtype, 5)
     potri(_letter(b"U"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
+
+
+def invert_lower(matrix):
+    """Replace the lower triangle of L, I×I, by that of L⁻¹."""
+    info = ctypes.c_int(0)
+    size = len(matrix)
+    trtri = _routine("trtri", matrix.dtype, 6)
+    trtri(_letter(b"U"), _letter(b"N"), _integer(size), matrix.ctypes.data, _integer(max(1, size)), _address(info))
 
 
 def solve_factorised(matrix, right, noise=None):

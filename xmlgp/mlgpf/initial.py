@@ -61,6 +61,6 @@ def initial_parameters(model, coordinates, labels, inducing, random):
             cross, prior, labels[rows], parameters["bias"], model.settings.factor_count, count / len(rows)
         )
         found = loadings.shape[1]
-        parameters["posterior.mean"][:, :found] = model.posterior.mean_from_alpha(weights, prior)
+        parameters[model.posterior.parameter_names[0]][:, :found] = model.posterior.mean_from_alpha(weights, prior)
         parameters["loadings"][:, :found] = loadings
     return parameters

@@ -9,7 +9,7 @@ from xmlgp.gp.expectations import approximate_log_odds, make_expectations
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights
 from xmlgp.gp.likelihood import pair_moments
-from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal
+from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal, Unwhitened
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.linear_algebra import dense
 
@@ -56,9 +56,28 @@ class MLGPF:
         """
         return self.bound
 
-    def parameter_names(self):
-        """Return the names of the parameters that `initial` returns."""
-        return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names, "loadings", "bias"]
+    def posterior_of(self, parameters):
+        """Return the family of the q(u_p) of trained parameters.
+
+        In models from before it was whitened, that of `cholesky` is `Unwhitened`.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        """
+        older = isinstance(self.posterior, Cholesky) and parameters.keys() >= set(Unwhitened.parameter_names)
+        return Unwhitened() if older else self.posterior
+
+    def parameter_names(self, parameters=()):
+        """Return the names of the parameters that `initial` returns, or those that trained parameters must have.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray, optional
+            Trained parameters.
+        """
+        posterior = self.posterior_of(parameters) if parameters else self.posterior
+        return ["inducing", *self.kernel.parameter_names(), *posterior.parameter_names, "loadings", "bias"]
 
     def initial(self, inducing, labels, random):
         """Return initial parameters: b at the log odds of each label's frequency, Φ ~ N(0, 1/P), small means of q(u_p).
@@ -151,14 +170,15 @@ class Predictive:
             self._scales = parameters.get("regression.scales")
 
     def _prepare_latent(self):
+        self._posterior = self._model.posterior_of(self._parameters)
         prior, self._between = self._model.kernel.forward_inducing(self._parameters)
-        self._prepared = self._model.posterior.prepare(self._parameters, prior)
-        self._weights = self._model.posterior.alpha(self._prepared)
+        self._prepared = self._posterior.prepare(self._parameters, prior)
+        self._weights = self._posterior.alpha(self._prepared)
 
     def latent_moments(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
         cross, variances, _ = self._model.kernel.forward_points(points, self._between)
-        moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
+        moments, _ = self._posterior.moments(self._prepared, cross, variances)
         return moments
 
     def latent_mean(self, points):

@@ -160,7 +160,7 @@ def _are_named_by(settings, parameters):
     )
     others = {name for name in parameters if not name.startswith(("label_weights.", "regression."))}
     return (
-        others - {"calibration"} == set(make_model(settings).parameter_names())
+        others - {"calibration"} == set(make_model(settings).parameter_names(parameters))
         and settings.label_weights in (None, own)
         and (settings.regression_points > 0 or not regressed)
     )

@@ -37,7 +37,7 @@ class WeightSpaceMLGPF(MLGPF):
         shares = FeatureShares(coordinates.weighted(slice(None)))
         return WeightSpaceBound(WeightSpace(shares), self._expectations)
 
-    def parameter_names(self):
+    def parameter_names(self, parameters=()):
         """Return the names of the parameters that `initial` returns."""
         return [*WeightSpace.parameter_names, "loadings", "bias"]
 

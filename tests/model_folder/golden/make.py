@@ -14,6 +14,11 @@ MODELS = {
         "--posterior", "diagonal", "--label-weights", "--validation", "0", "-P", "3", "-M", "5", "-R", "4",
         "--epochs", "8", "--batch-size", "8",
     ],
+    "full-posterior": [
+        "--model", "mlgpf", "--inducing", "free", "--weighting", "unit", "--posterior", "cholesky",
+        "--no-label-weights", "--regression-points", "0", "--validation", "0", "-P", "3", "-M", "5", "--epochs", "8",
+        "--batch-size", "8",
+    ],
     "weight-space": [
         "--model", "mlgpf", "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2",
         "--label-weights", "--regression-points", "0", "-P", "3", "--epochs", "8", "--batch-size", "8",

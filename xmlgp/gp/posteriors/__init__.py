@@ -17,8 +17,9 @@ from xmlgp.gp.posteriors.cholesky import Cholesky
 from xmlgp.gp.posteriors.diagonal import Diagonal
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.posteriors.shared_diagonal import SharedDiagonal
+from xmlgp.gp.posteriors.unwhitened import Unwhitened
 
-__all__ = ["POSTERIORS", "Cholesky", "Diagonal", "Moments", "SharedDiagonal"]
+__all__ = ["POSTERIORS", "Cholesky", "Diagonal", "Moments", "SharedDiagonal", "Unwhitened"]
 
-#: The posteriors, by the name that settings use.
+#: The posteriors, by the name that settings use. `Unwhitened` is that of GPC.
 POSTERIORS = {posterior.name: posterior for posterior in (SharedDiagonal(), Diagonal(), Cholesky())}
