@@ -193,3 +193,15 @@ def test_recipes_of_papers_rank_by_the_mean_utility(name):
     settings, _ = resolve(load_catalogue(), name, UNKNOWN, {})
     if settings.model == "mlgpf":
         assert settings.ranking == ("utility" if "paper" in load_catalogue().recipes[name] else "probability")
+
+
+@pytest.mark.parametrize("name", ["L-LR", "L-SE", "L-SE+LR", "L-SE-F"])
+@pytest.mark.parametrize(("shape", "factors"), [((4880, 1836, 159), 159), ((12920, 500, 983), 100), (UNKNOWN, 100)])
+def test_the_recipes_of_L_have_the_sizes_and_the_model_of_the_paper(name, shape, factors):
+    settings, _ = resolve(load_catalogue(), name, shape, {})
+    assert (settings.factor_count, settings.inducing_count) == (factors, 200)
+    # Section 5 of the paper.
+    assert (settings.posterior, settings.ard, settings.nodes, settings.negatives) == ("cholesky", True, 10, None)
+    assert (settings.weighting, settings.ranking, settings.inducing_fixed) == ("unit", "utility", name == "L-SE-F")
+    # The paper has none of these.
+    assert (settings.label_weights, settings.regression_points, settings.validation) == (False, 0, 0)
