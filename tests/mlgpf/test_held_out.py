@@ -202,6 +202,20 @@ def test_resuming_after_every_step_in_weight_space_gives_the_same_result(tmp_pat
 
 
 @pytest.mark.usefixtures("_many_held_out")
+@pytest.mark.parametrize("shared", [0, 9, 10])
+@pytest.mark.parametrize("chosen", [{"validation": 0.25}, IN_WEIGHT_SPACE], ids=["validation", "weight space"])
+def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model(chosen, shared):
+    features, _, preprocessed, settings = prepared(DATASET, **{"epochs": 2, "calibration": True} | chosen)
+    _, held = hold_out(120, 0.25, np.random.default_rng([0, 1]))
+    # Every point has a label of its own; some that are held out have one that all others have, too.
+    labels = np.eye(120, 121, dtype=bool)
+    labels[:, 120] = True
+    labels[held[shared:], 120] = False
+    found = train(features, sp.csr_array(labels), preprocessed, settings).parameters
+    assert ("calibration" in found) == (shared == 10)
+
+
+@pytest.mark.usefixtures("_many_held_out")
 def test_probabilities_that_are_not_finite_end_training(monkeypatch):
     monkeypatch.setattr(module, "fit_calibration", None)
     problem = prepared(DATASET, **IN_WEIGHT_SPACE)

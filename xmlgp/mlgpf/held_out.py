@@ -100,13 +100,18 @@ class HeldOut:
             return ndcg_of_blocks(self._labels, blocks())
 
     def calibration(self, parameters, trained):
-        """Return the coefficients of the `Calibration` of a model's probabilities, fitted to the points.
+        """Return the coefficients of the `Calibration` of a model's probabilities, fitted to the points, or None.
 
         Parameters
         ----------
         parameters : mapping of str to ndarray
         trained : csr_array, N×K
             Y of the points that the model was trained on.
+
+        Returns
+        -------
+        list of float or None
+            None if too few of the points have a label that a point of training has.
         """
         points = self._features, self._labels
         return _calibrate(parameters, *points, trained, self._preprocessed, self._settings)
@@ -116,7 +121,7 @@ def _calibrate(parameters, features, labels, trained, preprocessed, settings):
     """Return the coefficients of the `Calibration` of a model's probabilities, fitted to points it was not trained on.
 
     Points whose labels are all new to the model are left out. They are not in a test set either if the labels of a data
-    set are those of its training points.
+    set are those of its training points. None if those that remain cannot judge (`can_judge`).
 
     Raises
     ------
@@ -126,6 +131,8 @@ def _calibrate(parameters, features, labels, trained, preprocessed, settings):
     known = sparse.column_sums(trained.indices, labels.shape[1]) > 0
     kept = np.flatnonzero((labels @ known.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0))
     features, labels = features[kept], labels[kept]
+    if not can_judge(labels, np.arange(len(kept))):
+        return None
     predictor = MLGPFPredictor(settings, preprocessed, parameters, features.shape[1])
     probabilities, correct = [], []
     for block in predictor.top(features, RANKS, "probability"):
@@ -137,7 +144,7 @@ def _calibrate(parameters, features, labels, trained, preprocessed, settings):
     probabilities = np.concatenate(probabilities)
     if not np.isfinite(probabilities).all():
         raise NumericalError("a probability of a held-out point is not finite")
-    return fit_calibration(probabilities, np.concatenate(correct)).coefficients
+    return fit_calibration(probabilities, np.concatenate(correct)).coefficients.tolist()
 
 
 class CalibrationAfterEpoch:
@@ -162,7 +169,8 @@ class CalibrationAfterEpoch:
     Attributes
     ----------
     coefficients : list of float or None
-        Of the `Calibration`; None before that epoch.
+        Of the `Calibration`; None before that epoch, and if too few of the held-out points have a label that another
+        point has.
     """
 
     def __init__(self, epoch, features, labels, held, preprocessed, settings):
@@ -182,7 +190,7 @@ class CalibrationAfterEpoch:
         trained = without_labels_of(self._labels, held)
         with hidden_label_weights(parameters, self._features, trained):
             points = self._features[held], self._labels[held]
-            self.coefficients = _calibrate(parameters, *points, trained, self._preprocessed, self._settings).tolist()
+            self.coefficients = _calibrate(parameters, *points, trained, self._preprocessed, self._settings)
 
     def state(self):
         """Return the state to resume from (`TrainingState`)."""

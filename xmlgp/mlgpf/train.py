@@ -198,7 +198,7 @@ def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpo
         pooled = held_out.ndcg(predicting) > held_out.ndcg(parameters)
     calibration = None
     if settings.calibration:
-        calibration = held_out.calibration(predicting if pooled else parameters, part[1]).tolist()
+        calibration = held_out.calibration(predicting if pooled else parameters, part[1])
     rate = history[-1].get("learning_rate", default_rate(settings))
     rises = len(history) == most < stopping.best_epoch + WINDOW
     epochs = settings.epochs if rises else stopping.best_epoch
