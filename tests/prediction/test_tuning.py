@@ -78,13 +78,15 @@ def test_a_stored_rule_is_checked():
     for name, values in {
         "metric": [None, "f1", ["f1-micro"], {}, 1],
         "output": [None, "score", ["probability"]],
-        "threshold": [None, "0.5", np.nan, np.inf, True, [0.5], -0.1, 1.1],
-        "value": [None, "0.5", np.inf, False],
+        "threshold": [None, "0.5", np.nan, np.inf, True, [0.5], -0.1, 1.1, 10**30],
+        "value": [None, "0.5", np.inf, False, 10**400],
         "limit": [None, 0, -1, 2.0, True, "3"],
         "points": [None, 0, 1.5, True],
     }.items():
         for value in values:
             assert Tuned.from_untrusted(entry | {name: value}) is None, (name, value)
         assert Tuned.from_untrusted({key: entry[key] for key in entry if key != name}) is None
+    large = entry | {"output": "utility", "threshold": -(10**30), "limit": 10**30}
+    assert Tuned.from_untrusted(large).rule == AssignmentRule(-(10**30), 10**30)
     for wrong in (None, [], 3, "x", entry | {"more": 1}):
         assert Tuned.from_untrusted(wrong) is None

@@ -1,5 +1,6 @@
 """Choose the threshold and the limit of assignments by F1 on points whose labels are known."""
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -70,8 +71,8 @@ class Tuned(NamedTuple):
             isinstance(found.metric, str)
             and found.metric in METRICS
             and found.output in OUTPUTS
-            # True is an int.
-            and all(type(number) in (int, float) and np.isfinite(number) for number in numbers)
+            # True is an int. NumPy has no isfinite of integers beyond 64 bits.
+            and all(type(number) in (int, float) and abs(number) <= sys.float_info.max for number in numbers)
             and (found.output != "probability" or 0 <= found.threshold <= 1)
             and all(type(number) is int and number > 0 for number in (found.limit, found.points))
         )
