@@ -94,14 +94,16 @@ def test_standard_deviations_agree_with_samples():
 
 
 def test_no_standard_deviation_is_larger_than_that_of_a_coin():
-    calibration = Calibration((3.0, 3.0, 0.0, 0.0))
-    found, p = calibration.calibrated_std(RANKED, np.full_like(RANKED, 0.4)), calibration(RANKED)
-    assert np.all((found <= np.sqrt(p * (1 - p)) + 1e-12)[:, :RANKS])
-    assert np.any(found[:, :RANKS] < 0.4)
+    # The first map makes probabilities steeper, the second makes those beyond the ranks larger.
+    for coefficients in ((3.0, 3.0, 0.0, 0.0), (1.0, 1.0, 2.0, 0.0)):
+        calibration, std = Calibration(coefficients), np.full_like(RANKED, 0.4)
+        found, p = calibration.calibrated_std(RANKED, std), calibration(RANKED)
+        assert np.all(found <= np.sqrt(p * (1 - p)) + 1e-12)
+        assert np.any(found[:, :RANKS] < 0.4)
 
 
 def test_standard_deviations_beyond_the_ranks_are_scaled_as_probabilities():
-    calibration, std = Calibration(CHOSEN), np.full_like(RANKED, 0.1)
+    calibration, std = Calibration(CHOSEN), np.full_like(RANKED, 0.01)
     found, p = calibration.calibrated_std(RANKED, std), calibration(RANKED)
     np.testing.assert_allclose((found / std)[:, RANKS:], (p / RANKED)[:, RANKS:])
 

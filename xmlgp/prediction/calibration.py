@@ -91,7 +91,8 @@ class Calibration:
         variance = calibrated * (1 - calibrated)
         found = np.empty(std.shape)
         found[:, :RANKS] = np.minimum(variance * (a / head + b / (1 - head)) * std[:, :RANKS], np.sqrt(variance))
-        found[:, RANKS:] = std[:, RANKS:] * self._ratio(head)
+        ratio, tail = self._ratio(head), probabilities[:, RANKS:].astype(np.float64, copy=False)
+        found[:, RANKS:] = np.minimum(ratio * std[:, RANKS:], np.sqrt(ratio * tail * (1 - ratio * tail)))
         return found.astype(std.dtype, copy=False)
 
     def _ratio(self, head):
