@@ -59,7 +59,7 @@ class WeightSpaceAscent(Inference):
     history is then that one, given these offsets and estimated from stratified pairs.
 
     The points of `calibration_points` are held out until then. A last, shorter sweep is over all points, with the
-    shortlists of the one before.
+    shortlists of the one before. Without label weights there is none, and nothing is trained on these points.
 
     Parameters
     ----------
