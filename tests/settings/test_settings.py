@@ -148,6 +148,8 @@ def test_default_iterations_in_words():
     [
         (MLGPFSettings(), ["label_sample"]),
         (MLGPFSettings(inducing="features"), sorted(UNUSED_WITH_FEATURES)),
+        (MLGPFSettings(validation=0), ["calibration", "label_sample", "patience", "refit"]),
+        (MLGPFSettings(inducing="features", validation=0), sorted(UNUSED_WITH_FEATURES)),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),

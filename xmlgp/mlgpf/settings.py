@@ -16,6 +16,9 @@ UNUSED_WITH_FEATURES = (
     *("diagonal", "start", "validation", "patience", "refit", "negatives", "sampling", "regression_points"),
 )
 
+#: Settings without effect if no points are held out, outside of weight space.
+UNUSED_WITHOUT_VALIDATION = ("patience", "refit", "calibration")
+
 #: Default numbers of latent functions: in weight space a step costs less.
 FACTORS, FACTORS_IN_WEIGHT_SPACE = 100, 200
 
@@ -208,9 +211,12 @@ class MLGPFSettings(Settings):
         return replace(self, inducing="features" if many else "free")
 
     def unused(self):
-        """Return the settings that have no effect with the chosen inducing inputs; see `Settings.unused`."""
+        """Return the settings that have no effect with the inducing inputs or no validation; see `Settings.unused`."""
         names = UNUSED_WITH_FEATURES if self.in_weight_space else ("label_sample",)
-        return dict.fromkeys(names, f"--inducing {self.inducing or 'free'}")
+        unused = dict.fromkeys(names, f"--inducing {self.inducing or 'free'}")
+        if not self.in_weight_space and not self.validation:
+            unused |= dict.fromkeys(UNUSED_WITHOUT_VALIDATION, "--validation 0")
+        return unused
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""
