@@ -8,8 +8,8 @@ and on its rank r among the labels of the point, 1 for the highest:
 
 with a, b > 0 and d ≤ 0. Beyond rank R, p′ = p p′_R/p_R with the probabilities of rank R of the same point: the sum of
 many small probabilities would not be that of any map fitted to large ones. Along the ranks of a point p falls, and so
-does p′: the order stays. With d = 0 the map is that of beta calibration. With a = b = 1 and c = d = 0 it changes
-nothing.
+does p′: the order stays, except that probabilities that single precision does not tell from 1 become equal. With d = 0
+the map is that of beta calibration. With a = b = 1 and c = d = 0 it changes nothing.
 
 Source: M. Kull, T. Silva Filho, P. Flach, Beta calibration, AISTATS 2017, for d = 0.
 """
@@ -30,8 +30,13 @@ SLOPES, OFFSETS, RANK_SLOPES = (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0)
 #: hardly matters; with ten it keeps probabilities from zero and one.
 IDENTITY, PRECISION = np.array([1.0, 1.0, 0.0, 0.0]), 4.0
 
-#: Smallest distance of probabilities from 0 and 1: the distance of the next single precision number from 1.
+#: Smallest distance of probabilities from 1, and in the fit also from 0: that of the next single precision number
+#: from 1.
 CLOSEST = 2.0**-24
+
+#: Smallest probability that the map tells from 0. With `CLOSEST`, labels below it would become equal, and be written in
+#: another order.
+SMALLEST = float(np.finfo(np.float32).tiny)
 
 
 class Calibration:
@@ -66,7 +71,7 @@ class Calibration:
         probabilities : ndarray, B×k
             Of the k labels of highest probability, in descending order.
         """
-        head = _inside(probabilities[:, :RANKS])
+        head = _inside(probabilities[:, :RANKS], SMALLEST)
         calibrated = np.empty(probabilities.shape)
         calibrated[:, :RANKS] = self._calibrated(head)
         calibrated[:, RANKS:] = probabilities[:, RANKS:] * self._ratio(head)
@@ -86,7 +91,7 @@ class Calibration:
             Of σ(f).
         """
         a, b, *_ = self.coefficients
-        head = _inside(probabilities[:, :RANKS])
+        head = _inside(probabilities[:, :RANKS], SMALLEST)
         calibrated = self._calibrated(head)
         variance = calibrated * (1 - calibrated)
         found = np.empty(std.shape)
@@ -118,7 +123,7 @@ def fit_calibration(probabilities, correct):
     correct : ndarray of bool, N×k
         Whether the point has the label.
     """
-    p = _inside(probabilities)
+    p = _inside(probabilities, CLOSEST)
     terms = np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, _log_ranks(p.shape[1]))
     terms = np.stack([term.ravel() for term in terms], axis=1)
     sign = np.where(correct.ravel(), 1.0, -1.0)
@@ -137,8 +142,8 @@ def _log_ranks(k):
     return np.log(np.arange(1, k + 1))
 
 
-def _inside(probabilities):
-    return np.clip(probabilities.astype(np.float64, copy=False), CLOSEST, 1 - CLOSEST)
+def _inside(probabilities, smallest):
+    return np.clip(probabilities.astype(np.float64, copy=False), smallest, 1 - CLOSEST)
 
 
 def _bounds():
