@@ -474,3 +474,11 @@ def test_probabilities_are_written_without_calibration_if_so_wanted():
     again = run("train", "data/train.txt", "other", *settings, "--no-calibration")
     assert "calibrated" not in again.stderr
     assert run("predict", "-q", "other", "data/test.txt", "-k", "all").stdout == plain
+    for model, output, message in [
+        ("calibrated", "probability", ""),
+        ("calibrated", "utility", "--no-calibration has no effect on utilities\n"),
+        ("other", "probability", "--no-calibration has no effect on other, which has no calibration\n"),
+        ("other", "utility", "--no-calibration has no effect on other, which has no calibration\n"),
+    ]:
+        result = run("predict", model, "data/test.txt", "--output", output, "--no-calibration")
+        assert (result.exit_code, result.stderr) == (0, message)

@@ -117,6 +117,9 @@ def predict(
     if no_calibration:
         predictor.calibration = None
     output = "probability" if expected_f1 else output or predictor.default_output
+    if no_calibration and not (uncalibrated and output == "probability"):
+        reason = "on utilities" if uncalibrated else f"on {model}, which has no calibration"
+        note(f"--no-calibration has no effect {reason}", quiet)
     if threshold is not None and output == "probability" and not 0 <= threshold <= 1:
         raise click.UsageError(f"--threshold {threshold:g} is not a probability from 0 to 1.")
     if ranking:
