@@ -275,7 +275,7 @@ def test_without_checkpoints_a_signal_leaves_no_folder(data):
 
 # The tests below start processes.
 
-LONG = ["--epochs", "100000", "--validation", "0", "--patience", "9", "-P", "3", "-M", "6", "--regression-points", "0"]
+LONG = ["--epochs", "100000", "--validation", "0", "-P", "3", "-M", "6", "--regression-points", "0"]
 
 
 @contextlib.contextmanager

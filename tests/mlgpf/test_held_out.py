@@ -44,7 +44,7 @@ def changed_labels(rows):
 
 def test_the_number_of_points_in_weight_space():
     settings = MLGPFSettings(inducing="features")
-    for N, expected in [(1900, 0), (2000, 100), (20_000, 1000), (40_000, 2000), (10**6, 2000)]:
+    for N, expected in [(1999, 0), (2000, 100), (20_000, 1000), (40_000, 2000), (10**6, 2000)]:
         labels = sp.csr_array((np.ones(N, bool), (np.arange(N), np.zeros(N, int))), shape=(N, 3))
         trained, held = calibration_points(settings, labels)
         assert len(held) == expected
@@ -223,6 +223,17 @@ def test_probabilities_that_are_not_finite_end_training(monkeypatch):
     monkeypatch.setattr(MLGPFPredictor, "scores", lambda *arguments: np.nan * scores(*arguments))
     with pytest.raises(NumericalError, match="a probability of a held-out point is not finite"):
         train(*problem)
+
+
+def test_a_map_is_fitted_to_a_limited_number_of_points(monkeypatch):
+    monkeypatch.setattr(module, "FITTED_MOST", 15)
+    seen = []
+    monkeypatch.setattr(module, "fit_calibration", lambda *arrays: seen.append(arrays) or fit_calibration(*arrays))
+    found = train(*prepared(DATASET, calibration=True, epochs=3)).parameters
+    assert Calibration.are_valid(found["calibration"])
+    # 48 points are held out.
+    ((probabilities, correct),) = seen
+    assert 10 <= len(probabilities) == len(correct) <= 15
 
 
 def test_a_restart_begins_without_a_map():

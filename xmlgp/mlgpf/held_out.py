@@ -24,6 +24,9 @@ HELD_OUT_LEAST = 10
 #: coefficients of 1000 points have an error of about 0.005 in probabilities near one half.
 CALIBRATION_SHARE, CALIBRATION_LEAST, CALIBRATION_MOST = 0.05, 100, 2000
 
+#: Most points that the calibration is fitted to; more would only take memory.
+FITTED_MOST = 10_000
+
 #: Points that are ranked at a time, and their scores.
 ROWS, SCORES = 256, 1 << 24
 
@@ -44,7 +47,7 @@ def calibration_points(settings, labels):
     """
     N = labels.shape[0]
     share = min(CALIBRATION_SHARE, CALIBRATION_MOST / max(1, N))
-    if not settings.calibration or round(share * N) < CALIBRATION_LEAST:
+    if not settings.calibration or share * N < CALIBRATION_LEAST:
         share = 0
     # Its own random stream: what training draws does not depend on whether points are held out.
     trained, held = hold_out(N, share, np.random.default_rng([settings.seed, 1]))
@@ -130,6 +133,8 @@ def _calibrate(parameters, features, labels, trained, preprocessed, settings):
     """
     known = sparse.column_sums(trained.indices, labels.shape[1]) > 0
     kept = np.flatnonzero((labels @ known.astype(np.float32) > 0) | (np.diff(labels.indptr) == 0))
+    # Points in equal steps, because neighbours may be alike.
+    kept = kept[:: max(1, -(-len(kept) // FITTED_MOST))]
     features, labels = features[kept], labels[kept]
     if not can_judge(labels, np.arange(len(kept))):
         return None

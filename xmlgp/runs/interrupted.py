@@ -13,7 +13,8 @@ __all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "describe_value"]
 
 CHECKPOINT = "checkpoint.npz"
 
-FORMAT_VERSION = 1
+#: 2: the plan of training has a calibration, and full posteriors are whitened.
+FORMAT_VERSION = 2
 
 #: Seconds of training that are not discarded unless the user says so.
 WORTH_KEEPING = 60
