@@ -152,7 +152,7 @@ def test_wrong_use():
 @pytest.mark.parametrize("options", [["--by", "frequency"], ["--by", "rank", "--train", "test.txt"]], ids=" ".join)
 def test_training_data_are_for_frequencies(options):
     message = said(run("plot", "reliability", "all.scores", "test.txt", *options), status=2)
-    assert message == "--by frequency needs --train, and nothing else does."
+    assert message == "--by frequency needs --train, which has no other use."
 
 
 def test_training_data_of_other_labels(tmp_path):

@@ -58,7 +58,7 @@ class _Ranks(click.ParamType):
 @click.command()
 @click.argument("scores", type=click.Path(allow_dash=True))
 @click.argument("data", type=click.Path(allow_dash=True))
-@click.option("--train", type=click.Path(allow_dash=True), help="Training data, for the propensity-scored measures.")
+@click.option("--train", type=click.Path(allow_dash=True), help="Training data, for PSP, PSnDCG and --reliability.")
 @click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="Values of k for the measures @k.")
 @click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
 @click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
@@ -66,7 +66,9 @@ class _Ranks(click.ParamType):
 @click.option("--calibration", is_flag=True, help="Also print log loss and calibration error of probabilities.")
 @click.option("--reliability", is_flag=True, help="Also print probabilities and how often they came true, by rank.")
 @click.option(
-    "--assigned", is_flag=True, help="Take the labels in SCORES as assigned: print precision, recall and F1 instead."
+    "--assigned",
+    is_flag=True,
+    help="Take all labels in SCORES as assigned, as --assign and --threshold write them: print precision, recall, F1.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option

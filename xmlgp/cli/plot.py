@@ -113,7 +113,7 @@ def reliability(scores, data, by, k, train, out, cache, quiet):
     if [*scores, data, train].count("-") > 1:
         raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
     if (by == "frequency") != (train is not None):
-        raise click.UsageError("--by frequency needs --train, and nothing else does.")
+        raise click.UsageError("--by frequency needs --train, which has no other use.")
     progress = terminal_progress(quiet)
     labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
     counts = None

@@ -93,11 +93,11 @@ def predict(
     libsvm format may have fewer features than the model; features that no training point had are ignored. The scores
     file has the header `N K` and a line for each point, `label:score ...`, best first.
 
-    With -k, every point has the same number of labels, a ranking. With --threshold, --limit or --assign, each point has
-    the labels that are assigned to it, which may be none. --threshold and --limit apply together. --assign takes labels
-    as independent and assigns at least one to every point, with --limit at most K. It scores all labels, which takes
-    longer if they are many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL
-    apply, unless --output names other scores than those of the threshold.
+    With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
+    score, which may be none, and --limit at most so many; alone, --limit assigns as many to every point. --assign takes
+    labels as independent and assigns at least one to every point. It scores all labels, which takes longer if they are
+    many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL apply. If these
+    are for other scores than those written, the 5 best labels are written.
 
     \b
     Examples:

@@ -20,7 +20,7 @@ __all__ = ["tune"]
 @click.argument("model", type=click.Path())
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.option(
-    "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="What is maximised."
+    "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
@@ -29,8 +29,8 @@ def tune(model, data, metric, as_json, cache, quiet):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
-    limit says. All thresholds with all limits up to 64 are compared. `xmlgp predict` applies the best pair from then
-    on, where no option says otherwise. Training into MODEL again drops it.
+    limit says. All thresholds with all limits up to 64 are compared; 64 means that no smaller limit is better. `xmlgp
+    predict` applies the best pair from then on, where no option says otherwise. Training into MODEL again drops it.
 
     F1 is that of all pairs of point and label (f1-micro), the mean over labels (f1-macro) or the mean over points
     (f1-point), as `xmlgp evaluate --assigned` prints them.
