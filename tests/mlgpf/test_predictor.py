@@ -308,7 +308,8 @@ def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, labels, m
 def test_memory_is_bounded(tmp_path, k, posterior):
     predictor = open_predictor(model(tmp_path, posterior=posterior))
     many = small_features(20_000, D, seed=4)
-    predictor.top(NEW, 3)
+    # Compiles what is not in the cache.
+    list(predictor.top(NEW, k, "probability", with_std=True))
     tracemalloc.start()
     pieces = 0
     for _ in predictor.top(many, k, "probability", with_std=True, memory=2):
@@ -341,6 +342,16 @@ CASES += [("cholesky", "posterior.whitened_mean", shape) for shape in DAMAGE["po
 def test_parameters_of_wrong_shapes_are_rejected(tmp_path, posterior, name, shape):
     folder = model(tmp_path, posterior=posterior)
     folder = write(folder, {f"parameters.{name}": None if shape is None else np.ones(shape)})
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        open_predictor(folder)
+
+
+@pytest.mark.parametrize("name", ["linear.log_variance", "se.log_variance", "se.log_lengthscale"])
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (0,), (D,)])
+def test_kernel_parameters_must_be_scalars(tmp_path, name, shape):
+    folder = model(tmp_path, kernel="se+linear")
+    open_predictor(folder)
+    folder = write(folder, {f"parameters.kernel.{name}": np.zeros(shape)})
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(folder)
 

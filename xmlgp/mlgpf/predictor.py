@@ -20,6 +20,10 @@ from xmlgp.preprocess.coordinates import Coordinates
 __all__ = ["MLGPFPredictor"]
 
 
+#: Parameters of kernels that are scalars. Compiled functions would not compile for arrays.
+KERNEL_SCALARS = tuple(f".{term}.{name}" for term in ("linear", "se") for name in ("log_variance", "log_lengthscale"))
+
+
 class MLGPFPredictor(Predictor):
     """A trained MLGPF, which scores points.
 
@@ -57,6 +61,7 @@ class MLGPFPredictor(Predictor):
         return (
             _are_named_by(settings, parameters)
             and all(np.isfinite(value).all() for value in parameters.values())
+            and all(value.ndim == 0 for name, value in parameters.items() if name.endswith(KERNEL_SCALARS))
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and (weight_space.are_valid(parameters, D) if settings.in_weight_space else parameters["inducing"].size)
             and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
