@@ -98,6 +98,14 @@ def by_label(scores, values):
     return out
 
 
+def test_a_calibration_without_the_term_of_the_first_rank_is_still_read():
+    # The golden model was written before there was one.
+    predictor = open_predictor(ModelFolder(GOLDEN / "calibrated"))
+    assert described(GOLDEN / "calibrated")["arrays"]["parameters.calibration"]["shape"] == [4]
+    assert predictor.calibration.coefficients.shape == (5,)
+    assert predictor.calibration.coefficients[4] == 0
+
+
 def test_later_format_is_rejected_with_the_version_that_wrote_it(tmp_path):
     model = tmp_path / "model"
     shutil.copytree(GOLDEN / "mlgpf", model)

@@ -13,7 +13,7 @@ from xmlgp.prediction.predictor import MAX_STREAMED
 RANDOM = np.random.default_rng(0)
 #: Probabilities of 40 points, best first.
 RANKED = -np.sort(-RANDOM.random((40, 70)), axis=1)
-CHOSEN = (0.6, 1.2, -0.4, -0.3)
+CHOSEN = (0.6, 1.2, -0.4, -0.3, 0.4)
 
 
 def simulated(coefficients, count, k, seed=0):
@@ -25,10 +25,10 @@ def simulated(coefficients, count, k, seed=0):
 
 def test_the_map_is_the_formula():
     found = Calibration(CHOSEN)(RANKED)
-    a, b, c, d = CHOSEN
+    a, b, c, d, e = CHOSEN
     for point, column in [(0, 0), (3, 1), (7, 49)]:
         p = RANKED[point, column]
-        expected = a * np.log(p) - b * np.log(1 - p) + c + d * np.log(column + 1)
+        expected = a * np.log(p) - b * np.log(1 - p) + c + d * np.log(column + 1) + e * (column == 0)
         assert logit(found[point, column]) == pytest.approx(expected)
     np.testing.assert_allclose(
         found[:, 50:] / RANKED[:, 50:], np.repeat(found[:, 49:50] / RANKED[:, 49:50], 20, axis=1)
@@ -42,7 +42,7 @@ def test_the_identity_changes_nothing():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_order_stays_and_certain_probabilities_stay_between_0_and_1(dtype):
     probabilities = np.array([[1, 1, 1 - 1e-7, 0.5, 0.5, 1e-30, 0, 0]], dtype)
-    for coefficients in np.array([CHOSEN, module.IDENTITY, (20, 0.05, 20, 0), (0.05, 20, -20, -5)]):
+    for coefficients in np.array([CHOSEN, module.IDENTITY, (20, 0.05, 20, 0, 0), (0.05, 20, -20, -5, 5)]):
         found = Calibration(coefficients)(probabilities)
         assert found.dtype == dtype
         assert np.all(np.diff(found) <= 0)
@@ -53,18 +53,51 @@ def test_the_order_stays_and_certain_probabilities_stay_between_0_and_1(dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_small_probabilities_stay_distinct_without_a_term_of_the_rank(dtype):
     probabilities = np.array([[0.9, 1e-6, 3e-8, 1e-9, 1e-20, 1e-21]], dtype)
-    for coefficients in [(1.4, 1.1, 1.2, 0), (0.6, 1.2, -0.4, 0)]:
+    for coefficients in [(1.4, 1.1, 1.2, 0, 0), (0.6, 1.2, -0.4, 0, 0)]:
         assert np.all(np.diff(Calibration(coefficients)(probabilities)) < 0)
 
 
-@pytest.mark.parametrize("coefficients", [CHOSEN, (1.5, 0.5, 0.7, -0.8), (1, 1, 0, 0)])
-def test_the_fit_recovers_the_map_that_the_data_come_from(coefficients):
-    found = fit_calibration(*simulated(coefficients, 20_000, 5))
-    np.testing.assert_allclose(found.coefficients, coefficients, atol=0.1)
+@pytest.mark.parametrize("coefficients", [CHOSEN, (1.5, 0.5, 0.7, -0.8, 0), (1, 1, 0, 0, 0)])
+@pytest.mark.parametrize("k", [5, 12])
+def test_the_fit_recovers_the_map_that_the_data_come_from(coefficients, k):
+    found = fit_calibration(*simulated(coefficients, 20_000, k))
+    np.testing.assert_allclose(found.coefficients, coefficients, atol=0.15)
+
+
+def test_where_no_map_is_right_for_all_ranks_the_first_ones_count_more(monkeypatch):
+    # Of equal probabilities, those beyond the first ranks come true less often, at once and not along log r.
+    random = np.random.default_rng(2)
+    probabilities = -np.sort(-random.uniform(0.2, 0.4, (2000, RANKS)), axis=1)
+    true = np.where(np.arange(RANKS) < module.FIRST_RANKS, probabilities, probabilities / 4)
+    correct = random.random(true.shape) < true
+
+    def gap():
+        found = fit_calibration(probabilities, correct)(probabilities)
+        return np.abs((found - true)[:, : module.FIRST_RANKS].mean(axis=0)).mean()
+
+    weighted = gap()
+    monkeypatch.setattr(module, "OTHER_WEIGHT", 1.0)
+    assert weighted < 0.9 * gap()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_stays_for_all_valid_coefficients(seed):
+    low, high = np.transpose(module._bounds())
+    random = np.random.default_rng(seed)
+    for coefficients in random.uniform(low, high, (20, 5)):
+        assert np.all(np.diff(Calibration(coefficients)(RANKED)[:, :RANKS]) <= 0)
+
+
+def test_the_first_label_is_never_lowered_against_the_others():
+    # Data whose first labels come true less often than the others of equal probability: e stays 0.
+    probabilities, _ = simulated(CHOSEN, 5000, 5)
+    true = np.where(np.arange(5) == 0, probabilities / 2, probabilities)
+    found = fit_calibration(probabilities, np.random.default_rng(3).random(true.shape) < true)
+    assert found.coefficients[4] == 0
 
 
 def test_without_ranks_the_fit_is_logistic_regression_as_in_scikit_learn():
-    probabilities, correct = simulated((0.7, 1.4, -0.5, 0), 50_000, 1)
+    probabilities, correct = simulated((0.7, 1.4, -0.5, 0, 0), 50_000, 1)
     terms = np.hstack([np.log(probabilities), -np.log1p(-probabilities)])
     expected = LogisticRegression(C=np.inf, tol=1e-8).fit(terms, correct.ravel())
     found = fit_calibration(probabilities, correct).coefficients
@@ -73,14 +106,15 @@ def test_without_ranks_the_fit_is_logistic_regression_as_in_scikit_learn():
 
 @pytest.mark.parametrize("count", [1, 10, 300])
 def test_the_fit_is_the_maximum_with_the_prior(count):
-    probabilities, correct = simulated((0.5, 1.5, -1, 0.8), count, 12)
+    probabilities, correct = simulated((0.5, 1.5, -1, 0.8, 0), count, 12)
+    weights = np.where(np.arange(12) < module.FIRST_RANKS, 1, module.OTHER_WEIGHT)
 
     def loss(coefficients):
         p = Calibration(coefficients)(probabilities)
         off = np.subtract(coefficients, module.IDENTITY)
-        return -np.log(np.where(correct, p, 1 - p)).sum() + module.PRECISION * off @ off / 2
+        return -(np.log(np.where(correct, p, 1 - p)) @ weights).sum() + module.PRECISION * off @ off / 2
 
-    bounds = [module.SLOPES, module.SLOPES, module.OFFSETS, module.RANK_SLOPES]
+    bounds = [module.SLOPES, module.SLOPES, module.OFFSETS, module.RANK_SLOPES, module.FIRST_OFFSETS]
     expected = minimize(loss, module.IDENTITY, method="Nelder-Mead", bounds=bounds, options={"maxiter": 4000})
     found = fit_calibration(probabilities, correct).coefficients
     assert loss(found) <= expected.fun + 1e-4
@@ -102,7 +136,7 @@ def test_standard_deviations_agree_with_samples():
 
 def test_no_standard_deviation_is_larger_than_that_of_a_coin():
     # The first map makes probabilities steeper, the second makes those beyond the ranks larger.
-    for coefficients in ((3.0, 3.0, 0.0, 0.0), (1.0, 1.0, 2.0, 0.0)):
+    for coefficients in ((3.0, 3.0, 0.0, 0.0, 0.0), (1.0, 1.0, 2.0, 0.0, 0.0)):
         calibration, std = Calibration(coefficients), np.full_like(RANKED, 0.4)
         found, p = calibration.calibrated_std(RANKED, std), calibration(RANKED)
         assert np.all(found <= np.sqrt(p * (1 - p)) + 1e-12)
@@ -123,6 +157,11 @@ def test_probabilities_beyond_the_ranks_stay_small_after_an_underflow():
     assert np.all(found[0, RANKS:] == 0)
 
 
+def test_coefficients_without_that_of_the_first_rank_are_read_with_zero():
+    assert Calibration.are_valid(np.array(CHOSEN[:4]))
+    np.testing.assert_array_equal(Calibration(CHOSEN[:4])(RANKED), Calibration((*CHOSEN[:4], 0))(RANKED))
+
+
 def test_ranks_are_as_many_as_labels_are_selected_fast():
     assert RANKS <= MAX_STREAMED
 
@@ -130,8 +169,10 @@ def test_ranks_are_as_many_as_labels_are_selected_fast():
 @pytest.mark.parametrize(
     "coefficients",
     [
-        np.ones(3), np.ones((4, 1)), np.array([1, 1, 0, 0.1]), np.array([0, 1, 0, 0.0]), np.array([1, np.nan, 0, 0]),
-        np.array([1, 1, np.inf, 0]), np.array([1, 1, 0, -9.0]), np.array([1, 1, 0, 0]), np.ones(4, np.float32),
+        np.ones(3), np.array([1, 1, 0, 0, 0, 0.0]), np.ones((5, 1)), np.array([1, 1, 0, 0.1, 0]),
+        np.array([0, 1, 0, 0.0, 0]), np.array([1, np.nan, 0, 0, 0]), np.array([1, 1, np.inf, 0, 0]),
+        np.array([1, 1, 0, -9.0, 0]), np.array([1, 1, 0, 0, -0.1]), np.array([1, 1, 0, 0, 0]),
+        np.array([1, 1, 0, 0, 0], np.float32),
     ],
     ids=str,
 )  # fmt: skip

@@ -77,7 +77,7 @@ def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output)
 class Calibrated(Linear):
     """The same with probabilities between 0 and 1, σ(x W / 8), which are calibrated."""
 
-    calibration = Calibration((0.6, 1.2, -0.4, -0.3))
+    calibration = Calibration((0.6, 1.2, -0.4, -0.3, 0.4))
 
     def scores(self, points, labels, output):
         utilities = super().scores(points, labels, "utility") / 8

@@ -4,14 +4,17 @@ The model treats the labels of a point as independent. Labels compete for a poin
 probabilities are those that are most often too high. A calibrated probability p′ therefore depends on the probability p
 and on its rank r among the labels of the point, 1 for the highest:
 
-    log p′/(1 − p′) = a log p − b log(1 − p) + c + d log r    for r ≤ R = `RANKS`,
+    log p′/(1 − p′) = a log p − b log(1 − p) + c + d log r + e [r = 1]    for r ≤ R = `RANKS`,
 
-with a, b > 0 and d ≤ 0. Beyond rank R, p′ = p p′_R/p_R with the probabilities of rank R of the same point: the sum of
-many small probabilities would not be that of any map fitted to large ones. Along the ranks of a point p falls, and so
-does p′: the order stays, except that probabilities that single precision does not tell from 1 become equal. With d = 0
-the map is that of beta calibration. With a = b = 1 and c = d = 0 it changes nothing.
+with a, b > 0, d ≤ 0 and e ≥ 0. Beyond rank R, p′ = p p′_R/p_R with the probabilities of rank R of the same point: the
+sum of many small probabilities would not be that of any map fitted to large ones. Along the ranks of a point p falls,
+and so does p′: the order stays, except that probabilities that single precision does not tell from 1 become equal. With
+d = 0 and e = 0 the map is that of beta calibration. With a = b = 1 and c = d = e = 0 it changes nothing.
 
-Source: M. Kull, T. Silva Filho, P. Flach, Beta calibration, AISTATS 2017, for d = 0.
+The term e is there because on some data the first label of a point comes true more often than others of the same
+probability do, which are then all alike. A term in log r would also lower the fourth against the second.
+
+Source: M. Kull, T. Silva Filho, P. Flach, Beta calibration, AISTATS 2017, for d = e = 0.
 """
 
 import numpy as np
@@ -23,12 +26,18 @@ __all__ = ["RANKS", "Calibration", "fit_calibration"]
 #: R: labels of each point that the map is fitted to, those of highest probability.
 RANKS = 50
 
-#: Bounds of a and b, of c, and of d. They keep the map increasing where the data are few.
-SLOPES, OFFSETS, RANK_SLOPES = (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0)
+#: Ranks that count fully in the fit, those that users see, and the weight of the others in it. No map of this form is
+#: right for all ranks, and the many small probabilities beyond would decide it: with the weight 1, those of the ranks 2
+#: to 4 are too high on some data. With the weight 0 the log loss can be worse than without a map.
+FIRST_RANKS, OTHER_WEIGHT = 5, 0.4
+
+#: Bounds of a and b, of c, of d and of e. They keep the map increasing where the data are few, and falling with the
+#: rank.
+SLOPES, OFFSETS, RANK_SLOPES, FIRST_OFFSETS = (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0), (0.0, 5.0)
 
 #: Coefficients of the map that changes nothing, the mean of their prior, and its precision. With hundreds of points it
 #: hardly matters; with ten it keeps probabilities from zero and one.
-IDENTITY, PRECISION = np.array([1.0, 1.0, 0.0, 0.0]), 4.0
+IDENTITY, PRECISION = np.array([1.0, 1.0, 0.0, 0.0, 0.0]), 4.0
 
 #: Smallest distance of probabilities from 1, and in the fit also from 0: that of the next single precision number
 #: from 1.
@@ -44,23 +53,24 @@ class Calibration:
 
     Parameters
     ----------
-    coefficients : ndarray of float64, 4
-        a, b, c and d.
+    coefficients : ndarray of float64, 5
+        a, b, c, d and e; without e, as models were written before there was one, e is 0.
 
     Attributes
     ----------
-    coefficients : ndarray of float64, 4
+    coefficients : ndarray of float64, 5
     """
 
     def __init__(self, coefficients):
-        self.coefficients = np.asarray(coefficients, np.float64)
+        given = np.asarray(coefficients, np.float64)
+        self.coefficients = np.pad(given, (0, len(IDENTITY) - len(given)))
 
     @staticmethod
     def are_valid(coefficients):
         """Return whether untrusted numbers, an ndarray, can be the coefficients of a map."""
-        if coefficients.shape != (4,) or coefficients.dtype != np.float64:
+        if coefficients.shape not in ((4,), (5,)) or coefficients.dtype != np.float64:
             return False
-        low, high = np.transpose(_bounds())
+        low, high = np.transpose(_bounds()[: len(coefficients)])
         return bool(np.all((low <= coefficients) & (coefficients <= high)))
 
     def __call__(self, probabilities):
@@ -105,16 +115,17 @@ class Calibration:
         return self._calibrated(head)[:, -1:] / head[:, -1:]
 
     def _calibrated(self, p):
-        a, b, c, d = self.coefficients
+        a, b, c, d, e = self.coefficients
         log_odds = a * np.log(p) - b * np.log1p(-p) + c + d * _log_ranks(p.shape[1])
+        log_odds[:, :1] += e
         return np.minimum(expit(log_odds), 1 - CLOSEST)
 
 
 def fit_calibration(probabilities, correct):
     """Fit a map to points that the model was not trained on; return the `Calibration`.
 
-    The coefficients maximise Σ log p′(y) over the given pairs plus the logarithm of a normal prior around `IDENTITY`.
-    The sum is concave, so the maximum is the only one.
+    The coefficients maximise Σ w log p′(y) over the given pairs plus the logarithm of a normal prior around `IDENTITY`;
+    w is 1 for `FIRST_RANKS` and `OTHER_WEIGHT` beyond. The sum is concave, so the maximum is the only one.
 
     Parameters
     ----------
@@ -124,15 +135,17 @@ def fit_calibration(probabilities, correct):
         Whether the point has the label.
     """
     p = _inside(probabilities, CLOSEST)
-    terms = np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, _log_ranks(p.shape[1]))
+    ranks = np.arange(1, p.shape[1] + 1)
+    terms = np.broadcast_arrays(np.log(p), -np.log1p(-p), 1.0, np.log(ranks), ranks == 1)
     terms = np.stack([term.ravel() for term in terms], axis=1)
+    weights = np.tile(np.where(ranks <= FIRST_RANKS, 1.0, OTHER_WEIGHT), len(p))
     sign = np.where(correct.ravel(), 1.0, -1.0)
 
     def loss_and_gradient(coefficients):
         margin = sign * (terms @ coefficients)
         off = coefficients - IDENTITY
-        loss = np.logaddexp(0, -margin).sum() + PRECISION * off @ off / 2
-        return loss, PRECISION * off - (sign * expit(-margin)) @ terms
+        loss = weights @ np.logaddexp(0, -margin) + PRECISION * off @ off / 2
+        return loss, PRECISION * off - (weights * sign * expit(-margin)) @ terms
 
     found = minimize(loss_and_gradient, IDENTITY, jac=True, method="L-BFGS-B", bounds=_bounds())
     return Calibration(found.x)
@@ -147,4 +160,4 @@ def _inside(probabilities, smallest):
 
 
 def _bounds():
-    return [SLOPES, SLOPES, OFFSETS, RANK_SLOPES]
+    return [SLOPES, SLOPES, OFFSETS, RANK_SLOPES, FIRST_OFFSETS]
