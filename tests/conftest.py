@@ -5,6 +5,7 @@ import signal
 
 import pytest
 import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is set
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
 #: Signals that processes ignore if `nohup`, a script (`pytest &`) or a service manager starts them.
@@ -33,6 +34,9 @@ def _reset_signals():
 
 
 _reset_signals()
+# No test is about time: by default hypothesis fails an example that takes 200 ms, as many do on a busy machine.
+settings.register_profile("any time", deadline=None)
+settings.load_profile("any time")
 for _name in USER_VARIABLES:
     os.environ.pop(_name, None)
 os.umask(0o022)
