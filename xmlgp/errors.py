@@ -12,8 +12,8 @@ __all__ = [
     "ClashError",
     "DataFormatError",
     "FetchError",
-    "LabelNamesFormatError",
     "ModelFolderError",
+    "NamesFormatError",
     "NumericalError",
     "OtherModelError",
     "ScoresFormatError",
@@ -48,8 +48,8 @@ class ScoresFormatError(DataFormatError):
     """A scores file is malformed."""
 
 
-class LabelNamesFormatError(DataFormatError):
-    """A file of label names is malformed, or has the wrong number of labels."""
+class NamesFormatError(DataFormatError):
+    """A file of names is malformed, or has the wrong number of them."""
 
 
 class CatalogueError(XmlgpError):

@@ -20,6 +20,7 @@ __all__ = ["main"]
 #: `xmlgp --help` need not import SciPy.
 COMMANDS = {
     "fetch": "Download a data set of the catalogue.",
+    "vectorize": "Turn a corpus of text into a data set.",
     "preprocess": "Prepare a data set for training.",
     "train": "Train a model.",
     "predict": "Score points with a trained model.",

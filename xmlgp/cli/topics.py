@@ -4,7 +4,7 @@ import json
 
 import click
 
-from xmlgp.data.label_names import read_label_names
+from xmlgp.data.names import read_label_names
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.stored import open_topics
 from xmlgp.runtime.untrusted_text import escape

@@ -31,7 +31,11 @@ class LineReader:
         Number of the next line, from 1.
     path : str
         The name.
+    newline_needed : bool
+        Whether the last line must end with a newline.
     """
+
+    newline_needed = True
 
     def __init__(self, stream, path):
         self.line_number, self.path = 1, path
@@ -58,13 +62,14 @@ class LineReader:
         Raises
         ------
         DataFormatError
-            If a line is longer than `MAX_LINE_BYTES`, if gzip data are damaged, or after the last line if it has no
-            newline: a truncated number is still a number, so only the newline shows that the file is complete.
+            If a line is longer than `MAX_LINE_BYTES`, if gzip data are damaged, or, unless `newline_needed` is False,
+            after the last line if it has no newline: a truncated number is still a number, so only the newline shows
+            that the file is complete.
         """
         while len(self._ends) < max_lines and not (self._finished or self._has_block()):
             self._read()
         if not len(self._ends):
-            if self._truncated:
+            if self._truncated and self.newline_needed:
                 reason = "the file ends within this line: it is truncated, or its newline is missing"
                 raise DataFormatError(self.path, self.line_number - 1, reason)
             return b""

@@ -24,7 +24,7 @@ from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_header_and_blocks", "write_dataset"]
+__all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_header_and_blocks", "write_blocks", "write_dataset"]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Maximum length of the first line: three integers and generous whitespace.
@@ -33,6 +33,8 @@ MAX_HEADER_BYTES = 200
 INDEX_BOUND = 2**31
 #: Points formatted at once.
 ROWS_PER_WRITE = 2048
+#: The decimals of small counts, which most features of text are.
+COUNTS = np.array(list(map(str, range(256))), dtype=object)
 
 
 class Header(NamedTuple):
@@ -141,11 +143,26 @@ def write_dataset(path, dataset, progress=silent):
     progress : callable
         See `xmlgp.runtime.progress`.
     """
+    blocks = (dataset.rows(slice(start, start + ROWS_PER_WRITE)) for start in range(0, dataset.N, ROWS_PER_WRITE))
+    write_blocks(path, Header(*dataset.shape), blocks, progress)
+
+
+def write_blocks(path, header, blocks, progress=silent):
+    """Write a data file, a block of points at a time.
+
+    Parameters
+    ----------
+    path, progress
+        As for `write_dataset`.
+    header : Header
+        The numbers of all points, of features and of labels.
+    blocks : iterable of Dataset
+        A few thousand points each.
+    """
     path = os.fspath(path)
-    with open_output(path) as stream, progress(f"writing {path}", total=dataset.N, unit=" points") as bar:
-        stream.write(b"%d %d %d\n" % (dataset.N, dataset.D, dataset.K))
-        for start in range(0, dataset.N, ROWS_PER_WRITE):
-            block = dataset.rows(slice(start, start + ROWS_PER_WRITE))
+    with open_output(path) as stream, progress(f"writing {path}", total=header.N, unit=" points") as bar:
+        stream.write(b"%d %d %d\n" % header)
+        for block in blocks:
             if not np.isfinite(block.features.data).all():
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write("".join(_format_lines(block)).encode())
@@ -230,15 +247,19 @@ def _format_lines(block):
     texts = _shortest_decimals(block.features.data)
     pairs = [f" {column}:{text}" for column, text in zip(block.features.indices.tolist(), texts, strict=True)]
     labels = list(map(str, block.labels.indices.tolist()))
+    ends, label_ends = block.features.indptr.tolist(), block.labels.indptr.tolist()
     for row in range(block.N):
-        label_slice = slice(*block.labels.indptr[row : row + 2])
-        feature_slice = slice(*block.features.indptr[row : row + 2])
+        own = ",".join(labels[label_ends[row] : label_ends[row + 1]])
         # Some readers skip empty lines, so a point without labels and features gets a space.
-        yield (",".join(labels[label_slice]) + "".join(pairs[feature_slice]) or " ") + "\n"
+        yield (own + "".join(pairs[ends[row] : ends[row + 1]]) or " ") + "\n"
 
 
 def _shortest_decimals(values):
     """Return the shortest decimal of each float32 that the parser reads back as the same number."""
+    if values.size and 0 <= values.min() and values.max() < len(COUNTS):
+        counts = values.astype(np.intp)
+        if np.array_equal(counts, values):
+            return COUNTS[counts].tolist()
     distinct, places = np.unique(values, return_inverse=True)
     # NumPy's decimals are the shortest for a parser that rounds once. Ours rounds to a double first, which makes a
     # difference next to a tie; for these numbers the decimal of the double is right.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.fuzzing.data_files import standard_input
 from tests.problems import DETERMINISTIC
-from xmlgp.data.label_names import read_label_names
-from xmlgp.errors import DataFormatError, LabelNamesFormatError, XmlgpError
+from xmlgp.data.names import read_label_names
+from xmlgp.errors import DataFormatError, NamesFormatError, XmlgpError
 
 NAMES = ["graph theory", "Zürich", "機械学習", ""]
 TEXT = "graph theory\nZürich\n機械学習\n\n".encode()
@@ -80,7 +80,7 @@ def test_additional_names_are_not_read_into_memory(tmp_path):
     path.write_bytes(gzip.compress(b"a\n" * (32 << 20), compresslevel=1))
     tracemalloc.start()
     try:
-        with pytest.raises(LabelNamesFormatError, match=":5: the file has more names than the 4 labels"):
+        with pytest.raises(NamesFormatError, match=":5: the file has more names than the 4 labels"):
             read_label_names(path, 4)
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
@@ -98,7 +98,7 @@ def test_any_text_is_read_or_refused_with_the_first_malformed_line(rows):
     with standard_input(content):
         try:
             found = read_label_names("-", len(lines))
-        except LabelNamesFormatError as error:
+        except NamesFormatError as error:
             found, wrong = None, lines[error.line - 1].removesuffix(b"\r")
             lines = lines[: error.line - 1]
             assert is_malformed(wrong)

@@ -1,0 +1,103 @@
+"""Options of subcommands that read corpora of text."""
+
+import functools
+import re
+
+import click
+
+from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
+from xmlgp.text.corpus import FORMATS
+from xmlgp.text.documents import Columns
+
+__all__ = ["analysis_options", "corpus_options"]
+
+
+class _Lengths(click.ParamType):
+    """The lengths of n-grams, `N` or `SHORTEST-LONGEST`."""
+
+    name = "n|n-n"
+
+    def convert(self, value, param, context):
+        """Return the shortest and the longest length."""
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", value)
+        lengths = found and (int(found[1]), int(found[2] or found[1]))
+        if not lengths or not 1 <= lengths[0] <= lengths[1] <= LONGEST:
+            self.fail(f"{value!r} is neither a length from 1 to {LONGEST} nor two, such as 1-2.", param, context)
+        return lengths
+
+
+def corpus_options(command):
+    """Add the options that say where a corpus has its texts, labels and identifiers.
+
+    The command gets them as `columns`, a `Columns` or None if none is given, and `corpus_format`.
+    """
+
+    @click.option(
+        "--text-column",
+        "text",
+        multiple=True,
+        metavar="NAME",
+        help="The column or JSON field with the text; of several, the texts are joined.  [default: text]",
+    )
+    @click.option("--label-column", metavar="NAME", help="The one with the labels.  [default: labels]")
+    @click.option(
+        "--label-separator",
+        metavar="TEXT",
+        help="What separates labels within their column.  [default: ; in tables, none in JSON]",
+    )
+    @click.option(
+        "--id-column", metavar="NAME", help="The one with the identifier.  [default: id, if there is one]"
+    )
+    @click.option(
+        "--corpus-format",
+        type=click.Choice(list(FORMATS)),
+        help="The format of text.  [default: told by the first line and the ending of the name]",
+    )
+    @functools.wraps(command)
+    def wrapped(*arguments, text, label_column, label_separator, id_column, **options):
+        default = Columns()
+        if label_separator == "":
+            raise click.UsageError("--label-separator is empty.")
+        columns = Columns(text or default.text, label_column or default.labels, label_separator, id_column)
+        return command(*arguments, columns=columns if columns != default else None, **options)
+
+    return wrapped
+
+
+def analysis_options(command):
+    """Add the options that say what the features of a text are.
+
+    The command gets them as `analysis`, an `Analysis`, `min_count` and `max_features`.
+    """
+
+    @click.option(
+        "--analyzer",
+        type=click.Choice(ANALYZERS),
+        default="word",
+        show_default=True,
+        help="Features are words of at least two letters or digits, characters, or characters within words (char-wb).",
+    )
+    @click.option(
+        "--ngrams",
+        type=_Lengths(),
+        default="1",
+        show_default=True,
+        help="How many consecutive words or characters a feature has: a number, or from one to another, such as 1-2.",
+    )
+    @click.option(
+        "--min-count",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Leave out features that occur less often in the corpus.",
+    )
+    @click.option(
+        "--max-features", type=click.IntRange(1), help="Keep at most so many features, the most frequent.  [default: all]"
+    )
+    @functools.wraps(command)
+    def wrapped(*arguments, analyzer, ngrams, **options):
+        return command(*arguments, analysis=Analysis(analyzer, *ngrams), **options)
+
+    return wrapped

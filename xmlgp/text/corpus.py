@@ -1,0 +1,113 @@
+"""Read corpora of any format, which the first line and the ending of the name tell apart."""
+
+import os
+
+from xmlgp.data.libsvm_format import is_libsvm
+from xmlgp.data.repository_format import HEADER
+from xmlgp.errors import DataFormatError
+from xmlgp.text.decoded_lines import decoded_lines
+from xmlgp.text.delimited import header_fields, read_csv, read_tsv
+from xmlgp.text.documents import Columns
+from xmlgp.text.json_lines import read_json_lines
+from xmlgp.text.tagged_lines import (
+    FASTTEXT_LABEL,
+    PECOS_LABELS,
+    read_annif,
+    read_fasttext,
+    read_pecos,
+    read_plain,
+)
+
+__all__ = ["FORMATS", "corpus_format", "is_corpus", "read_documents"]
+
+#: The reader of each format by its name.
+FORMATS = {
+    "annif": read_annif,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "jsonl": read_json_lines,
+    "fasttext": read_fasttext,
+    "pecos": read_pecos,
+    "lines": read_plain,
+}
+
+#: Formats that the ending of a name tells; of the others it tells nothing.
+ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
+
+
+def is_corpus(path, line):
+    """Return whether a file is a corpus, not rows of numbers, by its name and its first line.
+
+    Parameters
+    ----------
+    path : str
+    line : bytes
+    """
+    return _ending(path) in ENDINGS or not (HEADER.fullmatch(line) or is_libsvm(line))
+
+
+def corpus_format(path, line, columns):
+    """Return the name of the format of a corpus.
+
+    Parameters
+    ----------
+    path : str
+        A name that ends in `.jsonl`, `.ndjson`, `.json` or `.csv`, perhaps with `.gz`, tells the format.
+    line : bytes
+        Its first line.
+    columns : Columns
+        Columns other than the default ones tell that there is a header.
+    """
+    if _ending(path) in ENDINGS:
+        return ENDINGS[_ending(path)]
+    text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
+    if text.lstrip().startswith("{"):
+        return "jsonl"
+    for name, delimiter in ("tsv", "\t"), ("csv", ","):
+        fields = header_fields(text, delimiter)
+        if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
+            return name
+    if columns != Columns():
+        return "tsv" if "\t" in text else "csv"
+    if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
+        return "fasttext"
+    first, tab, _ = text.partition("\t")
+    if tab:
+        return "pecos" if PECOS_LABELS.fullmatch(first) else "annif"
+    return "lines"
+
+
+def read_documents(reader, columns=None, name=None, labelled=True):
+    """Yield the documents of a corpus.
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    columns : Columns, optional
+    name : str, optional
+        One of `FORMATS`. By default the file tells.
+    labelled : bool
+        Whether documents must have labels in the way of the format; otherwise none are read, and a line may be a text
+        alone.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed; it names the line.
+    """
+    columns, first = columns or Columns(), reader.peek_line()
+    if not first:
+        return
+    name = name or corpus_format(reader.path, first, columns)
+    if labelled and name == "lines":
+        reason = (
+            "this is no corpus with labels: a line must be `text<TAB>label label ...`, a JSON object, or begin with "
+            f"{FASTTEXT_LABEL}, or the file be a table with a header, which has a column for the text"
+        )
+        raise DataFormatError(reader.path, 1, reason)
+    yield from FORMATS[name](decoded_lines(reader), reader.path, columns, labelled)
+
+
+def _ending(path):
+    return os.path.splitext(path.lower().removesuffix(".gz"))[1]

@@ -1,0 +1,90 @@
+"""Tables with a header: comma-separated values as in RFC 4180, and the same with tabs."""
+
+import csv
+
+from xmlgp.errors import DataFormatError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.documents import Document
+
+__all__ = ["header_fields", "read_csv", "read_tsv"]
+
+#: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
+LONGEST_FIELD = 1 << 24
+
+
+def header_fields(line, delimiter):
+    """Return the names of the columns in a first line, or no names if it is malformed."""
+    try:
+        return next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        return []
+
+
+def read_csv(lines, path, columns, labelled):
+    """Yield the documents of a table whose fields are separated by commas."""
+    return _read(lines, path, columns, labelled, ",")
+
+
+def read_tsv(lines, path, columns, labelled):
+    """Yield the documents of a table whose fields are separated by tabs."""
+    return _read(lines, path, columns, labelled, "\t")
+
+
+def _read(lines, path, columns, labelled, delimiter):
+    rows = _rows(lines, path, delimiter)
+    line, header = next(rows, (1, []))
+
+    def place(name):
+        if name not in header:
+            found = ", ".join(map(excerpt, header)) or "none"
+            raise DataFormatError(path, line, f"there is no column {excerpt(name)}; the columns are {found}")
+        if header.count(name) > 1:
+            raise DataFormatError(path, line, f"there are {header.count(name)} columns {excerpt(name)}")
+        return header.index(name)
+
+    texts = [place(name) for name in columns.text]
+    labels = place(columns.labels) if labelled else None
+    identifier = place(columns.id or "id") if columns.id or "id" in header else None
+    for line, row in rows:
+        if len(row) != len(header):
+            fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
+            raise DataFormatError(path, line, f"this row has {fields}, but the header has {len(header)}")
+        yield Document(
+            line,
+            None if identifier is None else row[identifier],
+            " ".join([row[text] for text in texts]),
+            columns.split(row[labels]) if labelled else [],
+        )
+
+
+def _rows(lines, path, delimiter):
+    """Yield the line where each row starts, and its fields; rows without characters are skipped."""
+    csv.field_size_limit(LONGEST_FIELD)
+    last = 0
+
+    def with_ends():
+        nonlocal last
+        for number, line in lines:
+            last = number
+            yield line + "\n"
+
+    rows = csv.reader(with_ends(), delimiter=delimiter, strict=True)
+    while True:
+        start = last + 1
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise DataFormatError(path, start, _reason(str(error))) from None
+        if row:
+            yield start, row
+
+
+def _reason(error):
+    """Return what is wrong with a row, for the text of a `csv.Error`."""
+    if "unexpected end" in error or "field limit" in error:
+        return "a quoted field of the row that starts here has no closing quote"
+    if "expected after" in error:
+        return "a quote within a quoted field of the row that starts here is not doubled"
+    return f"the row that starts here is malformed: {error}"

@@ -1,0 +1,51 @@
+"""What a corpus consists of, and which columns of a table or fields of an object hold it."""
+
+from typing import NamedTuple
+
+__all__ = ["Columns", "Document"]
+
+
+class Document(NamedTuple):
+    """A document.
+
+    Attributes
+    ----------
+    line : int
+        Where it starts in its file, counted from 1.
+    id : str, int or None
+        Its identifier, if the corpus has one.
+    text : str
+    labels : list of str
+        Names of labels. A name may occur twice.
+    """
+
+    line: int
+    id: str | int | None
+    text: str
+    labels: list[str]
+
+
+class Columns(NamedTuple):
+    """The columns of a table with a header, or the fields of JSON objects; a dot leads into a nested object.
+
+    Attributes
+    ----------
+    text : tuple of str
+        The texts of these columns are joined by spaces.
+    labels : str
+    separator : str or None
+        Between the labels of a document; a blank is any whitespace. By default a semicolon in tables. A JSON string is
+        one label by default.
+    id : str or None
+        By default `id`, if there is such a column.
+    """
+
+    text: tuple[str, ...] = ("text",)
+    labels: str = "labels"
+    separator: str | None = None
+    id: str | None = None
+
+    def split(self, labels):
+        """Return the names in a text of separated labels."""
+        separator = self.separator or ";"
+        return labels.split() if separator.isspace() and separator != "\t" else labels.split(separator)

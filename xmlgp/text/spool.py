@@ -1,0 +1,55 @@
+"""The numbers of words and labels of documents, kept in a temporary file between two passes over a corpus."""
+
+import tempfile
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Numbered", "Spool"]
+
+
+class Numbered(NamedTuple):
+    """Consecutive documents whose words and labels are numbers.
+
+    Attributes
+    ----------
+    lengths, label_counts : ndarray of int32, B
+        How many words and labels each document has.
+    words, labels : ndarray of int32
+        Of all documents, one after another.
+    """
+
+    lengths: np.ndarray
+    label_counts: np.ndarray
+    words: np.ndarray
+    labels: np.ndarray
+
+
+class Spool:
+    """Blocks of `Numbered` documents in a file without a name, which disappears with the process.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where the file is. By default the system's folder of temporary files.
+    """
+
+    def __init__(self, folder=None):
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 it stays open as long as the spool
+        self._sizes = []
+
+    def add(self, block):
+        """Append a block."""
+        for part in block:
+            self._file.write(part.tobytes())
+        self._sizes.append([len(part) for part in block])
+
+    def __iter__(self):
+        self._file.seek(0)
+        for sizes in self._sizes:
+            yield Numbered(*(np.frombuffer(self._file.read(4 * size), np.int32) for size in sizes))
+
+    @property
+    def documents(self):
+        """The number of documents."""
+        return sum(sizes[0] for sizes in self._sizes)

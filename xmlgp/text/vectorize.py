@@ -1,0 +1,239 @@
+"""Vectorize a corpus: number its words and labels in one pass over the text, count them in a second over the numbers.
+
+The text is read once, so a corpus may come through a pipe. Besides the vocabulary, memory is bounded.
+"""
+
+from array import array
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.data.dataset import Dataset, as_csr, stack
+from xmlgp.data.names import CONTROL
+from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.runtime.progress import silent
+from xmlgp.text.corpus import read_documents
+from xmlgp.text.spool import Numbered, Spool
+from xmlgp.text.vectorizer import Vectorizer, counts
+
+__all__ = ["Vectorized", "vectorize_known", "vectorize_new"]
+
+#: Documents and words that are numbered at a time.
+DOCUMENTS, WORDS = 4096, 1 << 18
+
+
+class Vectorized:
+    """A corpus whose words and labels are numbers.
+
+    Attributes
+    ----------
+    vectorizer : Vectorizer
+    labels : list of str
+        The names of the K labels.
+    N : int
+        Documents.
+    unknown_labels : int
+        Labels of documents that are not among `labels`, counted as often as they occur.
+    without_labels, without_words : int
+        Documents that have none of the labels, or none of the words. They are known once `blocks` has ended.
+    """
+
+    def __init__(self, vectorizer, labels, spool, words=None, numbers=None, unknown_labels=0):
+        self.vectorizer, self.labels, self.unknown_labels = vectorizer, labels, unknown_labels
+        self.without_labels = self.without_words = 0
+        self._spool, self._words, self._numbers = spool, words, numbers
+
+    @property
+    def N(self):
+        """The number of documents."""
+        return self._spool.documents
+
+    def blocks(self):
+        """Yield the documents as points, a `Dataset` at a time."""
+        D, K = len(self.vectorizer.words), len(self.labels)
+        self.without_labels = self.without_words = 0
+        for block in self._spool:
+            words = block.words if self._words is None else self._words[block.words]
+            labels = block.labels if self._numbers is None else self._numbers[block.labels]
+            counted = counts(labels, block.label_counts, K)
+            features = counts(words, block.lengths, D)
+            self.without_labels += np.count_nonzero(np.diff(counted.indptr) == 0)
+            self.without_words += np.count_nonzero(np.diff(features.indptr) == 0)
+            yield Dataset(features, as_csr(None, counted.indices, counted.indptr, K))
+
+    def dataset(self):
+        """Return all documents as one `Dataset`."""
+        empty = np.empty(0, np.int32)
+        D, K = len(self.vectorizer.words), len(self.labels)
+        none = Dataset(counts(empty, empty, D), as_csr(None, empty, np.zeros(1, np.int32), K))
+        return stack([none, *self.blocks()])
+
+
+def vectorize_new(reader, analysis, columns, name=None, *, min_count=1, max_features=None, folder=None, progress=silent):
+    """Vectorize a training corpus, whose words and labels become the vocabulary (`Vectorized`).
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    analysis : Analysis
+    columns : Columns
+    name : str, optional
+        The format, one of `xmlgp.text.corpus.FORMATS`. By default the file tells.
+    min_count : int
+        Words that occur less often are left out.
+    max_features : int, optional
+        At most so many words are kept, those that occur most often.
+    folder : path, optional
+        Of the temporary file.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+
+    Raises
+    ------
+    DataFormatError
+        If the corpus is malformed; it names the line.
+    XmlgpError
+        If it has no documents, no words or no labels.
+    """
+    words, labels = defaultdict(), _LabelNumbers()
+    words.default_factory = words.__len__
+    occurrences, spool = np.zeros(0, np.int64), Spool(folder)
+    documents = read_documents(reader, columns, name)
+    for block in _numbered(documents, reader.path, analysis.function(), words, labels, progress):
+        occurrences = _add(occurrences, np.bincount(block.words, minlength=len(words)))
+        spool.add(block)
+    if not spool.documents:
+        raise XmlgpError(f"{reader.path}: there are no documents")
+    if not labels.names:
+        raise XmlgpError(f"{reader.path}: no document has a label")
+    kept, numbers = _vocabulary(words, occurrences, min_count, max_features)
+    if not kept:
+        rarer = f" that occurs at least {min_count} times" if words else ""
+        raise XmlgpError(f"{reader.path}: no document has a word{rarer}")
+    ordered, label_numbers = _ordered(labels.names)
+    return Vectorized(Vectorizer(analysis, kept, columns), ordered, spool, numbers, label_numbers)
+
+
+def vectorize_known(reader, vectorizer, labels, columns=None, name=None, *, folder=None, progress=silent):
+    """Vectorize a corpus with the words and labels of another one; others are left out (`Vectorized`).
+
+    Parameters
+    ----------
+    reader : LineReader
+    vectorizer : Vectorizer
+    labels : list of str
+        The names of the K labels.
+    columns : Columns, optional
+        By default those of the vectorizer.
+    name, folder, progress
+        As in `vectorize_new`.
+
+    Raises
+    ------
+    DataFormatError
+        If the corpus is malformed; it names the line.
+    """
+    known, spool = _LabelNumbers(labels), Spool(folder)
+    K, unknown = len(labels), 0
+    documents = read_documents(reader, columns or vectorizer.columns, name)
+    for block in _numbered(documents, reader.path, vectorizer.analysis.function(), vectorizer.numbers, known, progress):
+        new = block.labels >= K
+        unknown += np.count_nonzero(new)
+        spool.add(block._replace(labels=np.where(new, np.int32(-1), block.labels)))
+    return Vectorized(vectorizer, labels, spool, unknown_labels=unknown)
+
+
+class _LabelNumbers(dict):
+    """The numbers of labels by their names, new names included; −1 for an empty name."""
+
+    def __init__(self, names=()):
+        self.names = list(names)
+        super().__init__(zip(self.names, range(len(self.names)), strict=True))
+        self[""] = -1
+
+    def __missing__(self, name):
+        stripped = name.strip()
+        if stripped != name:
+            number = self[stripped]
+        else:
+            control = CONTROL.search(name)
+            if control:
+                raise _BadName(f"label {name!r} has a control character, U+{ord(control[0]):04X}")
+            number = len(self.names)
+            self.names.append(name)
+        self[name] = number
+        return number
+
+
+class _BadName(Exception):
+    """A name that a label cannot have; the text says why."""
+
+
+class _Block(NamedTuple):
+    """What `_numbered` collects for a block: the ends of documents, and the numbers of words and labels."""
+
+    ends: array
+    label_ends: array
+    words: array
+    labels: array
+
+
+def _numbered(documents, path, analyse, words, labels, progress):
+    """Yield blocks of `Numbered` documents; `words` and `labels` are mappings from names to numbers."""
+    word_number, label_number = words.__getitem__, labels.__getitem__
+    with progress(f"reading {path}", unit=" documents") as bar:
+        block = _Block(*(array("i") for _ in _Block._fields))
+        for document in documents:
+            block.words.extend(map(word_number, analyse(document.text)))
+            try:
+                block.labels.extend(map(label_number, document.labels))
+            except _BadName as error:
+                raise DataFormatError(path, document.line, str(error)) from None
+            block.ends.append(len(block.words))
+            block.label_ends.append(len(block.labels))
+            if len(block.ends) == DOCUMENTS or len(block.words) >= WORDS:
+                yield _finished(block)
+                bar.update(len(block.ends))
+                block = _Block(*(array("i") for _ in _Block._fields))
+        if block.ends:
+            yield _finished(block)
+            bar.update(len(block.ends))
+
+
+def _finished(block):
+    ends, label_ends, words, labels = (np.frombuffer(part, np.int32) for part in block)
+    lengths, label_counts = (np.diff(part, prepend=np.int32(0)) for part in (ends, label_ends))
+    return Numbered(lengths, label_counts, words, labels)
+
+
+def _add(total, counts):
+    """Return the sum of counts, of which the second may be longer."""
+    counts = counts.astype(np.int64, copy=False)
+    counts[: len(total)] += total
+    return counts
+
+
+def _vocabulary(words, occurrences, min_count, max_features):
+    """Return the words that are kept, in order of their characters, and the new number of each word, −1 if it is not.
+
+    Of words that occur equally often, the first in this order are kept.
+    """
+    names = list(words)
+    kept = sorted(np.flatnonzero(occurrences >= min_count).tolist(), key=names.__getitem__)
+    if max_features is not None and len(kept) > max_features:
+        most = np.argsort(-occurrences[kept], kind="stable")[:max_features]
+        kept = [kept[place] for place in np.sort(most).tolist()]
+    numbers = np.full(len(names), -1, np.int32)
+    numbers[kept] = np.arange(len(kept))
+    return [names[number] for number in kept], numbers
+
+
+def _ordered(names):
+    """Return names in order, of numbers if all are, and the new number of each; the last is for −1."""
+    numeric = all(name.isascii() and name.isdigit() for name in names)
+    order = sorted(range(len(names)), key=lambda place: (int(names[place]), names[place]) if numeric else names[place])
+    numbers = np.full(len(names) + 1, -1, np.int32)
+    numbers[order] = np.arange(len(names))
+    return [names[place] for place in order], numbers

@@ -1,0 +1,116 @@
+"""Texts as rows of features: how often each word of the vocabulary occurs."""
+
+from array import array
+
+import numpy as np
+
+from xmlgp.data.dataset import as_csr
+from xmlgp.errors import SettingsError
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.documents import Columns
+
+__all__ = ["Vectorizer", "counts"]
+
+
+class _Numbers(dict):
+    """The numbers of words; that of a word that is not in the vocabulary is −1."""
+
+    def __missing__(self, word):
+        return -1
+
+
+class Vectorizer:
+    """Counts words of texts.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    words : list of str
+        The D words of the vocabulary.
+    columns : Columns
+        The columns of the training corpus that have text, labels and identifiers, which are the default for others.
+
+    Attributes
+    ----------
+    analysis, words, columns
+        As passed to the constructor.
+    numbers : mapping of str to int
+        The number of each word; −1 for others.
+    """
+
+    def __init__(self, analysis, words, columns=None):
+        self.analysis, self.words, self.columns = analysis, words, columns or Columns()
+        self._analyse, self.numbers = None, _Numbers(zip(words, range(len(words)), strict=True))
+
+    def features(self, texts):
+        """Return how often each word of the vocabulary occurs in each text, B×D.
+
+        Parameters
+        ----------
+        texts : iterable of str
+
+        Returns
+        -------
+        csr_array of float32
+        """
+        self._analyse = self._analyse or self.analysis.function()
+        found, ends = array("i"), [0]
+        for text in texts:
+            found.extend(map(self.numbers.__getitem__, self._analyse(text)))
+            ends.append(len(found))
+        return counts(np.frombuffer(found, np.int32), np.diff(ends), len(self.words))
+
+    def mapping(self):
+        """Return what `from_mapping` needs besides the words, as JSON has it."""
+        return {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "analyzer": self.analysis.analyzer,
+            "ngrams": [self.analysis.shortest, self.analysis.longest],
+            "columns": self.columns._asdict() | {"text": list(self.columns.text)},
+        }
+
+    @classmethod
+    def from_mapping(cls, mapping, words):
+        """Return the vectorizer that an untrusted mapping describes, or None if it describes none."""
+        try:
+            analysis = Analysis(mapping["analyzer"], *mapping["ngrams"])
+            analysis.check()
+            columns = Columns(**mapping["columns"])
+            columns = columns._replace(text=tuple(columns.text))
+        except (LookupError, TypeError, SettingsError):
+            return None
+        names = [*columns.text, columns.labels]
+        optional = [name for name in (columns.separator, columns.id) if name is not None]
+        known = mapping.get("format") == FORMAT and mapping.get("format_version") == FORMAT_VERSION
+        if not known or not columns.text or not all(isinstance(name, str) for name in names + optional):
+            return None
+        return cls(analysis, words, columns) if len(set(words)) == len(words) else None
+
+
+#: The first entries of a mapping. The version increases whenever older ones could not read what is written.
+FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
+
+
+def counts(numbers, lengths, columns):
+    """Return how often each number occurs in each of the consecutive texts, B×D.
+
+    Parameters
+    ----------
+    numbers : ndarray of int32
+        Of the words of all texts; negative ones do not count.
+    lengths : ndarray of int, B
+        Words of each text.
+    columns : int
+        D.
+
+    Returns
+    -------
+    csr_array of float32
+    """
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    known = numbers >= 0
+    places, number = np.unique(rows[known] * columns + numbers[known], return_counts=True)
+    rows, indices = np.divmod(places, max(1, columns))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(lengths)))])
+    return as_csr(number.astype(np.float32), indices, indptr, columns)
