@@ -9,7 +9,7 @@ from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.corpus import FORMATS
 from xmlgp.text.documents import Columns
 
-__all__ = ["analysis_options", "corpus_options"]
+__all__ = ["analysis_options", "corpus_arguments", "corpus_options"]
 
 
 class _Lengths(click.ParamType):
@@ -47,9 +47,7 @@ def corpus_options(command):
         metavar="TEXT",
         help="What separates labels within their column.  [default: ; in tables, none in JSON]",
     )
-    @click.option(
-        "--id-column", metavar="NAME", help="The one with the identifier.  [default: id, if there is one]"
-    )
+    @click.option("--id-column", metavar="NAME", help="The one with the identifier.  [default: id, if there is one]")
     @click.option(
         "--corpus-format",
         type=click.Choice(list(FORMATS)),
@@ -60,6 +58,10 @@ def corpus_options(command):
         default = Columns()
         if label_separator == "":
             raise click.UsageError("--label-separator is empty.")
+        # A model keeps them in a description that may hold nothing else.
+        for name in filter(None, (*text, label_column, label_separator, id_column)):
+            if not name.isprintable():
+                raise click.UsageError(f"{name!r} has a character that cannot be printed.")
         columns = Columns(text or default.text, label_column or default.labels, label_separator, id_column)
         return command(*arguments, columns=columns if columns != default else None, **options)
 
@@ -94,10 +96,29 @@ def analysis_options(command):
         help="Leave out features that occur less often in the corpus.",
     )
     @click.option(
-        "--max-features", type=click.IntRange(1), help="Keep at most so many features, the most frequent.  [default: all]"
+        "--max-features",
+        type=click.IntRange(1),
+        help="Keep at most so many features, the most frequent.  [default: all]",
     )
     @functools.wraps(command)
     def wrapped(*arguments, analyzer, ngrams, **options):
         return command(*arguments, analysis=Analysis(analyzer, *ngrams), **options)
 
     return wrapped
+
+
+def corpus_arguments(columns, corpus_format):
+    """Return the arguments of a command with which `corpus_options` gives these values."""
+    given = []
+    if columns:
+        default = Columns()
+        if columns.text != default.text:
+            given += [part for name in columns.text for part in ("--text-column", name)]
+        for option, name, usual in (
+            ("--label-column", columns.labels, default.labels),
+            ("--label-separator", columns.separator, default.separator),
+            ("--id-column", columns.id, default.id),
+        ):
+            if name != usual:
+                given += [option, name]
+    return given + (["--corpus-format", corpus_format] if corpus_format else [])

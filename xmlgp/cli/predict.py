@@ -1,19 +1,28 @@
 """`xmlgp predict`: score points with a trained model."""
 
 import click
+import numpy as np
 
+from xmlgp.cli.corpus_options import corpus_options
+from xmlgp.cli.label_set import read_label_set
 from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
-from xmlgp.data.formats import read_blocks
+from xmlgp.data.formats import blocks_of
+from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
-from xmlgp.data.streams import open_output
+from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule, assign
+from xmlgp.prediction.label_files import FORMATS, write_labels
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
+from xmlgp.prediction.restricted import RestrictedPredictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.corpus import has_corpus_ending, is_corpus
+from xmlgp.text.points import documents_as_points
+from xmlgp.text.vectorize import vectorize_known
 
 __all__ = ["predict"]
 
@@ -64,7 +73,16 @@ class _LabelCount(click.ParamType):
     is_flag=True,
     help="Assign the labels with the highest expected F1 of the point, by the probabilities of all labels.",
 )
-@click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The scores file.")
+@click.option("--only", type=click.Path(allow_dash=True), metavar="FILE", help="Consider the labels in FILE only.")
+@click.option("--without", type=click.Path(allow_dash=True), metavar="FILE", help="Leave out the labels in FILE.")
+@click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The output file.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(("scores", *FORMATS)),
+    help="A scores file, JSON Lines with an object for each point, or a table with a row for each label, separated by "
+    "tabs or commas.  [default: jsonl for text, otherwise scores]",
+)
 @click.option(
     "--output",
     type=click.Choice(OUTPUTS),
@@ -81,10 +99,12 @@ class _LabelCount(click.ParamType):
     show_default=True,
     help="Memory limit of scoring, in megabytes, besides the model.",
 )
+@corpus_options
 @quiet_option
 @click.pass_context
 def predict(
-    context, model, data, k, threshold, limit, expected_f1, out, output, no_calibration, with_std, memory, quiet
+    context, model, data, k, threshold, limit, expected_f1, only, without, out, output_format, output, no_calibration,
+    with_std, memory, columns, corpus_format, quiet,
 ):  # fmt: skip
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
@@ -112,7 +132,8 @@ def predict(
         raise click.UsageError("--assign and --threshold exclude each other.")
     if expected_f1 and output == "utility":
         raise click.UsageError("--assign needs probabilities, not --output utility.")
-    predictor, tuned = _open_predictor(model)
+    predictor, folder = _open_predictor(model)
+    K, names = predictor.label_count, folder.label_names
     uncalibrated = no_calibration and predictor.calibration is not None
     if no_calibration:
         predictor.calibration = None
@@ -125,26 +146,127 @@ def predict(
     if ranking:
         rule = AssignmentRule(limit=k)
     elif threshold is None and limit is None and not expected_f1:
-        rule = _default_rule(model, tuned, output, uncalibrated, quiet)
+        rule = _default_rule(model, folder.tuned, output, uncalibrated, quiet)
     else:
         rule = AssignmentRule(threshold, limit, expected_f1)
-    header, blocks = read_blocks(locate(data, "test"), predictor.feature_count, lambda text: note(text, quiet))
-    try:
-        predictor.check(header.D)
-    except SettingsError as error:
-        raise SettingsError(f"{data}: {error}") from None
-    if header.K not in (0, predictor.label_count):
-        labels = "1 label" if header.K == 1 else f"{header.K} labels"
-        note(f"{data} has {labels}, but the model was trained on {predictor.label_count}", quiet)
+    if [data, only, without].count("-") > 1:
+        raise click.UsageError("Standard input can be read only once.")
+    if only or without:
+        allowed = _allowed_labels(only, without, K, names)
+        predictor = RestrictedPredictor(predictor, allowed)
+    path = locate(data, "test")
+    with open_input(path) as stream:
+        reader = LineReader(stream, path)
+        if _is_text(reader, columns or corpus_format, folder, data, model):
+            source = _Text(reader, folder.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
+        else:
+            source = _Rows(reader, predictor, K, output_format or "scores", data, quiet)
+        with terminal_progress(quiet)("predict", source.N, " points") as bar, open_output(out) as written:
 
-    def scored(bar):
-        for _, block in blocks:
-            for scores in assign(predictor, block.features, rule, output, with_std, memory):
-                yield scores
-                bar.update(scores.N)
+            def scored():
+                for identifiers, features in source.blocks():
+                    place = 0
+                    for scores in assign(predictor, features, rule, output, with_std, memory):
+                        yield identifiers[place : place + scores.N], scores
+                        place += scores.N
+                        bar.update(scores.N)
 
-    with terminal_progress(quiet)("predict", header.N, " points") as bar, open_output(out) as stream:
-        write_scores(stream, header.N, predictor.label_count, scored(bar))
+            if source.format == "scores":
+                write_scores(written, source.N, K, (scores for _, scores in scored()))
+            else:
+                write_labels(written, source.format, scored(), names, output)
+        source.finish()
+
+
+class _Rows:
+    """Points that are rows of numbers, numbered from 1."""
+
+    def __init__(self, reader, predictor, K, output_format, data, quiet):
+        self.format = output_format
+        header, self._blocks = blocks_of(reader, predictor.feature_count, lambda text: note(text, quiet))
+        self.N = header.N
+        try:
+            predictor.check(header.D)
+        except SettingsError as error:
+            raise SettingsError(f"{data}: {error}") from None
+        if header.K not in (0, K):
+            labels = "1 label" if header.K == 1 else f"{header.K} labels"
+            note(f"{data} has {labels}, but the model was trained on {K}", quiet)
+
+    def blocks(self):
+        """Yield the numbers of points, and their features."""
+        first = 1
+        for _, block in self._blocks:
+            yield range(first, first + block.N), block.features
+            first += block.N
+
+    def finish(self):
+        """Do nothing."""
+
+
+class _Text:
+    """Points that are documents, with their identifiers or the numbers from 1."""
+
+    def __init__(self, reader, vectorizer, columns, corpus_format, output_format, quiet):
+        self.format, self.N, self._quiet = output_format, None, quiet
+        self._without_words, self._path = 0, reader.path
+        if output_format == "scores":
+            # The number of documents comes first in a scores file.
+            read = vectorize_known(reader, vectorizer, [], columns, corpus_format, labelled=False)
+            self.N, self._blocks = read.N, ((None, block.features) for block in read.blocks())
+        else:
+            self._blocks = documents_as_points(reader, vectorizer, columns, corpus_format)
+
+    def blocks(self):
+        """Yield the identifiers of documents, and their features."""
+        first = 1
+        for documents, features in self._blocks:
+            self._without_words += np.count_nonzero(np.diff(features.indptr) == 0)
+            numbers = range(first, first + features.shape[0])
+            first += features.shape[0]
+            yield (
+                [
+                    number if document.id is None else document.id
+                    for number, document in zip(numbers, documents, strict=True)
+                ]
+                if documents
+                else numbers,
+                features,
+            )
+
+    def finish(self):
+        """Print how many documents say nothing to the model."""
+        if self._without_words:
+            count = self._without_words
+            documents = "1 document has" if count == 1 else f"{count} documents have"
+            note(f"{self._path}: {documents} no word that the model knows", self._quiet)
+
+
+def _is_text(reader, given, folder, data, model):
+    """Return whether points are text; raise SettingsError if the model has not been trained on text."""
+    first = reader.peek_line()
+    named = bool(given) or has_corpus_ending(reader.path)
+    if not named and not (first and is_corpus(reader.path, first)):
+        return False
+    if "vectorizer" in folder.description:
+        return True
+    if named:
+        raise SettingsError(f"{data} is text, but {model} was not trained on text")
+    # As rows it gets an error that says what is wrong with its first line.
+    return False
+
+
+def _allowed_labels(only, without, K, names):
+    """Return which labels the options allow, K."""
+    allowed = np.ones(K, bool)
+    if only:
+        allowed[:] = False
+        allowed[read_label_set(only, K, names)] = True
+    if without:
+        allowed[read_label_set(without, K, names)] = False
+    if not allowed.any():
+        raise SettingsError("--only and --without allow no label")
+    return allowed
 
 
 def _default_rule(model, tuned, output, uncalibrated, quiet):
@@ -162,9 +284,9 @@ def _default_rule(model, tuned, output, uncalibrated, quiet):
 
 
 def _open_predictor(model):
-    """Return the predictor, and what is tuned; the error of a folder without one mentions an unfinished run."""
+    """Return the predictor and its `ModelFolder`; the error of a folder without one mentions an unfinished run."""
     try:
-        return ModelFolder.read(model, lambda folder: (open_predictor(folder), folder.tuned))
+        return ModelFolder.read(model, lambda folder: (open_predictor(folder), folder))
     except ModelFolderError as error:
         if readable_run(model) is None:
             raise

@@ -4,6 +4,7 @@ import time
 
 import click
 
+from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     OutputPath,
     cache_option,
@@ -14,7 +15,6 @@ from xmlgp.cli.options import (
     train_command,
 )
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
-from xmlgp.data.formats import read_dataset
 from xmlgp.errors import NumericalError
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.plan import Action, readable_run
@@ -22,6 +22,7 @@ from xmlgp.runs.request import Request
 from xmlgp.runs.train import CHECKPOINT_SECONDS, train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.training_data import read_training_data
 
 __all__ = ["train"]
 
@@ -51,15 +52,18 @@ MOST_MINUTES = 525_600
     help="Time between checkpoints within an epoch; there is also one at the end of each epoch, unless writing it "
     "takes more than a twentieth of the time. 0 for no checkpoints.",
 )
+@corpus_options
 @cache_option
 @quiet_option
-def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
+def train(data, model, recipe, chosen, resume, minutes, columns, corpus_format, cache, quiet):
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
-    .gz, or - for standard input), or a folder with train.txt or one *.svm. Where MODEL holds the result of `xmlgp
-    preprocess` on the same data, training continues from there with its settings. An interrupted run continues from its
-    last checkpoint with --resume, and ends in the same model.
+    .gz, or - for standard input), or a folder with train.txt or one *.svm. Or it is a corpus of text as for `xmlgp
+    vectorize`. MODEL keeps the names of labels and features, and a model of text predicts from text.
+
+    Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
+    settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
 
     For data in libsvm format the default model is gpc.
 
@@ -71,8 +75,9 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
     """
     began, progress = time.perf_counter(), terminal_progress(quiet)
-    dataset, data_format = read_dataset(locate_training_data(data, model), cache, progress)
-    request = Request(chosen, recipe, default_model(data_format))
+    file = locate_training_data(data, model)
+    found = read_training_data(file, columns, corpus_format, cache, progress, lambda text: note(text, quiet))
+    request = Request(chosen, recipe, default_model(found.format))
     plans = []
 
     def show(plan):
@@ -82,12 +87,19 @@ def train(data, model, recipe, chosen, resume, minutes, cache, quiet):
 
     try:
         folder = train_model(
-            dataset, model, request, progress, resume=resume, checkpoint_seconds=60 * minutes, on_plan=show
+            found.dataset,
+            model,
+            request,
+            progress,
+            resume=resume,
+            checkpoint_seconds=60 * minutes,
+            names=found.names,
+            on_plan=show,
         )
     except Interrupted as error:
         left = readable_run(model)
         if left:
-            command = train_command(data, model, "--resume")
+            command = train_command(data, model, *corpus_arguments(columns, corpus_format), "--resume")
             error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")
         raise
     except (NumericalError, OSError, MemoryError):

@@ -9,7 +9,7 @@ from xmlgp.data.repository_format import Header
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import silent
 
-__all__ = ["LIBSVM", "REPOSITORY", "read_blocks", "read_dataset"]
+__all__ = ["LIBSVM", "REPOSITORY", "blocks_of", "points_of", "read_blocks", "read_dataset"]
 
 #: Names of the formats, as in the catalogue.
 REPOSITORY, LIBSVM = "repository", "libsvm"
@@ -42,10 +42,22 @@ def read_dataset(path, cache=True, progress=silent):
         if cacheable:
             return repository_format.read_dataset(path, cache, progress), REPOSITORY
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
-        if is_libsvm(reader.peek_line()):
-            return libsvm_format.read_points(reader, progress), LIBSVM
-        return repository_format.read_points(reader, progress), REPOSITORY
+        return points_of(LineReader(stream, path), progress)
+
+
+def points_of(reader, progress=silent):
+    """Read all points of a file that is already open, as `read_dataset` does, without the cache.
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    progress
+        As for `read_dataset`.
+    """
+    if is_libsvm(reader.peek_line()):
+        return libsvm_format.read_points(reader, progress), LIBSVM
+    return repository_format.read_points(reader, progress), REPOSITORY
 
 
 def read_blocks(path, D, warn=lambda text: None):
@@ -77,16 +89,36 @@ def read_blocks(path, D, warn=lambda text: None):
     return next(items), items
 
 
+def blocks_of(reader, D, warn=lambda text: None):
+    """Return the header and the points of a file that is already open, as `read_blocks` does.
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    D, warn
+        As for `read_blocks`.
+    """
+    items = _read(reader, D, warn)
+    return next(items), items
+
+
 def _open_and_read(path, D, warn):
     """Yield the header, then the blocks."""
     with open_input(path) as stream:
-        reader = LineReader(stream, path)
-        if not is_libsvm(reader.peek_line()):
-            yield from repository_format.read_header_and_blocks(reader)
-            return
-        dataset = libsvm_format.read_points(reader)
+        yield from _read(LineReader(stream, path), D, warn)
+
+
+def _read(reader, D, warn):
+    if not is_libsvm(reader.peek_line()):
+        yield from repository_format.read_header_and_blocks(reader)
+        return
+    dataset = libsvm_format.read_points(reader)
     if dataset.D > D:
-        warn(f"{path} has features up to {dataset.D}; those above {D} are ignored because no training point had them")
+        warn(
+            f"{reader.path} has features up to {dataset.D}; those above {D} are ignored because no training point had "
+            "them"
+        )
     dataset = libsvm_format.resize_features(dataset, D)
     yield Header(dataset.N, dataset.D, dataset.K)
     yield 1, dataset

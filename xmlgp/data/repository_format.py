@@ -24,7 +24,15 @@ from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["Header", "read_blocks", "read_dataset", "read_points", "read_header_and_blocks", "write_blocks", "write_dataset"]
+__all__ = [
+    "Header",
+    "read_blocks",
+    "read_dataset",
+    "read_points",
+    "read_header_and_blocks",
+    "write_blocks",
+    "write_dataset",
+]
 
 HEADER = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]*\r?\n")
 #: Maximum length of the first line: three integers and generous whitespace.
@@ -256,7 +264,7 @@ def _format_lines(block):
 
 def _shortest_decimals(values):
     """Return the shortest decimal of each float32 that the parser reads back as the same number."""
-    if values.size and 0 <= values.min() and values.max() < len(COUNTS):
+    if values.size and values.min() >= 0 and values.max() < len(COUNTS):
         counts = values.astype(np.intp)
         if np.array_equal(counts, values):
             return COUNTS[counts].tolist()

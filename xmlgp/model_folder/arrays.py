@@ -15,11 +15,11 @@ __all__ = ["FOLDER", "is_entry", "make_folders", "read_array", "remove", "remove
 
 FOLDER = "arrays"
 
-#: Arrays of a model hold floating point numbers, or integer indices, in either byte order.
-DTYPES = ("<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
+#: Arrays of a model hold floating point numbers, or integer indices, in either byte order, or text.
+DTYPES = ("|u1", "<f4", "<f8", ">f4", ">f8", "<i4", "<i8", ">i4", ">i8")
 
 #: Names of the array files that this package writes; all other files belong to the user.
-ARRAY_FILE = re.compile(r"(preprocess|parameters)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
+ARRAY_FILE = re.compile(r"(preprocess|parameters|names)\.[a-z_.]+\.[0-9a-f]{8}\.npy")
 
 
 def is_entry(path, entry):

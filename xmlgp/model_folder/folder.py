@@ -8,7 +8,10 @@ model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md des
 import json
 from pathlib import Path
 
+import numpy as np
+
 from xmlgp import __version__
+from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import (
     FOLDER,
@@ -25,6 +28,8 @@ from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.names import Names
+from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder"]
 
@@ -131,7 +136,7 @@ class ModelFolder:
             remove([], made)
 
     @classmethod
-    def write(cls, path, *, settings, stage, data, arrays, keep=(), protected=(), **facts):
+    def write(cls, path, *, settings, stage, data, arrays, keep=(), protected=(), names=None, **facts):
         """Write a model and return it opened.
 
         Parameters
@@ -148,12 +153,21 @@ class ModelFolder:
             Entries of arrays that the folder already holds and that also belong to the new model (`entries`).
         protected : iterable of dict
             Entries of arrays that the folder holds for another purpose and that must not be removed.
+        names : Names, optional
+            Of the labels and features.
         **facts
             Further entries of the description, such as the training history.
         """
-        path = Path(path)
+        path, names = Path(path), names or Names()
         made = make_folders(path)
         written = {}
+        arrays = dict(arrays) | {
+            f"names.{name}": np.frombuffer(format_names(getattr(names, name)), np.uint8)
+            for name in ("labels", "features")
+            if getattr(names, name) is not None
+        }
+        if names.vectorizer:
+            facts["vectorizer"] = names.vectorizer.mapping()
         try:
             write_arrays(path, arrays, written)
             entries = dict(keep) | written
@@ -177,6 +191,37 @@ class ModelFolder:
             raise
         remove_unused_arrays(path, [*entries.values(), *protected])
         return cls(path)
+
+    @property
+    def label_names(self):
+        """The names of the labels (list of str), or None."""
+        return self._names("labels", "K")
+
+    @property
+    def feature_names(self):
+        """The names of the features (list of str), or None."""
+        return self._names("features", "D")
+
+    @property
+    def vectorizer(self):
+        """What maps text to the features (`Vectorizer`), or None."""
+        mapping, words = self.description.get("vectorizer"), self.feature_names
+        if mapping is None:
+            return None
+        found = None if words is None else Vectorizer.from_mapping(mapping, words)
+        if found is None:
+            raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
+        return found
+
+    def _names(self, kind, count):
+        array = self.array(f"names.{kind}")
+        if array is None:
+            return None
+        plain = array.dtype == np.uint8 and array.ndim == 1
+        names = parse_names(array.tobytes(), self.description["data"][count]) if plain else None
+        if names is None:
+            raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
+        return names
 
     @property
     def tuned(self):
@@ -245,6 +290,7 @@ def _check_description(file, description):
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
         and isinstance(validation, list | None)
         and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
+        and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
     )
     if not valid:

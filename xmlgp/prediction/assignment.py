@@ -67,7 +67,7 @@ def _with_highest_expected_f1(predictor, features, limit, with_std, memory):
     done = 0
     for ranked in predictor.top(features, None, "probability", False, memory):
         ranked.check_finite(done)
-        sizes, _ = highest_expected_f1(ranked.scores.reshape(ranked.N, ranked.K), limit)
+        sizes, _ = highest_expected_f1(ranked.scores.reshape(ranked.N, -1), limit)
         if with_std and sizes.any():
             # Those of all labels would take far longer.
             chunk = features[done : done + ranked.N]

@@ -29,6 +29,7 @@ def train_model(
     *,
     resume=None,
     checkpoint_seconds=CHECKPOINT_SECONDS,
+    names=None,
     on_plan=lambda plan: None,
 ):
     """Train a model into its folder, at stage "trained"; preprocess first if that is not done.
@@ -50,6 +51,8 @@ def train_model(
         See `plan_run`.
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for no checkpoints at all.
+    names : Names, optional
+        Of the labels and features; the model keeps them.
     on_plan : callable
         Called with the `RunPlan` before training.
 
@@ -83,14 +86,15 @@ def train_model(
         on_plan(plan)
         if plan.action is Action.NOTHING:
             return ModelFolder(path)
-        return _Run(dataset, path, plan, progress, checkpoint_seconds).train()
+        return _Run(dataset, path, plan, progress, checkpoint_seconds, names).train()
 
 
 class _Run:
     """One training run into a locked folder."""
 
-    def __init__(self, dataset, path, plan, progress, checkpoint_seconds):
+    def __init__(self, dataset, path, plan, progress, checkpoint_seconds, names):
         self._dataset, self._path, self._plan, self._progress = dataset, path, plan, progress
+        self._names = names
         self._settings, self._seconds = plan.settings, checkpoint_seconds
         self._file = path / CHECKPOINT
         #: Entries of arrays that this run wrote, and its checkpoints.
@@ -116,6 +120,7 @@ class _Run:
                 keep=entries,
                 history=trained.history,
                 validation=trained.validation,
+                names=self._names,
             )
         except BaseException as error:
             # An interruption leaves what a checkpoint names.

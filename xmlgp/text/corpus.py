@@ -5,6 +5,7 @@ import os
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.repository_format import HEADER
 from xmlgp.errors import DataFormatError
+from xmlgp.runtime.untrusted_text import quote
 from xmlgp.text.decoded_lines import decoded_lines
 from xmlgp.text.delimited import header_fields, read_csv, read_tsv
 from xmlgp.text.documents import Columns
@@ -18,7 +19,7 @@ from xmlgp.text.tagged_lines import (
     read_plain,
 )
 
-__all__ = ["FORMATS", "corpus_format", "is_corpus", "read_documents"]
+__all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "read_documents"]
 
 #: The reader of each format by its name.
 FORMATS = {
@@ -35,6 +36,11 @@ FORMATS = {
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 
 
+def has_corpus_ending(path):
+    """Return whether a name alone says that a file is a corpus."""
+    return _ending(path) in ENDINGS
+
+
 def is_corpus(path, line):
     """Return whether a file is a corpus, not rows of numbers, by its name and its first line.
 
@@ -43,7 +49,7 @@ def is_corpus(path, line):
     path : str
     line : bytes
     """
-    return _ending(path) in ENDINGS or not (HEADER.fullmatch(line) or is_libsvm(line))
+    return has_corpus_ending(path) or not (HEADER.fullmatch(line) or is_libsvm(line))
 
 
 def corpus_format(path, line, columns):
@@ -102,8 +108,9 @@ def read_documents(reader, columns=None, name=None, labelled=True):
     name = name or corpus_format(reader.path, first, columns)
     if labelled and name == "lines":
         reason = (
-            "this is no corpus with labels: a line must be `text<TAB>label label ...`, a JSON object, or begin with "
-            f"{FASTTEXT_LABEL}, or the file be a table with a header, which has a column for the text"
+            f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a "
+            f"corpus with labels: `text<TAB>label label ...`, a JSON object, {FASTTEXT_LABEL}, or a header with a "
+            "column for the text"
         )
         raise DataFormatError(reader.path, 1, reason)
     yield from FORMATS[name](decoded_lines(reader), reader.path, columns, labelled)

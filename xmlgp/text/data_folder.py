@@ -3,35 +3,21 @@
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from xmlgp.data.names import format_names, read_feature_names, read_label_names
 from xmlgp.data.repository_format import Header, write_blocks
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
+from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
 
-__all__ = ["FEATURES", "LABELS", "TRAIN", "VECTORIZER", "Names", "check_folder", "read_names", "test_name", "write_folder"]
+__all__ = ["FEATURES", "LABELS", "TRAIN", "VECTORIZER", "check_folder", "read_names", "test_name", "write_folder"]
 
 TRAIN, FEATURES, LABELS, VECTORIZER = "train.txt", "features.txt", "labels.txt", "vectorizer.json"
 
 #: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
 LARGEST = 1 << 20
-
-
-class Names(NamedTuple):
-    """The names of labels and features of a data set, and what maps text to its features; each may be missing.
-
-    Attributes
-    ----------
-    labels, features : list of str or None
-    vectorizer : Vectorizer or None
-    """
-
-    labels: list[str] | None = None
-    features: list[str] | None = None
-    vectorizer: Vectorizer | None = None
 
 
 def test_name(place):

@@ -70,7 +70,9 @@ class Vectorized:
         return stack([none, *self.blocks()])
 
 
-def vectorize_new(reader, analysis, columns, name=None, *, min_count=1, max_features=None, folder=None, progress=silent):
+def vectorize_new(
+    reader, analysis, columns, name=None, *, min_count=1, max_features=None, folder=None, progress=silent
+):
     """Vectorize a training corpus, whose words and labels become the vocabulary (`Vectorized`).
 
     Parameters
@@ -78,7 +80,7 @@ def vectorize_new(reader, analysis, columns, name=None, *, min_count=1, max_feat
     reader : LineReader
         At the first line.
     analysis : Analysis
-    columns : Columns
+    columns : Columns, optional
     name : str, optional
         The format, one of `xmlgp.text.corpus.FORMATS`. By default the file tells.
     min_count : int
@@ -116,7 +118,9 @@ def vectorize_new(reader, analysis, columns, name=None, *, min_count=1, max_feat
     return Vectorized(Vectorizer(analysis, kept, columns), ordered, spool, numbers, label_numbers)
 
 
-def vectorize_known(reader, vectorizer, labels, columns=None, name=None, *, folder=None, progress=silent):
+def vectorize_known(
+    reader, vectorizer, labels, columns=None, name=None, *, labelled=True, folder=None, progress=silent
+):
     """Vectorize a corpus with the words and labels of another one; others are left out (`Vectorized`).
 
     Parameters
@@ -127,6 +131,8 @@ def vectorize_known(reader, vectorizer, labels, columns=None, name=None, *, fold
         The names of the K labels.
     columns : Columns, optional
         By default those of the vectorizer.
+    labelled : bool
+        Whether documents have labels; otherwise none are read.
     name, folder, progress
         As in `vectorize_new`.
 
@@ -137,7 +143,7 @@ def vectorize_known(reader, vectorizer, labels, columns=None, name=None, *, fold
     """
     known, spool = _LabelNumbers(labels), Spool(folder)
     K, unknown = len(labels), 0
-    documents = read_documents(reader, columns or vectorizer.columns, name)
+    documents = read_documents(reader, columns or vectorizer.columns, name, labelled)
     for block in _numbered(documents, reader.path, vectorizer.analysis.function(), vectorizer.numbers, known, progress):
         new = block.labels >= K
         unknown += np.count_nonzero(new)
