@@ -124,8 +124,8 @@ MUTANTS = [
         "factor 1/2",
         "Pooling with the exact GP divides the variance of utilities by 2, not by 4.",
         "xmlgp/gp/exact_gp.py",
-        "variance *= 0.25",
-        "variance *= 0.5",
+        "variance *= POOL_WEIGHT**2",
+        "variance *= POOL_WEIGHT",
         ("tests/gp/test_exact_gp.py", "tests/mlgpf/test_averaging.py"),
     ),
     # Mathematics of BMLPL.

@@ -111,3 +111,21 @@ def test_no_points_and_points_without_features(problem):
     empty = utilities.batch(latent, sp.csr_array((B, D)))
     for found, expected in zip(utilities.moments(empty, EVERYTHING), (mean, variance), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_contributions_agree_with_dense_products(problem):
+    _, features, loadings, bias, weights, *_ = problem
+    random = np.random.default_rng(1)
+    latent_weights = random.normal(size=(D, P))
+    own = sp.csr_array((weights.mean, weights.features, weights.indptr), (K, D)).toarray()
+    pairs = np.stack([random.permutation(K)[:6] for _ in range(B)]).astype(np.int32)
+    for given, slopes in (None, loadings @ latent_weights.T), (weights, loadings @ latent_weights.T + own):
+        values = np.empty(6 * features.nnz)
+        indptr = np.arange(0, 6 * B + 1, 6)
+        UtilityMoments(loadings, bias, given).contributions(features, latent_weights, indptr, pairs.ravel(), values)
+        expected = [
+            slopes[k, features.indices[start:stop]] * features.data[start:stop]
+            for start, stop, labels in zip(features.indptr, features.indptr[1:], pairs, strict=False)
+            for k in labels
+        ]
+        np.testing.assert_allclose(values, np.concatenate(expected), rtol=1e-10)

@@ -25,6 +25,7 @@ from xmlgp.runtime.threads import one_blas_thread, run_parallel
 __all__ = [
     "LENGTHSCALE",
     "NOISE",
+    "POOL_WEIGHT",
     "PROBABILITY_MARGIN",
     "ExactGP",
     "ExactGPFit",
@@ -43,6 +44,9 @@ NOISE = 0.5
 #: Distance of pooled predictions from 0 and 1, which least squares exceed. From 0.001 to 0.01 this value has the least
 #: log loss on validation points of Bibtex and Delicious.
 PROBABILITY_MARGIN = 0.003
+
+#: Weight of the utilities in the logarithmic pool, and of the log odds of the predictions.
+POOL_WEIGHT = 0.5
 
 #: Most labels for which the eigenvectors of their Gram matrix are computed; for more the randomised method is faster.
 GRAM_LIMIT = 2000
@@ -233,9 +237,9 @@ def logarithmic_pool(predictions, mean, variance=None):
     predictions += PROBABILITY_MARGIN
     predictions /= 1 + 2 * PROBABILITY_MARGIN
     mean += logit(predictions)
-    mean *= 0.5
+    mean *= POOL_WEIGHT
     if variance is not None:
-        variance *= 0.25
+        variance *= POOL_WEIGHT**2
 
 
 class _Kernel:

@@ -185,6 +185,31 @@ class UtilityMoments:
             _add_to_pairs(*batch.features, values, labels, *by_label, mean, variance)
         return mean, variance
 
+    def contributions(self, features, latent_weights, indptr, labels, values):
+        """Write the contributions of features to the means of some labels of each point.
+
+        With latent functions h_p(x) = Σ_d t_dp x_d of mean, the mean of f_k less b_k is the sum over the features d of
+
+            x_d (Σ_p φ_kp t_dp + m_kd)
+
+        Parameters
+        ----------
+        features : csr_array, B×D
+            X, weighted.
+        latent_weights : ndarray, D×P
+            T.
+        indptr : ndarray, B+1
+            Labels of point i are `labels[indptr[i]:indptr[i + 1]]`.
+        labels : ndarray of int32, n
+        values : ndarray
+            Output array: for each pair of a point and a label, one number for each feature of the point.
+        """
+        features = features.astype(self._loadings.dtype, copy=False)
+        arrays = features.indptr, features.indices, features.data, indptr, labels
+        _fill_contributions(*arrays, latent_weights, self._loadings, values)
+        if self._weights is not None:
+            _add_own_contributions(*arrays, self._weights.indptr, self._weights.features, self._weights.mean, values)
+
 
 @compiled
 def _split(indptr, features, means, variances, slots, columns, spreads, ends, labels, moments):
@@ -265,3 +290,31 @@ def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, 
             variance[i * k + j] += v
         for e in range(indptr[i], indptr[i + 1]):
             row[indices[e]] = 0
+
+
+@compiled
+def _fill_contributions(indptr, indices, data, pairs, labels, latent_weights, loadings, values):
+    place = 0
+    for i in range(indptr.size - 1):
+        for j in range(pairs[i], pairs[i + 1]):
+            loading = loadings[labels[j]]
+            for e in range(indptr[i], indptr[i + 1]):
+                weights, total = latent_weights[indices[e]], values.dtype.type(0)
+                for p in range(loading.size):
+                    total += loading[p] * weights[p]
+                values[place] = data[e] * total
+                place += 1
+
+
+@compiled
+def _add_own_contributions(indptr, indices, data, pairs, labels, starts, features, means, values):
+    """Add x_d m_kd for the weights of each label, whose features are in ascending order, in place."""
+    place = 0
+    for i in range(indptr.size - 1):
+        for j in range(pairs[i], pairs[i + 1]):
+            start, stop = starts[labels[j]], starts[labels[j] + 1]
+            for e in range(indptr[i], indptr[i + 1]):
+                s = start + np.searchsorted(features[start:stop], indices[e])
+                if s < stop and features[s] == indices[e]:
+                    values[place] += data[e] * means[s]
+                place += 1

@@ -215,14 +215,37 @@ class Predictive:
             predicted += self._parameters["regression.mean"][labels]
             exact_gp.logarithmic_pool(predicted, mean, variance)
 
-    def pool_regression_pairs(self, latent, labels, mean, variance):
-        """Do what `pool_regression` does for some labels of each point; see `UtilityMoments.pair_moments`."""
+    def pool_regression_pairs(self, latent, indptr, labels, mean, variance=None):
+        """Do what `pool_regression` does for some labels of each point, those of point i from `indptr[i]` on."""
         if latent is not None:
-            indptr = np.arange(0, labels.size + 1, labels.shape[1])
             moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
             shared = self._parameters["regression.loadings"], self._parameters["regression.mean"]
-            predicted, _ = pair_moments(moments, *shared, indptr, labels.ravel())
+            predicted, _ = pair_moments(moments, *shared, indptr, labels)
             exact_gp.logarithmic_pool(predicted, mean, variance)
+
+    def contributions(self, features, latent_weights, indptr, labels, values, rest):
+        """Write the contributions of features to the mean utilities of pairs, for a linear kernel, and the rests.
+
+        The contribution of feature d to the utility of label k is x_d (Σ_p φ_kp t_dp + m_kd), and the rest is b_k. With
+        a regression the utility is w f + w log(g/(1 − g)) with w = `exact_gp.POOL_WEIGHT`, so contributions are w times
+        that, and the rest is w b_k + w log(g/(1 − g)).
+
+        Parameters
+        ----------
+        features : csr_array, B×D
+            X, weighted.
+        latent_weights : ndarray, D×P
+            T: latent means are X T.
+        indptr, labels, values
+            As in `UtilityMoments.contributions`.
+        rest : ndarray, n
+            Output array.
+        """
+        rest[:] = self._parameters["bias"][labels]
+        self.utilities.contributions(features, latent_weights, indptr, labels, values)
+        if self.has_regression:
+            values *= exact_gp.POOL_WEIGHT
+            self.pool_regression_pairs(self.regression_latent(features), indptr, labels, rest)
 
     def rank_scores(self, points, features=None, ranking="utility"):
         """Return scores by which labels are ranked, B×K, with utilities pooled with the regression if there is one.

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.errors import SettingsError
 from xmlgp.gp import exact_gp, label_weights, weight_space
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
@@ -32,6 +33,12 @@ class MLGPFPredictor(Predictor):
     points were held out in training, probabilities are calibrated (`xmlgp.prediction.calibration`). The default output
     is the one that the settings rank labels by.
 
+    With a linear kernel the utility of label k is a sum over the weighted features x_d of a point. `explain` returns
+    its terms x_d (Σ_p φ_kp t_dp + m_kd), where the latent functions have the means h_p(x) = Σ_d t_dp x_d, and m are the
+    means of the label weights; the rest is the bias b_k. This is exact for the linear part. The regression compares
+    whole points, so it has no terms of single features: where utilities are pooled with it, the terms of the linear
+    part are halved, as it is, and the rest is half of the bias and half of the log odds that the regression predicts.
+
     Parameters
     ----------
     settings : MLGPFSettings
@@ -48,6 +55,7 @@ class MLGPFPredictor(Predictor):
     def __init__(self, settings, preprocessed, parameters, feature_count):
         super().__init__(feature_count, len(parameters["bias"]), settings.dtype)
         self.default_output = settings.ranking
+        self._kernel = settings.kernel
         self._preprocessed = preprocessed
         self._parameters = parameters
         self._predictive = make_model(settings).predictive(parameters, feature_count)
@@ -99,6 +107,19 @@ class MLGPFPredictor(Predictor):
         """Return the standard deviations of the scores of some labels of each point, B×k; see `Predictor`."""
         return logistic_std(*self._pair_moments(points, labels), output, self._nodes).reshape(labels.shape)
 
+    def check_explainable(self):
+        """Raise SettingsError if the kernel is not linear; see `Predictor`."""
+        if self._kernel != "linear":
+            raise SettingsError(
+                f"a model with --kernel {self._kernel} cannot be explained, because its se term compares whole points, "
+                "so that utilities are not sums over features; train with --kernel linear"
+            )
+
+    def contributions(self, features, scores, values, rest):
+        """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
+        weighted = self._preprocessed.weigh(features)
+        self._predictive.contributions(weighted, self._map, scores.indptr, scores.labels, values, rest)
+
     def _moments(self, points, labels, output):
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
         mean, variance = self._predictive.utilities.moments(points.batch, labels, output != "utility")
@@ -108,7 +129,8 @@ class MLGPFPredictor(Predictor):
     def _pair_moments(self, points, labels):
         """Return mean and variance of the utilities of some labels of each point, B·k."""
         mean, variance = self._predictive.utilities.pair_moments(points.batch, labels)
-        self._predictive.pool_regression_pairs(points.regressed, labels, mean, variance)
+        indptr = np.arange(0, labels.size + 1, labels.shape[1])
+        self._predictive.pool_regression_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
         return mean, variance
 
     def bytes_per_point(self, output, with_std):

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError, SettingsError
+from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import one_blas_thread, parallel_for
@@ -37,9 +38,10 @@ class Predictor(ABC):
 
     A subclass has a constructor `(settings, preprocessed, parameters, feature_count)` and defines `parameters_fit`,
     `prepare`, `scores`, `std` and `bytes_per_point`. If scores take long, it also defines `approximate_scores`,
-    `highest_scores` and `scores_of`, by which top labels are found faster. These methods are called with BLAS on one
-    thread and NumPy's warnings of overflow disabled; all of them but `bytes_per_point` by several threads at once, each
-    with its own points.
+    `highest_scores` and `scores_of`, by which top labels are found faster. If utilities are sums over features, it
+    defines `check_explainable` and `contributions`. These methods are called with BLAS on one thread and NumPy's
+    warnings of overflow disabled; all of them but `bytes_per_point` and `check_explainable` by several threads at once,
+    each with its own points.
 
     Parameters
     ----------
@@ -191,6 +193,29 @@ class Predictor(ABC):
     def bytes_per_point(self, output, with_std):
         """Return the memory that scoring takes per point, without the scores and standard deviations of its labels."""
 
+    def check_explainable(self):
+        """Raise SettingsError if `explain` cannot explain the scores of this model."""
+        raise SettingsError(
+            "this model cannot be explained, because its utilities are not sums over features; "
+            "train with --model mlgpf --kernel linear"
+        )
+
+    def contributions(self, features, scores, values, rest):
+        """Write the contributions of features to the utilities of some labels of a few hundred points.
+
+        Parameters
+        ----------
+        features : csr_array, B×D
+            As read, without weighting.
+        scores : Scores
+            The labels of each point, n in all. The scores are not used.
+        values : ndarray
+            Output array for the contributions, in the order of `Contributions`.
+        rest : ndarray, n
+            Output array for the rests.
+        """
+        raise NotImplementedError
+
     def check(self, feature_count):
         """Raise SettingsError if points do not have the model's number of features."""
         if feature_count != self.feature_count:
@@ -287,6 +312,55 @@ class Predictor(ABC):
         self._for_points(part, features, output, with_std)
         return Scores.from_top(labels, scores, self.label_count, std)
 
+    def explain(self, features, scores):
+        """Return which features speak for and against labels of points: their contributions to the mean utilities.
+
+        Those are the utilities that `score` returns, so calibration, a map of probabilities, changes nothing. The
+        memory is that of the result, one number and one index for each feature that the point of a pair has, and a
+        little for each core: for many points, call this method for some of them at a time.
+
+        Parameters
+        ----------
+        features : csr_array, N×D
+            As read, without weighting.
+        scores : Scores
+            The labels of each point that are explained. The scores are not used.
+
+        Returns
+        -------
+        Contributions
+            For each pair of a point and a label, in the order of the scores.
+
+        Raises
+        ------
+        SettingsError
+            If utilities are not sums over features (`check_explainable`), or features and scores are not of the same
+            points and of this model.
+        NumericalError
+            If a contribution is not finite.
+        """
+        self.check_explainable()
+        self.check(features.shape[1])
+        if (features.shape[0], self.label_count) != (scores.N, scores.K):
+            raise SettingsError(
+                f"the scores are of {scores.N} points and {scores.K} labels, but there are {features.shape[0]} points, "
+                f"and the model has {self.label_count} labels"
+            )
+        found = Contributions.unset(features, scores, self.dtype)
+
+        def part(first, last):
+            for start in range(first, last, ROWS):
+                stop = min(start + ROWS, last)
+                pairs = slice(scores.indptr[start], scores.indptr[stop])
+                elements = slice(found.indptr[pairs.start], found.indptr[pairs.stop])
+                rows = features[start:stop], scores.rows(start, stop)
+                self.contributions(*rows, found.values[elements], found.rest[pairs])
+
+        with one_blas_thread(), ignore_overflow():
+            parallel_for(part, features.shape[0], 1)
+        _check_finite(found, scores)
+        return found
+
     def _calibrate(self, scores, std):
         """Calibrate probabilities, B×k, best first, and their standard deviations or None, in place."""
         size = max(1, CALIBRATED // scores.shape[1])
@@ -361,6 +435,19 @@ class Predictor(ABC):
 def _descending(scores):
     """Return the order of the labels of each point, best first, equal scores by label."""
     return np.argsort(-scores, axis=1, kind="stable")
+
+
+def _check_finite(contributions, scores):
+    """Raise NumericalError if a contribution to the utilities of the pairs of scores is not finite."""
+    pairs = np.flatnonzero(~np.isfinite(contributions.rest))
+    elements = np.flatnonzero(~np.isfinite(contributions.values))
+    if len(pairs) or len(elements):
+        pairs = [*pairs[:1], *np.searchsorted(contributions.indptr, elements[:1], side="right") - 1]
+        pair = min(pairs)
+        point = np.searchsorted(scores.indptr, pair, side="right") - 1
+        raise NumericalError(
+            f"the contributions to the score of label {scores.labels[pair]} for point {point} are not finite"
+        )
 
 
 def _blocks(label_count):

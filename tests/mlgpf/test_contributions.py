@@ -1,0 +1,158 @@
+"""Contributions of features to the utilities of MLGPF, against utilities and the changes of utilities."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logit
+
+from tests.mlgpf import test_averaging as pooled
+from tests.mlgpf import test_predictor as plain
+from tests.problems import small_dataset
+from xmlgp.gp.exact_gp import LENGTHSCALE, PROBABILITY_MARGIN
+from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runs.stored import open_predictor, stored_preprocessing
+from xmlgp.runs.train import train_model
+
+D, K = plain.D, plain.K
+#: New points, and one without features.
+NEW = sp.csr_array(sp.vstack([plain.NEW, sp.csr_array((1, D))]), dtype=np.float32)
+N = NEW.shape[0]
+
+KINDS = {
+    "free": {"inducing": "free"},
+    "free, no ard": {"inducing": "free", "ard": False},
+    "subspace": {"inducing": "subspace"},
+    "subspace, no ard": {"inducing": "subspace", "ard": False},
+    "features": {"inducing": "features"},
+}
+CASES = [(posterior, kind) for posterior in POSTERIORS for kind in KINDS if kind != "features"]
+CASES.append(("shared-diagonal", "features"))
+
+
+def model(path, posterior, kind, own, **chosen):
+    """Return the folder of a model with random parameters, or with trained ones in weight space."""
+    chosen = KINDS[kind] | {"posterior": posterior} | chosen
+    if kind != "features":
+        return plain.model(path, own, **chosen)
+    settings = MLGPFSettings(**plain.SMALL | chosen | {"label_weights": own, "regression_points": 0, "epochs": 8})
+    return train_model(small_dataset(D=D, K=K), path, settings)
+
+
+def some_labels(seed=0):
+    """Return scores of some labels of each point, in any order; the second point has none."""
+    random = np.random.default_rng(seed)
+    labels = [random.permutation(K)[: random.integers(1, K + 1)] if i != 1 else [] for i in range(N)]
+    indptr = np.concatenate([[0], np.cumsum([len(chosen) for chosen in labels])])
+    chosen = np.concatenate(labels).astype(np.int32)
+    return Scores(indptr, chosen, np.zeros(len(chosen)), K)
+
+
+ALL = Scores.from_top(np.tile(np.arange(K, dtype=np.int32), (N, 1)), np.zeros((N, K)), K)
+
+
+def dense(found):
+    """Return the contributions to the utilities of all labels, N×K×D."""
+    values = np.zeros((N * K, D))
+    values[np.repeat(np.arange(N * K), np.diff(found.indptr)), found.features] = found.values
+    return values.reshape(N, K, D)
+
+
+def sums(found):
+    """Return the sum of the contributions to each pair and its rest, n."""
+    pairs = np.repeat(np.arange(len(found.rest)), np.diff(found.indptr))
+    return np.bincount(pairs, found.values, len(found.rest)) + found.rest
+
+
+def assert_sums_are_utilities(predictor, scores, **tolerance):
+    points = np.repeat(np.arange(N), np.diff(scores.indptr))
+    utilities = predictor.score(NEW, "utility")[0][points, scores.labels]
+    np.testing.assert_allclose(sums(predictor.explain(NEW, scores)), utilities, **tolerance)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("posterior", "kind"), CASES)
+def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, own):
+    predictor = open_predictor(model(tmp_path, posterior, kind, own))
+    for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
+        assert_sums_are_utilities(predictor, scores, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["free", "subspace", "features"])
+def test_contributions_in_single_precision_sum_to_utilities(tmp_path, kind):
+    predictor = open_predictor(model(tmp_path, "shared-diagonal", kind, True, dtype="float32"))
+    assert predictor.explain(NEW, ALL).values.dtype == np.float32
+    assert_sums_are_utilities(predictor, ALL, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(("posterior", "kind"), CASES)
+def test_without_a_feature_the_utility_changes_by_its_contribution(tmp_path, posterior, kind, own):
+    predictor = open_predictor(model(tmp_path, posterior, kind, own, weighting="none"))
+    utilities, _ = predictor.score(NEW, "utility")
+    contributions = dense(predictor.explain(NEW, ALL))
+    for d in range(D):
+        without = NEW.copy()
+        without.data[without.indices == d] = 0
+        changes = utilities - predictor.score(without, "utility")[0]
+        np.testing.assert_allclose(contributions[:, :, d], changes, rtol=1e-9, atol=1e-9)
+    seen = np.unique(NEW.indices)
+    assert (np.abs(contributions).max(axis=(0, 1))[seen] > 1e-3).all()
+
+
+@pytest.mark.parametrize(("posterior", "kind"), CASES)
+def test_contributions_are_weighted_features_times_the_utilities_of_single_features(tmp_path, posterior, kind):
+    folder = model(tmp_path, posterior, kind, True)
+    predictor = open_predictor(folder)
+    bias = folder.array("parameters.bias")
+    # A point with one feature has the length one, whatever its count is.
+    slopes = predictor.score(sp.csr_array(np.eye(D, dtype=np.float32)), "utility")[0] - bias
+    found = predictor.explain(NEW, ALL)
+    # Points are weighted in single precision.
+    expected = plain.weighted(NEW)[:, None, :] * slopes.T
+    np.testing.assert_allclose(dense(found), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(found.rest, np.tile(bias, N))
+
+
+@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("scaled", [True, False])
+def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, own, posterior, scaled):
+    folder = pooled.model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
+    alone = pooled.model(tmp_path / "alone", own, False, posterior=posterior)
+    predictor = open_predictor(folder)
+    for scores in ALL, some_labels():
+        # The predictions of the regression are in single precision, and log odds magnify their errors.
+        assert_sums_are_utilities(predictor, scores, rtol=1e-4, atol=1e-4)
+    found, linear = predictor.explain(NEW, ALL), open_predictor(alone).explain(NEW, ALL)
+    np.testing.assert_allclose(found.values, linear.values / 2, rtol=1e-9, atol=1e-12)
+    predictions = regression_predictions(folder, NEW)
+    expected = (folder.array("parameters.bias") + logit(predictions)) / 2
+    np.testing.assert_allclose(found.rest.reshape(N, K), expected, rtol=1e-4, atol=1e-3)
+
+
+def regression_predictions(folder, features):
+    """Return what exact GP regression predicts, clipped and moved inwards, by dense formulas, N×K."""
+    stored = folder.arrays("parameters.regression.")
+    training = sp.csr_array((stored["values"], stored["indices"], stored["indptr"]), (len(stored["weights"]), D))
+    points = stored_preprocessing(folder).weigh(features).toarray().astype(float)
+    if "scales" in stored:
+        scaled = points * stored["scales"]
+        lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+        points = scaled / np.where(lengths > 0, lengths, 1)
+    squares = np.square(points[:, None] - training.toarray()).sum(axis=2)
+    latent = np.exp(-squares / (2 * LENGTHSCALE**2)) @ stored["weights"]
+    predictions = np.clip(latent @ stored["loadings"].T + stored["mean"], 0, 1)
+    return (predictions + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN)
+
+
+def test_calibration_does_not_change_contributions(tmp_path):
+    folder = plain.model(tmp_path)
+    before = open_predictor(folder).explain(NEW, ALL)
+    changed = plain.write(folder, {"parameters.calibration": np.array([0.6, 1.2, -0.4, -0.3])})
+    predictor = open_predictor(changed)
+    assert predictor.calibration is not None
+    after = predictor.explain(NEW, ALL)
+    for name in ("indptr", "features", "values", "rest"):
+        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
