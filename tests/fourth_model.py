@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from xmlgp.classifier import Classifier
+from xmlgp.estimators.classifier import Classifier
 from xmlgp.linear_algebra import sparse
 from xmlgp.model import Model
 from xmlgp.prediction.logistic import logistic_scores, logistic_std

@@ -429,7 +429,7 @@ MUTANTS = [
         "stored-zeros",
         "missing step",
         "Estimators treat zeros that a sparse Y stores as labels.",
-        "xmlgp/classifier.py",
+        "xmlgp/estimators/classifier.py",
         "labels.eliminate_zeros()",
         "labels.sort_indices()",
         ("tests/test_estimators.py",),

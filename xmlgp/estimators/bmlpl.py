@@ -1,7 +1,7 @@
 """The estimator of BMLPL."""
 
 from xmlgp.bmlpl.record import BMLPL
-from xmlgp.classifier import Classifier
+from xmlgp.estimators.classifier import Classifier
 
 __all__ = ["BMLPLClassifier"]
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp.classifier import Classifier
+from xmlgp.estimators.classifier import Classifier
 from xmlgp.mlgpf.record import MLGPF
 
 __all__ = ["MLGPFClassifier"]

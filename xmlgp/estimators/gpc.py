@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from xmlgp.classifier import Classifier
+from xmlgp.estimators.classifier import Classifier
 from xmlgp.gpc.record import GPC
 
 __all__ = ["GPCClassifier"]
