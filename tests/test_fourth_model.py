@@ -100,6 +100,9 @@ def test_the_estimator_gives_the_model_of_the_command():
     for name, array in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(classifier.parameters_[name], array)
     assert len(classifier.history_) == 9
+    loaded = xmlgp.load("model")
+    assert isinstance(loaded, LogisticClassifier)
+    np.testing.assert_array_equal(loaded.predict_proba(TEST.features), classifier.predict_proba(TEST.features))
     assert classifier.predict_proba(TEST.features).shape == TEST.labels.shape
 
 

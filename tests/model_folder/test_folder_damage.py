@@ -81,6 +81,9 @@ ENTRY = {"file": "arrays/a.npy", "dtype": "<f4", "shape": [2]}
         *[("data", DATA | value) for value in ({"N": "3"}, {"D": None}, {"K": 2.5}, {"fingerprint": 3})],
         *[("history", value) for value in (None, [], {}, [3], ["x"], [{"epoch": 1}], [HISTORY[0] | {"bound": "x"}])],
         *[("tuned", value) for value in (None, {}, TUNED | {"limit": 0}, TUNED | {"threshold": "0.5"})],
+        *[("classes", value) for value in (None, [], "01", [0], [0, 1, 2], [0, 0], [1, 0], [0, True], [0, 1.5])],
+        *[("classes", value) for value in ([None, None], ["b", "a"], [0, 2**63], [[0], [1]], {"a": 0, "b": 1})],
+        ("classes", ["a", 1001 * "b"]),
         *[("arrays", value) for value in (None, [], 3, {"a": None}, {"a": "a.npy"}, {"a": {}}, {"a": [ENTRY]})],
         *[("arrays", {"a": ENTRY | {"file": value}}) for value in (None, 3, ["arrays/a.npy"])],
         *[

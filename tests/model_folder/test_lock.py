@@ -60,6 +60,12 @@ def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
     assert content(tmp_path / "new") == ["model", "model/something"]
 
 
+def test_a_file_in_place_of_the_folder_is_rejected(tmp_path):
+    (tmp_path / "model").write_text("mine")
+    assert rejected(tmp_path / "model") == f"{tmp_path / 'model'}: this is a file, but a model is a folder"
+    assert content(tmp_path) == ["model"]
+
+
 def test_other_file_in_place_of_the_lock_is_rejected(tmp_path):
     (tmp_path / LOCK).mkdir()
     assert rejected(tmp_path) == f"{tmp_path / LOCK}: this is not the lock of a model folder; remove it"

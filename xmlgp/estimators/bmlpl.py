@@ -29,8 +29,10 @@ class BMLPLClassifier(Classifier, model=BMLPL):
         Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
+    tuned_ : Tuned or None
+        What `tune` or `xmlgp tune` chose, and for which scores.
     assignment_rule_ : AssignmentRule or None
-        The threshold on probabilities and the limit that `tune` chose.
+        The threshold and the limit of `tuned_`.
     """
 
     @property

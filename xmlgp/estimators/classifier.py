@@ -11,11 +11,27 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.tuning import LONGEST, METRICS, check_labels, tune
+from xmlgp.prediction.tuning import LONGEST, METRICS, Tuned, check_labels, tune
+from xmlgp.runs.save import save_model
+from xmlgp.runs.stored import open_model
 from xmlgp.runtime.progress import silent
+from xmlgp.training.trained import Trained
 
-__all__ = ["Classifier"]
+__all__ = ["Classifier", "load_estimator"]
+
+
+def load_estimator(path):
+    """Return the fitted estimator of the model in a folder; see `xmlgp.load`.
+
+    Parameters
+    ----------
+    path : path
+    """
+    folder, stored = ModelFolder.read(path, lambda folder: (folder, open_model(folder)))
+    kind = next(kind for kind in Classifier.__subclasses__() if kind.model.name == folder.settings.model)
+    return kind._of_stored(folder, stored)
 
 
 class Classifier(ABC, ClassifierMixin, BaseEstimator):
@@ -34,8 +50,10 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         Number of features, D.
     classes_ : list of ndarray
         [0, 1] for each of the K labels.
+    tuned_ : Tuned or None
+        What `tune` or `xmlgp tune` chose, and for which scores.
     assignment_rule_ : AssignmentRule or None
-        The threshold on probabilities and the limit that `tune` chose.
+        The threshold and the limit of `tuned_`.
     """
 
     #: Features are converted to this type.
@@ -93,16 +111,22 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """Return the probabilities of all labels, N×K."""
         return self._score(X, "probability")
 
+    @property
+    def assignment_rule_(self):
+        """The tuned threshold and limit, or None."""
+        return self.tuned_ and self.tuned_.rule
+
     def predict(self, X):
         """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
-        probabilities = self.predict_proba(X)
+        check_is_fitted(self)
         rule = self.assignment_rule_
         if rule is None:
-            return (probabilities > 0.5).astype(int)
-        order = np.argsort(-probabilities, axis=1, kind="stable")
-        assigned = np.zeros(probabilities.shape, int)
+            return (self.predict_proba(X) > 0.5).astype(int)
+        scores = self._score(X, self.tuned_.output)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        assigned = np.zeros(scores.shape, int)
         np.put_along_axis(assigned, order[:, : rule.limit], 1, axis=1)
-        assigned[probabilities < np.float64(rule.threshold)] = 0
+        assigned[scores < np.float64(rule.threshold)] = 0
         return assigned
 
     def tune(self, X, Y, metric="f1-micro"):
@@ -141,20 +165,72 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         check_labels(labels)
         k = min(LONGEST, self._predictor.label_count)
         scores = Scores.stack(list(self._predictor.top(features, k, "probability")))
-        self.assignment_rule_, _ = tune(scores, labels, metric)
+        rule, value = tune(scores, labels, metric)
+        self.tuned_ = Tuned(metric, "probability", rule.threshold, rule.limit, float(value), scores.N)
         return self
+
+    def save(self, path):
+        """Write the fitted model into a folder, for `xmlgp.load` and all commands.
+
+        The settings in the folder are those of `fit`. What `tune` chose is written too.
+
+        Parameters
+        ----------
+        path : path
+            The model folder; created if missing. A model in it is replaced as a whole; an interrupted run of `xmlgp
+            train` in it stays.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        SettingsError
+            If the folder cannot hold the names of the two classes of `GPCClassifier`.
+        ModelFolderError
+            If the path is one of a file, or another process is writing the folder.
+        OSError
+            If the folder cannot be written; its earlier content stays.
+        """
+        check_is_fitted(self)
+        trained = Trained(self.parameters_, self.history_, self.validation_history_)
+        save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **self._more_to_store())
 
     def _fit(self, features, labels, classes):
         settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
-        self.model.check_memory(settings, Dataset(features, labels))
+        dataset = Dataset(features, labels)
+        self.model.check_memory(settings, dataset)
         preprocessed = self.model.preprocess(features, settings, silent)
         trained = self.model.train(features, labels, preprocessed, settings, silent, None)
+        predictor = self.model.predictor(settings, preprocessed, trained.parameters, features.shape[1])
+        return self._become(settings, dataset.facts, preprocessed, trained, predictor, classes)
+
+    def _become(self, settings, data, preprocessed, trained, predictor, classes, tuned=None):
+        """Become fitted; the settings and the facts of the data are those of this model from now on."""
+        self._settings, self._data, self._preprocessed, self._predictor = settings, data, preprocessed, predictor
         self.parameters_, self.history_, self.validation_history_ = trained
-        self._predictor = self.model.predictor(settings, preprocessed, self.parameters_, features.shape[1])
-        self.n_features_in_ = features.shape[1]
+        self.n_features_in_ = predictor.feature_count
         self.classes_ = classes
-        self.assignment_rule_ = None
+        self.tuned_ = tuned
         return self
+
+    @classmethod
+    def _of_stored(cls, folder, stored):
+        """Return the fitted estimator of a model folder and its `StoredModel`."""
+        description = folder.description
+        trained = Trained(stored.parameters, description["history"], description.get("validation"))
+        classes = cls._stored_classes(folder, stored.predictor.label_count)
+        return cls(**folder.settings.mapping())._become(
+            folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes, folder.tuned
+        )
+
+    @classmethod
+    def _stored_classes(cls, folder, label_count):
+        """Return `classes_` of the model in a folder."""
+        return [np.array([0, 1])] * label_count
+
+    def _more_to_store(self):
+        """Return entries of the model folder that only this kind of model has."""
+        return {}
 
     def _score(self, X, output):
         check_is_fitted(self)

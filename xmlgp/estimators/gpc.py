@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from xmlgp.estimators.classifier import Classifier
 from xmlgp.gpc.record import GPC
+from xmlgp.model_folder.classes import plain_classes
 
 __all__ = ["GPCClassifier"]
 
@@ -30,7 +31,8 @@ class GPCClassifier(Classifier, model=GPC):
     n_features_in_ : int
         Number of features, D.
     classes_ : ndarray, 2
-        The classes in ascending order; the commands write the probability of the second one.
+        The classes in ascending order; the commands write the probability of the second one. They are 0 and 1 if
+        `xmlgp train` has written the model.
     """
 
     #: Features that are standardised later may be far from zero.
@@ -81,6 +83,13 @@ class GPCClassifier(Classifier, model=GPC):
         """Return the more likely class, N."""
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(int)]
+
+    @classmethod
+    def _stored_classes(cls, folder, label_count):
+        return np.array(folder.classes or [0, 1])
+
+    def _more_to_store(self):
+        return {"classes": plain_classes(self.classes_)}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

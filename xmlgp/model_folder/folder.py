@@ -22,6 +22,7 @@ from xmlgp.model_folder.arrays import (
     remove_unused_arrays,
     write_arrays,
 )
+from xmlgp.model_folder.classes import are_classes
 from xmlgp.model_folder.plain import is_plain
 from xmlgp.models import MODELS, settings_from
 from xmlgp.prediction.tuning import Tuned
@@ -213,6 +214,11 @@ class ModelFolder:
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
         return found
 
+    @property
+    def names(self):
+        """The names of labels and features, and what maps text to these (`Names`)."""
+        return Names(self.label_names, self.feature_names, self.vectorizer)
+
     def _names(self, kind, count):
         array = self.array(f"names.{kind}")
         if array is None:
@@ -222,6 +228,11 @@ class ModelFolder:
         if names is None:
             raise ModelFolderError(f"{self.path}: the model is damaged, its {kind} do not have a name each")
         return names
+
+    @property
+    def classes(self):
+        """The names of the two classes of a model with one label, in ascending order (list), or None."""
+        return self.description.get("classes")
 
     @property
     def tuned(self):
@@ -292,6 +303,7 @@ def _check_description(file, description):
         and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
+        and ("classes" not in description or are_classes(description["classes"]))
     )
     if not valid:
         raise ModelFolderError(f"{file}: the description of the model is damaged")

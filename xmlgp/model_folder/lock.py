@@ -25,11 +25,14 @@ def lock_model_folder(path):
     Raises
     ------
     ModelFolderError
-        If another process is writing the folder, which can take hours, or the lock is not a regular file.
+        If another process is writing the folder, which can take hours, the lock is not a regular file, or the path is
+        one of a file.
     OSError
         If the folder cannot be written.
     """
     path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise ModelFolderError(f"{path}: this is a file, but a model is a folder")
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(hold_lock(path / LOCK))

@@ -1,10 +1,36 @@
-"""Load the content of a model folder: preprocessing, a predictor, topics."""
+"""Load the content of a model folder: preprocessing, a trained model, topics."""
+
+from typing import NamedTuple
 
 from xmlgp.errors import ModelFolderError
 from xmlgp.models import MODELS
+from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.pipeline import Preprocessed
 
-__all__ = ["named_arrays", "open_predictor", "open_topics", "preprocessed_from", "stored_preprocessing"]
+__all__ = [
+    "StoredModel",
+    "named_arrays",
+    "open_model",
+    "open_predictor",
+    "open_topics",
+    "preprocessed_from",
+    "stored_preprocessing",
+]
+
+
+class StoredModel(NamedTuple):
+    """A trained model in a folder, with arrays that are memory-mapped and read-only.
+
+    Attributes
+    ----------
+    preprocessed : Preprocessed
+    parameters : dict of str to ndarray
+    predictor : Predictor
+    """
+
+    preprocessed: Preprocessed
+    parameters: dict
+    predictor: Predictor
 
 
 def stored_preprocessing(folder):
@@ -37,13 +63,13 @@ def named_arrays(preprocessed):
     return {f"preprocess.{name}": array for name, array in preprocessed.to_arrays().items()}
 
 
-def open_predictor(folder):
-    """Return the predictor of the model in a folder.
+def open_model(folder):
+    """Return the trained model in a folder (`StoredModel`), whose arrays have been checked.
 
     Parameters
     ----------
     folder : ModelFolder
-        With `ModelFolder.read(path, open_predictor)` all arrays are of one model, even while another replaces it.
+        With `ModelFolder.read(path, open_model)` all arrays are of one model, even while another replaces it.
 
     Raises
     ------
@@ -54,10 +80,27 @@ def open_predictor(folder):
         raise ModelFolderError(f"{folder.path}: the model is {folder.stage}, but not trained yet")
     predictor = MODELS[folder.settings.model].predictor
     D, K = (folder.description["data"][name] for name in "DK")
-    found = predictor.from_arrays(folder.settings, stored_preprocessing(folder), folder.arrays("parameters."), D, K)
+    preprocessed, parameters = stored_preprocessing(folder), folder.arrays("parameters.")
+    found = predictor.from_arrays(folder.settings, preprocessed, parameters, D, K)
     if found is None:
         raise ModelFolderError(f"{folder.path}: the model is damaged, its arrays do not fit each other")
-    return found
+    return StoredModel(preprocessed, parameters, found)
+
+
+def open_predictor(folder):
+    """Return the predictor of the model in a folder.
+
+    Parameters
+    ----------
+    folder : ModelFolder
+        As in `open_model`.
+
+    Raises
+    ------
+    ModelFolderError
+        As `open_model` does.
+    """
+    return open_model(folder).predictor
 
 
 def open_topics(folder, top=5):

@@ -1,0 +1,349 @@
+"""`xmlgp.load` and `save`: model folders as estimators, and estimators as model folders."""
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+from sklearn.exceptions import NotFittedError
+
+import xmlgp
+from tests.cli.command import run
+from tests.problems import small_dataset
+from tests.runs.test_interrupted import SETTINGS, interrupt_after
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
+from xmlgp.model_folder import arrays
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.prediction.scores_file import Scores, write_scores
+from xmlgp.runs.train import train_model
+from xmlgp.runtime.interrupts import Interrupted
+
+#: Settings for `Data`, by a name: every kind of predictor.
+KINDS = {
+    "pooled and calibrated": (MLGPFClassifier, {"validation": 0.4, "inducing_count": 6, "factors": 3, "epochs": 4}),
+    "by utility": (
+        MLGPFClassifier,
+        {"ranking": "utility", "inducing": "subspace", "basis_size": 9, "inducing_count": 6, "factors": 3}
+        | {"epochs": 2, "dtype": "float64", "regression_points": 0, "posterior": "cholesky"},
+    ),
+    "weight space": (MLGPFClassifier, {"inducing": "features", "factors": 3, "epochs": 2, "label_weights": True}),
+    "topics": (BMLPLClassifier, {"topics": 3, "iterations": 5}),
+    "classes": (GPCClassifier, {"inducing_count": 8, "iterations": 3}),
+    "classes, as they are": (GPCClassifier, {"inducing_count": 8, "iterations": 3, "standardise": False}),
+}
+
+any_kind = pytest.mark.parametrize("name", KINDS)
+several_labels = pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name][0] is not GPCClassifier])
+
+
+def data(kind, **options):
+    """Return a data set, and its labels as `fit` takes them."""
+    if kind is not GPCClassifier:
+        dataset = small_dataset(**options)
+        return dataset, dataset.labels
+    dataset = small_dataset(K=1, **options)
+    # Features in double precision, as those in libsvm format.
+    dataset = Dataset(dataset.features.astype(np.float64), dataset.labels)
+    return dataset, dataset.labels.toarray()[:, 0].astype(int)
+
+
+def files(path):
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def same_predictions(first, second, features):
+    for method in ("predict_proba", "decision_function", "predict"):
+        found, expected = (getattr(model, method)(features) for model in (first, second))
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def same_models(first, second):
+    """Check that two estimators are fitted and are the same."""
+    assert type(first) is type(second)
+    assert first.parameters_.keys() == second.parameters_.keys()
+    for name, value in second.parameters_.items():
+        assert first.parameters_[name].dtype == value.dtype
+        np.testing.assert_array_equal(first.parameters_[name], value)
+    for name in ("history_", "validation_history_", "n_features_in_", "tuned_", "assignment_rule_"):
+        assert getattr(first, name) == getattr(second, name)
+    np.testing.assert_array_equal(first.classes_, second.classes_)
+
+
+def as_written(probabilities):
+    """Return the scores file with all labels."""
+    order = np.argsort(-probabilities, axis=1, kind="stable").astype(np.int32)
+    scores = Scores.from_top(order, np.take_along_axis(probabilities, order, axis=1), probabilities.shape[1], None)
+    with open("expected.scores", "wb") as stream:
+        write_scores(stream, scores.N, scores.K, [scores])
+    return Path("expected.scores").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Return a function that returns a fitted estimator of a name in `KINDS`; do not change it."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            kind, settings = KINDS[name]
+            dataset, labels = data(kind)
+            made[name] = kind(**settings).fit(dataset.features, labels)
+        return made[name]
+
+    return make
+
+
+#: Names of classes that a model folder cannot hold.
+UNFIT = [["a\nb", "c"], ["a", "b\x1b[2J"], ["a", 1001 * "b"], [2**64 - 2, 2**64 - 1]]
+
+
+@any_kind
+def test_a_trained_folder_is_the_estimator_that_fit_gives(tmp_path, models, name):
+    kind, settings = KINDS[name]
+    dataset, labels = data(kind)
+    folder = train_model(dataset, tmp_path, kind.model.settings(**settings).for_shape(*dataset.shape))
+    loaded, fitted = xmlgp.load(tmp_path), models(name)
+    assert loaded.get_params() == folder.settings.mapping()
+    assert loaded.parameters_.keys() == fitted.parameters_.keys()
+    same_predictions(loaded, fitted, small_dataset(seed=3).features)
+    again = clone(loaded)
+    assert not hasattr(again, "parameters_")
+    same_predictions(again.fit(dataset.features, labels), fitted, dataset.features)
+    assert loaded.fit(dataset.features, labels) is loaded
+    same_predictions(loaded, fitted, dataset.features)
+
+
+@any_kind
+def test_a_model_is_the_same_after_save_and_load(tmp_path, models, name):
+    fitted, new = models(name), small_dataset(seed=3).features
+    assert fitted.save(tmp_path / "deep" / "model") is None
+    loaded = xmlgp.load(str(tmp_path / "deep" / "model"))
+    same_models(loaded, fitted)
+    same_predictions(loaded, fitted, new)
+    dataset, _ = data(type(fitted))
+    settings = fitted.model.settings(**KINDS[name][1]).for_shape(*dataset.shape)
+    assert loaded.get_params() == settings.mapping()
+    # What is stored is what training stores.
+    folder = ModelFolder(tmp_path / "deep" / "model")
+    trained = train_model(dataset, tmp_path / "trained", settings)
+    assert folder.description["data"] == trained.description["data"] == dataset.facts
+    assert folder.description.keys() - {"classes"} == trained.description.keys()
+    assert folder.arrays("").keys() == trained.arrays("").keys()
+    for array, value in trained.arrays("").items():
+        np.testing.assert_array_equal(folder.array(array), value)
+    # Arrays that are mapped from a file are written and pickled like others, even over that file.
+    loaded.save(tmp_path / "deep" / "model")
+    again = xmlgp.load(tmp_path / "deep" / "model")
+    same_models(again, fitted)
+    for model in (loaded, copy.deepcopy(again), pickle.loads(pickle.dumps(again))):
+        same_predictions(model, fitted, new)
+
+
+@pytest.mark.parametrize("model", ["mlgpf", "bmlpl", "gpc"])
+def test_commands_and_python_give_the_same_for_the_same_folder(tmp_path, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    one_label = ["K=1"] if model == "gpc" else []
+    write_dataset("train.txt", small_dataset(K=1) if one_label else small_dataset())
+    write_dataset("test.txt", small_dataset(seed=3))
+    assert run("train", "-q", "train.txt", "trained", "--model", model).exit_code == 0
+    loaded, new = xmlgp.load("trained"), read_dataset("test.txt").features
+    loaded.save("saved")
+    probabilities = loaded.predict_proba(new)[:, 1:] if one_label else loaded.predict_proba(new)
+    for folder in ("trained", "saved"):
+        command = ["predict", "-q", folder, "test.txt", "-k", "all", "--output", "probability"]
+        assert run(*command, "-o", "scores").exit_code == 0
+        assert Path("scores").read_bytes() == as_written(probabilities)
+    shown = [run(*command, "trained").stdout for command in (["show"], ["topics"])]
+    assert [run(*command, "saved").stdout.replace("saved", "trained") for command in (["show"], ["topics"])] == shown
+    assert shown[0]
+    # The data and the settings are known, so there is nothing to train.
+    assert "already trained" in run("train", "train.txt", "saved", "--model", model, "--resume").stderr
+
+
+def test_save_stores_the_settings_of_fit(tmp_path):
+    dataset = small_dataset()
+    model = BMLPLClassifier(topics=3, iterations=2).fit(dataset.features, dataset.labels).set_params(topics=5)
+    model.save(tmp_path)
+    assert xmlgp.load(tmp_path).topics == 3
+    assert model.topics == 5
+
+
+@several_labels
+def test_a_tuned_rule_is_saved_and_applied(tmp_path, monkeypatch, models, name):
+    monkeypatch.chdir(tmp_path)
+    held = small_dataset(60, seed=5)
+    write_dataset("held.txt", held)
+    model = copy.copy(models(name)).tune(held.features, held.labels, "f1-macro")
+    assert (model.tuned_.metric, model.tuned_.output, model.tuned_.points) == ("f1-macro", "probability", 60)
+    model.save("model")
+    loaded = xmlgp.load("model")
+    same_models(loaded, model)
+    same_predictions(loaded, model, held.features)
+    assert run("predict", "-q", "model", "held.txt", "--output", "probability", "-o", "labels").exit_code == 0
+    np.testing.assert_array_equal(listed("labels"), model.predict(held.features))
+
+
+@several_labels
+@pytest.mark.parametrize("metric", ["f1-micro", "f1-point"])
+def test_a_rule_of_the_command_is_applied_to_the_scores_that_it_is_for(tmp_path, monkeypatch, models, name, metric):
+    monkeypatch.chdir(tmp_path)
+    held = small_dataset(60, seed=5)
+    write_dataset("held.txt", held)
+    models(name).save("model")
+    assert run("tune", "-q", "model", "held.txt", "--metric", metric).exit_code == 0
+    assert run("predict", "-q", "model", "held.txt", "-o", "labels").exit_code == 0
+    loaded = xmlgp.load("model")
+    assert loaded.tuned_ == ModelFolder("model").tuned
+    assert loaded.tuned_.output == ("utility" if name in ("by utility", "topics") else "probability")
+    assert loaded.assignment_rule_ == loaded.tuned_.rule
+    np.testing.assert_array_equal(listed("labels"), loaded.predict(held.features))
+    # It is saved as it was.
+    loaded.save("again")
+    assert ModelFolder("again").tuned == loaded.tuned_
+    assert loaded.fit(held.features, held.labels).tuned_ is None
+    loaded.save("again")
+    assert ModelFolder("again").tuned is None
+
+
+def listed(file):
+    """Return 1 where a scores file lists a label of a point, N×K."""
+    rows = [[int(pair.split(":")[0]) for pair in line.split()] for line in Path(file).read_text().splitlines()[1:]]
+    found = np.zeros((len(rows), 7), int)
+    for row, labels in zip(found, rows, strict=True):
+        row[labels] = 1
+    return found
+
+
+@pytest.mark.parametrize("classes", [[-1, 1], ["eggs", "spam"], ["", "Käse"], [False, True], [2.0, 7.0]], ids=str)
+def test_two_classes_keep_their_names(tmp_path, classes):
+    dataset, codes = data(GPCClassifier)
+    classes = np.array(classes)
+    model = GPCClassifier(inducing_count=8, iterations=3).fit(dataset.features, classes[codes])
+    model.save(tmp_path)
+    loaded = xmlgp.load(tmp_path)
+    assert loaded.classes_.dtype == classes.dtype
+    same_models(loaded, model)
+    same_predictions(loaded, model, dataset.features)
+    assert ModelFolder(tmp_path).classes == classes.tolist()
+
+
+def test_classes_of_objects_keep_their_names(tmp_path):
+    dataset, codes = data(GPCClassifier)
+    model = GPCClassifier(inducing_count=8, iterations=3)
+    model.fit(dataset.features, np.array(["no", "yes"], object)[codes]).save(tmp_path)
+    assert xmlgp.load(tmp_path).predict(dataset.features).tolist() == model.predict(dataset.features).tolist()
+
+
+def test_two_classes_of_a_command_are_0_and_1(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), "two.svm", zero_based=False)
+    options = ["--inducing-count", "9", "--iterations", "9"]
+    assert run("train", "-q", "--no-cache", "two.svm", "model", *options).exit_code == 0
+    loaded = xmlgp.load("model")
+    assert loaded.classes_.tolist() == [0, 1]
+    assert loaded.score(points, (points[:, 0] > 0).astype(int)) > 0.9
+
+
+@pytest.mark.parametrize("classes", UNFIT, ids=lambda classes: ascii(classes)[:20])
+def test_classes_that_a_folder_cannot_hold_are_refused(tmp_path, classes):
+    dataset, codes = data(GPCClassifier)
+    model = GPCClassifier(inducing_count=8, iterations=3).fit(dataset.features, np.array(classes)[codes])
+    with pytest.raises(SettingsError, match="^the classes .* and .* cannot be stored: .* none of them a control char"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def test_what_holds_no_trained_model_is_refused(tmp_path, models):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "empty").mkdir()
+    for path in ("file", "empty", "nowhere"):
+        with pytest.raises(ModelFolderError) as caught:
+            xmlgp.load(tmp_path / path)
+        assert str(caught.value) == f"{tmp_path / path}: there is no model here (no model.json)"
+    write_dataset(tmp_path / "train.txt", small_dataset())
+    run("preprocess", "-q", "--no-cache", tmp_path / "train.txt", tmp_path / "half", "--inducing-count", "5")
+    with pytest.raises(ModelFolderError, match=r"half: the model is preprocessed, but not trained yet$"):
+        xmlgp.load(tmp_path / "half")
+    models("topics").save(tmp_path / "model")
+    (array,) = (tmp_path / "model" / "arrays").glob("parameters.topics.*")
+    array.write_bytes(array.read_bytes()[:-1])
+    with pytest.raises(ModelFolderError, match=r"the array parameters\.topics is damaged$"):
+        xmlgp.load(tmp_path / "model")
+
+
+def test_what_cannot_be_saved_is_refused(tmp_path, models):
+    with pytest.raises(NotFittedError):
+        MLGPFClassifier().save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ModelFolderError) as caught:
+        models("topics").save(tmp_path / "file")
+    assert str(caught.value) == f"{tmp_path / 'file'}: this is a file, but a model is a folder"
+    assert (tmp_path / "file").read_text() == "mine"
+    with pytest.raises(OSError, match="Not a directory"):
+        models("topics").save(tmp_path / "file" / "model")
+
+
+def test_a_model_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch, models):
+    path = tmp_path / "model"
+    models("topics").save(path)
+    (path / "notes.txt").write_text("mine")
+    before = files(path)
+    with lock_model_folder(path), pytest.raises(ModelFolderError, match="is writing this model; wait until it ends"):
+        models("weight space").save(path)
+    assert files(path) == before
+    with monkeypatch.context() as patch:
+        calls = []
+
+        def fail(*arguments):
+            calls.append(1)
+            if len(calls) == 3:
+                raise OSError(28, "No space left on device")
+            return write(*arguments)
+
+        write = arrays._write
+        patch.setattr(arrays, "_write", fail)
+        with pytest.raises(OSError, match="No space left"):
+            models("weight space").save(path)
+    assert files(path) == before
+    models("weight space").save(path)
+    same_models(xmlgp.load(path), models("weight space"))
+    named = {entry["file"] for entry in json.loads((path / "model.json").read_text())["arrays"].values()}
+    assert files(path).keys() == named | {"model.json", "notes.txt"}
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, models, steps):
+    dataset, path = small_dataset(), tmp_path / "model"
+    with monkeypatch.context() as patch:
+        interrupt_after(steps, patch)
+        with pytest.raises(Interrupted):
+            train_model(dataset, path, SETTINGS)
+    before = files(path)
+    models("topics").save(path)
+    same_models(xmlgp.load(path), models("topics"))
+    assert before.items() <= files(path).items()
+    plans = []
+    folder = train_model(dataset, path, SETTINGS, resume=True, on_plan=plans.append)
+    assert (plans[0].interrupted.step, folder.stage) == (steps, "trained")
+    expected = train_model(dataset, tmp_path / "expected", SETTINGS)
+    for name in expected.arrays(""):
+        np.testing.assert_array_equal(folder.array(name), expected.array(name))
+
+
+def test_importing_the_package_imports_no_numpy():
+    program = "import sys, xmlgp; xmlgp.load; sys.exit(bool({'numpy', 'scipy', 'sklearn'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
