@@ -1,5 +1,7 @@
 """`xmlgp predict`: score points with a trained model."""
 
+import functools
+
 import click
 import numpy as np
 
@@ -13,7 +15,7 @@ from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule, assign
-from xmlgp.prediction.label_files import FORMATS, write_labels
+from xmlgp.prediction.label_files import FORMATS, Explanation, write_labels
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.restricted import RestrictedPredictor
 from xmlgp.prediction.scores_file import write_scores
@@ -91,6 +93,14 @@ class _LabelCount(click.ParamType):
     "trained with --ranking utility: utility]",
 )
 @click.option("--no-calibration", is_flag=True, help="Write probabilities as they are before their calibration.")
+@click.option(
+    "--explain",
+    "words",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Add for each label the N words, or other features, that speak most for it, and those against it, with their "
+    "contributions to its utility. Needs a linear kernel.",
+)
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
     "--memory",
@@ -104,7 +114,7 @@ class _LabelCount(click.ParamType):
 @click.pass_context
 def predict(
     context, model, data, k, threshold, limit, expected_f1, only, without, out, output_format, output, no_calibration,
-    with_std, memory, columns, corpus_format, quiet,
+    words, with_std, memory, columns, corpus_format, quiet,
 ):  # fmt: skip
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
@@ -132,7 +142,11 @@ def predict(
         raise click.UsageError("--assign and --threshold exclude each other.")
     if expected_f1 and output == "utility":
         raise click.UsageError("--assign needs probabilities, not --output utility.")
+    if words and output_format == "scores":
+        raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
     predictor, folder = _open_predictor(model)
+    if words:
+        predictor.check_explainable()
     K, names = predictor.label_count, folder.label_names
     uncalibrated = no_calibration and predictor.calibration is not None
     if no_calibration:
@@ -151,30 +165,32 @@ def predict(
         rule = AssignmentRule(threshold, limit, expected_f1)
     if [data, only, without].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
+    ranker = predictor
     if only or without:
-        allowed = _allowed_labels(only, without, K, names)
-        predictor = RestrictedPredictor(predictor, allowed)
+        ranker = RestrictedPredictor(predictor, _allowed_labels(only, without, K, names))
     path = locate(data, "test")
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         if _is_text(reader, columns or corpus_format, folder, data, model):
             source = _Text(reader, folder.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
         else:
-            source = _Rows(reader, predictor, K, output_format or "scores", data, quiet)
+            source = _Rows(reader, predictor, K, output_format or ("jsonl" if words else "scores"), data, quiet)
         with terminal_progress(quiet)("predict", source.N, " points") as bar, open_output(out) as written:
 
             def scored():
                 for identifiers, features in source.blocks():
                     place = 0
-                    for scores in assign(predictor, features, rule, output, with_std, memory):
-                        yield identifiers[place : place + scores.N], scores
+                    for scores in assign(ranker, features, rule, output, with_std, memory):
+                        rows = slice(place, place + scores.N)
+                        yield identifiers[rows], features[rows], scores
                         place += scores.N
                         bar.update(scores.N)
 
             if source.format == "scores":
-                write_scores(written, source.N, K, (scores for _, scores in scored()))
+                write_scores(written, source.N, K, (scores for *_, scores in scored()))
             else:
-                write_labels(written, source.format, scored(), names, output)
+                explain = functools.partial(Explanation, predictor, folder.feature_names, words) if words else None
+                write_labels(written, source.format, scored(), names, output, explain)
         source.finish()
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 
-__all__ = ["FORMATS", "write_labels"]
+__all__ = ["FORMATS", "Explanation", "write_labels"]
 
 #: Formats of `write_labels`.
 FORMATS = ("jsonl", "tsv", "csv")
@@ -12,75 +12,121 @@ FORMATS = ("jsonl", "tsv", "csv")
 #: The digits that single precision has.
 NUMBER = ".7g"
 
+#: Points that are explained and formatted at a time.
+POINTS = 256
 
-def write_labels(stream, name, blocks, names, output):
+
+class Explanation:
+    """What speaks for and against the listed labels of points.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    names : list of str or None
+        Of the D features; their numbers without names.
+    count : int
+        Features to list of each kind.
+    features : csr_array, B×D
+        As read, without weighting.
+    scores : Scores
+        Of the same points.
+    """
+
+    def __init__(self, predictor, names, count, features, scores):
+        self._names, self._count = names, count
+        self._contributions = predictor.explain(features, scores)
+
+    def __call__(self, pair):
+        """Return two lists of (name, contribution): for the label of a pair, and against it, the strongest first."""
+        return [
+            [(feature if self._names is None else self._names[feature], _rounded(value)) for feature, value in side]
+            for side in self._contributions.strongest(pair, self._count)
+        ]
+
+
+def write_labels(stream, name, blocks, names, output, explain=None):
     """Write the labels of points, a block at a time.
 
     JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`. Tables have
-    a header and a row for each label of a point.
+    a header and a row for each label of a point. With an explanation, a label also has `for` and `against`.
 
     Parameters
     ----------
     stream : binary file
     name : str
         One of `FORMATS`.
-    blocks : iterable of (list, Scores)
-        Identifiers and scores of consecutive points.
+    blocks : iterable of (sequence, csr_array, Scores)
+        Identifiers, features and scores of consecutive points.
     names : list of str or None
         Of the K labels; their numbers without names.
     output : str
         What the scores are: "probability" or "utility".
+    explain : callable, optional
+        Returns the `Explanation` of the scores of points, given their features and these.
 
     Raises
     ------
     NumericalError
         If a score is not finite.
     """
-    rows = _json_lines if name == "jsonl" else _tables
     written = 0
-    for identifiers, scores in blocks:
-        scores.check_finite(written)
-        with_header = written == 0
-        stream.write(rows(identifiers, scores.descending(), names, output, name, with_header).encode())
-        written += scores.N
+    for identifiers, features, block in blocks:
+        block.check_finite(written)
+        if name != "jsonl" and not written:
+            stream.write(_row(name, ["id", "label", *_fields(output, block, explain)]).encode())
+        scores = block.descending()
+        for start in range(0, scores.N, POINTS):
+            rows = slice(start, start + POINTS)
+            part = scores.rows(start, min(start + POINTS, scores.N))
+            explanation = explain(features[rows], part) if explain else None
+            lines = _lines(name, identifiers[rows], part, names, _fields(output, part, explain), explanation)
+            stream.write("".join(lines).encode())
+        written += block.N
 
 
-def _json_lines(identifiers, scores, names, output, name, with_header):
-    lines = []
-    for identifier, labels in zip(identifiers, _listed(scores, names), strict=True):
-        fields = (output, "std")
-        found = [{"label": label} | dict(zip(fields, numbers, strict=False)) for label, *numbers in labels]
-        lines.append(json.dumps({"id": identifier, "labels": found}, ensure_ascii=False) + "\n")
-    return "".join(lines)
+def _fields(output, scores, explain):
+    """Return the names of what is known about a label of a point."""
+    return [output, *["std"] * (scores.std is not None), *["for", "against"] * (explain is not None)]
 
 
-def _tables(identifiers, scores, names, output, name, with_header):
-    text = io.StringIO()
-    if name == "csv":
-        write = csv.writer(text, lineterminator="\n").writerow
-    else:
+def _lines(name, identifiers, scores, names, fields, explanation):
+    """Yield the line of each point, or of each label of a point."""
+    columns = [scores.labels.tolist() if names is None else [names[label] for label in scores.labels.tolist()]]
+    columns += [list(map(_rounded, values.tolist())) for values in (scores.scores, scores.std) if values is not None]
+    if explanation:
+        columns += zip(*map(explanation, range(len(scores.labels))), strict=True)
+    pairs, indptr = list(zip(*columns, strict=True)), scores.indptr.tolist()
+    for identifier, start, stop in zip(identifiers, indptr, indptr[1:], strict=False):
+        if name == "jsonl":
+            yield _json_line(identifier, pairs[start:stop], ["label", *fields])
+        else:
+            for pair in pairs[start:stop]:
+                yield _row(name, [identifier, *map(_in_one_cell, pair)])
+
+
+def _json_line(identifier, pairs, fields):
+    labels = [dict(zip(fields, pair, strict=True)) for pair in pairs]
+    for label in labels:
+        for side in {"for", "against"} & label.keys():
+            label[side] = [{"word": word, "contribution": value} for word, value in label[side]]
+    return json.dumps({"id": identifier, "labels": labels}, ensure_ascii=False) + "\n"
+
+
+def _in_one_cell(value):
+    """Return what a table has for a value: words with their contributions are separated by semicolons."""
+    return "; ".join([f"{word} {number:+.3g}" for word, number in value]) if isinstance(value, list) else value
+
+
+def _row(name, row):
+    """Return a row of a table with its line end."""
+    if name == "tsv":
         # Tab-separated values have no quotes, so a cell cannot contain the separators.
-        write = lambda row: text.write("\t".join([_cell(value) for value in row]) + "\n")  # noqa: E731
-    if with_header:
-        write(["id", "label", output] + ["std"] * (scores.std is not None))
-    for identifier, labels in zip(identifiers, _listed(scores, names), strict=True):
-        for row in labels:
-            write([identifier, *row])
+        return "\t".join([" ".join(str(value).split()) for value in row]) + "\n"
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(row)
     return text.getvalue()
 
 
-def _cell(value):
-    return " ".join(value.split()) if isinstance(value, str) else str(value)
-
-
-def _listed(scores, names):
-    """Yield for each point a list of its labels: name, score, and standard deviation if there is one."""
-    columns = [scores.labels.tolist() if names is None else [names[label] for label in scores.labels.tolist()]]
-    for values in (scores.scores, scores.std):
-        if values is not None:
-            # Digits beyond those of the number would be noise.
-            columns.append([float(format(value, NUMBER)) for value in values.tolist()])
-    pairs = list(zip(*columns, strict=True))
-    indptr = scores.indptr.tolist()
-    for start, stop in zip(indptr, indptr[1:], strict=False):
-        yield pairs[start:stop]
+def _rounded(value):
+    """Return a number with the digits that single precision has."""
+    return float(format(value, NUMBER))
