@@ -2,13 +2,14 @@
 
 import click
 
+from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import OutputPath, cache_option, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
-from xmlgp.data.formats import read_dataset
 from xmlgp.models import default_model
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.request import Request
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.labelled_data import read_training_data
 
 __all__ = ["preprocess"]
 
@@ -18,14 +19,16 @@ __all__ = ["preprocess"]
 @click.argument("model", type=OutputPath(file_okay=False))
 @recipe_option
 @settings_options(preprocess_only=True)
+@corpus_options
 @cache_option
 @quiet_option
-def preprocess(data, model, recipe, chosen, cache, quiet):
+def preprocess(data, model, recipe, chosen, columns, corpus_format, cache, quiet):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
-    .gz, or - for standard input), or a folder with train.txt or one *.svm. `xmlgp train` continues from here with the
-    same recipe, and preprocesses the data itself if needed. A model without inducing inputs needs the weights only.
+    .gz, or - for standard input), or a folder with train.txt or one *.svm, or a corpus of text. `xmlgp train` continues
+    from here with the same recipe, and preprocesses the data itself if needed. A model without inducing inputs needs
+    the weights only.
 
     A model in MODEL, even a trained one, is replaced. An interrupted run in MODEL is kept.
 
@@ -36,10 +39,14 @@ def preprocess(data, model, recipe, chosen, cache, quiet):
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
     progress = terminal_progress(quiet)
-    dataset, data_format = read_dataset(locate_training_data(data, model), cache, progress)
+    file = locate_training_data(data, model)
+    dataset, data_format, _ = read_training_data(
+        file, columns, corpus_format, cache, progress, lambda text: note(text, quiet)
+    )
     request = Request(chosen, recipe, default_model(data_format))
     settings, notes = request.settings(dataset)
     for text in notes:
         note(f"{model}: {text}", quiet)
     folder = preprocess_model(dataset, model, settings, progress)
-    note(f"{model}: {folder.stage}; continue with `{train_command(data, model)}`", quiet)
+    command = train_command(data, model, *corpus_arguments(columns, corpus_format))
+    note(f"{model}: {folder.stage}; continue with `{command}`", quiet)

@@ -53,6 +53,7 @@ def show(model, as_json):
     data, history, record = description["data"], description.get("history"), MODELS[description["model"]]
     click.echo(f"{model}: {record.name}, {folder.stage}, written by {description['written_by']}")
     click.echo(f"data      N {data['N']}, D {data['D']}, K {data['K']}, fingerprint {data['fingerprint'][:12]}")
+    _names(folder)
     if history:
         last = history[-1]
         click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}")
@@ -68,6 +69,23 @@ def show(model, as_json):
     _table(
         "arrays", [(name, f"{'×'.join(map(str, shape)) or 'scalar':12} {dtype[1:]}") for name, shape, dtype in shapes]
     )
+
+
+def _names(folder):
+    """Print which names the model has, and how it reads text."""
+    kinds = [kind.removeprefix("names.") for kind in folder.entries("names.")]
+    if kinds:
+        click.echo(f"names     of {' and '.join(sorted(kinds, reverse=True))}")
+    try:
+        vectorizer = folder.vectorizer
+    except ModelFolderError:
+        # The description is complete, so the rest can be shown.
+        click.echo("text      damaged")
+        return
+    if vectorizer:
+        analysis, columns = vectorizer.analysis, vectorizer.columns
+        lengths = f"{analysis.shortest}" + (f"-{analysis.longest}" if analysis.longest > analysis.shortest else "")
+        click.echo(f"text      {analysis.analyzer}, n-grams {lengths}, column {' and '.join(columns.text)}")
 
 
 def _hyperparameters(folder, record):

@@ -19,14 +19,14 @@ __all__ = ["topics"]
     "--label-names",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help="Names of the labels: UTF-8 text, one name per line, label 0 first.",
+    help="Names of the labels: UTF-8 text, one name per line, label 0 first.  [default: those that MODEL has]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array, in full precision.")
 def topics(model, top, label_names, as_json):
     """Print the labels of highest weight in each topic of a bmlpl model in the folder MODEL.
 
     A topic is a distribution over labels. The topics are sorted by their share of the labels of the training points.
-    Each label is printed with its probability in the topic, its number, and its name if names are given. FILE may be
+    Each label is printed with its probability in the topic, its number, and its name if there are names. FILE may be
     gzipped (.gz), or - for standard input.
 
     \b
@@ -36,7 +36,7 @@ def topics(model, top, label_names, as_json):
     """
     folder, found = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
     K = folder.description["data"]["K"]
-    names = read_label_names(label_names, K) if label_names else None
+    names = read_label_names(label_names, K) if label_names else folder.label_names
     if as_json:
         click.echo(json.dumps([_facts(topic, names) for topic in found]))
         return

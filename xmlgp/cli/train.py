@@ -22,7 +22,7 @@ from xmlgp.runs.request import Request
 from xmlgp.runs.train import CHECKPOINT_SECONDS, train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.training_data import read_training_data
+from xmlgp.text.labelled_data import read_training_data
 
 __all__ = ["train"]
 

@@ -4,14 +4,15 @@ import json
 
 import click
 
+from xmlgp.cli.corpus_options import corpus_options
 from xmlgp.cli.options import cache_option, note, quiet_option
-from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.tuning import METRICS
 from xmlgp.runs.tune import tune_model
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.labelled_data import read_known_data
 
 __all__ = ["tune"]
 
@@ -23,9 +24,10 @@ __all__ = ["tune"]
     "--metric", type=click.Choice(list(METRICS)), default="f1-micro", show_default=True, help="F1 to maximise."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
+@corpus_options
 @cache_option
 @quiet_option
-def tune(model, data, metric, as_json, cache, quiet):
+def tune(model, data, metric, as_json, columns, corpus_format, cache, quiet):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
@@ -35,7 +37,8 @@ def tune(model, data, metric, as_json, cache, quiet):
     F1 is that of all pairs of point and label (f1-micro), the mean over labels (f1-macro) or the mean over points
     (f1-point), as `xmlgp evaluate --assigned` prints them.
 
-    DATA is a file of points with labels, or a folder with validation.txt or validation.svm. Use points that MODEL was
+    DATA is a file of points with labels, also a corpus if MODEL was trained on text, or a folder with validation.txt or
+    validation.svm. Use points that MODEL was
     not trained on, as probabilities of training points are too good, and other points than those for evaluation.
 
     \b
@@ -47,7 +50,8 @@ def tune(model, data, metric, as_json, cache, quiet):
     # A wrong MODEL is reported before DATA are read.
     folder = ModelFolder(model)
     progress = terminal_progress(quiet)
-    dataset, _ = read_dataset(locate(data, "validation"), cache, progress)
+    path = locate(data, "validation")
+    dataset = read_known_data(path, folder.names, columns, corpus_format, cache, progress)
     if dataset.fingerprint == folder.description["data"]["fingerprint"]:
         note(f"{data} has the points that {model} was trained on; held-out points give a better threshold", quiet)
     try:

@@ -1,4 +1,4 @@
-"""Read training data of any kind: rows of numbers, perhaps with names beside them, or a corpus of text."""
+"""Read points with labels of any kind: rows of numbers, perhaps with names beside them, or a corpus of text."""
 
 import os
 from typing import NamedTuple
@@ -14,9 +14,9 @@ from xmlgp.text.corpus import is_corpus
 from xmlgp.text.data_folder import VECTORIZER, read_names
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
-from xmlgp.text.vectorize import vectorize_new
+from xmlgp.text.vectorize import vectorize_known, vectorize_new
 
-__all__ = ["TrainingData", "read_training_data"]
+__all__ = ["TrainingData", "read_known_data", "read_training_data"]
 
 
 class TrainingData(NamedTuple):
@@ -70,6 +70,35 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
             return TrainingData(*points_of(reader, progress), Names())
     dataset, data_format = read_dataset(path, cache, progress)
     return TrainingData(dataset, data_format, _names_beside(path, dataset, warn))
+
+
+def read_known_data(path, names, columns=None, corpus_format=None, cache=True, progress=silent):
+    """Read points for a model that is trained already (`Dataset`).
+
+    Parameters
+    ----------
+    path : str
+        A file, or `-` for standard input.
+    names : Names
+        Of the model. With a vectorizer the file may be a corpus, of which other words and labels are left out.
+    columns, corpus_format, cache, progress
+        As for `read_training_data`.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed; it names the line.
+    """
+    path = os.fspath(path)
+    with open_input(path) as stream:
+        reader = LineReader(stream, path)
+        first = reader.peek_line()
+        if names.vectorizer and first and (columns or corpus_format or is_corpus(path, first)):
+            known = names.vectorizer, names.labels
+            return vectorize_known(reader, *known, columns, corpus_format, progress=progress).dataset()
+        if path == "-":
+            return points_of(reader, progress)[0]
+    return read_dataset(path, cache, progress)[0]
 
 
 def _names_beside(path, dataset, warn):
