@@ -72,6 +72,8 @@ def run_page(text, folder, environment, shared):
     shared : Path
         Where results are kept that several pages start from.
     """
+    # Files of examples, by the names that they have in a checkout.
+    (folder / "docs").symlink_to(ROOT / "docs")
     blocks = [block for block in blocks_of(text) if not block.reason]
     for block in blocks:
         if block.language == "python":
