@@ -1,0 +1,174 @@
+"""The content of a report, by hand where the data are small enough."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from tests.report.problems import explanations_of, labels_of, random_problem, ranked
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.metrics.calibration import top_calibration_errors
+from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.ranking import evaluate_ranking
+from xmlgp.prediction.assignment import AssignmentRule
+from xmlgp.report.content import Bin, Confusion, FrequencyGroup, LabelRow, Missed, Word, make_content
+from xmlgp.report.evidence import Evidence
+
+NAMES = ["red", "green", "blue", ""]
+
+# One label is given to each of four points: 0 rightly, 0 wrongly in place of 1, 1 rightly, 2 wrongly in place of 0.
+PROBABILITIES = [[0.9, 0.3, 0.2, 0.0], [0.8, 0.4, 0.1, 0.0], [0.1, 0.7, 0.2, 0.0], [0.2, 0.1, 0.6, 0.0]]
+TRUE = [{0}, {1}, {1}, {0}]
+
+
+def small(**options):
+    evidence = Evidence(4, AssignmentRule(0.5))
+    about = {name: options.pop(name) for name in ("features", "texts", "ids") if name in options}
+    evidence.add(ranked(PROBABILITIES), labels_of(TRUE, 4), **about)
+    return make_content(evidence, title="small", **options)
+
+
+def test_best_and_worst_labels():
+    content = small(names=NAMES, counts=np.array([7, 1, 0, 0]))
+    assert (content.fewest, content.eligible) == (1, 2)
+    # Label 1 is true twice and given once, rightly; label 0 is true twice and given twice, once rightly.
+    assert content.best == [LabelRow("green", 1, 2, 1, 1.0, 0.5, pytest.approx(2 / 3))]
+    assert content.worst == [LabelRow("red", 7, 2, 2, 0.5, 0.5, 0.5)]
+
+
+def test_confusions():
+    assert small(names=NAMES).confusions == [Confusion("red", "blue", 1, 1), Confusion("green", "red", 1, 1)]
+
+
+def test_labels_by_frequency_in_training():
+    content = small(counts=np.array([7, 1, 0, 0]))
+    assert content.frequency_of == "training"
+    assert content.frequencies == [
+        FrequencyGroup("0", 2, true=0, given=1, right=0),
+        FrequencyGroup("1", 1, true=2, given=1, right=1),
+        FrequencyGroup("4–7", 1, true=2, given=2, right=1),
+    ]
+    assert [group.precision for group in content.frequencies] == [0.0, 1.0, 0.5]
+    assert [group.recall for group in content.frequencies] == [None, 0.5, 0.5]
+
+
+def test_without_training_counts_labels_are_grouped_by_test_points():
+    content = small()
+    assert content.frequency_of == "test"
+    assert [(group.name, group.labels) for group in content.frequencies] == [("0", 2), ("2–3", 2)]
+    assert content.best[0].training is None
+
+
+def test_reliability_by_place_and_by_probability():
+    content = small()
+    assert [(row.name, row.count, row.true) for row in content.ranks] == [
+        ("1", 4, 0.5), ("2", 4, 0.5), ("3", 4, 0.0), ("4", 4, 0.0)
+    ]  # fmt: skip
+    assert content.ranks[0].probability == pytest.approx(0.75)
+    last = content.bins[-1]
+    assert last == Bin("87 to 93 %", 1, pytest.approx(0.9), 1.0)
+    assert sum(row.count for row in content.bins) == 16
+
+
+def test_measures_are_those_of_the_other_commands():
+    p, labels = random_problem(80, 12)
+    training = random_problem(200, 12, seed=1)[1]
+    weights = propensities(training)
+    evidence = Evidence(12, AssignmentRule(0.3, 4))
+    scores = ranked(p, 8)
+    evidence.add(scores, labels)
+    content = make_content(evidence, title="t", propensities=weights)
+    expected = evaluate_ranking(scores.matrix, labels, (1, 3, 5), weights)
+    assert {row.name: row.value for row in content.ranking} == pytest.approx(
+        {name: expected[name] / 100 for name in ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")}
+    )
+    expected = evaluate_assignment(
+        scores.first(np.minimum((scores.matrix.toarray() >= 0.3).sum(axis=1), 4)).matrix, labels
+    )
+    assert {row.name: row.value for row in content.given} == {
+        "Precision, micro": expected["precision_micro"],
+        "Recall, micro": expected["recall_micro"],
+        "F1, micro": expected["F1_micro"],
+        "F1, macro": expected["F1_macro"],
+        "F1, per document": expected["F1_point"],
+    }
+    (row,) = content.probabilities
+    assert {row.name: row.value} == pytest.approx(top_calibration_errors(scores.matrix, labels, (5,)))
+    assert all(row.meaning.endswith(".") for row in (*content.ranking, *content.given, *content.probabilities))
+
+
+def test_without_propensities_and_with_three_labels_there_are_fewer_measures():
+    evidence = Evidence(3)
+    evidence.add(ranked([[0.9, 0.2, 0.1]]), labels_of([{0}], 3))
+    content = make_content(evidence, title="t")
+    assert [row.name for row in content.ranking] == ["P@1", "P@3", "nDCG@3"]
+    assert [row.name for row in content.probabilities] == ["ECE@3"]
+    assert content.summary[0] == "For 100 % of the documents, the first label that the model suggests is right."
+
+
+def test_documents_with_text():
+    content = small(names=NAMES, texts=["one\r\n1", "two\0", "x" * 5000, "four"], ids=["a", "b", "c", None])
+    one, two, three, four = content.documents
+    assert (one.number, one.id, one.right, one.text, one.true) == (1, "a", True, "one\n1", ["red"])
+    assert [(label.name, label.true, label.given) for label in one.suggestions] == [
+        ("red", True, True), ("green", False, False), ("blue", False, False), ("label 3", False, False)
+    ]  # fmt: skip
+    assert (two.right, two.text, two.shortened) == (False, "two�", False)
+    assert (len(three.text), three.shortened) == (4000, True)
+    assert four.id is None
+
+
+def test_true_labels_that_are_not_shown():
+    p = np.linspace(0.9, 0.1, 9)[None]
+    evidence = Evidence(9, AssignmentRule(None, 2))
+    evidence.add(ranked(p, 7), labels_of([{0, 6, 8}], 9))
+    (document,) = make_content(evidence, title="t").documents
+    assert document.true == ["label 0", "label 6", "label 8"]
+    assert document.missed == [Missed("label 6", 7, pytest.approx(0.3)), Missed("label 8", None, None)]
+
+
+def test_documents_without_text_have_features():
+    features = csr_array(np.array([[0, 2.0, 0.5], [1, 1, 1], [0, 0, 0], [-3, 0, 1]]))
+    content = small(features=features, feature_names=["tea", "", "rum"])
+    assert content.documents[0].features == [Word("feature 1", 2.0), Word("rum", 0.5)]
+    assert [document.valued for document in content.documents] == [True, False, False, True]
+    assert content.documents[2].features == []
+    assert content.documents[3].features[0] == Word("tea", -3.0)
+
+
+def test_words_for_and_against_each_label():
+    evidence = Evidence(4, AssignmentRule(0.5))
+    evidence.add(ranked(PROBABILITIES), labels_of(TRUE, 4))
+    explanations = explanations_of(16, 14)
+    content = make_content(evidence, title="t", explanations=explanations, feature_names=[f"w{i}" for i in range(14)])
+    assert content.explained
+    for place, label in enumerate(label for document in content.documents for label in document.suggestions):
+        values = explanations.values[14 * place : 14 * (place + 1)]
+        order = np.argsort(-values)
+        assert label.words_for == [Word(f"w{i}", values[i]) for i in order[:5]]
+        assert label.words_against == [Word(f"w{i}", values[i]) for i in order[::-1][:5]]
+
+
+def test_many_labels_give_fifteen_best_and_fifteen_worst():
+    p, labels = random_problem(300, 60)
+    evidence = Evidence(60)
+    evidence.add(ranked(p), labels)
+    content = make_content(evidence, title="t")
+    assert (content.fewest, len(content.best), len(content.worst), len(content.documents)) == (5, 15, 15, 20)
+    assert content.best[-1].F1 >= content.worst[-1].F1
+    assert [row.F1 for row in content.best] == sorted((row.F1 for row in content.best), reverse=True)
+    assert [row.F1 for row in content.worst] == sorted(row.F1 for row in content.worst)
+    assert len(content.confusions) == 20
+
+
+def test_no_true_label():
+    evidence = Evidence(2)
+    evidence.add(ranked([[0.9, 0.1]]), labels_of([set()], 2))
+    with pytest.raises(SettingsError, match="no document has a true label, so there is nothing to report"):
+        make_content(evidence, title="t")
+
+
+@pytest.mark.parametrize("name", ["names", "counts", "propensities"])
+def test_facts_of_another_number_of_labels(name):
+    with pytest.raises(SettingsError, match=f"there are {name} of 3 labels, but scores of 4"):
+        small(**{name: np.ones(3)})

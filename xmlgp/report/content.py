@@ -1,0 +1,486 @@
+"""Everything that a report says, as plain values, computed from `Evidence`, names and explanations."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.data.dataset import as_csr
+from xmlgp.errors import SettingsError
+from xmlgp.metrics.assignment import evaluate_assignment
+from xmlgp.metrics.calibration import frequency_groups, top_calibration_errors
+from xmlgp.metrics.ranking import evaluate_ranking, true_entries
+from xmlgp.report.confusions import most_frequent_confusions
+
+__all__ = [
+    "Bin",
+    "Confusion",
+    "Content",
+    "Document",
+    "FrequencyGroup",
+    "LabelRow",
+    "Measure",
+    "Missed",
+    "Suggestion",
+    "Word",
+    "make_content",
+]
+
+#: Test documents that a label must have to be among the best and the worst labels.
+FEWEST = 5
+
+#: Labels in each of the tables of the best and the worst.
+BEST = 15
+
+#: Words for a label and words against it, each at most.
+WORDS = 5
+
+#: Features that are shown of a document without text, those of the greatest values.
+FEATURES = 40
+
+#: Characters of a text that are shown.
+CHARACTERS = 4000
+
+#: Other control characters than a line break cannot be shown; NUL is not even allowed in HTML.
+_CONTROL = {code: "�" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
+
+
+class Measure(NamedTuple):
+    """A measure: its name, its value as a share of one, and what it means."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+class FrequencyGroup(NamedTuple):
+    """Labels of similar frequency: how many there are, and the pairs of document and label among them."""
+
+    name: str
+    labels: int
+    true: int
+    given: int
+    right: int
+
+    @property
+    def precision(self):
+        """The share of given labels that are true; None without given labels."""
+        return self.right / self.given if self.given else None
+
+    @property
+    def recall(self):
+        """The share of true labels that are given; None without true labels."""
+        return self.right / self.true if self.true else None
+
+
+class Bin(NamedTuple):
+    """Labels of similar probability or of one rank: their number, mean probability and the share that is true."""
+
+    name: str
+    count: int
+    probability: float
+    true: float
+
+
+class LabelRow(NamedTuple):
+    """A label and how it does; `training` is None if it is not known, precision if the label is never given."""
+
+    name: str
+    training: int | None
+    test: int
+    given: int
+    precision: float | None
+    recall: float
+    F1: float
+
+
+class Confusion(NamedTuple):
+    """A true label that documents lack, the wrong one that they got, how often, and the misses of the true label."""
+
+    missed: str
+    given: str
+    count: int
+    misses: int
+
+
+class Word(NamedTuple):
+    """A word, or a feature, and its value or what it contributes to the utility of a label."""
+
+    name: str
+    value: float
+
+
+class Suggestion(NamedTuple):
+    """A predicted label of a document; `words_for` and `words_against` are empty without explanations."""
+
+    name: str
+    probability: float
+    true: bool
+    given: bool
+    words_for: list
+    words_against: list
+
+
+class Missed(NamedTuple):
+    """A true label that is not among the predicted ones that are shown; rank and probability are None if unlisted."""
+
+    name: str
+    rank: int | None
+    probability: float | None
+
+
+class Document(NamedTuple):
+    """A document of the sample: its number from 1, its text or the features it has, and its labels.
+
+    `valued` tells whether the features' values say anything: whether one is not 1.
+    """
+
+    number: int
+    id: str | None
+    right: bool
+    text: str | None
+    shortened: bool
+    features: list
+    n_features: int
+    valued: bool
+    true: list
+    suggestions: list
+    missed: list
+
+
+class Content(NamedTuple):
+    """Everything that a page shows, see `make_content`."""
+
+    title: str
+    summary: list
+    facts: list
+    rule: str
+    ranking: list
+    given: list
+    probabilities: list
+    frequency_of: str
+    frequencies: list
+    bins: list
+    ranks: list
+    listed: int
+    label_count: int
+    fewest: int
+    eligible: int
+    best: list
+    worst: list
+    confusions: list
+    documents: list
+    explained: bool
+
+
+def make_content(
+    evidence,
+    *,
+    title,
+    facts=(),
+    counts=None,
+    propensities=None,
+    names=None,
+    feature_names=None,
+    explanations=None,
+    rule=None,
+):  # fmt: skip
+    """Compute everything that a report shows.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of at least one point with a true label.
+    title : str
+        Such as the name of the model.
+    facts : sequence of (str, str)
+        What else is known, such as the data's name: terms and their values, shown at the top.
+    counts : ndarray of int, K, optional
+        The number of training points of each label. Without it, labels are grouped by their number of test points.
+    propensities : ndarray of float, K, optional
+        For PSP@k (`xmlgp.metrics.propensity`).
+    names, feature_names : sequence of str, optional
+        K and D names; where one is empty or the sequence is None, numbers are shown.
+    explanations : object, optional
+        What each feature contributes to the utility of each pair in `evidence.sample.scores`, in that order, with the
+        attributes `indptr`, `features` and `values` of a csr_array of pairs × D.
+    rule : str, optional
+        How labels are assigned, as the end of a sentence that starts with "A label counts as given if it is among".
+
+    Returns
+    -------
+    Content
+
+    Raises
+    ------
+    SettingsError
+        If no point has a true label, or names, counts or propensities are of another number of labels.
+    """
+    K = evidence.label_count
+    for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):
+        if values is not None and len(values) != K:
+            raise SettingsError(f"there are {what} of {len(values)} labels, but scores of {K}")
+    labels, top, assigned = evidence.labels, evidence.top, evidence.assigned
+    if not labels.nnz:
+        raise SettingsError("no document has a true label, so there is nothing to report")
+    label_name = _namer(names, "label")
+    assigned = as_csr(None, assigned.labels, assigned.indptr, K)
+    by_label = _counts_by_label(assigned, labels)
+
+    ks = [k for k in (1, 3, 5) if k <= K]
+    ranked = {name: value / 100 for name, value in evaluate_ranking(top.matrix, labels, ks, propensities).items()}
+    errors = top_calibration_errors(top.matrix, labels, ks[-1:])
+    best, worst, fewest, eligible = _best_and_worst(by_label, counts, label_name)
+    known = counts is not None
+    return Content(
+        title=_plain(title),
+        summary=_summary(ranked, errors, labels),
+        facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels), *facts]],
+        rule=_plain(rule or f"those with the highest expected F1, by the probabilities of its {evidence.longest} best"),
+        ranking=_ranking_measures(ranked, ks),
+        given=_assignment_measures(evaluate_assignment(assigned, labels)),
+        probabilities=_calibration_measures(errors),
+        frequency_of="training" if known else "test",
+        frequencies=_by_frequency(by_label, counts if known else by_label[2]),
+        bins=_bins(
+            evidence.reliability,
+            [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in _edges(evidence)],
+        ),
+        ranks=_bins(evidence.reliability_by_rank, [str(rank + 1) for rank in range(K)]),
+        listed=evidence.longest,
+        label_count=K,
+        fewest=fewest,
+        eligible=eligible,
+        best=best,
+        worst=worst,
+        confusions=_confusions(assigned, labels, label_name),
+        documents=_documents(evidence.sample, label_name, _namer(feature_names, "feature"), explanations),
+        explained=explanations is not None,
+    )
+
+
+def _plain(text):
+    """Return text without characters that a page cannot contain."""
+    return str(text).replace("\r\n", "\n").translate(_CONTROL).encode("utf-8", "replace").decode()
+
+
+def _namer(names, kind):
+    """Return a function from a number to a name, with the number where there is none."""
+
+    def name(number):
+        return (_plain(names[number]).strip() if names is not None else "") or f"{kind} {number}"
+
+    return name
+
+
+def _share(part, whole):
+    return part / whole if whole else None
+
+
+def _edges(evidence):
+    bins = len(evidence.reliability.count)
+    return [(i / bins, (i + 1) / bins) for i in range(bins)]
+
+
+def _own_facts(labels):
+    N, K = labels.shape
+    labelled = int(np.count_nonzero(np.diff(labels.indptr)))
+    unlabelled = [("Without a true label, left out of means over documents", f"{N - labelled:,}")]
+    return [
+        ("Test documents", f"{N:,}"),
+        *(unlabelled if labelled < N else []),
+        ("Labels", f"{K:,}"),
+        ("True labels of a test document, on average", f"{labels.nnz / labelled:.1f}"),
+    ]
+
+
+def _summary(ranked, errors, labels):
+    """Return the sentences at the top."""
+    sentences = [f"For {100 * ranked['P@1']:.0f} % of the documents, the first label that the model suggests is right."]
+    if "P@5" in ranked:
+        each = labels.nnz / np.count_nonzero(np.diff(labels.indptr))
+        sentences.append(
+            f"Of its first five suggestions, {5 * ranked['P@5']:.1f} are right on average, where a document has "
+            f"{each:.1f} true labels."
+        )
+    (error,) = errors.values()
+    sentences.append(
+        f"On average, its probabilities differ by {100 * error:.1f} percentage points from how often they come true."
+    )
+    return sentences
+
+
+def _ranking_measures(ranked, ks):
+    found = []
+    for k in ks:
+        text = f"Share of the first {k} suggested labels that are true."
+        if k == 1:
+            text = "Share of documents whose first suggested label is true."
+        found.append(Measure(f"P@{k}", ranked[f"P@{k}"], text))
+    k = ks[-1]
+    found.append(
+        Measure(
+            f"nDCG@{k}",
+            ranked[f"nDCG@{k}"],
+            f"True labels among the first {k}, where earlier places count more; 100 % is the best possible order.",
+        )
+    )
+    if f"PSP@{k}" in ranked:
+        found += [
+            Measure(
+                f"PSP@{k}",
+                ranked[f"PSP@{k}"],
+                f"P@{k} where rare labels count more than frequent ones; 100 % is the best possible choice.",
+            )
+            for k in ks
+        ]
+    return found
+
+
+def _assignment_measures(measures):
+    means = {
+        "micro": ("all labels given to all documents together", "frequent labels weigh most"),
+        "macro": ("each label, then the mean over labels", "rare labels weigh as much as frequent ones"),
+        "point": ("each document, then the mean over documents", "every document weighs the same"),
+    }
+    titles = {"micro": "micro", "macro": "macro", "point": "per document"}
+    kinds = {
+        "precision": "Share of given labels that are true",
+        "recall": "Share of true labels that are given",
+        "F1": "Harmonic mean of precision and recall",
+    }
+    found = [
+        Measure(f"{kind}, micro", measures[f"{kind}_micro"], f"{kinds[kind]}, over {means['micro'][0]}.")
+        for kind in ("precision", "recall")
+    ]
+    found += [
+        Measure(f"F1, {titles[mean]}", measures[f"F1_{mean}"], f"{kinds['F1']}, over {over}: {effect}.")
+        for mean, (over, effect) in means.items()
+    ]
+    return [measure._replace(name=measure.name[0].upper() + measure.name[1:]) for measure in found]
+
+
+def _calibration_measures(errors):
+    ((name, error),) = errors.items()
+    k = name.removeprefix("ECE@")
+    text = (
+        f"Mean difference between the probability of a suggested label and how often such labels are true, over the "
+        f"first {k} of each document; 0 % is best."
+    )
+    return [Measure(name, error, text)]
+
+
+def _counts_by_label(assigned, labels):
+    """Return how often each label is given rightly, given, and true."""
+    K = labels.shape[1]
+    right = assigned.indices[true_entries(assigned, labels)]
+    return np.array([np.bincount(found, minlength=K) for found in (right, assigned.indices, labels.indices)])
+
+
+def _by_frequency(by_label, counts):
+    groups = frequency_groups(counts)
+    group_of = np.searchsorted([low for low, _ in groups], counts, side="right") - 1
+    sizes = np.bincount(group_of, minlength=len(groups))
+    right, given, true = (np.bincount(group_of, values, len(groups)).astype(int) for values in by_label)
+    rows = zip(groups, sizes.tolist(), true.tolist(), given.tolist(), right.tolist(), strict=True)
+    return [
+        FrequencyGroup(str(low) if low == high else f"{low}–{high}", size, *pairs)
+        for (low, high), size, *pairs in rows
+        if pairs[0] or pairs[1]
+    ]
+
+
+def _bins(curve, names):
+    columns = (values.tolist() for values in curve)
+    return [Bin(name, *values) for name, *values in zip(names, *columns, strict=False) if values[0]]
+
+
+def _best_and_worst(by_label, counts, label_name):
+    """Return rows of the best and of the worst labels, the test points that each has at least, and their number."""
+    right, given, true = by_label
+    fewest = FEWEST if np.any(true >= FEWEST) else 1
+    found = np.flatnonzero(true >= fewest)
+    F1 = 2 * right[found] / (given[found] + true[found])
+    # Of equally good labels, those of more documents say more.
+    best = np.lexsort((found, -true[found], -F1))[: min(BEST, (len(found) + 1) // 2)]
+    worst = np.lexsort((found, -true[found], F1))[: min(BEST, len(found) // 2)]
+
+    def rows(order):
+        return [
+            LabelRow(
+                label_name(label),
+                None if counts is None else int(counts[label]),
+                int(true[label]),
+                int(given[label]),
+                _share(int(right[label]), int(given[label])),
+                right[label] / true[label],
+                2 * right[label] / (given[label] + true[label]),
+            )
+            for label in found[order].tolist()
+        ]
+
+    return rows(best), rows(worst), fewest, len(found)
+
+
+def _confusions(assigned, labels, label_name):
+    found = most_frequent_confusions(assigned, labels)
+    return [
+        Confusion(label_name(missed), label_name(given), count, misses)
+        for missed, given, count, misses in zip(*(values.tolist() for values in found), strict=True)
+    ]
+
+
+def _documents(sample, label_name, feature_name, explanations):
+    return [_document(sample, n, label_name, feature_name, explanations) for n in range(len(sample.points))]
+
+
+def _document(sample, n, label_name, feature_name, explanations):
+    true = sample.labels[[n]].indices.tolist()
+    listed = sample.listed.rows(n, n + 1)
+    listed_labels, listed_scores = listed.labels.tolist(), listed.scores.tolist()
+    first, last = sample.scores.indptr[n : n + 2].tolist()
+    suggestions = []
+    for place in range(first, last):
+        label, rank = int(sample.scores.labels[place]), place - first
+        words = _words(explanations, place, feature_name) if explanations is not None else ([], [])
+        given = rank < sample.assigned[n]
+        probability = float(sample.scores.scores[place])
+        suggestions.append(Suggestion(label_name(label), probability, label in true, bool(given), *words))
+    missed = []
+    for label in true:
+        rank = listed_labels.index(label) if label in listed_labels else None
+        if rank is None:
+            missed.append(Missed(label_name(label), None, None))
+        elif rank >= last - first:
+            missed.append(Missed(label_name(label), rank + 1, listed_scores[rank]))
+    missed.sort(key=lambda label: (label.rank is None, label.rank or 0))
+    text = sample.texts[n] if sample.texts is not None else None
+    features, n_features = [], 0
+    if text is None and sample.features is not None:
+        features, n_features = _features(sample.features[[n]], feature_name)
+    return Document(
+        int(sample.points[n]) + 1,
+        None if sample.ids is None or sample.ids[n] is None else _plain(sample.ids[n]),
+        bool(sample.right[n]),
+        None if text is None else _plain(text[:CHARACTERS]),
+        text is not None and len(text) > CHARACTERS,
+        features,
+        n_features,
+        any(word.value != 1 for word in features),
+        [label_name(label) for label in true],
+        suggestions,
+        missed,
+    )
+
+
+def _features(row, feature_name):
+    order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
+    return [Word(feature_name(int(row.indices[i])), float(row.data[i])) for i in order], len(row.indices)
+
+
+def _words(explanations, place, feature_name):
+    """Return the words that speak most for a pair's label, and those that speak most against it."""
+    start, stop = explanations.indptr[place : place + 2]
+    features, values = (np.asarray(part[start:stop]) for part in (explanations.features, explanations.values))
+    order = np.lexsort((features, -np.abs(values)))
+    words = [Word(feature_name(int(features[i])), float(values[i])) for i in order]
+    return [word for word in words if word.value > 0][:WORDS], [word for word in words if word.value < 0][:WORDS]
