@@ -1,0 +1,192 @@
+"""The page in Chromium: charts are drawn, tables sort, it fits a phone, and neither scripts nor requests get out.
+
+They need Playwright (`pip install '.[browser]'`) and Chromium on the PATH; without either they are skipped.
+"""
+
+import shutil
+
+import pytest
+
+from tests.report.test_page import SHOWN, make_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install '.[browser]'")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH")
+
+PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        # Tests may run as root, as whom Chromium refuses its sandbox.
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("page") / "report.html"
+    file.write_text(make_page(hostile=True), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def opened(browser, file):
+    """Return a function that opens the page; at the end, no request but that of the page itself was made."""
+    contexts, requests, messages = [], [], []
+
+    def open_page(viewport=DESKTOP, scheme="light"):
+        context = browser.new_context(viewport=viewport, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: requests.append(request.url))
+        for event in ("console", "pageerror", "dialog"):
+            page.on(event, lambda message: messages.append(str(message)))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert set(requests) == {file.as_uri()}
+    assert messages == []
+
+
+def column(page, table, number):
+    """Return the texts of a column of a table."""
+    return page.locator(f"table:has(#{table}) tbody tr > :nth-child({number})").all_inner_texts()
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_every_chart_is_there_and_has_marks(opened, viewport):
+    page = opened(viewport)
+    charts = page.locator("svg")
+    assert charts.count() == 3
+    for i, marks in enumerate(("rect.a", "polyline.a", "circle.ring")):
+        box = charts.nth(i).bounding_box()
+        assert box["width"] > 300
+        assert box["height"] > 150
+        mark = charts.nth(i).locator(marks).last.bounding_box()
+        assert mark["width"] > 0
+        assert box["x"] <= mark["x"]
+        assert mark["x"] + mark["width"] <= box["x"] + box["width"]
+    for chart, texts in boxes_of_texts(page):
+        for text in texts:
+            assert chart["left"] - 1 <= text["left"]
+            assert text["right"] <= chart["right"] + 1
+
+
+def boxes_of_texts(page):
+    """Return the box of each chart, and the boxes of its texts."""
+    return page.evaluate(
+        """() => Array.from(document.querySelectorAll("svg"), (chart) => [
+            chart.getBoundingClientRect(),
+            Array.from(chart.querySelectorAll("text"), (text) => text.getBoundingClientRect()),
+        ].map((box) => JSON.parse(JSON.stringify(box))))"""
+    )
+
+
+def test_texts_in_charts_do_not_overlap(opened):
+    for _, texts in boxes_of_texts(opened(PHONE)):
+        assert len(texts) > 10
+        for n, one in enumerate(texts):
+            for other in texts[:n]:
+                # Lines have space above and below their letters.
+                assert (
+                    min(one["right"], other["right"]) <= max(one["left"], other["left"]) + 1
+                    or min(one["bottom"], other["bottom"]) <= max(one["top"], other["top"]) + 4
+                ), (one, other)
+
+
+def test_tables_sort_by_click(opened):
+    page = opened()
+    head = page.locator("table:has(#frequency-table) thead th")
+    before = column(page, "frequency-table", 1)
+    assert before[0] == "0"
+    head.nth(2).locator("button").click()
+    true = [int(text) for text in column(page, "frequency-table", 3)]
+    assert true == sorted(true, reverse=True)
+    assert head.nth(2).get_attribute("aria-sort") == "descending"
+    head.nth(2).locator("button").click()
+    assert [int(text) for text in column(page, "frequency-table", 3)] == sorted(true)
+    assert head.nth(2).get_attribute("aria-sort") == "ascending"
+    # Names sort by the numbers in them.
+    head.nth(0).locator("button").click()
+    assert column(page, "frequency-table", 1) == before
+    assert page.locator("table:has(#frequency-table) [aria-sort]").count() == 1
+
+
+def test_cells_without_a_number_are_last(opened):
+    page = opened()
+    precision = page.locator("table:has(#frequency-table) thead th").nth(4).locator("button")
+    page.evaluate("document.querySelector('table:has(#frequency-table) tbody tr').cells[4].dataset.value = ''")
+    empty = column(page, "frequency-table", 1)[0]
+    for _ in range(2):
+        precision.click()
+        assert column(page, "frequency-table", 1)[-1] == empty
+
+
+def test_tables_sort_by_keyboard(opened):
+    page = opened()
+    button = page.locator("table:has(#best-table) thead th").nth(2).locator("button")
+    button.focus()
+    for key, expected in (("Enter", "descending"), ("Space", "ascending")):
+        page.keyboard.press(key)
+        counts = [int(text) for text in column(page, "best-table", 3)]
+        assert counts == sorted(counts, reverse=expected == "descending")
+        assert page.locator("table:has(#best-table) thead th").nth(2).get_attribute("aria-sort") == expected
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Given"
+
+
+def test_scripts_in_text_do_not_run(opened):
+    # A dialog would be among the messages.
+    page = opened()
+    assert page.locator("article bdi").first.inner_text() == " ".join(SHOWN.split())
+    assert page.locator("script").count() == 1
+    assert page.locator("img").count() == 0
+
+
+def test_the_policy_stops_what_would_get_in(browser, file):
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(file.as_uri())
+    with page.expect_event("requestfailed") as stopped:
+        page.evaluate(
+            """() => {
+                const script = document.createElement("script");
+                script.textContent = "document.title = 'ran'";
+                document.body.append(script);
+                const image = document.createElement("img");
+                image.src = "http://127.0.0.1:9/x.png";
+                document.body.append(image);
+            }"""
+        )
+    assert (stopped.value.url, stopped.value.failure) == ("http://127.0.0.1:9/x.png", "csp")
+    assert page.title() != "ran"
+    context.close()
+
+
+@pytest.mark.parametrize("viewport", [PHONE, {"width": 320, "height": 600}, DESKTOP], ids=["390", "320", "1280"])
+def test_the_page_does_not_scroll_sideways(opened, viewport):
+    page = opened(viewport)
+    page.evaluate("document.querySelectorAll('details').forEach((element) => { element.open = true; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+    assert page.evaluate("document.body.scrollWidth") <= viewport["width"]
+
+
+def test_dark_and_light(opened):
+    shown = {}
+    for scheme in ("light", "dark"):
+        page = opened(scheme=scheme)
+        shown[scheme] = page.evaluate(
+            """() => [["body", "backgroundColor"], ["body", "color"], ["svg rect.a", "fill"], [".tag", "color"]]
+                .map(([element, property]) => getComputedStyle(document.querySelector(element))[property])"""
+        )
+    assert all(light != dark for light, dark in zip(shown["light"], shown["dark"], strict=True))
+    # The style is in force, in spite of the policy.
+    assert shown["light"][0] == "rgb(255, 255, 255)"

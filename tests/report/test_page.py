@@ -1,0 +1,220 @@
+"""The page: text stays text, nothing is loaded from elsewhere, and its structure is that of an accessible page."""
+
+import base64
+import hashlib
+import re
+import sys
+from collections import Counter
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from tests.report.problems import explanations_of, random_problem, ranked
+from xmlgp.errors import XmlgpError
+from xmlgp.report.content import make_content
+from xmlgp.report.evidence import Evidence
+from xmlgp.report.page import check_available, render
+
+HOSTILE = (
+    "</td></script><script>alert(1)</script><img src=http://example.org/x onerror=alert(1)>\"'&amp;{{ 7*7 }}\ud800\0"
+)
+
+#: As a browser shows it.
+SHOWN = HOSTILE.replace("\ud800", "?").replace("\0", "�")
+
+VOID = {"meta", "link", "br", "img", "input"}
+
+
+class Parsed(HTMLParser):
+    """The elements of a page with their attributes and text; fails if elements are not closed in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self._open = [], []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert len(dict(attributes)) == len(attributes)
+        element = (tag, dict(attributes), [])
+        self.elements.append(element)
+        if tag not in VOID:
+            self._open.append(element)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes), []))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data):
+        for _, _, text in self._open:
+            text.append(data)
+
+    def of(self, *tags):
+        return [(attributes, "".join(text)) for tag, attributes, text in self.elements if tag in tags]
+
+
+def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
+    p, labels = random_problem(N, K)
+    evidence = Evidence(K)
+    text = HOSTILE if hostile else "some words"
+    evidence.add(ranked(p), labels, texts=[text] * N if texts else None, ids=[text] * N)
+    pairs = len(evidence.sample.scores.labels)
+    content = make_content(
+        evidence,
+        title=text,
+        facts=[(text, text)],
+        counts=np.arange(K) ** 2,
+        names=[text] * K,
+        feature_names=[text] * 4,
+        explanations=explanations_of(pairs, 4) if explained else None,
+        rule=text,
+    )
+    return render(content)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return make_page(hostile=True)
+
+
+@pytest.fixture(scope="module")
+def parsed(page):
+    return Parsed(page)
+
+
+def test_the_page_can_be_written(page):
+    assert "\0" not in page.encode().decode()
+
+
+def test_text_stays_text(parsed):
+    assert len(parsed.of("script")) == 1
+    assert parsed.of("img", "iframe", "object", "embed", "link", "form") == []
+    texts = Counter(text for _, text in parsed.of("bdi"))
+    # Names, words, ids, the title and a fact; the other facts are numbers.
+    assert {text for text in texts if not re.fullmatch(r"[\d.]+", text)} == {SHOWN}
+    assert texts[SHOWN] > 200
+    assert SHOWN in parsed.of("title")[0][1]
+    assert sum(text.startswith(SHOWN) for attributes, text in parsed.of("p") if attributes.get("class") == "text") == 20
+
+
+def test_nothing_is_loaded_from_elsewhere(parsed, page):
+    for tag, attributes, _ in parsed.elements:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            # An attribute of style would need a policy that allows all of them.
+            assert name not in ("src", "srcset", "style", "action", "xlink:href", "xmlns"), (tag, name)
+            if name == "href":
+                assert value.startswith("#")
+    (style,) = parsed.of("style")
+    (script,) = parsed.of("script")
+    for text in (style[1], script[1]):
+        assert not re.search(r"url\(|@import|https?:|//[a-z]+\.|fetch|XMLHttp|innerHTML|eval", text.replace("// ", ""))
+
+
+def test_the_policy_allows_this_style_and_this_script_only(parsed):
+    (policy,) = [a["content"] for a, _ in parsed.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    expected = {}
+    for tag in ("style", "script"):
+        ((_, text),) = parsed.of(tag)
+        expected[tag] = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{expected['style']}'; script-src 'sha256-{expected['script']}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def test_structure(parsed):
+    assert parsed.of("html")[0][0] == {"lang": "en"}
+    levels = [int(tag[1]) for tag, _, _ in parsed.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in [a for a, _ in parsed.of("meta")]
+    ids = [attributes["id"] for _, attributes, _ in parsed.elements if "id" in attributes]
+    assert len(set(ids)) == len(ids)
+    for _, attributes, _ in parsed.elements:
+        for target in attributes.get("aria-labelledby", "").split():
+            assert target in ids
+        if "href" in attributes:
+            assert attributes["href"][1:] in ids
+
+
+def test_charts_have_names_and_descriptions(parsed):
+    charts = parsed.of("svg")
+    assert len(charts) == 3
+    assert len(parsed.of("desc")) == 3
+    for attributes, _ in charts:
+        assert attributes["role"] == "img"
+        title, description = attributes["aria-labelledby"].split()
+        assert title.endswith("-title")
+        assert description.endswith("-description")
+
+
+def test_tables_have_captions_and_heads(parsed):
+    tables, heads = len(parsed.of("table")), parsed.of("th")
+    assert tables == len(parsed.of("caption")) == 3 + 2 + 1 + 20
+    assert all(attributes["scope"] in ("col", "row") for attributes, _ in heads)
+    buttons = parsed.of("button")
+    assert len(buttons) == 6 + 4 + 4 + 7 + 7 + 4
+    assert all(attributes == {"type": "button"} for attributes, _ in buttons)
+    assert [attributes["aria-sort"] for attributes, _ in heads if "aria-sort" in attributes] == [
+        "descending", "ascending", "descending"
+    ]  # fmt: skip
+
+
+def test_equal_content_gives_equal_pages(page):
+    assert make_page(hostile=True) == page
+
+
+def test_pages_with_fewer_facts():
+    plain = make_page(texts=False, explained=False)
+    assert Parsed(plain).of("b")
+    assert "For it:" not in plain
+    assert 'class="text"' not in plain
+
+
+def test_little_data():
+    parsed = Parsed(make_page(N=4, K=3))
+    assert len(parsed.of("svg")) == 3
+    assert "nan" not in " ".join(
+        " ".join(map(str, attributes.values())) for attributes, _ in parsed.of("rect", "circle")
+    )
+
+
+def colours(style):
+    """Return the colours of the light and of the dark theme, by their names."""
+    light, dark = (dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", part)) for part in style.split("@media", 2)[:2])
+    assert light.keys() == dark.keys()
+    return light, dark
+
+
+def contrast(one, other):
+    """Return the contrast ratio of WCAG 2."""
+
+    def luminance(colour):
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_colours_have_contrast(parsed):
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    for theme in colours(parsed.of("style")[0][1]):
+        for text in ("text", "muted", "link", "a", "b"):
+            for back in ("back", "box"):
+                assert contrast(theme[text], theme[back]) >= 4.5, (text, back)
+        assert contrast(theme["good"], theme["good-back"]) >= 4.5
+        assert contrast(theme["bad"], theme["bad-back"]) >= 4.5
+
+
+def test_without_jinja2(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(XmlgpError, match=re.escape("reports need Jinja2: pip install 'xmlgp[report]'")):
+        check_available()

@@ -1,0 +1,159 @@
+"""Charts as SVG within a page: colours come from the page's classes, so that they follow its dark or light theme.
+
+Each chart is narrow, so that its text stays readable on a phone, and has a title and a description for screen readers.
+The style sheet forbids attributes of style; all geometry is in attributes of SVG.
+"""
+
+import math
+from html import escape
+
+__all__ = ["draw_bars", "draw_ranks", "draw_reliability"]
+
+#: Width of a chart in its own units; on a phone a unit is about a pixel.
+WIDTH = 400
+
+
+def draw_bars(name, title, description, rows):
+    """Return a chart of pairs of horizontal bars, from 0 to 100 %.
+
+    Parameters
+    ----------
+    name : str
+        The start of the ids within the chart, unique in the page.
+    title, description : str
+    rows : sequence of (str, float or None, float or None)
+        Of each pair: its name, the value of the upper bar and of the lower one, from 0 to 1.
+
+    Returns
+    -------
+    str
+    """
+    left, right, top, height = 84, 48, 34, 36
+    bottom = top + height * len(rows)
+    scale = WIDTH - left - right
+    parts = [_legend(("square a", "precision"), ("square b", "recall")), *_vertical_grid(left, scale, top, bottom)]
+    for i, (label, *values) in enumerate(rows):
+        y = top + height * i + 4
+        parts.append(_text(left - 8, y + 18, label, "end"))
+        for j, value in enumerate(values):
+            middle = y + 14 * j + 7
+            if value is None:
+                parts.append(_text(left + 4, middle + 4, "–", "start", "small"))
+                continue
+            width = max(value * scale, 0.5)
+            parts.append(
+                f'<rect class="{"ab"[j]}" x="{left}" y="{middle - 6}" width="{width:.1f}" height="12" rx="2"/>'
+            )
+            parts.append(_text(f"{left + width + 4:.1f}", middle + 4, f"{100 * value:.0f} %", "start", "small"))
+    return _svg(name, title, description, bottom + 24, parts)
+
+
+def draw_reliability(name, title, description, bins):
+    """Return a chart of the share of true labels against the probability, beside the diagonal.
+
+    Parameters
+    ----------
+    name, title, description : str
+        As for `draw_bars`.
+    bins : sequence of Bin
+
+    Returns
+    -------
+    str
+    """
+    left, top, size = 64, 34, 310
+
+    def place(probability, true):
+        return f"{left + size * probability:.1f}", f"{top + size * (1 - true):.1f}"
+
+    parts = [_legend(("line a", "this model"), ("line ideal", "perfect")), *_vertical_grid(left, size, top, top + size)]
+    parts += _horizontal_grid(left, size, top, size, 1)
+    parts.append(f'<line class="ideal" x1="{left}" y1="{top + size}" x2="{left + size}" y2="{top}"/>')
+    points = [place(row.probability, row.true) for row in bins]
+    parts.append(f'<polyline class="a" points="{" ".join(",".join(point) for point in points)}"/>')
+    parts += [f'<circle class="a" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
+    parts.append(_text(left + size / 2, top + size + 38, "probability", "middle"))
+    parts.append(_sideways(14, top + size / 2, "share that is true"))
+    return _svg(name, title, description, top + size + 46, parts)
+
+
+def draw_ranks(name, title, description, ranks):
+    """Return a chart of the mean probability and of the share of true labels of each rank.
+
+    Parameters
+    ----------
+    name, title, description : str
+        As for `draw_bars`.
+    ranks : sequence of Bin
+
+    Returns
+    -------
+    str
+    """
+    left, top, width, height = 52, 34, 330, 240
+    highest = max([0.1, *(value for row in ranks for value in (row.probability, row.true))])
+    # A multiple of 20 %, so that its quarters are round.
+    limit = math.ceil(5 * highest) / 5
+    step = width / max(len(ranks), 1)
+    parts = [_legend(("circle a", "share that is true"), ("ring b", "mean probability"))]
+    parts += _horizontal_grid(left, width, top, height, limit)
+    for i, row in enumerate(ranks):
+        x = f"{left + step * (i + 0.5):.1f}"
+        true, probability = (f"{top + height * (1 - value / limit):.1f}" for value in (row.true, row.probability))
+        parts.append(f'<line class="gap" x1="{x}" y1="{true}" x2="{x}" y2="{probability}"/>')
+        parts.append(f'<circle class="a" cx="{x}" cy="{true}" r="5"/>')
+        parts.append(f'<circle class="ring b" cx="{x}" cy="{probability}" r="6"/>')
+        parts.append(_text(x, top + height + 18, row.name, "middle", "small"))
+    parts.append(_text(left + width / 2, top + height + 38, "place of the suggestion", "middle"))
+    return _svg(name, title, description, top + height + 46, parts)
+
+
+def _svg(name, title, description, height, parts):
+    return (
+        f'<svg role="img" aria-labelledby="{name}-title {name}-description" viewBox="0 0 {WIDTH} {height}">'
+        f'<title id="{name}-title">{escape(title)}</title><desc id="{name}-description">{escape(description)}</desc>'
+        f'<g aria-hidden="true">{"".join(parts)}</g></svg>'
+    )
+
+
+def _text(x, y, text, anchor, kind=""):
+    of_kind = f' class="{kind}"' if kind else ""
+    return f'<text{of_kind} x="{x}" y="{y}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _sideways(x, y, text):
+    return f'<text x="{x}" y="{y}" text-anchor="middle" transform="rotate(-90 {x} {y})">{escape(text)}</text>'
+
+
+def _legend(*entries):
+    """Return marks with their names, side by side at the top."""
+    parts, x = [], 52
+    for kind, text in entries:
+        shape, colour = kind.split()
+        if shape == "square":
+            parts.append(f'<rect class="{colour}" x="{x}" y="6" width="12" height="12" rx="2"/>')
+        elif shape == "line":
+            parts.append(f'<line class="{colour}" x1="{x - 4}" y1="12" x2="{x + 14}" y2="12"/>')
+        else:
+            of_ring = "ring " if shape == "ring" else ""
+            parts.append(f'<circle class="{of_ring}{colour}" cx="{x + 6}" cy="12" r="5"/>')
+        parts.append(_text(x + 19, 16, text, "start"))
+        x += 46 + 7 * len(text)
+    return "".join(parts)
+
+
+def _vertical_grid(left, width, top, bottom):
+    """Yield lines at each quarter, with their shares below."""
+    for quarter in range(5):
+        x = left + width * quarter / 4
+        yield f'<line class="grid" x1="{x:g}" y1="{top}" x2="{x:g}" y2="{bottom}"/>'
+        yield _text(f"{x:g}", bottom + 16, f"{25 * quarter} %", "middle", "small")
+
+
+def _horizontal_grid(left, width, top, height, limit):
+    """Yield lines at each quarter of the limit, with their shares on the left."""
+    for quarter in range(5):
+        y = top + height * (1 - quarter / 4)
+        share = f"{100 * limit * quarter / 4:g} %"
+        yield f'<line class="grid" x1="{left}" y1="{y:g}" x2="{left + width}" y2="{y:g}"/>'
+        yield _text(left - 6, f"{y + 4:g}", share, "end", "small")
