@@ -296,6 +296,7 @@ FILES = {
     "bound.png": ["plot", "bound", "model"],
     "bound.pdf": ["plot", "bound", "model"],
     "reliability.png": ["plot", "reliability", "scores", "data"],
+    "report.html": ["report", "-q", "model", "data"],
 }
 
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "show": "Describe a model folder.",
     "topics": "List the labels of each topic.",
     "plot": "Plot training and calibration.",
+    "report": "Write a page about a model.",
     "reproduce": "Reproduce a table or figure of the papers.",
 }
 

@@ -235,7 +235,7 @@ def make_content(
         title=_plain(title),
         summary=_summary(ranked, errors, labels),
         facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels), *facts]],
-        rule=_plain(rule or f"those with the highest expected F1, by the probabilities of its {evidence.longest} best"),
+        rule=_plain(rule or _default_rule(evidence)),
         ranking=_ranking_measures(ranked, ks),
         given=_assignment_measures(evaluate_assignment(assigned, labels)),
         probabilities=_calibration_measures(errors),
@@ -256,6 +256,11 @@ def make_content(
         documents=_documents(evidence.sample, label_name, _namer(feature_names, "feature"), explanations),
         explained=explanations is not None,
     )
+
+
+def _default_rule(evidence):
+    listed = f"its {evidence.longest} best" if evidence.longest < evidence.label_count else "all"
+    return f"those with the highest expected F1 of the document, by the probabilities of {listed} labels"
 
 
 def _plain(text):

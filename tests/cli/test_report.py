@@ -1,0 +1,166 @@
+"""`xmlgp report`: the files it accepts, its notes and its errors."""
+
+import re
+import sys
+
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.problems import small_dataset
+from tests.report.test_page import Parsed
+from xmlgp.data.repository_format import write_dataset
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Return a folder with a model, its training data and test data."""
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "data").mkdir()
+    write_dataset(folder / "data/train.txt", small_dataset())
+    write_dataset(folder / "data/test.txt", small_dataset(seed=7).rows(slice(0, 30)))
+    run("train", "-q", "--no-cache", folder / "data", folder / "model", *SMALL)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _folder(trained, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    for name in ("model", "data"):
+        (tmp_path / name).symlink_to(trained / name)
+
+
+def parsed(file="report.html"):
+    with open(file, encoding="utf-8") as stream:
+        return Parsed(stream.read())
+
+
+def facts_of(page):
+    terms, values = ([text for _, text in page.of(tag)] for tag in ("dt", "dd"))
+    return dict(zip(terms, values, strict=True))
+
+
+def test_a_folder_of_training_and_test_data(tmp_path):
+    result = run("report", "model", "data")
+    assert (result.exit_code, result.output) == (0, "report.html\n")
+    page = parsed()
+    facts = facts_of(page)
+    assert facts["Model"] == "model (mlgpf)"
+    assert facts["Test data"] == "data/test.txt"
+    assert (facts["Test documents"], facts["Training documents"], facts["Labels"]) == ("30", "40", "7")
+    names = [text for attributes, text in page.of("span") if attributes.get("class") == "name"]
+    assert names[:7] == ["P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5"]
+    run("report", "model", "data", "-o", "again.html")
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+
+
+def test_measures_are_those_of_evaluate():
+    run("report", "-q", "model", "data")
+    run("predict", "-q", "model", "data", "-k", "5", "-o", "test.scores")
+    printed = run("evaluate", "-q", "test.scores", "data", "--train", "data", "--calibration").stdout
+    rows = {words[0]: words[1:] for words in map(str.split, printed.splitlines()) if words}
+    shown = dict(re.findall(r"(\S+@\d) ([\d.]+)\N{NO-BREAK SPACE}%", " ".join(text for _, text in parsed().of("li"))))
+    expected = {f"{name}@{k}": rows[name][i] for name in ("P", "PSP") for i, k in enumerate((1, 3, 5))}
+    expected |= {"nDCG@5": rows["nDCG"][2], "ECE@5": f"{100 * float(rows['ECE@k'][2]):.2f}"}
+    assert shown == expected
+
+
+def test_test_data_alone():
+    note = "Without --train, labels are grouped by their frequency in DATA, and there is no PSP\n"
+    result = run("report", "model", "data/test.txt")
+    assert (result.exit_code, result.stderr) == (0, note)
+    assert run("report", "-q", "model", "data/test.txt", "-o", "-").stderr == ""
+    assert "PSP" not in " ".join(text for _, text in parsed().of("span"))
+    result = run("report", "model", "data/test.txt", "--train", "data/train.txt")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "PSP@1" in " ".join(text for _, text in parsed().of("span"))
+
+
+def test_training_data_that_the_model_was_not_trained_on(tmp_path):
+    (tmp_path / "other").mkdir()
+    write_dataset(tmp_path / "other/train.txt", small_dataset(seed=2))
+    write_dataset(tmp_path / "other/test.txt", small_dataset(seed=3))
+    result = run("report", "model", "other")
+    assert result.stderr.startswith("model was not trained on other/train.txt; --train names its training data\n")
+
+
+def test_standard_input_and_output(tmp_path):
+    run("report", "-q", "model", "data/test.txt", "--title", "a <b>title</b>")
+    result = run(
+        "report", "-q", "model", "-", "-o", "-", "--title", "x", stdin=(tmp_path / "data/test.txt").read_bytes()
+    )
+    assert result.exit_code == 0
+    page = Parsed(result.stdout)
+    assert facts_of(page)["Test data"] == "standard input"
+    assert parsed().of("title")[0][1] == "Report: a <b>title</b>"
+
+
+def test_names_of_labels(tmp_path):
+    (tmp_path / "names.txt").write_text("".join(f"<i>{letter}</i>\n" for letter in "abcdefg"))
+    run("report", "-q", "model", "data", "--label-names", "names.txt")
+    names = {text for attributes, text in parsed().of("th") if attributes.get("scope") == "row"}
+    assert {"<i>a</i>", "<i>g</i>"} < names
+    assert parsed().of("i") == []
+
+
+def test_tuned_models_assign_by_what_was_tuned(trained, tmp_path):
+    run("train", "-q", "data", "tuned", *SMALL)
+    printed = run("tune", "-q", "tuned", "data/test.txt").stdout.split()
+    run("report", "-q", "tuned", "data")
+    (text,) = [text for _, text in parsed().of("p") if text.startswith("A label counts as given")]
+    assert f"probability at least {printed[1]}" in text
+    run("predict", "-q", "tuned", "data", "-o", "labels")
+    rows = run("evaluate", "-q", "labels", "data", "--assigned").stdout.splitlines()
+    shown = dict(re.findall(r"(F1, .+?) ([\d.]+)\N{NO-BREAK SPACE}%", "\n".join(text for _, text in parsed().of("li"))))
+    assert list(shown.values()) == [f"{100 * float(value):.2f}" for value in rows[-1].split()[1:]]
+
+
+def test_topic_models_are_reported_by_their_probabilities():
+    run("train", "-q", "--model", "bmlpl", "--iterations", "3", "data", "topics")
+    assert run("report", "-q", "topics", "data").exit_code == 0
+    assert facts_of(parsed())["Model"] == "topics (bmlpl)"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1 25 6\n0 0:1\n", "test.txt has 6 labels, but the model was trained on 7"),
+        ("1 26 7\n0 0:1\n", "test.txt: the points have 26 features, but the model was trained on 25"),
+        ("1 25 7\n 0:1\n", "test.txt: no document has a true label, so there is nothing to report"),
+        ("0 25 7\n", "test.txt: no document has a true label, so there is nothing to report"),
+        ("2 25 7\n0 0:1\n1 0:x\n", "test.txt:3: 'x' is not a finite decimal number"),
+    ],
+)
+def test_wrong_data_leave_the_old_page(tmp_path, content, message):
+    (tmp_path / "test.txt").write_text(content)
+    (tmp_path / "report.html").write_text("old")
+    assert said(run("report", "-q", "model", "test.txt")) == message
+    assert (tmp_path / "report.html").read_text() == "old"
+    assert {file.name for file in tmp_path.iterdir()} <= {"model", "data", "cache", "test.txt", "report.html"}
+
+
+def test_training_data_of_other_labels(tmp_path):
+    (tmp_path / "other.txt").write_text("1 1 6\n5 0:1\n")
+    message = "--train: other.txt has 6 labels, but model has 7 labels"
+    assert said(run("report", "-q", "model", "data", "--train", "other.txt")) == message
+
+
+def test_models_of_one_label(tmp_path):
+    write_dataset(tmp_path / "train.txt", small_dataset(K=1))
+    run("train", "-q", "train.txt", "one", "--model", "gpc", "-M", "3", "--iterations", "2")
+    message = "one: a report needs a model of two labels or more, but this one has 1 label"
+    assert said(run("report", "-q", "one", "train.txt")) == message
+
+
+def test_no_model():
+    assert said(run("report", "-q", "nothing", "data")) == "nothing: there is no model here (no model.json)"
+
+
+def test_standard_input_twice():
+    message = "Only one of DATA, --train and --label-names can be standard input."
+    assert said(run("report", "model", "-", "--train", "-"), status=2) == message
+
+
+def test_without_jinja2(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert said(run("report", "model", "data")) == "reports need Jinja2: pip install 'xmlgp[report]'"
