@@ -36,6 +36,13 @@ def test_best_and_worst_labels():
     assert content.worst == [LabelRow("red", 7, 2, 2, 0.5, 0.5, 0.5)]
 
 
+def test_labels_without_training_points_are_not_among_the_worst():
+    content = small(names=NAMES, counts=np.array([0, 1, 0, 0]))
+    assert (content.eligible, [row.name for row in content.best], content.worst) == (1, ["green"], [])
+    content = small(names=NAMES, counts=np.zeros(4, int))
+    assert (content.eligible, content.best, content.worst) == (0, [], [])
+
+
 def test_confusions():
     assert small(names=NAMES).confusions == [Confusion("red", "blue", 1, 1), Confusion("green", "red", 1, 1)]
 

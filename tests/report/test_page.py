@@ -98,7 +98,9 @@ def test_text_stays_text(parsed):
     assert {text for text in texts if not re.fullmatch(r"[\d.]+", text)} == {SHOWN}
     assert texts[SHOWN] > 200
     assert SHOWN in parsed.of("title")[0][1]
-    assert sum(text.startswith(SHOWN) for attributes, text in parsed.of("p") if attributes.get("class") == "text") == 20
+    assert (
+        sum(text.startswith(SHOWN) for attributes, text in parsed.of("div") if attributes.get("class") == "text") == 20
+    )
 
 
 def test_nothing_is_loaded_from_elsewhere(parsed, page):
@@ -183,6 +185,14 @@ def test_little_data():
     assert "nan" not in " ".join(
         " ".join(map(str, attributes.values())) for attributes, _ in parsed.of("rect", "circle")
     )
+
+
+def test_labels_that_no_training_point_has():
+    p, labels = random_problem(60, 9)
+    evidence = Evidence(9)
+    evidence.add(ranked(p), labels)
+    parsed = Parsed(render(make_content(evidence, title="t", counts=np.zeros(9, int))))
+    assert len(parsed.of("table")) == 3 + 1 + len(evidence.sample.points)
 
 
 def colours(style):

@@ -71,13 +71,14 @@ def report(model, data, out, train, label_names, title, seed, cache, quiet):
     if [data, train, label_names].count("-") > 1:
         raise click.UsageError("Only one of DATA, --train and --label-names can be standard input.")
     check_available()
-    folder, predictor = ModelFolder.read(model, lambda folder: (folder, open_predictor(folder)))
+    folder, predictor, names, feature_names = ModelFolder.read(model, _open)
     K = predictor.label_count
     if K < 2:
         raise SettingsError(
             f"{model}: a report needs a model of two labels or more, but this one has {count_labels(K)}"
         )
-    names = read_label_names(label_names, K) if label_names else getattr(folder, "label_names", None)
+    if label_names:
+        names = read_label_names(label_names, K)
     test = locate(data, "test")
     with open_output(out) as stream:
         progress = terminal_progress(quiet)
@@ -93,13 +94,19 @@ def report(model, data, out, train, label_names, title, seed, cache, quiet):
             counts=None if training is None else np.bincount(training.labels.indices, minlength=K),
             propensities=None if training is None else _propensities(training, quiet),
             names=names,
-            feature_names=getattr(folder, "feature_names", None),
+            feature_names=feature_names,
             explanations=_explanations(predictor, evidence.sample, quiet),
             rule=rule,
         )
         stream.write(render(content).encode())
     if out != "-":
         click.echo(out)
+
+
+def _open(folder):
+    """Return a model folder, its predictor, and the names of labels and of features if it has any."""
+    names = (getattr(folder, name, None) for name in ("label_names", "feature_names"))
+    return folder, open_predictor(folder), *names
 
 
 def _content(evidence, data, **facts):

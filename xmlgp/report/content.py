@@ -400,10 +400,12 @@ def _bins(curve, names):
 
 
 def _best_and_worst(by_label, counts, label_name):
-    """Return rows of the best and of the worst labels, the test points that each has at least, and their number."""
+    """Return rows of the best and the worst labels, the test points that a label needs, and the labels with so many."""
     right, given, true = by_label
-    fewest = FEWEST if np.any(true >= FEWEST) else 1
-    found = np.flatnonzero(true >= fewest)
+    # A label without training documents cannot be given; a long list of such labels would say little.
+    known = true if counts is None else np.where(counts > 0, true, 0)
+    fewest = FEWEST if np.any(known >= FEWEST) else 1
+    found = np.flatnonzero(known >= fewest)
     F1 = 2 * right[found] / (given[found] + true[found])
     # Of equally good labels, those of more documents say more.
     best = np.lexsort((found, -true[found], -F1))[: min(BEST, (len(found) + 1) // 2)]
