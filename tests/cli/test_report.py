@@ -7,8 +7,10 @@ import pytest
 
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
+from tests.report.problems import explanations_of
 from tests.report.test_page import Parsed
 from xmlgp.data.repository_format import write_dataset
+from xmlgp.errors import SettingsError
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +166,28 @@ def test_standard_input_twice():
 def test_without_jinja2(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert said(run("report", "model", "data")) == "reports need Jinja2: pip install 'xmlgp[report]'"
+
+
+def test_words_for_and_against_labels(monkeypatch):
+    explained = []
+
+    def explain(self, features, scores):
+        explained.append((features.shape, scores.N))
+        return explanations_of(len(scores.labels), 4)
+
+    monkeypatch.setattr("xmlgp.prediction.predictor.Predictor.explain", explain, raising=False)
+    assert run("report", "model", "data").stderr == ""
+    assert explained == [((20, 25), 20)]
+    texts = [text for attributes, text in parsed().of("tr") if attributes.get("class") == "words"]
+    assert len(texts) == 100
+    assert re.fullmatch(r"For it: feature [02] \+0\.\d\d, .*Against it: feature [13] −.*", texts[0])
+
+
+def test_a_model_without_explanations_says_why(monkeypatch):
+    def explain(self, features, scores):
+        raise SettingsError("its kernel is not linear")
+
+    monkeypatch.setattr("xmlgp.prediction.predictor.Predictor.explain", explain, raising=False)
+    note = "The report has no words for and against labels: its kernel is not linear\n"
+    assert run("report", "model", "data").stderr == note
+    assert run("report", "-q", "model", "data").stderr == ""
