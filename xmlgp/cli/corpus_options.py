@@ -5,11 +5,12 @@ import re
 
 import click
 
+from xmlgp.errors import SettingsError
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
-from xmlgp.text.corpus import FORMATS
+from xmlgp.text.corpus import FORMATS, has_corpus_ending, is_corpus
 from xmlgp.text.documents import Columns
 
-__all__ = ["analysis_options", "corpus_arguments", "corpus_options"]
+__all__ = ["analysis_options", "corpus_arguments", "corpus_options", "is_text"]
 
 
 class _Lengths(click.ParamType):
@@ -122,3 +123,33 @@ def corpus_arguments(columns, corpus_format):
             if name != usual:
                 given += [option, name]
     return given + (["--corpus-format", corpus_format] if corpus_format else [])
+
+
+def is_text(reader, given, folder, data):
+    """Return whether a file is text, for a model that was trained already.
+
+    Parameters
+    ----------
+    reader : LineReader
+        At the first line.
+    given : object
+        True if options about text are given.
+    folder : ModelFolder
+    data : str
+        What the user calls the file.
+
+    Raises
+    ------
+    SettingsError
+        If the file is text, but the model has not been trained on text.
+    """
+    first = reader.peek_line()
+    named = bool(given) or has_corpus_ending(reader.path)
+    if not named and not (first and is_corpus(reader.path, first)):
+        return False
+    if "vectorizer" in folder.description:
+        return True
+    if named:
+        raise SettingsError(f"{data} is text, but {folder.path} was not trained on text")
+    # As rows it gets an error that says what is wrong with its first line.
+    return False

@@ -5,7 +5,7 @@ import functools
 import click
 import numpy as np
 
-from xmlgp.cli.corpus_options import corpus_options
+from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.label_set import read_label_set
 from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
 from xmlgp.data.formats import blocks_of
@@ -22,7 +22,6 @@ from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.corpus import has_corpus_ending, is_corpus
 from xmlgp.text.points import documents_as_points
 from xmlgp.text.vectorize import vectorize_known
 
@@ -171,7 +170,7 @@ def predict(
     path = locate(data, "test")
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        if _is_text(reader, columns or corpus_format, folder, data, model):
+        if is_text(reader, columns or corpus_format, folder, data):
             source = _Text(reader, folder.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
         else:
             source = _Rows(reader, predictor, K, output_format or ("jsonl" if words else "scores"), data, quiet)
@@ -256,20 +255,6 @@ class _Text:
             count = self._without_words
             documents = "1 document has" if count == 1 else f"{count} documents have"
             note(f"{self._path}: {documents} no word that the model knows", self._quiet)
-
-
-def _is_text(reader, given, folder, data, model):
-    """Return whether points are text; raise SettingsError if the model has not been trained on text."""
-    first = reader.peek_line()
-    named = bool(given) or has_corpus_ending(reader.path)
-    if not named and not (first and is_corpus(reader.path, first)):
-        return False
-    if "vectorizer" in folder.description:
-        return True
-    if named:
-        raise SettingsError(f"{data} is text, but {model} was not trained on text")
-    # As rows it gets an error that says what is wrong with its first line.
-    return False
 
 
 def _allowed_labels(only, without, K, names):

@@ -7,13 +7,15 @@ from pathlib import Path
 import click
 import numpy as np
 
+from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.cli.scores import check_label_count, count_labels
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.data.formats import read_blocks, read_dataset
-from xmlgp.data.label_names import read_label_names
+from xmlgp.data.formats import blocks_of, read_dataset
+from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
-from xmlgp.data.streams import open_output
+from xmlgp.data.names import read_label_names
+from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.metrics.propensity import choose_propensity_model, propensities
 from xmlgp.model_folder.folder import ModelFolder
@@ -23,6 +25,8 @@ from xmlgp.report.evidence import LISTED, Evidence
 from xmlgp.report.page import check_available, render
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.labelled_data import read_known_data
+from xmlgp.text.points import labelled_documents_as_points
 
 __all__ = ["report"]
 
@@ -51,9 +55,10 @@ __all__ = ["report"]
 )
 @click.option("--title", help="Title of the page.  [default: the name of the folder MODEL]")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sample of documents.")
+@corpus_options
 @cache_option
 @quiet_option
-def report(model, data, out, train, label_names, title, seed, cache, quiet):
+def report(model, data, out, train, label_names, title, seed, columns, corpus_format, cache, quiet):
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 
     The page is one HTML file that loads nothing from elsewhere. It has the measures with their meaning, precision and
@@ -61,8 +66,10 @@ def report(model, data, out, train, label_names, title, seed, cache, quiet):
     are most often given in place of others, and twenty documents with their true and suggested labels.
 
     DATA is a file in the format of the Extreme Classification Repository (also .gz, or - for standard input), or a
-    folder with test.txt. Labels are given by the threshold and the limit that `xmlgp tune` stored in MODEL, and
-    otherwise as `xmlgp predict --assign` does, but by the probabilities of the 50 best labels.
+    folder with test.txt. If MODEL was trained on text it may be a corpus, and the page then shows its texts.
+
+    Labels are given by the threshold and the limit that `xmlgp tune` stored in MODEL, and otherwise as `xmlgp predict
+    --assign` does, but by the probabilities of the 50 best labels.
 
     \b
     Example:
@@ -82,10 +89,11 @@ def report(model, data, out, train, label_names, title, seed, cache, quiet):
     test = locate(data, "test")
     with open_output(out) as stream:
         progress = terminal_progress(quiet)
-        training = _training_data(train, data, folder, cache, progress, quiet)
+        training = _training_data(train, data, folder, (columns, corpus_format), cache, progress, quiet)
         tuned, rule = _tuned(folder, model, quiet)
         evidence = Evidence(K, tuned and tuned.rule, seed=seed)
-        _gather(evidence, predictor, test, data, max(LISTED, tuned.limit if tuned else 0), progress, quiet)
+        points = _points(test, predictor, folder, data, columns, corpus_format, quiet)
+        _gather(evidence, predictor, points, max(LISTED, tuned.limit if tuned else 0), progress)
         content = _content(
             evidence,
             data,
@@ -105,8 +113,7 @@ def report(model, data, out, train, label_names, title, seed, cache, quiet):
 
 def _open(folder):
     """Return a model folder, its predictor, and the names of labels and of features if it has any."""
-    names = (getattr(folder, name, None) for name in ("label_names", "feature_names"))
-    return folder, open_predictor(folder), *names
+    return folder, open_predictor(folder), folder.label_names, folder.feature_names
 
 
 def _content(evidence, data, **facts):
@@ -117,33 +124,47 @@ def _content(evidence, data, **facts):
         raise SettingsError(f"{data}: {error}") from None
 
 
-def _gather(evidence, predictor, test, data, k, progress, quiet):
-    """Score the test points and add them to the evidence, block by block."""
-    header, blocks = read_blocks(test, predictor.feature_count, lambda text: note(text, quiet))
-    try:
-        predictor.check(header.D)
-    except SettingsError as error:
-        raise SettingsError(f"{data}: {error}") from None
-    if predictor.label_count != header.K:
-        raise SettingsError(
-            f"{data} has {count_labels(header.K)}, but the model was trained on {predictor.label_count}"
-        )
-    with progress("report", header.N, " points") as bar:
+def _points(test, predictor, folder, data, columns, corpus_format, quiet):
+    """Yield blocks of test points (`Dataset`), with their texts and identifiers or None."""
+    with open_input(test) as stream:
+        reader = LineReader(stream, test)
+        if is_text(reader, columns or corpus_format, folder, data):
+            known = folder.vectorizer, folder.label_names
+            for documents, block in labelled_documents_as_points(reader, *known, columns, corpus_format):
+                yield block, [document.text for document in documents], [document.id for document in documents]
+            return
+        header, blocks = blocks_of(reader, predictor.feature_count, lambda text: note(text, quiet))
+        try:
+            predictor.check(header.D)
+        except SettingsError as error:
+            raise SettingsError(f"{data}: {error}") from None
+        if predictor.label_count != header.K:
+            raise SettingsError(
+                f"{data} has {count_labels(header.K)}, but the model was trained on {predictor.label_count}"
+            )
         for _, block in blocks:
+            yield block, None, None
+
+
+def _gather(evidence, predictor, points, k, progress):
+    """Score the test points and add them to the evidence, block by block."""
+    with progress("report", unit=" points") as bar:
+        for block, texts, ids in points:
             done = 0
             for scores in predictor.top(block.features, k, "probability", memory=MEMORY):
                 scores.check_finite(evidence.point_count)
                 rows = slice(done, done + scores.N)
-                evidence.add(scores, block.labels[rows], block.features[rows])
+                own = [None if values is None else values[rows] for values in (texts, ids)]
+                evidence.add(scores, block.labels[rows], block.features[rows], *own)
                 done += scores.N
                 bar.update(scores.N)
 
 
-def _training_data(train, data, folder, cache, progress, quiet):
+def _training_data(train, data, folder, corpus, cache, progress, quiet):
     """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
     described = folder.description["data"]
     if train:
-        training, _ = read_dataset(locate(train, "train"), cache, progress)
+        training = read_known_data(locate(train, "train"), folder.names, *corpus, cache, progress)
         check_label_count(train, training.K, described["K"], str(folder.path))
         return training
     file = None
@@ -194,11 +215,10 @@ def _facts(folder, model, test, training):
 
 def _explanations(predictor, sample, quiet):
     """Return what the features of the sample contribute to its labels, or None if the model cannot say."""
-    explain = getattr(predictor, "explain", None)
-    if explain is None or not len(sample.points):
+    if not len(sample.points):
         return None
     try:
-        return explain(sample.features, sample.scores)
+        return predictor.explain(sample.features, sample.scores)
     except SettingsError as error:
         note(f"The report has no words for and against labels: {error}", quiet)
         return None
