@@ -27,6 +27,7 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.prediction.scores_file import Scores, write_scores
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.text.names import Names
 
 #: Settings for `Data`, by a name: every kind of predictor.
 KINDS = {
@@ -342,6 +343,48 @@ def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, mode
     expected = train_model(dataset, tmp_path / "expected", SETTINGS)
     for name in expected.arrays(""):
         np.testing.assert_array_equal(folder.array(name), expected.array(name))
+
+
+@pytest.fixture
+def named(tmp_path, monkeypatch):
+    """Train models on text in the folder `text` and on named rows in the folder `rows`."""
+    monkeypatch.chdir(tmp_path)
+    documents = [{"text": f"Größe {word} word{i % 4}", "labels": [word]} for word in ("böse", "gut") for i in range(20)]
+    Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    Path("data").mkdir()
+    write_dataset("data/train.txt", small_dataset())
+    Path("data/labels.txt").write_text("".join(f"label {k}\n" for k in range(7)))
+    for source, model in ("corpus.jsonl", "text"), ("data/train.txt", "rows"):
+        options = ["--model", "bmlpl", "--topics", "2", "--iterations", "3"]
+        assert run("train", "-q", "--no-cache", source, model, *options).exit_code == 0
+
+
+def test_a_model_keeps_its_names_when_it_is_loaded_and_saved(named):
+    text, rows = xmlgp.load("text"), xmlgp.load("rows")
+    assert text.names_.labels == ["böse", "gut"]
+    assert text.names_.features == ["böse", "größe", "gut", "word0", "word1", "word2", "word3"]
+    assert text.names_.vectorizer.words == text.names_.features
+    assert rows.names_ == Names([f"label {k}" for k in range(7)])
+    question = '{"text": "Gut! Größe", "id": "q"}\n'
+    answer = run("predict", "-q", "text", "-", stdin=question).stdout
+    assert json.loads(answer)["labels"][0]["label"] == "gut"
+    features = text.names_.vectorizer.features(["Gut! Größe"])
+    # A vectorizer that was used has a function, which no pickle can hold.
+    for name, model in ("saved", text), ("again", pickle.loads(pickle.dumps(text))):
+        model.save(name)
+        assert run("predict", "-q", name, "-", stdin=question).stdout == answer
+        loaded = xmlgp.load(name)
+        assert loaded.names_[:2] == text.names_[:2]
+        assert (loaded.names_.vectorizer.features(["Gut! Größe"]) != features).nnz == 0
+    rows.save("saved")
+    assert xmlgp.load("saved").names_ == rows.names_
+
+
+def test_fit_drops_names(named):
+    model, dataset = xmlgp.load("rows"), small_dataset()
+    assert model.fit(dataset.features, dataset.labels).names_ == Names()
+    model.save("rows")
+    assert ModelFolder("rows").names == Names()
 
 
 def test_importing_the_package_imports_no_numpy():

@@ -33,6 +33,8 @@ class BMLPLClassifier(Classifier, model=BMLPL):
         What `tune` or `xmlgp tune` chose, and for which scores.
     assignment_rule_ : AssignmentRule or None
         The threshold and the limit of `tuned_`.
+    names_ : Names
+        What the model folder calls labels and features, and what maps text to these; None each after `fit`.
     """
 
     @property

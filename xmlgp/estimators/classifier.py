@@ -17,6 +17,7 @@ from xmlgp.prediction.tuning import LONGEST, METRICS, Tuned, check_labels, tune
 from xmlgp.runs.save import save_model
 from xmlgp.runs.stored import open_model
 from xmlgp.runtime.progress import silent
+from xmlgp.text.names import Names
 from xmlgp.training.trained import Trained
 
 __all__ = ["Classifier", "load_estimator"]
@@ -29,9 +30,9 @@ def load_estimator(path):
     ----------
     path : path
     """
-    folder, stored = ModelFolder.read(path, lambda folder: (folder, open_model(folder)))
+    folder, stored, names = ModelFolder.read(path, lambda folder: (folder, open_model(folder), folder.names))
     kind = next(kind for kind in Classifier.__subclasses__() if kind.model.name == folder.settings.model)
-    return kind._of_stored(folder, stored)
+    return kind._of_stored(folder, stored, names)
 
 
 class Classifier(ABC, ClassifierMixin, BaseEstimator):
@@ -54,6 +55,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         What `tune` or `xmlgp tune` chose, and for which scores.
     assignment_rule_ : AssignmentRule or None
         The threshold and the limit of `tuned_`.
+    names_ : Names
+        What the model folder calls labels and features, and what maps text to these; None each after `fit`.
     """
 
     #: Features are converted to this type.
@@ -172,7 +175,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def save(self, path):
         """Write the fitted model into a folder, for `xmlgp.load` and all commands.
 
-        The settings in the folder are those of `fit`. What `tune` chose is written too.
+        The settings in the folder are those of `fit`. What `tune` chose and `names_` are written too.
 
         Parameters
         ----------
@@ -193,7 +196,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         trained = Trained(self.parameters_, self.history_, self.validation_history_)
-        save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **self._more_to_store())
+        facts = {"names": self.names_} | self._more_to_store()
+        save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **facts)
 
     def _fit(self, features, labels, classes):
         settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
@@ -204,24 +208,26 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         predictor = self.model.predictor(settings, preprocessed, trained.parameters, features.shape[1])
         return self._become(settings, dataset.facts, preprocessed, trained, predictor, classes)
 
-    def _become(self, settings, data, preprocessed, trained, predictor, classes, tuned=None):
+    def _become(self, settings, data, preprocessed, trained, predictor, classes):
         """Become fitted; the settings and the facts of the data are those of this model from now on."""
         self._settings, self._data, self._preprocessed, self._predictor = settings, data, preprocessed, predictor
         self.parameters_, self.history_, self.validation_history_ = trained
         self.n_features_in_ = predictor.feature_count
         self.classes_ = classes
-        self.tuned_ = tuned
+        self.tuned_, self.names_ = None, Names()
         return self
 
     @classmethod
-    def _of_stored(cls, folder, stored):
-        """Return the fitted estimator of a model folder and its `StoredModel`."""
+    def _of_stored(cls, folder, stored, names):
+        """Return the fitted estimator of a model folder, its `StoredModel` and its `Names`."""
         description = folder.description
         trained = Trained(stored.parameters, description["history"], description.get("validation"))
         classes = cls._stored_classes(folder, stored.predictor.label_count)
-        return cls(**folder.settings.mapping())._become(
-            folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes, folder.tuned
+        fitted = cls(**folder.settings.mapping())._become(
+            folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes
         )
+        fitted.tuned_, fitted.names_ = folder.tuned, names
+        return fitted
 
     @classmethod
     def _stored_classes(cls, folder, label_count):

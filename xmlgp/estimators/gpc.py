@@ -33,6 +33,8 @@ class GPCClassifier(Classifier, model=GPC):
     classes_ : ndarray, 2
         The classes in ascending order; the commands write the probability of the second one. They are 0 and 1 if
         `xmlgp train` has written the model.
+    names_ : Names
+        What the model folder calls the label and features, and what maps text to these; None each after `fit`.
     """
 
     #: Features that are standardised later may be far from zero.

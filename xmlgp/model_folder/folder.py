@@ -206,9 +206,10 @@ class ModelFolder:
     @property
     def vectorizer(self):
         """What maps text to the features (`Vectorizer`), or None."""
-        mapping, words = self.description.get("vectorizer"), self.feature_names
+        mapping = self.description.get("vectorizer")
         if mapping is None:
             return None
+        words = self.feature_names
         found = None if words is None else Vectorizer.from_mapping(mapping, words)
         if found is None:
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
@@ -217,7 +218,9 @@ class ModelFolder:
     @property
     def names(self):
         """The names of labels and features, and what maps text to these (`Names`)."""
-        return Names(self.label_names, self.feature_names, self.vectorizer)
+        vectorizer = self.vectorizer
+        # There may be millions of words, so they are read once.
+        return Names(self.label_names, vectorizer.words if vectorizer else self.feature_names, vectorizer)
 
     def _names(self, kind, count):
         array = self.array(f"names.{kind}")

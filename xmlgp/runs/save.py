@@ -8,7 +8,7 @@ from xmlgp.runs.stored import named_arrays
 __all__ = ["save_model"]
 
 
-def save_model(path, settings, data, preprocessed, trained, tuned=None, **facts):
+def save_model(path, settings, data, preprocessed, trained, tuned=None, names=None, **facts):
     """Write a trained model into a folder, at stage "trained".
 
     Parameters
@@ -22,6 +22,8 @@ def save_model(path, settings, data, preprocessed, trained, tuned=None, **facts)
     trained : Trained
     tuned : Tuned, optional
         The threshold and the limit by which `xmlgp predict` assigns labels.
+    names : Names, optional
+        Of the labels and features; the model keeps them.
     **facts
         Further entries of the description.
 
@@ -51,5 +53,6 @@ def save_model(path, settings, data, preprocessed, trained, tuned=None, **facts)
             protected=interrupted.preprocess.values() if interrupted else (),
             history=trained.history,
             validation=trained.validation,
+            names=names,
             **facts,
         )

@@ -42,6 +42,10 @@ class Vectorizer:
         self.analysis, self.words, self.columns = analysis, words, columns or Columns()
         self._analyse, self.numbers = None, _Numbers(zip(words, range(len(words)), strict=True))
 
+    def __getstate__(self):
+        """Return what a pickle or a copy has: analysers are functions, which are made where they are needed."""
+        return self.__dict__ | {"_analyse": None}
+
     def features(self, texts):
         """Return how often each word of the vocabulary occurs in each text, B×D.
 
