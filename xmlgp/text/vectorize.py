@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr, stack
-from xmlgp.data.names import CONTROL
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.runtime.progress import silent
 from xmlgp.text.corpus import read_documents
+from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
 from xmlgp.text.spool import Numbered, Spool
 from xmlgp.text.vectorizer import Vectorizer, counts
 
@@ -99,7 +99,7 @@ def vectorize_new(
     XmlgpError
         If it has no documents, no words or no labels.
     """
-    words, labels = defaultdict(), _LabelNumbers()
+    words, labels = defaultdict(), LabelNumbers()
     words.default_factory = words.__len__
     occurrences, spool = np.zeros(0, np.int64), Spool(folder)
     documents = read_documents(reader, columns, name)
@@ -114,7 +114,7 @@ def vectorize_new(
     if not kept:
         rarer = f" that occurs at least {min_count} times" if words else ""
         raise XmlgpError(f"{reader.path}: no document has a word{rarer}")
-    ordered, label_numbers = _ordered(labels.names)
+    ordered, label_numbers = ordered_labels(labels.names)
     return Vectorized(Vectorizer(analysis, kept, columns), ordered, spool, numbers, label_numbers)
 
 
@@ -141,7 +141,7 @@ def vectorize_known(
     DataFormatError
         If the corpus is malformed; it names the line.
     """
-    known, spool = _LabelNumbers(labels), Spool(folder)
+    known, spool = LabelNumbers(labels), Spool(folder)
     K, unknown = len(labels), 0
     documents = read_documents(reader, columns or vectorizer.columns, name, labelled)
     for block in _numbered(documents, reader.path, vectorizer.analysis.function(), vectorizer.numbers, known, progress):
@@ -149,32 +149,6 @@ def vectorize_known(
         unknown += np.count_nonzero(new)
         spool.add(block._replace(labels=np.where(new, np.int32(-1), block.labels)))
     return Vectorized(vectorizer, labels, spool, unknown_labels=unknown)
-
-
-class _LabelNumbers(dict):
-    """The numbers of labels by their names, new names included; −1 for an empty name."""
-
-    def __init__(self, names=()):
-        self.names = list(names)
-        super().__init__(zip(self.names, range(len(self.names)), strict=True))
-        self[""] = -1
-
-    def __missing__(self, name):
-        stripped = name.strip()
-        if stripped != name:
-            number = self[stripped]
-        else:
-            control = CONTROL.search(name)
-            if control:
-                raise _BadName(f"label {name!r} has a control character, U+{ord(control[0]):04X}")
-            number = len(self.names)
-            self.names.append(name)
-        self[name] = number
-        return number
-
-
-class _BadName(Exception):
-    """A name that a label cannot have; the text says why."""
 
 
 class _Block(NamedTuple):
@@ -195,7 +169,7 @@ def _numbered(documents, path, analyse, words, labels, progress):
             block.words.extend(map(word_number, analyse(document.text)))
             try:
                 block.labels.extend(map(label_number, document.labels))
-            except _BadName as error:
+            except BadName as error:
                 raise DataFormatError(path, document.line, str(error)) from None
             block.ends.append(len(block.words))
             block.label_ends.append(len(block.labels))
@@ -234,12 +208,3 @@ def _vocabulary(words, occurrences, min_count, max_features):
     numbers = np.full(len(names), -1, np.int32)
     numbers[kept] = np.arange(len(kept))
     return [names[number] for number in kept], numbers
-
-
-def _ordered(names):
-    """Return names in order, of numbers if all are, and the new number of each; the last is for −1."""
-    numeric = all(name.isascii() and name.isdigit() for name in names)
-    order = sorted(range(len(names)), key=lambda place: (int(names[place]), names[place]) if numeric else names[place])
-    numbers = np.full(len(names) + 1, -1, np.int32)
-    numbers[order] = np.arange(len(names))
-    return [names[place] for place in order], numbers
