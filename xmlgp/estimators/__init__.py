@@ -1,7 +1,8 @@
-"""xmlgp for Python users: an estimator for each model, which follows the scikit-learn API."""
+"""xmlgp for Python users: an estimator for each model, and one for texts, which follow the scikit-learn API."""
 
 from xmlgp.estimators.bmlpl import BMLPLClassifier
 from xmlgp.estimators.gpc import GPCClassifier
 from xmlgp.estimators.mlgpf import MLGPFClassifier
+from xmlgp.estimators.text_tagger import TextTagger
 
-__all__ = ["BMLPLClassifier", "GPCClassifier", "MLGPFClassifier"]
+__all__ = ["BMLPLClassifier", "GPCClassifier", "MLGPFClassifier", "TextTagger"]

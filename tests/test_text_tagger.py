@@ -1,0 +1,390 @@
+"""`TextTagger`: texts in, label names out, in the scikit-learn API."""
+
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import xmlgp
+from tests.cli.command import run
+from tests.problems import small_dataset
+from xmlgp.data.dataset import Dataset
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger
+from xmlgp.estimators import text_tagger as module
+from xmlgp.text import vocabulary
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.vectorizer import Vectorizer
+
+#: The words of each label.
+WORDS = {
+    "fish": ["Salmon", "trout", "Fluß"],
+    "birds": ["eagle", "OWL", "sparrow"],
+    "10 trees": ["oak", "ÉRABLE", "ʼbirch"],
+    "9 flowers": ["rose", "tulip", "daisy"],
+}
+NAMES = sorted(WORDS)
+
+SMALL = BMLPLClassifier(topics=4, iterations=15)
+
+#: A model for each way of ranking labels and calibrating their probabilities.
+CLASSIFIERS = {
+    "topics": SMALL,
+    "calibrated": MLGPFClassifier(factors=3, inducing_count=10, epochs=4, validation=0.3),
+    "by utility": MLGPFClassifier(factors=3, inducing_count=10, epochs=4, validation=0, ranking="utility"),
+}
+
+
+def corpus(count=60, seed=0):
+    """Return texts of the words of their labels, and the labels; the first text has neither words nor labels."""
+    random = np.random.default_rng(seed)
+    texts, labels = ["?"], [[]]
+    for _ in range(count - 1):
+        chosen = random.choice(NAMES, size=random.integers(1, 3), replace=False).tolist()
+        texts.append(", ".join(["the", *(random.choice(WORDS[name]) for name in chosen for _ in range(4))]))
+        labels.append(chosen)
+    return texts, labels
+
+
+TEXTS, LABELS = corpus()
+NEW, TRUTH = corpus(25, seed=1)
+
+
+@pytest.fixture(scope="module")
+def taggers():
+    """Return a function that returns a fitted tagger by its name in `CLASSIFIERS`; do not change it."""
+    made = {}
+
+    def make(name):
+        if name not in made:
+            made[name] = TextTagger(CLASSIFIERS[name]).fit(TEXTS, LABELS)
+        return made[name]
+
+    return make
+
+
+@pytest.fixture
+def tagger(taggers):
+    return taggers("topics")
+
+
+any_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
+
+
+def hits(found, truth):
+    """Return the share of texts with a label whose first suggestion is right."""
+    right = [pairs[0][0] in names for pairs, names in zip(found, truth, strict=True) if names]
+    return np.mean(right)
+
+
+@any_classifier
+def test_suggestions_are_the_names_of_the_most_probable_labels(taggers, name):
+    tagger = taggers(name)
+    assert tagger.classes_.tolist() == NAMES
+    probabilities = tagger.predict_proba(NEW)
+    assert probabilities.shape == (25, 4)
+    for k, count in (3, 3), (np.int64(4), 4), (5, 4):
+        found = tagger.suggest(NEW, k)
+        for row, pairs in zip(probabilities, found, strict=True):
+            order = np.argsort(-row, kind="stable")[:count]
+            assert [label for label, _ in pairs] == [NAMES[k] for k in order]
+            np.testing.assert_allclose([p for _, p in pairs], row[order], rtol=1e-5)
+            assert all(type(label) is str and type(p) is float for label, p in pairs)
+    assert hits(found, TRUTH) > 0.9
+    some = tagger.suggest(NEW, 2, threshold=0.4)
+    assert some == [[pair for pair in pairs[:2] if pair[1] >= 0.4] for pairs in tagger.suggest(NEW)]
+    assert tagger.suggest(NEW, None, 0) == tagger.suggest(NEW, 4)
+
+
+@any_classifier
+def test_predict_assigns_by_one_half_or_as_tuned(taggers, name):
+    tagger = taggers(name)
+    probabilities = tagger.predict_proba(NEW)
+    assert [set(names) for names in tagger.predict(NEW)] == [
+        {NAMES[k] for k in np.flatnonzero(row > 0.5)} for row in probabilities
+    ]
+    tuned = pickle.loads(pickle.dumps(tagger)).tune(NEW, [*TRUTH[:-1], ["unknown", " fish "]], "f1-point")
+    assert tagger.tuned_ is None
+    assert (tuned.tuned_.metric, tuned.tuned_.points) == ("f1-point", 25)
+    expected = tuned.classifier_.predict(tuned.vectorizer_.features(TEXTS))
+    assert [sorted(names) for names in tuned.predict(TEXTS)] == [
+        [NAMES[k] for k in np.flatnonzero(r)] for r in expected
+    ]
+    assert tuned.predict(TEXTS) == [[label for label, _ in pairs] for pairs in tuned.suggest(TEXTS, None)]
+    assert tuned.fit(TEXTS, LABELS).tuned_ is None
+
+
+@pytest.mark.parametrize("name", ["topics", "by utility"])
+def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returned(tmp_path, monkeypatch, taggers, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "PROBABILITIES", 12)
+    tagger = taggers(name)
+    tagger.save("model")
+    held = tagger.vectorizer_.features(NEW)
+    labels = sp.csr_array([[label in names for label in NAMES] for names in TRUTH])
+    write_dataset("held.txt", Dataset(held, labels))
+    assert run("tune", "-q", "model", "held.txt").exit_code == 0
+    tuned = TextTagger.load("model")
+    assert tuned.tuned_.output == "utility"
+    probabilities, assigned = tagger.predict_proba(NEW), tuned.classifier_.predict(held)
+    assert 0 < assigned.sum() < assigned.size
+    for row, ones, pairs in zip(probabilities, assigned, tuned.suggest(NEW, k=None), strict=True):
+        order = [k for k in np.argsort(-row, kind="stable") if ones[k]]
+        assert [label for label, _ in pairs] == [NAMES[k] for k in order]
+        np.testing.assert_allclose([p for _, p in pairs], row[order], rtol=1e-5)
+
+
+@pytest.mark.parametrize("analysis", [None, Analysis("word", 1, 2), Analysis("char-wb", 2, 3)], ids=str)
+def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, analysis):
+    monkeypatch.chdir(tmp_path)
+    # More texts than are counted at a time.
+    monkeypatch.setattr(vocabulary, "TEXTS", 7)
+    monkeypatch.setattr(module, "TEXTS", 9)
+    labels = [[*names, " fish", ""] if i == 3 else names for i, names in enumerate(LABELS)]
+    documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, labels, strict=True)]
+    Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    name, shortest, longest = analysis or Analysis()
+    options = ["--analyzer", name, "--ngrams", f"{shortest}-{longest}"] if analysis else []
+    assert run("vectorize", "-q", "corpus.jsonl", "data", *options).exit_code == 0
+    dataset = read_dataset("data/train.txt")
+    tagger = TextTagger(SMALL, analysis).fit(TEXTS, labels)
+    assert tagger.vectorizer_.words == Path("data/features.txt").read_text().split("\n")[:-1]
+    assert tagger.classes_.tolist() == Path("data/labels.txt").read_text().split("\n")[:-1]
+    # The fingerprint is that of all features and labels.
+    assert tagger.classifier_._data == dataset.facts
+    features = tagger._features(TEXTS)
+    assert features.dtype == dataset.features.dtype
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(features, part), getattr(dataset.features, part))
+    # A matrix of counts is taken too.
+    assert tagger.suggest(dataset.features) == tagger.suggest(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["topics", "calibrated"])
+def test_saved_taggers_are_models_of_the_commands(tmp_path, monkeypatch, taggers, name):
+    monkeypatch.chdir(tmp_path)
+    tagger = taggers(name)
+    tagger.save("model")
+    loaded = TextTagger.load("model")
+    assert loaded.suggest(NEW) == tagger.suggest(NEW)
+    assert loaded.classes_.tolist() == NAMES
+    assert type(xmlgp.load("model")) is type(loaded.classifier) is type(CLASSIFIERS[name])
+    stdin = "".join(json.dumps({"text": text}) + "\n" for text in NEW)
+    written = run("predict", "-q", "model", "-", "--output", "probability", "-k", "2", stdin=stdin).stdout
+    for line, pairs in zip(written.splitlines(), tagger.suggest(NEW, 2), strict=True):
+        found = json.loads(line)["labels"]
+        assert [label["label"] for label in found] == [label for label, _ in pairs]
+        np.testing.assert_allclose([label["probability"] for label in found], [p for _, p in pairs], rtol=1e-5)
+    # It can be tuned, saved and fitted again.
+    loaded.tune(NEW, TRUTH).save("model")
+    again = TextTagger.load("model")
+    assert again.tuned_ == loaded.tuned_
+    assert again.predict(NEW) == loaded.predict(NEW)
+    assert clone(again).fit(TEXTS, LABELS).suggest(NEW) == tagger.suggest(NEW)
+
+
+def test_a_folder_keeps_how_texts_are_divided(tmp_path):
+    tagger = TextTagger(SMALL, Analysis("word", 1, 2)).fit(TEXTS, LABELS)
+    tagger.save(tmp_path)
+    loaded = TextTagger.load(tmp_path)
+    assert loaded.vectorizer == Analysis("word", 1, 2)
+    assert clone(loaded).fit(TEXTS, LABELS).vectorizer_.words == tagger.vectorizer_.words
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, sp.csr_array.toarray])
+def test_features_need_no_vectorizer(tmp_path, tagger, kind):
+    features = tagger.vectorizer_.features(TEXTS)
+    found = TextTagger(SMALL).fit(kind(features), LABELS)
+    assert found.vectorizer_ is None
+    assert found.suggest(kind(tagger.vectorizer_.features(NEW))) == tagger.suggest(NEW)
+    found.save(tmp_path)
+    loaded = TextTagger.load(tmp_path)
+    assert loaded.suggest(features) == found.suggest(features)
+    assert loaded.vectorizer_ is None
+    for one in (found, loaded):
+        with pytest.raises(
+            SettingsError, match="^the model was trained on a matrix of features, so X must be one, not"
+        ):
+            one.predict(NEW)
+        with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
+            one.predict(features[:, :2])
+
+
+@pytest.mark.parametrize("vectorizer", [TfidfVectorizer(min_df=2), HashingVectorizer(n_features=64)], ids=str)
+def test_any_vectorizer_in_a_pipeline_or_as_a_parameter(tmp_path, vectorizer):
+    inside = TextTagger(SMALL, vectorizer).fit(TEXTS, LABELS)
+    before = make_pipeline(vectorizer, TextTagger(SMALL)).fit(TEXTS, LABELS)
+    assert inside.vectorizer_ is not vectorizer
+    np.testing.assert_array_equal(before.predict_proba(NEW), inside.predict_proba(NEW))
+    assert before.predict(NEW) == inside.predict(NEW)
+    assert before[-1].suggest(before[:-1].transform(NEW)) == inside.suggest(NEW)
+    assert hits(inside.suggest(NEW), TRUTH) > 0.9
+    assert inside.tune(NEW, TRUTH).tuned_.points == 25
+    with pytest.raises(
+        SettingsError, match="^a model folder holds no code, so a tagger with .*Vectorizer cannot be sa"
+    ):
+        inside.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+    before[-1].save(tmp_path / "model")
+    assert TextTagger.load(tmp_path / "model").suggest(vectorizer.fit(TEXTS).transform(NEW)) == inside.suggest(NEW)
+
+
+def test_model_selection():
+    def first_hits(estimator, X, y):
+        return hits([[(NAMES[k],)] for k in estimator.predict_proba(X).argmax(axis=1)], y)
+
+    search = GridSearchCV(TextTagger(clone(SMALL)), {"classifier__topics": [1, 4]}, scoring=first_hits, cv=3)
+    search.fit(TEXTS, LABELS)
+    assert search.best_params_ == {"classifier__topics": 4}
+    assert hits(search.best_estimator_.suggest(NEW), TRUTH) > 0.9
+    pipeline = make_pipeline(TfidfVectorizer(), TextTagger(clone(SMALL)))
+    assert (cross_val_score(pipeline, TEXTS, LABELS, scoring=first_hits, cv=3) > 0.8).all()
+    searched = GridSearchCV(pipeline, {"texttagger__classifier__topics": [4]}, scoring=first_hits, cv=2)
+    assert searched.fit(TEXTS, LABELS).best_score_ > 0.8
+
+
+def test_parameters_are_those_of_scikit_learn(tagger):
+    fresh = TextTagger()
+    assert fresh.get_params() == {"classifier": None, "vectorizer": None}
+    nested = TextTagger(BMLPLClassifier(), TfidfVectorizer()).set_params(classifier__topics=3, vectorizer__min_df=2)
+    assert (nested.classifier.topics, nested.vectorizer.min_df) == (3, 2)
+    again = clone(tagger)
+    assert not hasattr(again, "classes_")
+    assert again.classifier is not tagger.classifier
+    assert not hasattr(SMALL, "parameters_")
+    for method in (fresh.predict, fresh.suggest, fresh.predict_proba, fresh.save):
+        with pytest.raises(NotFittedError):
+            method(TEXTS)
+    with pytest.raises(NotFittedError):
+        fresh.tune(TEXTS, LABELS)
+
+
+def test_the_default_is_the_default_of_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, LABELS, strict=True)]
+    Path("corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    assert run("train", "-q", "corpus.jsonl", "model").exit_code == 0
+    assert TextTagger().fit(TEXTS, LABELS).suggest(NEW) == TextTagger.load("model").suggest(NEW)
+
+
+class Series:
+    """Iterates over its values, as a series of pandas does, and has one dimension."""
+
+    def __init__(self, values):
+        self._values, self.shape = values, (len(values),)
+
+    def __iter__(self):
+        return iter(self._values)
+
+
+@pytest.mark.parametrize("kind", [tuple, np.array, iter, Series, lambda texts: np.array(texts, object)])
+def test_texts_and_labels_of_other_types(tagger, kind):
+    y = [set(names) if i % 2 else np.array(names) for i, names in enumerate(LABELS)]
+    assert TextTagger(SMALL).fit(kind(TEXTS), Series(y)).suggest(kind(NEW)) == tagger.suggest(NEW)
+
+
+def test_documents_without_words_get_the_labels_of_none(tagger):
+    known, *others = tagger.suggest(["", "?", "unheard-of nonsense"])
+    assert others == [known, known]
+    assert tagger.suggest([]) == tagger.predict([]) == []
+    assert tagger.predict_proba([]).shape == (0, 4)
+
+
+def test_numbers_are_ordered_as_numbers():
+    tagger = TextTagger(SMALL).fit(TEXTS, [[str(len(names) + 8) for _ in names] for names in LABELS])
+    assert tagger.classes_.tolist() == ["9", "10"]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        ("one text", [["a"]], "X must be a list of texts, not one text"),
+        (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None"),
+        ([[0, 1.5]], [["a"]], r"X must be a list of texts, but X\[0\] is \[0, 1\.5\]"),
+        ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan"),
+        (["a text"], "a", "y must be a list of label names for each document, not one text"),
+        (["a text"], ["abc"], r"y must be a list of .*, but y\[0\] is 'abc'; write a single name as \[name\]"),
+        (["a text"], np.array(["abc"]), r"y must be .*, but y\[0\] is .*'abc'.*; write a single name as \[name\]"),
+        (["a text"], [None], r"y must be a list .*, but y\[0\] is None; write a single name as \[name\]"),
+        (["a text"], [7], r"y must be a list .*, but y\[0\] is 7; write a single name as \[name\]"),
+        (
+            ["a text"],
+            [["a", 7]],
+            r"y must be a list of label names for each document, but y\[0\] has 7, which is no text",
+        ),
+        (["a text"], np.ones((1, 3)), "y must be a list of label names for each document, not numbers"),
+        (["a text"], sp.csr_array(np.ones((1, 3))), "y must be a list of label names for each document, not numbers"),
+        (["a text"], [["a"], ["b"]], "the numbers of documents differ: 1 in X, 2 in y"),
+        (np.ones((1, 2)), [["a"], ["b"]], "the numbers of documents differ: 1 in X, 2 in y"),
+        (["a text"], [["a\tb"]], r"y\[0\]: label 'a\\tb' has a control character, U\+0009"),
+        (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
+        (["a text", "text"], [[], [" "]], "no document has a label"),
+        ([], [], "no document has a label"),
+        (["a", "?"], [["a"], []], "no document has a word"),
+    ],
+)
+def test_what_is_no_corpus_is_refused_in_one_sentence(X, y, message):
+    with pytest.raises(SettingsError, match=f"^{message}$"):
+        TextTagger(SMALL).fit(X, y)
+
+
+def test_what_cannot_be_used_is_refused(tagger):
+    for other in (LogisticRegression(), GPCClassifier(), "mlgpf"):
+        kind = type(other).__name__
+        with pytest.raises(
+            SettingsError, match=f"^classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}"
+        ):
+            TextTagger(other).fit(TEXTS, LABELS)
+    with pytest.raises(SettingsError, match="^X is a matrix of features, but the vectorizer divides texts into words$"):
+        TextTagger(SMALL, Analysis()).fit(np.ones((60, 3)), LABELS)
+    with pytest.raises(SettingsError, match="^analyzer must be one of word, char, char-wb$"):
+        TextTagger(SMALL, Analysis("letters")).fit(TEXTS, LABELS)
+    with pytest.raises(SettingsError, match="^a text has half of a surrogate pair, which is no character$"):
+        TextTagger(SMALL, Analysis("char")).fit(["\ud800"], [["a"]])
+    with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
+        tagger.predict_proba(np.ones((1, 2)))
+    for k in (0, -1, 2.0, True, "5"):
+        with pytest.raises(SettingsError, match=f"^k must be a positive integer or None, not {k!r}$"):
+            tagger.suggest(NEW, k)
+    for threshold in (-0.1, 1.5, float("nan"), "0.5", True):
+        with pytest.raises(SettingsError, match=f"^threshold must be a probability from 0 to 1, not {threshold!r}$"):
+            tagger.suggest(NEW, threshold=threshold)
+    for y, metric, message in [
+        (TRUTH, "f1", "metric must be one of "),
+        (TRUTH[:9], "f1-micro", "the numbers of documents differ: 25 in X, 9 in y$"),
+        ([["unknown"]] * 25, "f1-micro", "no point has a true label"),
+        (["fish"] * 25, "f1-micro", "y must be a list of label names"),
+    ]:
+        with pytest.raises(SettingsError, match=f"^{message}"):
+            tagger.tune(NEW, y, metric)
+    assert tagger.tuned_ is None
+
+
+def test_folders_that_hold_no_tagger_are_refused(tmp_path):
+    dataset = small_dataset()
+    BMLPLClassifier(topics=2, iterations=2).fit(dataset.features, dataset.labels).save(tmp_path / "numbers")
+    classes = dataset.labels.toarray()[:, 0]
+    GPCClassifier(inducing_count=4, iterations=2).fit(dataset.features, classes).save(tmp_path / "classes")
+    for name, message in [
+        ("numbers", "the labels of this model have no names; use xmlgp.load"),
+        ("classes", "a model of two classes has no labels to suggest; use xmlgp.load"),
+        ("nowhere", r"there is no model here \(no model\.json\)"),
+    ]:
+        with pytest.raises(ModelFolderError, match=f"{name}: {message}$"):
+            TextTagger.load(tmp_path / name)
+
+
+def test_a_vectorizer_that_was_used_can_be_pickled():
+    vectorizer = Vectorizer(Analysis(), ["oak", "owl"])
+    expected = vectorizer.features(NEW)
+    assert (pickle.loads(pickle.dumps(vectorizer)).features(NEW) != expected).nnz == 0

@@ -1,0 +1,395 @@
+"""The estimator that takes texts and answers with names of labels."""
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from xmlgp.data.dataset import as_csr
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.estimators.classifier import Classifier, load_estimator
+from xmlgp.estimators.gpc import GPCClassifier
+from xmlgp.estimators.mlgpf import MLGPFClassifier
+from xmlgp.prediction.assignment import AssignmentRule, assign
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
+from xmlgp.text.names import Names
+from xmlgp.text.vectorizer import Vectorizer, counts
+from xmlgp.text.vocabulary import vectorize_texts
+
+__all__ = ["TextTagger"]
+
+#: Texts that are vectorized at a time.
+TEXTS = 1024
+
+#: Probabilities of all labels that are computed at a time, where those of some labels are needed.
+PROBABILITIES = 1 << 22
+
+#: Without a tuned rule, labels are assigned whose probability is above one half, not equal to it.
+ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
+
+
+class TextTagger(BaseEstimator):
+    """Labels of texts by their names, in the scikit-learn API.
+
+    Parameters
+    ----------
+    classifier : MLGPFClassifier or BMLPLClassifier, optional
+        The model, which `fit` clones. By default `MLGPFClassifier()`.
+    vectorizer : Analysis or estimator, optional
+        What maps texts to features. By default, or with an `xmlgp.text.analysis.Analysis`, words are counted as
+        `xmlgp vectorize` does. An estimator is any transformer of scikit-learn that takes texts, such as
+        `TfidfVectorizer`; `fit` clones it, and it receives each X as it is.
+
+    Attributes
+    ----------
+    classifier_ : Classifier
+        The fitted classifier.
+    vectorizer_ : Vectorizer, estimator or None
+        The fitted vectorizer; None if `fit` was given features.
+    classes_ : ndarray of str, K
+        The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are.
+    tuned_ : Tuned or None
+        What `tune` or `xmlgp tune` chose, and for which scores.
+
+    Notes
+    -----
+    Every X is a list, an array or a series of texts, or, without a vectorizer, a matrix of features, N×D, so that the
+    tagger can be the last step of a pipeline. A tagger that was fitted on texts also takes a matrix of the counts of
+    its words.
+    """
+
+    def __init__(self, classifier=None, vectorizer=None):
+        self.classifier, self.vectorizer = classifier, vectorizer
+
+    def fit(self, X, y):
+        """Train on documents and the names of their labels.
+
+        Parameters
+        ----------
+        X : list of str or matrix, N×D
+        y : list of list of str
+            The names of the labels of each document, which may be none. Whitespace around a name is removed, and an
+            empty name is no label.
+
+        Returns
+        -------
+        TextTagger
+            Itself.
+
+        Raises
+        ------
+        SettingsError
+            If X are not documents, y has no such lists, or there are no words or no labels; for a setting that is not
+            allowed, or for training that does not fit into memory.
+        """
+        classifier = self._new_classifier()
+        found = LabelNumbers()
+        numbers, lengths = _numbered(y, found)
+        if not found.names:
+            raise SettingsError("no document has a label")
+        labels, new = ordered_labels(found.names)
+        _check_text(labels)
+        vectorizer, features = self._fit_vectorizer(X)
+        _check_length(features, lengths)
+        classifier.fit(features, _indicators(new[numbers], lengths, len(labels)))
+        own = vectorizer if isinstance(vectorizer, Vectorizer) else None
+        classifier.names_ = Names(labels, own and own.words, own)
+        return self._become(classifier, vectorizer)
+
+    def suggest(self, X, k=5, threshold=None):
+        """Return the most probable labels of each document, in memory that does not grow with the number of labels.
+
+        Parameters
+        ----------
+        X : list of str or matrix, N×D
+        k : int or None
+            At most so many labels; None for no limit.
+        threshold : float, optional
+            Only labels with at least this probability. If k is None too, labels are assigned as by `predict`.
+
+        Returns
+        -------
+        list of list of (str, float)
+            For each document names and probabilities, the highest first.
+
+        Raises
+        ------
+        SettingsError
+            If X are not documents, or k or the threshold is not such a number.
+        """
+        check_is_fitted(self)
+        _check_limits(k, threshold)
+        rule, output = AssignmentRule(threshold, k), "probability"
+        if k is None and threshold is None:
+            rule = ABOVE_HALF
+            if self.tuned_:
+                rule, output = self.tuned_.rule, self.tuned_.output
+        return [pairs for features in self._blocks(X) for pairs in self._assigned(features, rule, output)]
+
+    def predict_proba(self, X):
+        """Return the probabilities of all labels, N×K, in the order of `classes_`.
+
+        Parameters
+        ----------
+        X : list of str or matrix, N×D
+        """
+        check_is_fitted(self)
+        return self.classifier_._predictor.score(self._features(X), "probability")[0]
+
+    def predict(self, X):
+        """Return the names of the assigned labels: by the tuned rule, or with a probability above one half.
+
+        Parameters
+        ----------
+        X : list of str or matrix, N×D
+
+        Returns
+        -------
+        list of list of str
+            For each document, most probable first.
+        """
+        return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
+
+    def tune(self, X, y, metric="f1-micro"):
+        """Choose the threshold and the limit by which `predict` assigns labels; `fit` drops them.
+
+        Parameters
+        ----------
+        X : list of str or matrix, N×D
+            Documents that the tagger was not fitted to.
+        y : list of list of str
+            The names of their labels. Labels that the tagger does not know are left out.
+        metric : str
+            See `MLGPFClassifier.tune`.
+
+        Returns
+        -------
+        TextTagger
+            Itself.
+
+        Raises
+        ------
+        SettingsError
+            For another metric, if X are not documents or y has no such lists, or if no document has a known label.
+        """
+        check_is_fitted(self)
+        K = len(self.classes_)
+        numbers, lengths = _numbered(y, LabelNumbers(self.classes_))
+        features = self._features(X)
+        _check_length(features, lengths)
+        self.classifier_.tune(features, _indicators(np.where(numbers < K, numbers, -1), lengths, K), metric)
+        return self
+
+    def save(self, path):
+        """Write the fitted tagger into a model folder, for `TextTagger.load`, `xmlgp.load` and all commands.
+
+        Parameters
+        ----------
+        path : path
+            See `MLGPFClassifier.save`.
+
+        Raises
+        ------
+        NotFittedError
+            If the tagger is not fitted.
+        SettingsError
+            If its vectorizer is not the default one or an `Analysis`, because a model folder holds no code.
+        ModelFolderError
+            If the path is one of a file, or another process is writing the folder.
+        OSError
+            If the folder cannot be written; its earlier content stays.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.vectorizer_, Vectorizer | None):
+            raise SettingsError(
+                f"a model folder holds no code, so a tagger with {type(self.vectorizer_).__name__} cannot be saved; "
+                "fit one without a vectorizer, or save its classifier_, which takes features"
+            )
+        self.classifier_.save(path)
+
+    @classmethod
+    def load(cls, path):
+        """Return the fitted tagger of the model in a folder, which `save` or `xmlgp train` has written.
+
+        Parameters
+        ----------
+        path : path
+            The folder of a model whose labels have names. Without a vectorizer in it, the tagger takes features.
+
+        Returns
+        -------
+        TextTagger
+
+        Raises
+        ------
+        ModelFolderError
+            If there is no model, or it is not trained yet, damaged or of another version, or if its labels have no
+            names or are two classes.
+        """
+        classifier = load_estimator(path)
+        if isinstance(classifier, GPCClassifier):
+            raise ModelFolderError(f"{path}: a model of two classes has no labels to suggest; use xmlgp.load")
+        labels, _, vectorizer = classifier.names_
+        if labels is None:
+            raise ModelFolderError(f"{path}: the labels of this model have no names; use xmlgp.load")
+        other = vectorizer is not None and vectorizer.analysis != Analysis()
+        tagger = cls(clone(classifier), vectorizer.analysis if other else None)
+        return tagger._become(classifier, vectorizer)
+
+    @property
+    def tuned_(self):
+        """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
+        return self.classifier_.tuned_
+
+    def _become(self, classifier, vectorizer):
+        """Become fitted, with a fitted classifier that has names of labels."""
+        self.classifier_, self.vectorizer_ = classifier, vectorizer
+        # Strings of a fixed length would take the memory of the longest for each.
+        self.classes_ = np.array(classifier.names_.labels, object)
+        return self
+
+    def _new_classifier(self):
+        if self.classifier is None:
+            return MLGPFClassifier()
+        if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, GPCClassifier):
+            kind = type(self.classifier).__name__
+            raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
+        return clone(self.classifier)
+
+    def _fit_vectorizer(self, X):
+        """Return the vectorizer or None, and the features of X."""
+        if self.vectorizer is not None and not isinstance(self.vectorizer, Analysis):
+            vectorizer = clone(self.vectorizer)
+            return vectorizer, vectorizer.fit_transform(X)
+        analysis = self.vectorizer or Analysis()
+        analysis.check()
+        if not _is_matrix(X):
+            return vectorize_texts(_texts(X), analysis)
+        if self.vectorizer is not None:
+            raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
+        return None, X
+
+    def _features(self, X):
+        """Return the features of documents, as the predictor takes them."""
+        none = sp.csr_array((0, self.classifier_.n_features_in_), dtype=self.classifier_.feature_dtype)
+        # Some versions of SciPy return a matrix.
+        return sp.csr_array(sp.vstack([none, *self._blocks(X)], format="csr"))
+
+    def _blocks(self, X):
+        """Yield the features of documents, some at a time if they are counted here."""
+        if isinstance(self.vectorizer_, Vectorizer) and not _is_matrix(X):
+            texts = _texts(X)
+            for start in range(0, len(texts), TEXTS):
+                yield self.vectorizer_.features(texts[start : start + TEXTS])
+            return
+        if not isinstance(self.vectorizer_, Vectorizer | None):
+            X = self.vectorizer_.transform(X)
+        elif not _is_matrix(X):
+            raise SettingsError("the model was trained on a matrix of features, so X must be one, not texts")
+        features = self.classifier_._features(X)
+        self.classifier_._check_features(features.shape[1])
+        yield features
+
+    def _assigned(self, features, rule, output):
+        """Yield the assigned labels of each point, names with probabilities."""
+        done = 0
+        for scores in assign(self.classifier_._predictor, features, rule, output):
+            scores.check_finite(done)
+            if output != "probability":
+                scores = self._with_probabilities(features[done : done + scores.N], scores)
+            done += scores.N
+            names = self.classes_[scores.labels].tolist()
+            pairs = list(zip(names, scores.scores.tolist(), strict=True))
+            bounds = scores.indptr.tolist()
+            for start, stop in zip(bounds, bounds[1:], strict=False):
+                yield pairs[start:stop]
+
+    def _with_probabilities(self, features, scores):
+        """Return the same labels with their probabilities, highest first."""
+        size = max(1, PROBABILITIES // len(self.classes_))
+        found = []
+        for start in range(0, scores.N, size):
+            part = scores.rows(start, min(start + size, scores.N))
+            dense, _ = self.classifier_._predictor.score(features[start : start + size], "probability")
+            points = np.repeat(np.arange(part.N), np.diff(part.indptr))
+            found.append(Scores(part.indptr, part.labels, dense[points, part.labels], part.K))
+        return Scores.stack(found).descending()
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.sparse = True
+        tags.target_tags.required = tags.target_tags.multi_output = True
+        return tags
+
+
+def _is_matrix(X):
+    return len(getattr(X, "shape", ())) == 2
+
+
+def _texts(X):
+    """Return documents as a list, or raise SettingsError."""
+    if isinstance(X, str | bytes):
+        raise SettingsError("X must be a list of texts, not one text")
+    texts = list(X)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise SettingsError(f"X must be a list of texts, but X[{place}] is {excerpt(text)}")
+    return texts
+
+
+def _numbered(y, numbers):
+    """Return the numbers of the labels of all documents, and how many each has; raise SettingsError if y has none.
+
+    Parameters
+    ----------
+    y : list of list of str
+    numbers : LabelNumbers
+    """
+    expected = "y must be a list of label names for each document"
+    if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else 'numbers'}")
+    found, lengths = [], []
+    for place, names in enumerate(y):
+        # A text is a list of its letters, which nobody means.
+        if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
+            raise SettingsError(f"{expected}, but y[{place}] is {excerpt(names)}; write a single name as [name]")
+        names = list(names)
+        for name in names:
+            if not isinstance(name, str):
+                raise SettingsError(f"{expected}, but y[{place}] has {excerpt(name)}, which is no text")
+        try:
+            found += [numbers[str(name)] for name in names]
+        except BadName as error:
+            raise SettingsError(f"y[{place}]: {error}") from None
+        lengths.append(len(names))
+    return np.array(found, np.int32), np.array(lengths, np.int64)
+
+
+def _indicators(numbers, lengths, K):
+    """Return the labels of documents as a csr_array of bool, N×K."""
+    found = counts(numbers, lengths, K)
+    return as_csr(None, found.indices, found.indptr, K)
+
+
+def _check_text(names):
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
+
+
+def _check_length(features, lengths):
+    if features.shape[0] != len(lengths):
+        raise SettingsError(f"the numbers of documents differ: {features.shape[0]} in X, {len(lengths)} in y")
+
+
+def _check_limits(k, threshold):
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
+        raise SettingsError(f"k must be a positive integer or None, not {excerpt(k)}")
+    number = isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool)
+    if threshold is not None and not (number and 0 <= threshold <= 1):
+        raise SettingsError(f"threshold must be a probability from 0 to 1, not {excerpt(threshold)}")
