@@ -303,6 +303,8 @@ def test_documents_without_words_get_the_labels_of_none(tagger):
 def test_numbers_are_ordered_as_numbers():
     tagger = TextTagger(SMALL).fit(TEXTS, [[str(len(names) + 8) for _ in names] for names in LABELS])
     assert tagger.classes_.tolist() == ["9", "10"]
+    long = 5000 * "9"
+    assert TextTagger(SMALL).fit(TEXTS, [["10", long, "2", "02"]] * 60).classes_.tolist() == ["02", "2", "10", long]
 
 
 @pytest.mark.parametrize(

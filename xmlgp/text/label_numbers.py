@@ -36,7 +36,13 @@ class BadName(Exception):
 def ordered_labels(names):
     """Return the names of labels in order, of numbers if all are, and the new number of each; the last is for −1."""
     numeric = all(name.isascii() and name.isdigit() for name in names)
-    order = sorted(range(len(names)), key=lambda place: (int(names[place]), names[place]) if numeric else names[place])
+    order = sorted(range(len(names)), key=lambda place: _number(names[place]) if numeric else names[place])
     numbers = np.full(len(names) + 1, -1, np.int32)
     numbers[order] = np.arange(len(names))
     return [names[place] for place in order], numbers
+
+
+def _number(name):
+    """Return what orders the digits of numbers as their values; Python refuses to convert thousands of digits."""
+    digits = name.lstrip("0")
+    return len(digits), digits, name
