@@ -31,17 +31,17 @@ def decoded_lines(reader):
             return
         if number == 1:
             block = block.removeprefix(codecs.BOM_UTF8)
+        wrong = None
         try:
-            lines = block.decode().split("\n")
+            text = block.decode()
         except UnicodeDecodeError as error:
-            raise _error(reader.path, number, block, error.start) from None
-        # The block ends with a newline.
-        for line in lines[:-1]:
+            # The lines before may have other errors, which come first.
+            start = block.rfind(b"\n", 0, error.start) + 1
+            text = block[:start].decode()
+            wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
+        # Each line of the block ends with a newline.
+        for line in text.split("\n")[:-1]:
             yield number, line[:-1] if line.endswith("\r") else line
             number += 1
-
-
-def _error(path, number, block, place):
-    start = block.rfind(b"\n", 0, place) + 1
-    reason = f"byte 0x{block[place]:02x} at byte {place - start + 1} of the line is not UTF-8"
-    return DataFormatError(path, number + block.count(b"\n", 0, place), reason)
+        if wrong:
+            raise DataFormatError(reader.path, number, wrong)

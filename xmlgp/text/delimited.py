@@ -83,8 +83,12 @@ def _rows(lines, path, delimiter):
 
 def _reason(error):
     """Return what is wrong with a row, for the text of a `csv.Error`."""
-    if "unexpected end" in error or "field limit" in error:
+    if "unexpected end" in error:
         return "a quoted field of the row that starts here has no closing quote"
+    if "field limit" in error:
+        return f"a field of the row that starts here has more than {LONGEST_FIELD} characters; is a quote not closed?"
+    if "new-line character" in error:
+        return "the row that starts here has a carriage return that is neither quoted nor before a newline"
     if "expected after" in error:
         return "a quote within a quoted field of the row that starts here is not doubled"
     return f"the row that starts here is malformed: {error}"

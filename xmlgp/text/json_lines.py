@@ -1,6 +1,8 @@
 """JSON Lines: an object a line."""
 
 import json
+import math
+from collections import Counter
 
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -18,8 +20,8 @@ def read_json_lines(lines, path, columns, labelled):
         if not line or line.isspace():
             continue
         try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            found = JSON.decode(line)
+        except (ValueError, RecursionError, _Malformed) as error:
             raise DataFormatError(path, number, f"this line is not JSON: {_reason(error)}") from None
         if not isinstance(found, dict):
             raise DataFormatError(path, number, f"this line is {excerpt(found)}, not a JSON object")
@@ -37,6 +39,22 @@ def read_json_lines(lines, path, columns, labelled):
 
 class _Malformed(Exception):
     """An object is not a document; the text says why."""
+
+
+def _unique(pairs):
+    """Return an object; a name that occurs twice is refused, because readers disagree about which one counts."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise _Malformed(f"an object has {excerpt(twice)} twice")
+    return found
+
+
+def _refuse_constant(name):
+    raise _Malformed(f"JSON has no {name}")
+
+
+JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
 
 
 def _document(number, found, columns, labelled):
@@ -65,7 +83,7 @@ def _text(value, name):
         return ""
     if isinstance(value, str):
         return value
-    if type(value) in (int, float):
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
         return str(value)
     raise _Malformed(f"{name} is {excerpt(value)}, which is not text")
 
@@ -81,6 +99,8 @@ def _labels(value, columns):
 
 
 def _reason(error):
+    if isinstance(error, _Malformed):
+        return str(error)
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at column {error.colno}"
     return "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"

@@ -11,7 +11,7 @@ __all__ = ["FASTTEXT_LABEL", "PECOS_LABELS", "read_annif", "read_fasttext", "rea
 FASTTEXT_LABEL = "__label__"
 
 #: The first field of a line in PECOS's format.
-PECOS_LABELS = re.compile(r"\d+(,\d+)*")
+PECOS_LABELS = re.compile(r"[0-9]+(,[0-9]+)*")
 
 
 def read_plain(lines, path, columns, labelled):
