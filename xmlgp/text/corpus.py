@@ -52,7 +52,7 @@ def is_corpus(path, line):
     return has_corpus_ending(path) or not (HEADER.fullmatch(line) or is_libsvm(line))
 
 
-def corpus_format(path, line, columns):
+def corpus_format(path, line, columns, given=True):
     """Return the name of the format of a corpus.
 
     Parameters
@@ -62,7 +62,8 @@ def corpus_format(path, line, columns):
     line : bytes
         Its first line.
     columns : Columns
-        Columns other than the default ones tell that there is a header.
+    given : bool
+        Whether a user gave the columns; if they are not the default ones, there is a header.
     """
     if _ending(path) in ENDINGS:
         return ENDINGS[_ending(path)]
@@ -73,7 +74,7 @@ def corpus_format(path, line, columns):
         fields = header_fields(text, delimiter)
         if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
             return name
-    if columns != Columns():
+    if given and columns != Columns():
         return "tsv" if "\t" in text else "csv"
     if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
         return "fasttext"
@@ -83,7 +84,7 @@ def corpus_format(path, line, columns):
     return "lines"
 
 
-def read_documents(reader, columns=None, name=None, labelled=True):
+def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
     """Yield the documents of a corpus.
 
     Parameters
@@ -96,16 +97,19 @@ def read_documents(reader, columns=None, name=None, labelled=True):
     labelled : bool
         Whether documents must have labels in the way of the format; otherwise none are read, and a line may be a text
         alone.
+    usual : Columns, optional
+        The columns of a table or of objects if none are given. They do not tell that the corpus is one of these.
 
     Raises
     ------
     DataFormatError
         If the file is malformed; it names the line.
     """
-    columns, first = columns or Columns(), reader.peek_line()
+    given, first = columns is not None, reader.peek_line()
     if not first:
         return
-    name = name or corpus_format(reader.path, first, columns)
+    columns = columns or usual or Columns()
+    name = name or corpus_format(reader.path, first, columns, given)
     if labelled and name == "lines":
         reason = (
             f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a "

@@ -32,7 +32,7 @@ def documents_as_points(reader, vectorizer, columns=None, name=None):
     DataFormatError
         If the corpus is malformed; it names the line.
     """
-    documents = read_documents(reader, columns or vectorizer.columns, name, labelled=False)
+    documents = read_documents(reader, columns, name, labelled=False, usual=vectorizer.columns)
     while block := list(islice(documents, DOCUMENTS)):
         yield block, vectorizer.features([document.text for document in block])
 
