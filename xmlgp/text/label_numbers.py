@@ -3,6 +3,7 @@
 import numpy as np
 
 from xmlgp.data.names import CONTROL
+from xmlgp.runtime.untrusted_text import excerpt
 
 __all__ = ["BadName", "LabelNumbers", "ordered_labels"]
 
@@ -22,7 +23,7 @@ class LabelNumbers(dict):
         else:
             control = CONTROL.search(name)
             if control:
-                raise BadName(f"label {name!r} has a control character, U+{ord(control[0]):04X}")
+                raise BadName(f"label {excerpt(name)} has a control character, U+{ord(control[0]):04X}")
             number = len(self.names)
             self.names.append(name)
         self[name] = number

@@ -143,7 +143,7 @@ def vectorize_known(
     """
     known, spool = LabelNumbers(labels), Spool(folder)
     K, unknown = len(labels), 0
-    documents = read_documents(reader, columns or vectorizer.columns, name, labelled)
+    documents = read_documents(reader, columns, name, labelled, vectorizer.columns)
     for block in _numbered(documents, reader.path, vectorizer.analysis.function(), vectorizer.numbers, known, progress):
         new = block.labels >= K
         unknown += np.count_nonzero(new)
