@@ -81,14 +81,17 @@ class Vectorizer:
             analysis = Analysis(mapping["analyzer"], *mapping["ngrams"])
             analysis.check()
             columns = Columns(**mapping["columns"])
-            columns = columns._replace(text=tuple(columns.text))
         except (LookupError, TypeError, SettingsError):
             return None
-        names = [*columns.text, columns.labels]
-        optional = [name for name in (columns.separator, columns.id) if name is not None]
         known = mapping.get("format") == FORMAT and mapping.get("format_version") == FORMAT_VERSION
-        if not known or not columns.text or not all(isinstance(name, str) for name in names + optional):
+        if not known or not isinstance(columns.text, list) or not columns.text:
             return None
+        names = [*columns.text, columns.labels]
+        names += [name for name in (columns.separator, columns.id) if name is not None]
+        # The description of a model holds printable text only.
+        if not all(isinstance(name, str) and name.isprintable() for name in names):
+            return None
+        columns = columns._replace(text=tuple(columns.text))
         return cls(analysis, words, columns) if len(set(words)) == len(words) else None
 
 
