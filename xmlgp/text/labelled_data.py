@@ -66,7 +66,8 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
             found = vectorize_new(reader, Analysis(), columns or Columns(), corpus_format, progress=progress)
             names = Names(found.labels, found.vectorizer.words, found.vectorizer)
             return TrainingData(found.dataset(), REPOSITORY, names)
-        if path == "-":
+        # A pipe cannot be opened twice.
+        if not os.path.isfile(path):
             return TrainingData(*points_of(reader, progress), Names())
     dataset, data_format = read_dataset(path, cache, progress)
     return TrainingData(dataset, data_format, _names_beside(path, dataset, warn))
