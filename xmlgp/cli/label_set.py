@@ -26,8 +26,10 @@ def read_label_set(path, K, names):
     DataFormatError
         If a line is not a label of the model.
     """
-    known = {name: label for label, name in enumerate(names or map(str, range(K)))}
-    labels = []
+    known, labels = {}, []
+    for label, name in enumerate(names or map(str, range(K))):
+        # Several labels can have the same name.
+        known.setdefault(name, []).append(label)
     with open_input(path) as stream:
         for number, line in decoded_lines(LineReader(stream, path)):
             name = line.strip()
@@ -36,5 +38,5 @@ def read_label_set(path, K, names):
             if name not in known:
                 expected = "" if names else f": a number below {K}"
                 raise DataFormatError(path, number, f"{excerpt(name)} is not a label of the model{expected}")
-            labels.append(known[name])
+            labels += known[name]
     return labels
