@@ -1,5 +1,6 @@
 """The folder of a vectorized corpus: data files, the names of features and labels, and the vectorizer."""
 
+import codecs
 import json
 import os
 from pathlib import Path
@@ -53,13 +54,19 @@ def write_folder(folder, files, progress=silent):
         write_blocks(folder / name, header, vectorized.blocks(), progress)
     description = json.dumps(vectorizer.mapping(), indent=1, ensure_ascii=False) + "\n"
     for name, content in (
-        (FEATURES, format_names(vectorizer.words)),
-        (LABELS, format_names(labels)),
+        (FEATURES, _names_file(vectorizer.words)),
+        (LABELS, _names_file(labels)),
         (VECTORIZER, description.encode()),
     ):
         with atomic_write(folder / name) as stream:
             stream.write(content)
     return [folder / name for name in (*files, FEATURES, LABELS, VECTORIZER)]
+
+
+def _names_file(names):
+    # A first name that begins like a byte order mark would be read without it.
+    mark = codecs.BOM_UTF8 if names[0].startswith("\ufeff") else b""
+    return mark + format_names(names)
 
 
 def check_folder(folder):
