@@ -1,5 +1,7 @@
 """`xmlgp vectorize`: turn a corpus of text into a data set."""
 
+import os
+
 import click
 
 from xmlgp.cli.corpus_options import analysis_options, corpus_options
@@ -7,7 +9,7 @@ from xmlgp.cli.options import OutputPath, note, quiet_option
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.data_folder import TRAIN, check_folder, test_name, write_folder
+from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, check_folder, test_name, write_folder
 from xmlgp.text.documents import Columns
 from xmlgp.text.vectorize import vectorize_known, vectorize_new
 
@@ -53,6 +55,7 @@ def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, 
     if [corpus, *tests].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     check_folder(data)
+    _check_kept(data, corpus, tests)
 
     def read(path, function, *arguments, **options):
         with open_input(path) as stream:
@@ -68,6 +71,15 @@ def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, 
         note(f"{path}: {_describe(vectorized)}", quiet)
     for path in written:
         click.echo(path)
+
+
+def _check_kept(data, corpus, tests):
+    """Raise UsageError if a file of the data set would replace a corpus."""
+    for name in (TRAIN, *map(test_name, range(len(tests))), FEATURES, LABELS, VECTORIZER):
+        file = os.path.join(data, name)
+        for path in (corpus, *tests):
+            if path != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
+                raise click.UsageError(f"{path} would be replaced; choose another folder for the data set.")
 
 
 def _describe(vectorized):
