@@ -143,10 +143,10 @@ def predict(
         raise click.UsageError("--assign needs probabilities, not --output utility.")
     if words and output_format == "scores":
         raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
-    predictor, folder = _open_predictor(model)
+    predictor, names, folder = _open_predictor(model)
     if words:
         predictor.check_explainable()
-    K, names = predictor.label_count, folder.label_names
+    K = predictor.label_count
     uncalibrated = no_calibration and predictor.calibration is not None
     if no_calibration:
         predictor.calibration = None
@@ -166,12 +166,12 @@ def predict(
         raise click.UsageError("Standard input can be read only once.")
     ranker = predictor
     if only or without:
-        ranker = RestrictedPredictor(predictor, _allowed_labels(only, without, K, names))
+        ranker = RestrictedPredictor(predictor, _allowed_labels(only, without, K, names.labels))
     path = locate(data, "test")
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         if is_text(reader, columns or corpus_format, folder, data):
-            source = _Text(reader, folder.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
+            source = _Text(reader, names.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
         else:
             source = _Rows(reader, predictor, K, output_format or ("jsonl" if words else "scores"), data, quiet)
         with terminal_progress(quiet)("predict", source.N, " points") as bar, open_output(out) as written:
@@ -188,8 +188,8 @@ def predict(
             if source.format == "scores":
                 write_scores(written, source.N, K, (scores for *_, scores in scored()))
             else:
-                explain = functools.partial(Explanation, predictor, folder.feature_names, words) if words else None
-                write_labels(written, source.format, scored(), names, output, explain)
+                explain = functools.partial(Explanation, predictor, names.features, words) if words else None
+                write_labels(written, source.format, scored(), names.labels, output, with_std, explain)
         source.finish()
 
 
@@ -285,9 +285,9 @@ def _default_rule(model, tuned, output, uncalibrated, quiet):
 
 
 def _open_predictor(model):
-    """Return the predictor and its `ModelFolder`; the error of a folder without one mentions an unfinished run."""
+    """Return the predictor, the `Names` and the folder; the error of no model mentions an unfinished run."""
     try:
-        return ModelFolder.read(model, lambda folder: (open_predictor(folder), folder))
+        return ModelFolder.read(model, lambda folder: (open_predictor(folder), folder.names, folder))
     except ModelFolderError as error:
         if readable_run(model) is None:
             raise

@@ -44,7 +44,7 @@ class Explanation:
         ]
 
 
-def write_labels(stream, name, blocks, names, output, explain=None):
+def write_labels(stream, name, blocks, names, output, with_std=False, explain=None):
     """Write the labels of points, a block at a time.
 
     JSON Lines have an object for each point, `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`. Tables have
@@ -61,6 +61,8 @@ def write_labels(stream, name, blocks, names, output, explain=None):
         Of the K labels; their numbers without names.
     output : str
         What the scores are: "probability" or "utility".
+    with_std : bool
+        Whether the scores have standard deviations.
     explain : callable, optional
         Returns the `Explanation` of the scores of points, given their features and these.
 
@@ -69,24 +71,19 @@ def write_labels(stream, name, blocks, names, output, explain=None):
     NumericalError
         If a score is not finite.
     """
-    written = 0
+    fields, written = ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)], 0
+    if name != "jsonl":
+        stream.write(_row(name, ["id", *fields]).encode())
     for identifiers, features, block in blocks:
         block.check_finite(written)
-        if name != "jsonl" and not written:
-            stream.write(_row(name, ["id", "label", *_fields(output, block, explain)]).encode())
         scores = block.descending()
         for start in range(0, scores.N, POINTS):
             rows = slice(start, start + POINTS)
             part = scores.rows(start, min(start + POINTS, scores.N))
             explanation = explain(features[rows], part) if explain else None
-            lines = _lines(name, identifiers[rows], part, names, _fields(output, part, explain), explanation)
+            lines = _lines(name, identifiers[rows], part, names, fields, explanation)
             stream.write("".join(lines).encode())
         written += block.N
-
-
-def _fields(output, scores, explain):
-    """Return the names of what is known about a label of a point."""
-    return [output, *["std"] * (scores.std is not None), *["for", "against"] * (explain is not None)]
 
 
 def _lines(name, identifiers, scores, names, fields, explanation):
@@ -98,7 +95,7 @@ def _lines(name, identifiers, scores, names, fields, explanation):
     pairs, indptr = list(zip(*columns, strict=True)), scores.indptr.tolist()
     for identifier, start, stop in zip(identifiers, indptr, indptr[1:], strict=False):
         if name == "jsonl":
-            yield _json_line(identifier, pairs[start:stop], ["label", *fields])
+            yield _json_line(identifier, pairs[start:stop], fields)
         else:
             for pair in pairs[start:stop]:
                 yield _row(name, [identifier, *map(_in_one_cell, pair)])
