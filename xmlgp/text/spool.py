@@ -1,6 +1,7 @@
 """The numbers of words and labels of documents, kept in a temporary file between two passes over a corpus."""
 
 import tempfile
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ class Spool:
 
     def __init__(self, folder=None):
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 it stays open as long as the spool
+        weakref.finalize(self, self._file.close)
         self._sizes = []
 
     def add(self, block):
