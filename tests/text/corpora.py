@@ -1,0 +1,46 @@
+"""Read corpora in memory: as a file, gzipped, and as standard input, in blocks of any size."""
+
+import gzip
+from unittest import mock
+
+from tests.fuzzing.data_files import standard_input
+from xmlgp.data import lines
+from xmlgp.data.lines import LineReader
+from xmlgp.data.streams import open_input
+from xmlgp.text import decoded_lines
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.corpus import read_documents
+from xmlgp.text.documents import Columns
+from xmlgp.text.vectorize import vectorize_new
+
+__all__ = ["documents_of", "in_every_way", "vectorized"]
+
+
+def documents_of(path, *arguments, **options):
+    """Return the documents of a corpus at a path."""
+    with open_input(path) as stream:
+        return list(read_documents(LineReader(stream, str(path)), *arguments, **options))
+
+
+def in_every_way(path, content, read):
+    """Return `read(path)` for a corpus in a file; check that it is the same gzipped, piped and in small blocks."""
+    path.write_bytes(content)
+    packed = path.with_name(path.name + ".gz")
+    packed.write_bytes(gzip.compress(content))
+    found = read(str(path))
+    assert read(str(packed)) == found
+    # Standard input has no ending that would tell the format.
+    if path.suffix not in (".csv", ".json", ".jsonl", ".ndjson"):
+        for piped in (content, gzip.compress(content)):
+            with standard_input(piped):
+                assert read("-") == found
+    with mock.patch.object(lines, "BLOCK_BYTES", 7), mock.patch.object(decoded_lines, "LINES", 2):
+        assert read(str(path)) == found
+    return found
+
+
+def vectorized(path, content, analysis=None, columns=None, **options):
+    """Return a corpus with this content, vectorized."""
+    path.write_bytes(content)
+    with open_input(path) as stream:
+        return vectorize_new(LineReader(stream, str(path)), analysis or Analysis(), columns or Columns(), **options)

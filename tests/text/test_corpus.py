@@ -1,0 +1,216 @@
+"""Corpora of every format are told apart and read, plain, gzipped and piped."""
+
+import json
+
+import pytest
+
+from tests.fuzzing.data_files import standard_input
+from tests.text.corpora import documents_of, in_every_way
+from xmlgp.text.corpus import FORMATS, corpus_format, has_corpus_ending, is_corpus
+from xmlgp.text.documents import Columns, Document
+
+TITLED = Columns(text=("title", "body"), labels="tags", separator="|", id="key")
+
+CORPORA = {
+    "annif": (
+        "corpus",
+        "A cat, sat\t<http://a/x> <http://b/y>\n\nZürich 機械\tcity  <lake>\nno labels\t\n\tlonely\n",
+        None,
+        [
+            (1, None, "A cat, sat", ["http://a/x", "http://b/y"]),
+            (3, None, "Zürich 機械", ["city", "lake"]),
+            (4, None, "no labels", []),
+            (5, None, "", ["lonely"]),
+        ],
+    ),
+    "csv": (
+        "corpus",
+        'id,text,labels\n7,"a ""b"", c",x;y z\n\n8,"two\nlines",\n',
+        None,
+        [(2, "7", 'a "b", c', ["x", "y z"]), (4, "8", "two\nlines", [""])],
+    ),
+    "csv by its ending": (
+        "corpus.csv",
+        "labels,text\nx,one\n",
+        None,
+        [(2, None, "one", ["x"])],
+    ),
+    "csv with columns": (
+        "corpus",
+        "key,title,tags,body\nk,One,a|b,two\n",
+        TITLED,
+        [(2, "k", "One two", ["a", "b"])],
+    ),
+    "tsv": (
+        "corpus",
+        'text\tlabels\tid\n"a\tb"\tx;y\t\n',
+        None,
+        [(2, "", "a\tb", ["x", "y"])],
+    ),
+    "tsv with columns": (
+        "corpus",
+        "key\ttitle\ttags\tbody\nk\tOne, or 1\ta|b\ttwo\n",
+        TITLED,
+        [(2, "k", "One, or 1 two", ["a", "b"])],
+    ),
+    "jsonl": (
+        "corpus",
+        '{"text": "a\\tb \\u00e9", "labels": ["x y", 3, null, ""], "id": 17}\n\n'
+        ' {"labels": null, "text": null, "more": [{"NaN": 1}]}\r\n{"text": 1.5, "labels": "one; label", "id": "k"}\n',
+        None,
+        [(1, 17, "a\tb é", ["x y", "3", ""]), (3, None, "", []), (4, "k", "1.5", ["one; label"])],
+    ),
+    "jsonl with nested columns": (
+        "corpus.jsonl",
+        '{"doc": {"title": "One", "body": {"text": "two"}}, "meta": {"tags": ["a", "b"]}, "x.y": "dotted"}\n'
+        '{"doc": {"title": "", "body": {"text": ""}}, "meta": {"tags": "a b"}, "x.y": 5}\n',
+        Columns(("doc.title", "doc.body.text"), "meta.tags", " ", "x.y"),
+        [(1, "dotted", "One two", ["a", "b"]), (2, 5, " ", ["a", "b"])],
+    ),
+    "fasttext": (
+        "corpus",
+        "__label__a __label__b-c some text\ntext between __label__d words\n\n__label__\n",
+        None,
+        [(1, None, "some text", ["a", "b-c"]), (2, None, "text between words", ["d"]), (4, None, "", [""])],
+    ),
+    "pecos": (
+        "corpus",
+        "3,17,3\tsome\twords\n\n\tnothing\n0\t\n",
+        None,
+        [(1, None, "some\twords", ["3", "17", "3"]), (3, None, "nothing", []), (4, None, "", ["0"])],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CORPORA)
+@pytest.mark.parametrize("change", ["plain", "no last newline", "carriage returns", "byte order mark"])
+def test_documents_are_read(tmp_path, case, change):
+    name, text, columns, expected = CORPORA[case]
+    content = text.encode()
+    if change == "no last newline":
+        content = content[:-1]
+    elif change == "carriage returns":
+        content = content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+    elif change == "byte order mark":
+        content = b"\xef\xbb\xbf" + content
+    found = in_every_way(tmp_path / name, content, lambda path: documents_of(path, columns))
+    assert found == [Document(*document) for document in expected]
+    assert all(type(document.id) is type(other[1]) for document, other in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize("case", CORPORA)
+def test_the_format_is_told_and_can_be_given(tmp_path, case):
+    name, text, columns, expected = CORPORA[case]
+    usual = Columns() if columns is None else columns
+    format_name = case.split()[0]
+    assert corpus_format(name, text.encode().split(b"\n")[0] + b"\n", usual) == format_name
+    path = tmp_path / "odd name.txt"
+    path.write_text(text)
+    assert documents_of(path, columns, format_name) == [Document(*document) for document in expected]
+    assert format_name in FORMATS
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (b"some text\n", "lines"),
+        (b"some, text\n", "lines"),
+        (b"\n", "lines"),
+        (b"text\n", "lines"),
+        (b"text,labels\n", "csv"),
+        (b"labels\ttext\n", "tsv"),
+        (b'"text"\t"labels"\n', "tsv"),
+        (b"TEXT,labels\n", "lines"),
+        (b"see __label__x\n", "fasttext"),
+        (b"my__label__x y\n", "lines"),
+        (b"1,2\twords\n", "pecos"),
+        (b"1, 2\twords\n", "annif"),
+        ("\u0663\twords\n".encode(), "annif"),
+        (b"1,\twords\n", "annif"),
+        (b'  {"text": 1}\n', "jsonl"),
+        (b"[1]\n", "lines"),
+        (b"\xff\xfea\tb\n", "annif"),
+        (b'"text,labels\n', "lines"),
+    ],
+)
+def test_first_lines_tell_formats(line, name):
+    assert corpus_format("-", line, Columns()) == name
+    assert corpus_format("a.CSV.gz", line, Columns()) == "csv"
+    assert corpus_format("a.ndjson", line, Columns()) == "jsonl"
+
+
+def test_given_columns_tell_that_there_is_a_header_but_those_of_a_model_do_not():
+    columns = Columns(text=("title",))
+    assert corpus_format("-", b"a,b\n", columns) == "csv"
+    assert corpus_format("-", b"a\tb\n", columns) == "tsv"
+    assert corpus_format("-", b"a,b\n", columns, given=False) == "lines"
+    assert corpus_format("-", b"a,title\n", columns, given=False) == "csv"
+    assert corpus_format("-", b"title\n", columns, given=False) == "tsv"
+    with standard_input(b"title of a text\n"):
+        assert documents_of("-", labelled=False, usual=columns) == [Document(1, None, "title of a text", [])]
+    with standard_input(b"key,title\n1,a text\n"):
+        assert documents_of("-", labelled=False, usual=columns) == [Document(2, None, "a text", [])]
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "expected"),
+    [
+        ("a.txt", b"3 4 5\n", False),
+        ("a.txt", b"+1 1:0.5\n", False),
+        ("a.txt", b"1,2\twords\n", True),
+        ("a.txt", b"1 text: more\n", True),
+        ("a.jsonl", b"3 4 5\n", True),
+        ("a.csv.gz", b"3 4 5\n", True),
+        ("-", b"some text\n", True),
+    ],
+)
+def test_corpora_and_rows_are_told_apart(path, line, expected):
+    assert is_corpus(path, line) == expected
+    assert has_corpus_ending(path) == (path[1:] in (".jsonl", ".csv.gz"))
+
+
+def test_an_empty_corpus_has_no_documents(tmp_path):
+    for name in ("a.txt", "a.csv", "a.jsonl"):
+        (tmp_path / name).write_bytes(b"")
+        assert documents_of(tmp_path / name) == []
+
+
+@pytest.mark.parametrize("content", [b"one\n\ntwo\n", b"one\tx\n\ntwo\ty z\n"], ids=["lines", "annif"])
+def test_without_labels_each_line_is_a_document(tmp_path, content):
+    found = in_every_way(tmp_path / "a.txt", content, lambda path: documents_of(path, labelled=False))
+    assert found == [Document(line, None, text, []) for line, text in enumerate(["one", "", "two"], 1)]
+
+
+def test_without_labels_a_table_or_an_object_needs_none(tmp_path):
+    (tmp_path / "a.csv").write_text("text\none\n")
+    assert documents_of(tmp_path / "a.csv", labelled=False) == [Document(2, None, "one", [])]
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
+    assert documents_of(tmp_path / "a.jsonl", labelled=False) == [Document(1, None, "one", [])]
+
+
+@pytest.mark.parametrize(
+    ("separator", "labels", "expected"),
+    [
+        (None, "a b;c", ["a b", "c"]),
+        (" ", "a  b\u00a0c;d", ["a", "b", "c;d"]),
+        (",", "a, b", ["a", " b"]),
+        ("::", "a:b::c", ["a:b", "c"]),
+        ('"', 'a"b', ["a", "b"]),
+        ("ß", "aßb", ["a", "b"]),
+    ],
+)
+def test_separators_of_labels(tmp_path, separator, labels, expected):
+    columns = Columns(separator=separator)
+    assert columns.split(labels) == expected
+    (tmp_path / "a.jsonl").write_text(json.dumps({"text": "", "labels": labels}) + "\n")
+    (document,) = documents_of(tmp_path / "a.jsonl", columns)
+    assert document.labels == (expected if separator else [labels])
+
+
+def test_many_rows_with_their_lines(tmp_path):
+    rows = [f'{i},"text {i}{chr(10) * (i % 3)}",a\n' for i in range(20_000)]
+    (tmp_path / "a.csv").write_text("id,text,labels\n" + "".join(rows))
+    line = 2
+    for i, document in enumerate(documents_of(tmp_path / "a.csv")):
+        assert document == Document(line, str(i), f"text {i}" + "\n" * (i % 3), ["a"])
+        line += 1 + i % 3

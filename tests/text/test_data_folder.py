@@ -1,0 +1,147 @@
+"""The folder of a vectorized corpus: what is written is read back, and damage is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.text.corpora import vectorized
+from tests.text.test_vectorize import as_json, corpus
+from xmlgp.data.repository_format import read_dataset
+from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.text import data_folder
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names, write_folder
+from xmlgp.text.documents import Columns
+from xmlgp.text.names import Names
+from xmlgp.text.training_data import read_training_data
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of a corpus, next to the corpus."""
+    found = vectorized(tmp_path / "corpus", as_json(*corpus(40)), Analysis("char", 2, 2))
+    write_folder(tmp_path / "data", {"train.txt": found})
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize(
+    "analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char", 1, 3), Analysis("char-wb", 2, 2)], ids=str
+)
+def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
+    texts, labels = corpus()
+    texts[0] = "repeated " * 70_000 + "twice twice"
+    found = vectorized(tmp_path / "a", as_json(texts, labels), analysis, Columns(separator=";"))
+    files = write_folder(tmp_path / "deep" / "data", {"train.txt": found, "test.txt": found})
+    assert [file.name for file in files] == ["train.txt", "test.txt", FEATURES, LABELS, VECTORIZER]
+    assert sorted(files) == sorted((tmp_path / "deep" / "data").iterdir())
+    dataset = found.dataset()
+    for name in ("train.txt", "test.txt"):
+        read = read_dataset(tmp_path / "deep" / "data" / name)
+        for matrix, expected in (read.features, dataset.features), (read.labels, dataset.labels):
+            assert matrix.shape == expected.shape
+            for part in ("indptr", "indices", "data"):
+                np.testing.assert_array_equal(getattr(matrix, part), getattr(expected, part))
+    names = read_names(tmp_path / "deep" / "data", dataset.D, dataset.K)
+    assert names.labels == found.labels
+    assert names.features == names.vectorizer.words == found.vectorizer.words
+    assert (names.vectorizer.analysis, names.vectorizer.columns) == (analysis, Columns(separator=";"))
+
+
+@pytest.mark.parametrize("first", ["\ufeff", "\ufeffa", "\ufeff\ufeff"])
+def test_a_first_name_that_begins_like_a_byte_order_mark_is_kept(tmp_path, first):
+    found = vectorized(tmp_path / "a", as_json([first + "😀"], [[first, "😀"]]), Analysis("char", 1, 1))
+    write_folder(tmp_path / "data", {"train.txt": found})
+    names = read_names(tmp_path / "data", len(found.vectorizer.words), 2)
+    assert names.labels == [first, "😀"]
+    assert names.features == sorted({*first, "😀"})
+
+
+def test_names_are_optional(tmp_path, folder):
+    assert read_names(tmp_path / "nowhere", 3, 4) == Names()
+    N, D, K = read_dataset(folder / "train.txt").shape
+    (folder / VECTORIZER).unlink()
+    assert read_names(folder, D, K).vectorizer is None
+    (folder / FEATURES).unlink()
+    assert read_names(folder, D, K).features is None
+    (folder / LABELS).unlink()
+    assert read_names(folder, D, K) == Names()
+
+
+DAMAGES = [
+    (VECTORIZER, lambda content: b"", "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: content[:-4], "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: b"[" * 100_000, "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: b"[]", "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: b"\xff", "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: b"9" * 5000, "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: content.replace(b"char", b"chars"), "this is not the description of a vectorizer"),
+    (VECTORIZER, lambda content: b" " * (1 << 20) + content, "this is not the description of a vectorizer"),
+    (FEATURES, lambda content: content + b"more\n", "the file has more names than the "),
+    (FEATURES, lambda content: content[:-1], "the file ends within this line"),
+    (FEATURES, lambda content: content.partition(b"\n")[2], "the file ends after "),
+    (FEATURES, lambda content: b"\xff" + content, "byte 0xff at byte 1 of the line is not UTF-8"),
+    (FEATURES, lambda content: b"\x1b" + content, "U+001B at column 1 is a control character"),
+    (LABELS, lambda content: content + b"more\n", "the file has more names than the "),
+    (LABELS, lambda content: b"", "the file ends after 0 of "),
+    (LABELS, lambda content: b"\x9b" + content, "byte 0x9b at byte 1 of the line is not UTF-8"),
+    (LABELS, lambda content: "\x9b".encode() + content, "U+009B at column 1 is a control character"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "reason"), DAMAGES)
+def test_a_damaged_folder_is_refused(folder, name, damage, reason):
+    (folder / name).write_bytes(damage((folder / name).read_bytes()))
+    with pytest.raises(XmlgpError) as caught:
+        read_training_data(folder / "train.txt")
+    text = str(caught.value)
+    assert text.startswith(f"{folder / name}:")
+    assert reason in text
+    assert isinstance(caught.value, DataFormatError) == (name != VECTORIZER)
+
+
+@pytest.mark.parametrize("name", [FEATURES, LABELS])
+def test_a_vectorizer_needs_names(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(XmlgpError, match=f"{VECTORIZER} needs {FEATURES} and {LABELS} beside it"):
+        read_training_data(folder / "train.txt")
+
+
+def test_words_must_be_unique(folder):
+    first, second, rest = (folder / FEATURES).read_bytes().split(b"\n", 2)
+    (folder / FEATURES).write_bytes(b"\n".join([first, first, rest]))
+    with pytest.raises(XmlgpError, match="this is not the description of a vectorizer"):
+        read_training_data(folder / "train.txt")
+
+
+@pytest.mark.parametrize("name", [FEATURES, LABELS])
+def test_other_files_with_the_names_are_not_used_without_a_vectorizer(folder, name):
+    (folder / VECTORIZER).unlink()
+    (folder / name).write_text("notes\n")
+    messages = []
+    found = read_training_data(folder / "train.txt", warn=messages.append)
+    assert found.names == Names()
+    (message,) = messages
+    assert message.startswith(f"names are not used: {folder / name}:2: the file ends after 1 of ")
+
+
+def test_a_failed_write_leaves_no_vectorizer(folder, monkeypatch):
+    found = vectorized(folder.parent / "corpus", as_json(*corpus(20)))
+
+    def fail(*arguments):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(data_folder, "write_blocks", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_folder(folder, {"train.txt": found})
+    assert not (folder / VECTORIZER).exists()
+
+
+def test_the_description_is_plain_json(folder):
+    assert json.loads((folder / VECTORIZER).read_text()) == {
+        "format": "xmlgp vectorizer",
+        "format_version": 1,
+        "analyzer": "char",
+        "ngrams": [2, 2],
+        "columns": {"text": ["text"], "labels": "labels", "separator": None, "id": None},
+    }

@@ -1,0 +1,180 @@
+"""Each kind of broken corpus is refused with the file, the line and the reason."""
+
+import gzip
+import re
+
+import pytest
+
+from tests.text.corpora import documents_of, in_every_way, vectorized
+from xmlgp.data import lines
+from xmlgp.errors import DataFormatError
+from xmlgp.text import delimited
+from xmlgp.text.documents import Columns
+
+GOOD = b'{"text": "a b", "labels": ["x"]}\n'
+EMPTY = "Expecting value at column 1"
+
+
+def json_with(field):
+    return GOOD + b'{"text": "", "labels": [], ' + field + b"}\n"
+
+
+MALFORMED = [
+    # (name, content, line, reason)
+    ("a.txt", b"one\tx\ntw\xff\ty\n", 2, "byte 0xff at byte 3 of the line is not UTF-8"),
+    ("a.txt", b"one\tx\n\n\ntwo\xc3\n", 4, "byte 0xc3 at byte 4 of the line is not UTF-8"),
+    ("a.txt", "one\tx\n".encode("utf-16"), 1, "byte 0xff at byte 1 of the line is not UTF-8"),
+    ("a.txt", b"one\tx\ntwo y\nbad \xff\n", 2, "there is no tab between a text and its labels"),
+    ("a.txt", b"1,2\ta\n3 4\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
+    ("a.txt", b"1,2\ta\n-3\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
+    ("a.txt", b"1,2\ta\n3,\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
+    ("a.txt", b"1,2\ta\nb\n", 2, "there is no tab between the numbers of labels and the text"),
+    ("a.csv", b"text,labels\na,x\nb\n", 3, "this row has 1 field, but the header has 2"),
+    ("a.csv", b'text,labels\n"a\n\n",x\nb,y,z\n', 5, "this row has 3 fields, but the header has 2"),
+    ("a.csv", b"text,tags\na,x\n", 1, "there is no column 'labels'; the columns are 'text', 'tags'"),
+    ("a.csv", b"\n", 1, "there is no column 'text'; the columns are none"),
+    ("a.csv", b"text,labels,text\na,x,b\n", 1, "there are 2 columns 'text'"),
+    ("a.csv", b'text,labels\na,x\n"b,y\nc,z\n', 3, "a quoted field of the row that starts here has no closing quote"),
+    ("a.csv", b'text,labels\n"a"b,x\n', 2, "a quote within a quoted field of the row that starts here is not doubled"),
+    (
+        "a.csv", b"text,labels\na\rb,x\n", 2,
+        "the row that starts here has a carriage return that is neither quoted nor before a newline",
+    ),
+    ("a.csv", b"text,labels\ra,x\r", 1, "the row that starts here has a carriage return that is neither quoted nor "),
+    ("a.txt", b"text\tlabels\na b\n", 2, "this row has 1 field, but the header has 2"),
+    ("a.jsonl", GOOD + b"nonsense\n", 2, f"this line is not JSON: {EMPTY}"),
+    ("a.jsonl", GOOD + b"[1]\n", 2, "this line is [1], not a JSON object"),
+    ("a.jsonl", GOOD + b"null\n", 2, "this line is None, not a JSON object"),
+    ("a.jsonl", GOOD + GOOD[:-3] + b"\n", 2, "this line is not JSON: Expecting ',' delimiter at column 31"),
+    ("a.jsonl", GOOD + GOOD.replace(b"}", b"} {}"), 2, "this line is not JSON: Extra data at column "),
+    ("a.jsonl", GOOD + b"[" * 100_000 + b"\n", 2, "this line is not JSON: it is nested too deeply"),
+    ("a.jsonl", GOOD + b'{"a":' * 100_000 + b"\n", 2, "this line is not JSON: it is nested too deeply"),
+    ("a.jsonl", json_with(b'"n": ' + b"9" * 5000), 2, "this line is not JSON: a number has too many digits"),
+    ("a.jsonl", json_with(b'"n": NaN'), 2, "this line is not JSON: JSON has no NaN"),
+    ("a.jsonl", json_with(b'"n": -Infinity'), 2, "this line is not JSON: JSON has no -Infinity"),
+    ("a.jsonl", GOOD + b'{"text": 1e999, "labels": []}\n', 2, "text is inf, which is not text"),
+    ("a.jsonl", GOOD + b'{"text": true, "labels": []}\n', 2, "text is True, which is not text"),
+    ("a.jsonl", GOOD + b'{"text": ["a"], "labels": []}\n', 2, "text is ['a'], which is not text"),
+    ("a.jsonl", json_with(b'"labels": ["y"]'), 2, "this line is not JSON: an object has 'labels' twice"),
+    ("a.jsonl", json_with(b'"a": {"b": 1, "b": 1}'), 2, "this line is not JSON: an object has 'b' twice"),
+    ("a.jsonl", GOOD + b'{"labels": []}\n', 2, "there is no field 'text'; the fields are 'labels'"),
+    ("a.jsonl", GOOD + b'{"text": ""}\n', 2, "there is no field 'labels'; the fields are 'text'"),
+    ("a.jsonl", GOOD + b"{}\n", 2, "there is no field 'text'; the fields are ''"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": {}}\n', 2, "labels is {}, neither a list of labels nor text"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": 3}\n', 2, "labels is 3, neither a list of labels nor text"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": [[]]}\n', 2, "a label in labels is [], which is not text"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": [false]}\n', 2, "a label in labels is False, which is not text"),
+    ("a.jsonl", json_with(b'"id": true'), 2, "id is True, neither text nor an integer"),
+    ("a.jsonl", json_with(b'"id": 1.5'), 2, "id is 1.5, neither text nor an integer"),
+    ("a.jsonl", json_with(b'"id": "\\ud800"'), 2, "an escape sequence is half of a surrogate pair"),
+    ("a.jsonl", GOOD + b'{"text": "\\udc00", "labels": []}\n', 2, "an escape sequence is half of a surrogate pair"),
+    ("a.jsonl", GOOD + b'{"text": "", "labels": ["\\ud800"]}\n', 2, "an escape sequence is half of a surrogate pair"),
+    ("a.txt", b"some text\n", 1, "the first line must be three nonnegative integers `N D K`, not 'some text', or "),
+    ("a.txt", b"\nsome text\tx\n", 1, "the first line must be three nonnegative integers `N D K`, not '', or that "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content", "line", "reason"), MALFORMED, ids=lambda value: repr(value)[:50])
+def test_a_malformed_corpus_is_refused_with_its_line(tmp_path, name, content, line, reason):
+    def refusal(path):
+        with pytest.raises(DataFormatError) as caught:
+            documents_of(path)
+        text = str(caught.value)
+        assert text.isprintable()
+        assert len(text) < len(path) + 400
+        return text.removeprefix(f"{path}:")
+
+    found = in_every_way(tmp_path / name, content, refusal)
+    assert found.startswith(f"{line}: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (GOOD + b'{"text": "", "labels": ["a\\tb"]}\n', 2, r"label 'a\tb' has a control character, U+0009"),
+        (GOOD + b'{"text": "", "labels": [" a\\u009bb "]}\n', 2, r"label 'a\x9bb' has a control character, U+009B"),
+        (GOOD + b'{"text": "", "labels": ["a\\u0000"]}\n', 2, r"label 'a\x00' has a control character, U+0000"),
+        (b"words\tx\nmore\ty a\x1b[2J\n", 2, r"label 'a\x1b[2J' has a control character, U+001B"),
+        (b"text,labels\na,x\n\nb,\"y\n\nz\"\n", 4, r"label 'y\n\nz' has a control character, U+000A"),
+        (b"__label__x a\n__label__\x7f\n", 2, r"label '\x7f' has a control character, U+007F"),
+    ],
+)  # fmt: skip
+def test_labels_with_control_characters_are_refused(tmp_path, content, line, reason):
+    path = tmp_path / "corpus"
+    with pytest.raises(DataFormatError) as caught:
+        vectorized(path, content)
+    assert str(caught.value) == f"{path}:{line}: {reason}"
+
+
+def test_a_long_label_with_a_control_character_is_shown_in_part(tmp_path):
+    with pytest.raises(DataFormatError) as caught:
+        vectorized(tmp_path / "a", b"a\tx" + b"x" * 100_000 + b"\x01\n")
+    assert len(str(caught.value)) < len(str(tmp_path)) + 200
+
+
+@pytest.mark.parametrize("content", [GOOD * 1000, b"text\tx\n" * 1000, b"text,labels\na,b\n"], ids=str)
+def test_truncated_and_damaged_gzip_files_are_refused(tmp_path, content):
+    path = tmp_path / "a.gz"
+    packed = gzip.compress(content, mtime=0)
+    for damaged in (packed[:-9], packed[:20], content):
+        path.write_bytes(damaged)
+        with pytest.raises(DataFormatError, match=r"a.gz:\d+: the gzip data are (truncated|damaged)"):
+            documents_of(path)
+
+
+def test_nul_bytes_are_text_but_not_labels(tmp_path):
+    (tmp_path / "a").write_bytes(b"a\0b\tx\n")
+    assert documents_of(tmp_path / "a")[0].text == "a\0b"
+    with pytest.raises(DataFormatError, match=r"a:1: label 'x\\x00' has a control character"):
+        vectorized(tmp_path / "a", b"a\tx\0\n")
+
+
+def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1 << 20)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD + b'{"text": "' + b"x" * (3 << 20) + b'", "labels": []}\n')
+    with pytest.raises(DataFormatError) as caught:
+        documents_of(path)
+    assert str(caught.value) == f"{path}:2: the line is longer than 1 MiB; this is not a data file"
+
+
+def test_a_field_that_is_too_long_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited, "LONGEST_FIELD", 1000)
+    path = tmp_path / "a.csv"
+    for field in (b'"' + b"x\n" * 600, b"x" * 1200):
+        path.write_bytes(b"text,labels\nb,y\n" + field + b"\n" * 9)
+        with pytest.raises(DataFormatError) as caught:
+            documents_of(path)
+        reason = "a field of the row that starts here has more than 1000 characters; is a quote not closed?"
+        assert str(caught.value) == f"{path}:3: {reason}"
+
+
+def test_an_error_is_reported_before_those_of_later_lines(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD + b"[]\n" + b"\xff\n")
+    with pytest.raises(DataFormatError, match="a.jsonl:2: "):
+        documents_of(path)
+
+
+@pytest.mark.parametrize(("format_name", "content"), [("annif", b"one x\n"), ("pecos", b"one x\n"), ("jsonl", b"x\n")])
+def test_a_corpus_of_another_format_than_the_given_one(tmp_path, format_name, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(DataFormatError, match="a:1: "):
+        documents_of(tmp_path / "a", name=format_name)
+
+
+def test_columns_that_are_missing_are_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("title,tags\na,b\n")
+    for columns, name in (
+        (Columns(text=("title", "body")), "body"),
+        (Columns(text=("title",), labels="topics"), "topics"),
+        (Columns(text=("title",), labels="tags", id="key"), "key"),
+    ):
+        with pytest.raises(DataFormatError, match=re.escape(f"there is no column '{name}'; the columns are 'title', ")):
+            documents_of(path, columns)
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": {"a": "x"}, "labels": []}\n')
+    for name in ("text.b", "text.a.c", "labels.0", "."):
+        with pytest.raises(DataFormatError, match=re.escape(f"a.jsonl:1: there is no field '{name}'; the fields are")):
+            documents_of(path, Columns(text=(name,)))

@@ -1,0 +1,199 @@
+"""A corpus gives the counts, words and labels that a straightforward computation gives."""
+
+import json
+import random
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from tests.text.corpora import vectorized
+from xmlgp.data import lines
+from xmlgp.data.lines import LineReader
+from xmlgp.data.streams import open_input
+from xmlgp.errors import XmlgpError
+from xmlgp.text import vectorize
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.points import documents_as_points
+from xmlgp.text.spool import Numbered, Spool
+from xmlgp.text.vectorize import vectorize_known
+from xmlgp.text.vectorizer import Vectorizer
+
+
+def corpus(N=300, seed=0):
+    """Return texts and lists of labels in which words and labels occur with all frequencies."""
+    chosen = random.Random(seed)
+    words = [f"w{'äb機'[i % 3]}{i}" for i in range(60)]
+    texts = [
+        " ".join(words[int(len(words) * chosen.random() ** 3)] for _ in range(chosen.randrange(9))) for _ in range(N)
+    ]
+    labels = [[f"label {int(15 * chosen.random() ** 2)}" for _ in range(chosen.randrange(4))] for _ in range(N)]
+    return texts, labels
+
+
+def as_json(texts, labels):
+    pairs = zip(texts, labels, strict=True)
+    return "".join(json.dumps({"text": text, "labels": names}) + "\n" for text, names in pairs).encode()
+
+
+def assert_same(found, expected):
+    expected.sort_indices()
+    assert found.shape == expected.shape
+    for name in ("indptr", "indices"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize(
+    "analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char", 2, 3), Analysis("char-wb", 1, 1)], ids=str
+)
+@pytest.mark.parametrize("documents", [1, 7, 4096])
+def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysis, documents):
+    monkeypatch.setattr(vectorize, "DOCUMENTS", documents)
+    texts, labels = corpus()
+    found = vectorized(tmp_path / "a", as_json(texts, labels), analysis)
+    dataset = found.dataset()
+    expected = CountVectorizer(
+        analyzer=analysis.analyzer.replace("-", "_"), ngram_range=(analysis.shortest, analysis.longest)
+    )
+    counted = expected.fit_transform(texts)
+    assert found.vectorizer.words == expected.get_feature_names_out().tolist()
+    assert_same(dataset.features, counted)
+    np.testing.assert_array_equal(dataset.features.data, counted.data)
+    binarizer = MultiLabelBinarizer(sparse_output=True)
+    assert_same(dataset.labels, binarizer.fit_transform(labels))
+    assert found.labels == binarizer.classes_.tolist()
+    assert found.without_labels == labels.count([]) > 0
+    assert found.without_words == np.count_nonzero(counted.sum(axis=1) == 0) > 0
+    assert found.N == dataset.N == 300
+    # The blocks can be read again, and points of the same texts are the same.
+    assert sum(block.N for block in found.blocks()) == 300
+    assert found.without_labels == labels.count([])
+    with open_input(tmp_path / "a") as stream:
+        (points,) = documents_as_points(LineReader(stream, "a"), found.vectorizer)
+    assert [document.text for document in points[0]] == texts
+    assert (points[1] != dataset.features).nnz == 0
+
+
+@pytest.mark.parametrize(("min_count", "max_features"), [(1, 1), (1, 7), (3, None), (5, 20), (2, 1000), (10**30, None)])
+def test_rare_words_are_left_out(tmp_path, min_count, max_features):
+    texts, labels = corpus()
+    occurrences = Counter(word for text in texts for word in text.split())
+    frequent = [word for word, count in occurrences.items() if count >= min_count]
+    kept = sorted(sorted(frequent, key=lambda word: (-occurrences[word], word))[:max_features])
+    options = {"min_count": min_count, "max_features": max_features}
+    if not kept:
+        with pytest.raises(XmlgpError, match=f"no document has a word that occurs at least {min_count} times"):
+            vectorized(tmp_path / "a", as_json(texts, labels), **options)
+        return
+    found = vectorized(tmp_path / "a", as_json(texts, labels), **options)
+    assert found.vectorizer.words == kept
+    expected = [[text.split().count(word) for word in kept] for text in texts]
+    np.testing.assert_array_equal(found.dataset().features.toarray(), expected)
+    assert found.without_words == sum(not any(row) for row in expected)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["b", "a", "B", "ä", "10", "9"], ["10", "9", "B", "a", "b", "ä"]),
+        (["10", "9", "0", "007", "7"], ["0", "007", "7", "9", "10"]),
+        (["9" * 5000, "1", "8" * 5000, "1" + "0" * 5000], ["1", "8" * 5000, "9" * 5000, "1" + "0" * 5000]),
+        (["2", "10", "²"], ["10", "2", "²"]),
+        (["\u0663", "10", "2"], ["10", "2", "\u0663"]),
+    ],
+    ids=lambda names: str(names)[:40],
+)
+def test_labels_are_in_order_of_numbers_or_of_characters(tmp_path, names, expected):
+    found = vectorized(tmp_path / "a", as_json(["word"] * len(names), [[name] for name in names]))
+    assert found.labels == expected
+    assert [expected[label] for label in found.dataset().labels.indices] == names
+
+
+def test_names_of_labels_have_no_surrounding_spaces_and_are_not_empty(tmp_path):
+    labels = [[" a ", "a", "\u2003a"], ["", "  "], ["a b", "", "a b\n"]]
+    found = vectorized(tmp_path / "a", as_json(["word"] * 3, labels))
+    assert found.labels == ["a", "a b"]
+    np.testing.assert_array_equal(found.dataset().labels.toarray(), [[1, 0], [0, 0], [0, 1]])
+    assert found.without_labels == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "there are no documents"),
+        (b"a b\t\n", "no document has a label"),
+        (b"a b\tx\n", "no document has a word"),
+        (b'{"text": "word", "labels": [""]}\n', "no document has a label"),
+    ],
+)
+def test_corpora_without_documents_words_or_labels_are_refused(tmp_path, content, reason):
+    path = tmp_path / "a"
+    with pytest.raises(XmlgpError) as caught:
+        vectorized(path, content)
+    assert str(caught.value) == f"{path}: {reason}"
+
+
+def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
+    path = tmp_path / "test"
+    path.write_bytes(as_json(["cat dog cat", "dog", "", "sat"], [["x", "new", "new"], ["other"], [], ["", "y", "x"]]))
+    vectorizer = Vectorizer(Analysis(), ["cat", "sat"])
+    with open_input(path) as stream:
+        found = vectorize_known(LineReader(stream, "test"), vectorizer, ["x", "y"])
+    dataset = found.dataset()
+    np.testing.assert_array_equal(dataset.features.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
+    np.testing.assert_array_equal(dataset.labels.toarray(), [[1, 0], [0, 0], [0, 0], [1, 1]])
+    assert (found.unknown_labels, found.without_labels, found.without_words) == (3, 2, 2)
+
+
+def test_a_spool_returns_its_blocks_and_closes_its_file(tmp_path):
+    spool = Spool(tmp_path)
+    assert list(spool) == []
+    blocks = [
+        Numbered(*(np.array(part, np.int32) for part in parts))
+        for parts in (([2, 1], [0, 1], [5, -1, 7], [3]), ([0], [0], [], []))
+    ]
+    for block in blocks:
+        spool.add(block)
+    for _ in range(2):
+        for found, block in zip(spool, blocks, strict=True):
+            for part, expected in zip(found, block, strict=True):
+                np.testing.assert_array_equal(part, expected)
+    assert spool.documents == 3
+    # The file has no name.
+    assert list(tmp_path.iterdir()) == []
+    file = spool._file
+    del spool
+    assert file.closed
+
+
+def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectorize, "WORDS", 1 << 12)
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 14)
+
+    def peak(N):
+        chosen = random.Random(0)
+        path = tmp_path / f"{N}"
+        with open(path, "w") as stream:
+            for _ in range(N):
+                stream.write(" ".join(f"w{chosen.randrange(100)}" for _ in range(40)) + f"\t{chosen.randrange(9)} x\n")
+        vectorized_blocks(path)  # imports
+        tracemalloc.start()
+        try:
+            vectorized_blocks(path)
+            return path.stat().st_size, tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    def vectorized_blocks(path):
+        with open_input(path) as stream:
+            found = vectorize.vectorize_new(LineReader(stream, str(path)), Analysis(), None)
+            for _ in found.blocks():
+                pass
+
+    (small, few), (large, many) = peak(2_000), peak(8_000)
+    assert large - small > 3 << 18
+    # The numbers of the larger one take a megabyte more.
+    assert many - few < 1 << 18

@@ -1,0 +1,153 @@
+"""Features of texts are the counts of scikit-learn's CountVectorizer, and descriptions of vectorizers are untrusted."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+
+from tests.problems import DETERMINISTIC
+from xmlgp.errors import SettingsError
+from xmlgp.text.analysis import LONGEST, SPACES, Analysis
+from xmlgp.text.documents import Columns
+from xmlgp.text.vectorizer import Vectorizer, counts
+
+TEXTS = [
+    "The cat sat on the mat; the cat sat.",
+    "Zürich, Zu\u0308rich — naïve café",
+    "機械学習と 自然言語処理 機械",
+    "e\u0301te\u0301 न\u092e\u0938\u094d\u0924\u0947 เชียงใหม่",
+    "👩\u200d👩\u200d👧 🎉🎉 ok 🇨🇭",
+    "İstanbul ISPARTA ıı Iİ ß ẞ ǅ",
+    "x_y 3.14 a1 1a \u0663\u0664 ½ ²³",
+    "",
+    " ",
+    "a b c",
+    "one  two\u00a0three\u2003four",
+]
+
+ANALYSES = [
+    Analysis(analyzer, shortest, longest)
+    for analyzer in ("word", "char", "char-wb")
+    for shortest, longest in ((1, 1), (1, 2), (2, 2), (2, 4))
+]
+
+
+def reference(analysis):
+    return CountVectorizer(
+        analyzer=analysis.analyzer.replace("-", "_"),
+        ngram_range=(analysis.shortest, analysis.longest),
+        dtype=np.float32,
+    )
+
+
+def assert_as_counted(analysis, texts):
+    expected = reference(analysis)
+    # Two or more spaces of any kind are one to scikit-learn too.
+    plain = texts if analysis.analyzer == "word" else [SPACES.sub(" ", text) for text in texts]
+    try:
+        counted = expected.fit_transform(plain)
+    except ValueError:
+        return  # it refuses an empty vocabulary
+    words = expected.get_feature_names_out().tolist()
+    found = Vectorizer(analysis, words).features(texts)
+    assert found.dtype == np.float32
+    assert found.has_canonical_format
+    counted.sort_indices()
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(counted, name))
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=str)
+def test_counts_are_those_of_scikit_learn(analysis):
+    assert_as_counted(analysis, TEXTS)
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=str)
+def test_counts_of_any_text_are_those_of_scikit_learn(analysis):
+    @DETERMINISTIC
+    @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])), max_size=4))
+    def check(texts):
+        assert_as_counted(analysis, texts)
+
+    check()
+
+
+def test_whitespace_and_control_characters_in_runs_of_characters_are_spaces():
+    analyse = Analysis("char", 3, 3).function()
+    assert analyse("a\tb\0\x85\u2028c\x9bd") == ["a b", " b ", "b c", " c ", "c d"]
+    assert Analysis("char-wb", 3, 3).function()("a\x1bbc") == [" a ", " bc", "bc "]
+
+
+def test_unknown_words_do_not_count():
+    found = Vectorizer(Analysis(), ["cat", "sat"]).features(["the cat", "", "dog", "cat sat cat"])
+    np.testing.assert_array_equal(found.toarray(), [[1, 0], [0, 0], [0, 0], [2, 1]])
+    assert Vectorizer(Analysis(), ["cat"]).features([]).shape == (0, 1)
+    assert Vectorizer(Analysis(), []).features(["cat"]).shape == (1, 0)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 5, 2**31 - 1])
+def test_counts_of_numbers(columns):
+    numbers = np.array([4, 0, 4, -1, -1, 0, 3], np.int32)
+    numbers[numbers >= columns] = -1
+    found = counts(numbers, np.array([3, 0, 2, 2]), columns)
+    assert found.shape == (4, columns)
+    rows = [numbers[:3], [], numbers[3:5], numbers[5:]]
+    for row, expected in enumerate(rows):
+        start, stop = found.indptr[row : row + 2]
+        assert dict(zip(found.indices[start:stop].tolist(), found.data[start:stop].tolist(), strict=True)) == {
+            number: float(list(expected).count(number)) for number in set(map(int, expected)) - {-1}
+        }
+
+
+COLUMNS = Columns(("title", "Überschrift"), "tags", " ", "key")
+
+
+@pytest.mark.parametrize("analysis", ANALYSES[::5], ids=str)
+@pytest.mark.parametrize("columns", [Columns(), COLUMNS], ids=str)
+def test_a_description_gives_the_same_vectorizer(analysis, columns):
+    mapping = json.loads(json.dumps(Vectorizer(analysis, ["aa", "bb"], columns).mapping()))
+    found = Vectorizer.from_mapping(mapping, ["aa", "bb"])
+    assert (found.analysis, found.columns, found.words) == (analysis, columns, ["aa", "bb"])
+
+
+DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "another"}, {"format": ["xmlgp vectorizer"]}, {"format_version": 2}, {"format_version": None},
+        {"analyzer": "words"}, {"analyzer": None}, {"analyzer": []}, {"analyzer": "char_wb"},
+        {"ngrams": [0, 1]}, {"ngrams": [2, 1]}, {"ngrams": [1, LONGEST + 1]}, {"ngrams": [1, 10**400]},
+        {"ngrams": [1.0, 2.0]}, {"ngrams": [True, True]}, {"ngrams": "12"}, {"ngrams": 1}, {"ngrams": None},
+        {"ngrams": [1, 2, 3]}, {"ngrams": {"1": 2}}, {"ngrams": [[1], [1]]},
+        {"columns": None}, {"columns": []}, {"columns": {"texts": ["a"]}}, {"columns": {"text": []}},
+        {"columns": {"text": "title"}}, {"columns": {"text": {"title": 1}}}, {"columns": {"text": [3]}},
+        {"columns": {"text": None}}, {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
+        {"columns": {"text": ["a"], "labels": None}}, {"columns": {"text": ["a"], "labels": "\x1b[2J"}},
+        {"columns": {"text": ["a"], "separator": "\t"}}, {"columns": {"text": ["a"], "separator": 3}},
+        {"columns": {"text": ["a"], "id": ["key"]}}, {"columns": {"text": [["a"]]}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_other_descriptions_are_refused(change):
+    assert Vectorizer.from_mapping(DESCRIPTION, []) is not None
+    assert Vectorizer.from_mapping(DESCRIPTION | change, []) is None
+
+
+@pytest.mark.parametrize("key", ["format", "format_version", "analyzer", "ngrams", "columns"])
+def test_a_description_without_an_entry_is_refused(key):
+    assert Vectorizer.from_mapping({name: value for name, value in DESCRIPTION.items() if name != key}, []) is None
+
+
+def test_words_that_occur_twice_are_refused():
+    assert Vectorizer.from_mapping(DESCRIPTION, ["aa", "bb", "aa"]) is None
+
+
+@pytest.mark.parametrize("analysis", [Analysis("words"), Analysis("word", 0), Analysis("word", 3, 2)], ids=str)
+def test_wrong_analyses_are_refused(analysis):
+    with pytest.raises(SettingsError):
+        analysis.check()
