@@ -1,0 +1,388 @@
+"""`xmlgp train` and `xmlgp predict` on text: names, formats of the answer, labels that are allowed."""
+
+import csv
+import gzip
+import io
+import json
+import random
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.cli.command import SMALL, run, said
+from tests.model_folder.test_folder_names import damage
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.label_files import FORMATS
+from xmlgp.runs.train import train_model
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.text.training_data import read_training_data
+from xmlgp.training.checkpoints import CheckpointWriter
+
+COLOURS = ["red", "green", "blue", "grün", "青い"]
+LABELS = [f"the {colour}" for colour in COLOURS]
+
+
+def documents(N, seed):
+    """Return documents with words that determine their labels."""
+    chosen = random.Random(seed)
+    found = []
+    for place in range(N):
+        words = [chosen.choice(COLOURS) for _ in range(chosen.randrange(1, 4))]
+        others = [f"word{chosen.randrange(9)}" for _ in range(3)]
+        found.append({"id": f"k{place}", "text": " ".join(words + others), "labels": [f"the {word}" for word in words]})
+    return found
+
+
+def as_json(found):
+    return "".join(json.dumps(document) + "\n" for document in found)
+
+
+TEST = [{"id": 3, "text": "unknown", "labels": []}, *documents(8, 1)]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "train.jsonl").write_text(as_json(documents(60, 0)))
+    data = read_training_data(folder / "train.jsonl")
+    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, validation=0, label_weights=True)
+    return train_model(data.dataset, folder / "model", settings, names=data.names).path
+
+
+@pytest.fixture(autouse=True)
+def _files(workdir, trained):
+    shutil.copytree(trained, "model")
+    (workdir / "new.jsonl").write_text(as_json(TEST))
+    (workdir / "train.jsonl").write_text(as_json(documents(60, 0)))
+    assert run("vectorize", "-q", "train.jsonl", "folder", "--test", "new.jsonl").exit_code == 0
+
+
+def predicted(*arguments, stdin=None):
+    result = run("predict", "-q", "model", *arguments, stdin=stdin)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def answers(*arguments, stdin=None):
+    return [json.loads(line) for line in predicted(*arguments, stdin=stdin).splitlines()]
+
+
+def scored(text):
+    """Return the points of a scores file, each a list of tuples."""
+    (N, K), *points = [line.split() for line in text.splitlines()]
+    assert (int(N), int(K)) == (len(points), 5)
+    return [
+        [(int(label), *map(float, numbers)) for label, *numbers in (pair.split(":") for pair in point)]
+        for point in points
+    ]
+
+
+def test_documents_get_names_in_order():
+    found = answers("new.jsonl", "-k", "all")
+    assert [point["id"] for point in found] == [document["id"] for document in TEST]
+    for point in found:
+        assert sorted(label["label"] for label in point["labels"]) == sorted(LABELS)
+        probabilities = [label["probability"] for label in point["labels"]]
+        assert probabilities == sorted(probabilities, reverse=True)
+    assert found[1]["labels"][0]["label"] in {f"the {word}" for word in TEST[1]["text"].split()}
+
+
+def test_text_and_rows_have_the_same_scores():
+    options = ["-k", "all", "--with-std"]
+    rows = predicted("folder/test.txt", *options)
+    assert predicted("new.jsonl", *options, "--format", "scores") == rows
+    names = ModelFolder("model").label_names
+    for point, row in zip(answers("new.jsonl", *options), scored(rows), strict=True):
+        assert [label["label"] for label in point["labels"]] == [names[label] for label, *_ in row]
+        found = [(label["probability"], label["std"]) for label in point["labels"]]
+        np.testing.assert_allclose(found, [numbers for _, *numbers in row], rtol=1e-6)
+    by_number = answers("folder/test.txt", *options, "--format", "jsonl")
+    assert [point["id"] for point in by_number] == list(range(1, 10))
+    assert [point["labels"] for point in by_number] == [point["labels"] for point in answers("new.jsonl", *options)]
+    # A folder of data has rows.
+    assert predicted("folder", *options) == rows
+
+
+def test_every_kind_of_corpus_and_input_has_the_same_answers(workdir):
+    text = (workdir / "new.jsonl").read_text()
+    whole = predicted("new.jsonl")
+    (workdir / "new.gz").write_bytes(gzip.compress(text.encode()))
+    assert predicted("new.gz") == whole
+    assert predicted("-", stdin=text) == whole
+    assert predicted("-", stdin=gzip.compress(text.encode())) == whole
+    labels = [point["labels"] for point in answers("new.jsonl")]
+    lines = [document["text"] for document in TEST]
+    for content in (
+        "\n".join(lines),
+        "".join(f"{line}\n" for line in lines),
+        "".join(f"{line}\t<x>\n" for line in lines),
+        "".join(f"__label__x {line}\n" for line in lines),
+        "".join(f"3,4\t{line}\n" for line in lines),
+        "text,key\n" + "".join(f"{line},1\n" for line in lines),
+        "key\ttext\r\n" + "".join(f"1\t{line}\r\n" for line in lines),
+    ):
+        found = answers("-", stdin=content)
+        assert [point["labels"] for point in found] == labels
+        assert [point["id"] for point in found] == list(range(1, 10))
+    table = "id,text\n" + "".join(f"{document['id']},{document['text']}\n" for document in TEST)
+    assert [point["id"] for point in answers("-", stdin=table)] == [str(document["id"]) for document in TEST]
+    (workdir / "a.csv").write_text(table.replace("id,text", "title,body"))
+    options = ["--text-column", "body", "--id-column", "title"]
+    assert answers("a.csv", *options) == answers("-", stdin=table)
+
+
+def test_one_text_through_a_pipe():
+    (point,) = answers("-", "-k", "1", stdin="the word red, and red again\n")
+    assert point["id"] == 1
+    assert [label["label"] for label in point["labels"]] == ["the red"]
+
+
+def test_answers_do_not_depend_on_blocks(monkeypatch):
+    expected = answers("new.jsonl", "-k", "all")
+    monkeypatch.setattr("xmlgp.text.points.DOCUMENTS", 2)
+    for point, wanted in zip(answers("new.jsonl", "-k", "all"), expected, strict=True):
+        assert point["id"] == wanted["id"]
+        for label, other in zip(point["labels"], wanted["labels"], strict=True):
+            assert label["label"] == other["label"]
+            assert label["probability"] == pytest.approx(other["probability"], rel=1e-4)
+
+
+@pytest.mark.parametrize("with_std", [False, True])
+@pytest.mark.parametrize("output", ["probability", "utility"])
+def test_tables_have_what_json_lines_have(with_std, output):
+    options = ["-k", "2", "--output", output, *["--with-std"] * with_std]
+    expected = [
+        [str(point["id"]), *map(str, label.values())]
+        for point in answers("new.jsonl", *options)
+        for label in point["labels"]
+    ]
+    for name, delimiter in ("csv", ","), ("tsv", "\t"):
+        text = predicted("new.jsonl", *options, "--format", name)
+        head, *rows = csv.reader(io.StringIO(text), delimiter=delimiter, strict=True)
+        assert head == ["id", "label", output, *["std"] * with_std]
+        assert rows == expected
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_answers_are_written_to_a_file(workdir, name):
+    expected = predicted("new.jsonl", "--format", name)
+    assert predicted("new.jsonl", "--format", name, "-o", "out") == ""
+    assert (workdir / "out").read_text() == expected
+    assert predicted("new.jsonl", "--format", name, "-o", "out.gz") == ""
+    assert gzip.decompress((workdir / "out.gz").read_bytes()).decode() == expected
+
+
+def test_an_empty_corpus_has_no_answers(workdir):
+    (workdir / "empty.jsonl").write_text("")
+    assert predicted("empty.jsonl") == ""
+    assert predicted("empty.jsonl", "--format", "csv") == "id,label,probability\n"
+    assert predicted("empty.jsonl", "--format", "scores") == "0 5\n"
+    assert said(run("predict", "model", "-", stdin="")) == "-:1: the file is empty"
+
+
+def test_documents_without_known_words_are_counted():
+    result = run("predict", "model", "new.jsonl")
+    assert result.stderr == "new.jsonl: 1 document has no word that the model knows\n"
+    for name in ("scores", "csv"):
+        result = run("predict", "model", "-", "--format", name, stdin="unknown\n\nred\n")
+        assert result.stderr == "-: 2 documents have no word that the model knows\n"
+    assert run("predict", "model", "-", stdin="red\n").stderr == ""
+
+
+RULES = [
+    ["-k", "1"], ["-k", "2"], ["-k", "all"], ["--threshold", "0.4"], ["--threshold", "0.4", "--limit", "1"],
+    ["--threshold", "-0.5", "--output", "utility"], ["--limit", "2"],
+]  # fmt: skip
+ONLY = ["--only", "some"]
+WITHOUT = ["--without", "others"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=" ".join)
+@pytest.mark.parametrize("restriction", [ONLY, WITHOUT, ONLY + WITHOUT], ids=" ".join)
+@pytest.mark.parametrize("with_std", [False, True])
+def test_allowed_labels_are_those_of_the_whole_ranking(workdir, rule, restriction, with_std):
+    (workdir / "some").write_text("the green\n\n  the blue \r\nthe 青い\n")
+    (workdir / "others").write_text("the red\nthe blue\nthe red")
+    allowed = set(LABELS)
+    if "--only" in restriction:
+        allowed &= {"the green", "the blue", "the 青い"}
+    if "--without" in restriction:
+        allowed -= {"the red", "the blue"}
+    names = ModelFolder("model").label_names
+    allowed = {label for label, name in enumerate(names) if name in allowed}
+    output = ["--output", "utility"] * ("utility" in rule)
+    more = ["--format", "scores", *["--with-std"] * with_std]
+    whole = scored(predicted("new.jsonl", "-k", "all", *output, *more))
+    value = dict(zip(rule, rule[1:], strict=False))
+    limit = value.get("--limit", value.get("-k", "all"))
+    expected = [
+        [row for row in point if row[0] in allowed and row[1] >= float(value.get("--threshold", "-inf"))][
+            : 9 if limit == "all" else int(limit)
+        ]
+        for point in whole
+    ]
+    for data in ("new.jsonl", "folder/test.txt"):
+        found = scored(predicted(data, *rule, *restriction, *more))
+        assert [[row[0] for row in point] for point in found] == [[row[0] for row in point] for point in expected]
+        for point, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(point, wanted, rtol=1e-6)
+
+
+def test_assign_takes_the_highest_expected_f1_among_allowed_labels(workdir):
+    (workdir / "all").write_text("".join(f"{name}\n" for name in LABELS))
+    (workdir / "some").write_text("the green\nthe blue\n")
+    for options in [], ["--with-std"], ["--limit", "1"]:
+        options = ["--assign", *options]
+        assert predicted("new.jsonl", *options, "--only", "all") == predicted("new.jsonl", *options)
+        found = answers("new.jsonl", *options, "--only", "some")
+        ranked = answers("new.jsonl", "-k", "all", *options[1:2] * ("--with-std" in options), "--only", "some")
+        for point, whole in zip(found, ranked, strict=True):
+            count = len(point["labels"])
+            assert count >= 1
+            assert [label["label"] for label in point["labels"]] == [
+                label["label"] for label in whole["labels"][:count]
+            ]
+
+
+def test_labels_are_numbers_where_a_model_has_no_names(workdir):
+    assert run("train", "-q", "data", "numbers", *SMALL).exit_code == 0
+    (workdir / "some").write_text("3\n0\n")
+    result = run("predict", "-q", "numbers", "data", "--only", "some", "--format", "jsonl", "-k", "all")
+    assert {label["label"] for line in result.stdout.splitlines() for label in json.loads(line)["labels"]} == {0, 3}
+    (workdir / "some").write_text("3\n7\n")
+    reason = "some:2: '7' is not a label of the model: a number below 7"
+    assert said(run("predict", "-q", "numbers", "data", "--only", "some")) == reason
+    reason = "new.jsonl is text, but numbers was not trained on text"
+    assert said(run("predict", "-q", "numbers", "new.jsonl")) == reason
+    assert said(run("predict", "-q", "numbers", "data", "--text-column", "a")).endswith(
+        "numbers was not trained on text"
+    )
+    line = said(run("predict", "-q", "numbers", "-", stdin="some text\n"))
+    assert line == "-:1: the first line must be three nonnegative integers `N D K`, not 'some text'"
+
+
+def test_all_labels_of_a_name_are_meant(workdir):
+    model = workdir / "model"
+    damage(model, "labels", b"same\nother\nsame\n\n\n")
+    (workdir / "some").write_text("same\n")
+    for restriction, expected in ("--only", {0, 2}), ("--without", {1, 3, 4}):
+        points = scored(predicted("new.jsonl", "-k", "all", "--format", "scores", restriction, "some"))
+        assert [{label for label, _ in point} for point in points] == [expected] * 9
+
+
+def test_wrong_sets_of_labels(workdir):
+    (workdir / "some").write_text("the red\nred\n")
+    assert said(run("predict", "model", "new.jsonl", "--only", "some")) == "some:2: 'red' is not a label of the model"
+    (workdir / "some").write_bytes(b"\xff\n")
+    reason = "some:1: byte 0xff at byte 1 of the line is not UTF-8"
+    assert said(run("predict", "model", "new.jsonl", "--without", "some")) == reason
+    (workdir / "some").write_text("\n")
+    assert said(run("predict", "model", "new.jsonl", "--only", "some")) == "--only and --without allow no label"
+    (workdir / "some").write_text("".join(f"{name}\n" for name in LABELS))
+    assert said(run("predict", "model", "new.jsonl", "--without", "some")) == "--only and --without allow no label"
+    reason = "Standard input can be read only once."
+    assert said(run("predict", "model", "-", "--only", "-"), 2) == reason
+    assert said(run("predict", "model", "new.jsonl", "--only", "nowhere")) == "nowhere: No such file or directory"
+
+
+@pytest.mark.parametrize("output_format", ["scores", *FORMATS])
+def test_a_broken_corpus_leaves_no_answers(workdir, output_format):
+    (workdir / "out").write_text("as it was")
+    (workdir / "bad.jsonl").write_text(as_json(TEST) + "[]\n")
+    result = run("predict", "-q", "model", "bad.jsonl", "--format", output_format, "-o", "out")
+    assert said(result) == "bad.jsonl:10: this line is [], not a JSON object"
+    assert (workdir / "out").read_text() == "as it was"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "changes", "reason"),
+    [
+        ("labels", b"a\nb\n", {}, "its labels do not have a name each"),
+        ("labels", b"a\nb\nc\n\x1b[2J\ne\n", {}, "its labels do not have a name each"),
+        ("features", b"a\n", {}, "its features do not have a name each"),
+        ("labels", None, {"vectorizer": {}}, "its features are not those of text"),
+    ],
+)
+def test_damaged_names_are_refused(workdir, name, content, changes, reason):
+    damage(workdir / "model", name, content, **changes)
+    assert said(run("predict", "model", "new.jsonl")) == f"model: the model is damaged, {reason}"
+
+
+def test_a_model_of_a_table_answers_lines_of_text(workdir):
+    (workdir / "a.csv").write_text(
+        "title,tags\n"
+        + "".join(f"{document['text']},{'|'.join(document['labels'])}\n" for document in documents(60, 0))
+    )
+    columns = ["--text-column", "title", "--label-column", "tags", "--label-separator", "|"]
+    assert run("train", "-q", "a.csv", "other", *columns, *SMALL).exit_code == 0
+    assert ModelFolder("other").label_names == sorted(LABELS)
+    expected = run("predict", "-q", "other", "-", stdin="red\nblue, title\n")
+    assert expected.exit_code == 0, expected.stderr
+    assert len(expected.stdout.splitlines()) == 2
+    assert run("predict", "-q", "other", "-", stdin='title\nred\n"blue, title"\n').stdout == expected.stdout
+    assert (
+        run("predict", "-q", "other", "-", stdin='{"title": "red"}\n{"title": "blue, title"}').stdout == expected.stdout
+    )
+
+
+def test_training_on_a_corpus_and_on_its_folder_gives_the_same_model(workdir):
+    for data, model in ("train.jsonl", "one"), ("folder", "two"):
+        assert run("train", "-q", data, model, *SMALL).exit_code == 0
+    one, two = ModelFolder("one"), ModelFolder("two")
+    assert one.description["data"] == two.description["data"]
+    assert one.description["vectorizer"] == two.description["vectorizer"]
+    for name, array in one.arrays("").items():
+        assert array.tobytes() == two.array(name).tobytes(), name
+    assert one.label_names == sorted(LABELS)
+
+
+def test_an_interrupted_training_on_a_corpus_resumes(workdir, monkeypatch):
+    rows = "".join(f"{document['text']},{'|'.join(document['labels'])}\n" for document in documents(60, 0))
+    (workdir / "a table").write_text("title,tags\n" + rows)
+    options = ["--text-column", "title", "--label-column", "tags", "--label-separator", "|"]
+    assert run("train", "-q", "a table", "whole", *options, *SMALL).exit_code == 0
+    maybe_save = CheckpointWriter.maybe_save
+
+    def stopping(self, state, epoch_ended=False):
+        found = state()
+        if found.facts["step"] >= 5:
+            self.save(found)
+            raise Interrupted(2)
+
+    monkeypatch.setattr(CheckpointWriter, "maybe_save", stopping)
+    result = run("train", "-q", "a table", "model 2", *options, *SMALL)
+    assert result.exit_code == 130
+    advice = "xmlgp train 'a table' 'model 2' --text-column title --label-column tags --label-separator '|' --resume"
+    assert result.stderr.splitlines()[-1].endswith(f"; resume with `{advice}`")
+    monkeypatch.setattr(CheckpointWriter, "maybe_save", maybe_save)
+    assert run("train", "-q", "a table", "model 2", *options, "--resume").exit_code == 0
+    whole, resumed = ModelFolder("whole"), ModelFolder("model 2")
+    assert resumed.description["vectorizer"] == whole.description["vectorizer"]
+    for name, array in whole.arrays("").items():
+        assert array.tobytes() == resumed.array(name).tobytes(), name
+
+
+def test_the_advice_names_the_format_of_standard_input(workdir, monkeypatch):
+    def stopping(self, state, epoch_ended=False):
+        self.save(state())
+        raise Interrupted(2)
+
+    monkeypatch.setattr(CheckpointWriter, "maybe_save", stopping)
+    text = (workdir / "train.jsonl").read_text()
+    options = ["--corpus-format", "jsonl", "--id-column", "id"]
+    result = run("train", "-q", "-", "other", *options, *SMALL, stdin=text)
+    advice = "xmlgp train - other --id-column id --corpus-format jsonl --resume"
+    assert result.stderr.splitlines()[-1].endswith(f"; resume with `{advice}` and the same input")
+
+
+def test_a_broken_corpus_trains_nothing(workdir):
+    (workdir / "bad.csv").write_text("text,labels\na\n")
+    reason = "bad.csv:2: this row has 1 field, but the header has 2"
+    assert said(run("train", "-q", "bad.csv", "other")) == reason
+    assert not (workdir / "other").exists()
+    (workdir / "folder/vectorizer.json").write_text("{}")
+    reason = "folder/vectorizer.json: this is not the description of a vectorizer"
+    assert said(run("train", "-q", "folder", "other")) == reason
+    assert not (workdir / "other").exists()

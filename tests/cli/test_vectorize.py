@@ -1,0 +1,203 @@
+"""`xmlgp vectorize`: files, notes, options, and corpora that are refused without a trace."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+from tests.cli.command import run, said
+from xmlgp.data.repository_format import read_dataset
+
+pytestmark = pytest.mark.usefixtures("workdir")
+
+FILES = ["train.txt", "test.txt", "features.txt", "labels.txt", "vectorizer.json"]
+
+TRAIN = [
+    ("The cat sat", ["animals"]),
+    ("a dog, a cat", ["animals", "pets"]),
+    ("", ["pets"]),
+    ("機械学習 dog", []),
+]
+TEST = [("dog dog bird", ["pets", "birds"]), ("bird", ["birds"])]
+
+
+def json_lines(documents):
+    return "".join(json.dumps({"text": text, "labels": labels}) + "\n" for text, labels in documents)
+
+
+def annif(documents):
+    return "".join(f"{text}\t{' '.join(f'<{label}>' for label in labels)}\n" for text, labels in documents)
+
+
+def fasttext(documents):
+    return "".join(" ".join([*(f"__label__{label}" for label in labels), text]) + "\n" for text, labels in documents)
+
+
+def csv_table(documents):
+    return "text,labels\n" + "".join(f'"{text}",{";".join(labels)}\n' for text, labels in documents)
+
+
+def tsv_table(documents):
+    return "labels\ttext\n" + "".join(f"{';'.join(labels)}\t{text}\n" for text, labels in documents)
+
+
+def pecos(documents):
+    names = ["animals", "pets", "birds"]
+    return "".join(f"{','.join(str(names.index(label)) for label in labels)}\t{text}\n" for text, labels in documents)
+
+
+@pytest.mark.parametrize("write", [json_lines, annif, fasttext, csv_table, tsv_table, pecos])
+@pytest.mark.parametrize("way", ["plain", "gzip", "pipe"])
+def test_a_corpus_of_any_format_becomes_the_same_data_set(workdir, write, way):
+    # fastText has no documents without text.
+    text = write(TRAIN if write is not fasttext else [(text or "-", labels) for text, labels in TRAIN])
+    stdin, name = None, "corpus"
+    if write is pecos:
+        # The first line tells that labels are numbers; a document without labels has none.
+        assert text.startswith("0\t")
+    if way == "plain":
+        (workdir / name).write_text(text)
+    elif way == "gzip":
+        name = "corpus.gz"
+        (workdir / name).write_bytes(gzip.compress(text.encode()))
+    else:
+        name, stdin = "-", text
+    (workdir / "test corpus").write_text(write(TEST))
+    result = run("vectorize", name, "out", "--test", "test corpus", stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.splitlines() == [f"out/{file}" for file in FILES]
+    assert sorted(file.name for file in (workdir / "out").iterdir()) == sorted(FILES)
+    assert result.stderr.splitlines() == [
+        f"{name}: 4 documents, 5 features, 2 labels; 1 document has no labels; 1 document has no words",
+        "test corpus: 2 documents, 5 features, 2 labels; 1 document has no labels; 1 document has no words; "
+        "2 labels left out because no training document has them",
+    ]
+    assert (workdir / "out/features.txt").read_text() == "cat\ndog\nsat\nthe\n機械学習\n"
+    labels = (workdir / "out/labels.txt").read_text().split()
+    assert labels == (["0", "1"] if write is pecos else ["animals", "pets"])
+    train, test = (read_dataset(f"out/{part}.txt") for part in ("train", "test"))
+    expected = CountVectorizer().fit([text for text, _ in TRAIN])
+    for dataset, documents in (train, TRAIN), (test, TEST):
+        counted = expected.transform([text for text, _ in documents])
+        np.testing.assert_array_equal(dataset.features.toarray(), counted.toarray())
+        known = [[name in labels for name in ("animals", "pets")] for _, labels in documents]
+        np.testing.assert_array_equal(dataset.labels.toarray(), known)
+
+
+def test_options_of_columns_and_analysis(workdir):
+    rows = "key|title|body|tags\n1|Big cats|in zoos|a b\n2|small cats|at home|b\n".replace("|", ",")
+    (workdir / "a.csv").write_text(rows)
+    columns = ["--text-column", "title", "--text-column", "body", "--label-column", "tags", "--label-separator", " "]
+    result = run("vectorize", "-q", "a.csv", "out", *columns, "--id-column", "key", "--ngrams", "1-2", "--min-count", 2)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert (workdir / "out/features.txt").read_text() == "cats\n"
+    assert (workdir / "out/labels.txt").read_text() == "a\nb\n"
+    assert json.loads((workdir / "out/vectorizer.json").read_text()) == {
+        "format": "xmlgp vectorizer",
+        "format_version": 1,
+        "analyzer": "word",
+        "ngrams": [1, 2],
+        "columns": {"text": ["title", "body"], "labels": "tags", "separator": " ", "id": "key"},
+    }
+    options = ["--analyzer", "char-wb", "--ngrams", "3", "--max-features", "4"]
+    assert run("vectorize", "-q", "a.csv", "out", *columns, *options).exit_code == 0
+    counter = CountVectorizer(analyzer="char_wb", ngram_range=(3, 3), max_features=4)
+    texts = ["Big cats in zoos", "small cats at home"]
+    assert (workdir / "out/features.txt").read_text().splitlines() == [" ca", "ats", "cat", "ts "]
+    assert len(counter.fit(texts).vocabulary_) == 4
+
+
+def test_several_test_files(workdir):
+    (workdir / "a").write_text(annif(TRAIN))
+    result = run("vectorize", "-q", "a", "out", "--test", "a", "--test", "-", "--test", "a", stdin=annif(TEST))
+    assert result.stdout.split() == [
+        f"out/{name}" for name in ["train.txt", "test.txt", "test-2.txt", "test-3.txt", *FILES[2:]]
+    ]
+    assert (workdir / "out/test.txt").read_text() == (workdir / "out/train.txt").read_text()
+    assert read_dataset("out/test-2.txt").N == 2
+
+
+BROKEN = {
+    "utf8": (b"a b\tx\nc\xff\ty\n", 2, "byte 0xff at byte 2 of the line is not UTF-8"),
+    "tab.jsonl": (b'{"text": "ab", "labels": ["a\\tb"]}\n', 1, r"label 'a\tb' has a control character, U+0009"),
+    "none.jsonl": (b"ab cd\n", 1, "this line is not JSON: Expecting value at column 1"),
+    "ragged.csv": (b"text,labels\nab,x\ncd\n", 3, "this row has 1 field, but the header has 2"),
+    "column.csv": (b"title,labels\nab,x\n", 1, "there is no column 'text'; the columns are 'title', 'labels'"),
+    "quote.csv": (b'text,labels\n"ab,x\n', 2, "a quoted field of the row that starts here has no closing quote"),
+    "numbers": (b"1\tab\nx\tcd\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
+    "cut.gz": (gzip.compress(b"ab\tx\n" * 50)[:-9], 51, "the gzip data are truncated"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_broken_corpus_changes_nothing(workdir, name, part):
+    content, line, reason = BROKEN[name]
+    (workdir / "good").write_text(annif(TRAIN))
+    (workdir / name).write_bytes(content)
+    corpora = [name, "out"] if part == "train" else ["good", "out", "--test", "good", "--test", name]
+    assert said(run("vectorize", "-q", *corpora)) == f"{name}:{line}: {reason}"
+    assert not (workdir / "out").exists()
+    assert run("vectorize", "-q", "good", "out", "--test", "good").exit_code == 0
+    before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in (workdir / "out").iterdir()}
+    assert said(run("vectorize", "-q", *corpora)) == f"{name}:{line}: {reason}"
+    assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in (workdir / "out").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("", "there are no documents"), ("ab\t\n", "no document has a label"), ("a\tx\n", "no document has a word")],
+)
+def test_a_corpus_without_anything_is_refused(workdir, content, reason):
+    (workdir / "a").write_text(content)
+    assert said(run("vectorize", "a", "out")) == f"a: {reason}"
+    assert not (workdir / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--ngrams", "0"], "Invalid value for '--ngrams'"),
+        (["--ngrams", "2-1"], "Invalid value for '--ngrams'"),
+        (["--ngrams", "101"], "Invalid value for '--ngrams'"),
+        (["--ngrams", "1-"], "Invalid value for '--ngrams'"),
+        (["--min-count", "0"], "Invalid value for '--min-count'"),
+        (["--max-features", "0"], "Invalid value for '--max-features'"),
+        (["--analyzer", "words"], "Invalid value for '--analyzer'"),
+        (["--corpus-format", "xml"], "Invalid value for '--corpus-format'"),
+        (["--label-separator", ""], "--label-separator is empty."),
+        (["--label-separator", "\t"], "'\\t' has a character that cannot be printed."),
+        (["--text-column", "a\x1b"], "'a\\x1b' has a character that cannot be printed."),
+        (["--test", "-", "--test", "-"], "Standard input can be read only once."),
+    ],
+    ids=str,
+)
+def test_wrong_options(workdir, options, reason):
+    (workdir / "a").write_text(annif(TRAIN))
+    assert said(run("vectorize", "a", "out", *options), 2).startswith(reason)
+    assert not (workdir / "out").exists()
+
+
+def test_wrong_paths(workdir):
+    (workdir / "a").write_text(annif(TRAIN))
+    assert said(run("vectorize", "nowhere", "out")) == "nowhere: No such file or directory"
+    assert said(run("vectorize", ".", "out")) == ".: Is a directory"
+    assert said(run("vectorize", "a", "a"), 2).startswith("Invalid value for 'DATA'")
+    assert said(run("vectorize", "a", "a/b")).endswith("a: Not a directory")
+    assert said(run("vectorize", "a", ""), 2) == "Invalid value for 'DATA': the path is empty."
+
+
+@pytest.mark.parametrize("name", ["train.txt", "labels.txt", "test.txt"])
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_corpus_is_not_replaced_by_its_data_set(workdir, name, part):
+    (workdir / "good").write_text(annif(TRAIN))
+    (workdir / "data" / name).write_text(annif(TRAIN))
+    corpora = (
+        [f"data/{name}", "data", "--test", "good"] if part == "train" else ["good", "data", "--test", f"data/{name}"]
+    )
+    reason = f"data/{name} would be replaced; choose another folder for the data set."
+    assert said(run("vectorize", *corpora), 2) == reason
+    assert (workdir / "data" / name).read_text() == annif(TRAIN)
+    assert run("vectorize", *corpora[:1], "other", *corpora[2:]).exit_code == 0

@@ -1,0 +1,122 @@
+"""A model folder keeps names and the vectorizer; damaged ones are refused, since folders are untrusted."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.model_folder.test_folder import ARRAYS, DATA, write
+from xmlgp.errors import ModelFolderError
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.documents import Columns
+from xmlgp.text.names import Names
+from xmlgp.text.vectorizer import Vectorizer
+
+LABELS = ["機械 学習", ""]
+WORDS = ["\ufeff", " a", "b ", "é"]
+VECTORIZER = Vectorizer(Analysis("char", 1, 2), WORDS, Columns(("title",), id="key"))
+NAMES = Names(LABELS, WORDS, VECTORIZER)
+
+
+def damage(path, name, content, **changes):
+    """Replace an array of names and parts of the description by hand."""
+    description = json.loads((path / "model.json").read_text()) | changes
+    if content is not None:
+        array = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
+        entry = description["arrays"][f"names.{name}"]
+        np.save(path / entry["file"], array)
+        entry |= {"dtype": array.dtype.str, "shape": list(array.shape)}
+    (path / "model.json").write_text(json.dumps(description))
+    return ModelFolder(path)
+
+
+@pytest.mark.parametrize("names", [None, Names(), Names(LABELS), Names(None, WORDS), Names(LABELS, WORDS), NAMES])
+def test_names_are_kept(tmp_path, names):
+    write(tmp_path, names=names)
+    folder = ModelFolder(tmp_path)
+    wanted = names or Names()
+    assert (folder.label_names, folder.feature_names) == (wanted.labels, wanted.features)
+    assert folder.names[:2] == wanted[:2]
+    found = folder.vectorizer
+    assert (found is None) == (wanted.vectorizer is None)
+    if found:
+        assert (found.analysis, found.columns, found.words) == (VECTORIZER.analysis, VECTORIZER.columns, WORDS)
+    assert folder.arrays("parameters.").keys() == {name[11:] for name in ARRAYS if name.startswith("parameters.")}
+
+
+def test_the_next_model_does_not_keep_them(tmp_path):
+    write(tmp_path, names=NAMES)
+    write(tmp_path)
+    assert ModelFolder(tmp_path).names == Names()
+    assert not list((tmp_path / "arrays").glob("names.*"))
+
+
+def test_no_labels_have_no_names(tmp_path):
+    write(tmp_path, names=Names([], WORDS))
+    folder = damage(tmp_path, "labels", None, data=DATA | {"K": 0})
+    assert folder.label_names == []
+
+
+CONTENTS = [
+    b"", b"\n", b"a\nb", b"a\nb\nc", b"a\nb\nc\n", b"a\n\xff\n", b"a\n\xed\xa0\x80\n", b"a\n\x1b[2J\n",
+    "a\n\x9b2J\n".encode(), b"a\n\0\n", b"a\nb\r\n", b"a\tb\nc\n", b"\x7f\n\n",
+    np.zeros((2, 2), np.uint8), np.array(10, np.uint8), np.array([97.0, 10, 98, 10]), np.array([97, 10, 98, 10]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", CONTENTS, ids=repr)
+def test_damaged_names_of_labels_are_refused(tmp_path, content):
+    write(tmp_path, names=NAMES)
+    folder = damage(tmp_path, "labels", content)
+    for read in (lambda: folder.label_names, lambda: folder.names):
+        with pytest.raises(ModelFolderError) as caught:
+            read()
+        assert str(caught.value) == f"{tmp_path}: the model is damaged, its labels do not have a name each"
+
+
+@pytest.mark.parametrize("content", [b"a\nb\nc\n", b"a\nb\nc\nd\ne\n", b"a\nb\nc\n\x1b\n", b"a\nb\nc\nd"], ids=repr)
+def test_damaged_names_of_features_are_refused(tmp_path, content):
+    write(tmp_path, names=NAMES)
+    folder = damage(tmp_path, "features", content)
+    for read in (lambda: folder.feature_names, lambda: folder.vectorizer):
+        with pytest.raises(ModelFolderError, match="the model is damaged, its features do not have a name each"):
+            read()
+    assert folder.label_names == LABELS
+
+
+def test_words_that_are_not_unique_are_refused(tmp_path):
+    write(tmp_path, names=NAMES)
+    folder = damage(tmp_path, "features", b"a\nb\na\nd\n")
+    assert folder.feature_names == ["a", "b", "a", "d"]
+    with pytest.raises(ModelFolderError, match="the model is damaged, its features are not those of text"):
+        folder.vectorizer  # noqa: B018
+
+
+MAPPING = VECTORIZER.mapping()
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [{}, MAPPING | {"analyzer": "x"}, MAPPING | {"ngrams": [1, 10**9]}, MAPPING | {"format_version": 2}],
+    ids=str,
+)
+def test_damaged_vectorizers_are_refused(tmp_path, mapping):
+    write(tmp_path, names=NAMES)
+    folder = damage(tmp_path, "labels", None, vectorizer=mapping)
+    with pytest.raises(ModelFolderError, match="the model is damaged, its features are not those of text"):
+        folder.vectorizer  # noqa: B018
+
+
+@pytest.mark.parametrize("mapping", [None, [], "x", 3, MAPPING | {"analyzer": "a\nb"}], ids=str)
+def test_other_values_than_mappings_damage_the_description(tmp_path, mapping):
+    write(tmp_path, names=NAMES)
+    with pytest.raises(ModelFolderError, match="the description of the model is damaged"):
+        damage(tmp_path, "labels", None, vectorizer=mapping)
+
+
+def test_a_vectorizer_without_words_is_refused(tmp_path):
+    write(tmp_path, names=Names(LABELS))
+    folder = damage(tmp_path, "labels", None, vectorizer=MAPPING)
+    with pytest.raises(ModelFolderError, match="the model is damaged, its features are not those of text"):
+        folder.vectorizer  # noqa: B018

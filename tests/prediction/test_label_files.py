@@ -1,0 +1,85 @@
+"""Labels of points are written as JSON Lines and as tables that other programs read."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from xmlgp.errors import NumericalError
+from xmlgp.prediction.label_files import FORMATS, write_labels
+from xmlgp.prediction.scores_file import Scores
+
+NAMES = ["plain", 'a "quoted", name', "機械 学習", "=1+1; x", ""]
+
+
+def scores(with_std=False, value=0.25):
+    """Return two blocks: three points, of which one has no labels, and a point."""
+    std = np.array([0.5, 0.125, 1e-9]) if with_std else None
+    first = Scores(np.array([0, 2, 2, 3]), np.array([3, 1, 2], np.int32), np.array([value, 1 / 3, 1e-12]), 5, std)
+    last = Scores(np.array([0, 1]), np.array([0], np.int32), np.array([-123456.789]), 5)
+    return [([7, "b, c", "d\te"], first)] + ([] if with_std else [(range(4, 5), last)])
+
+
+def written(name, blocks, names=NAMES, output="probability", with_std=False):
+    stream = io.BytesIO()
+    write_labels(stream, name, blocks, names, output, with_std)
+    return stream.getvalue().decode()
+
+
+EXPECTED = [(7, 1, 0.3333333), (7, 3, 0.25), ("d\te", 2, 1e-12), (4, 0, -123456.8)]
+
+
+@pytest.mark.parametrize("names", [NAMES, None], ids=["names", "numbers"])
+@pytest.mark.parametrize("output", ["probability", "utility"])
+def test_json_lines(names, output):
+    rows = [json.loads(line) for line in written("jsonl", scores(), names, output).splitlines()]
+    shown = [[{"label": names[k] if names else k, output: value} for i, k, value in EXPECTED if i == place]
+             for place in (7, "b, c", "d\te", 4)]  # fmt: skip
+    assert rows == [{"id": i, "labels": labels} for i, labels in zip((7, "b, c", "d\te", 4), shown, strict=True)]
+
+
+def test_json_lines_have_characters_as_they_are_and_few_digits():
+    text = written("jsonl", scores())
+    assert "機械 学習" in text
+    assert "0.3333333}" in text
+
+
+@pytest.mark.parametrize("names", [NAMES, None], ids=["names", "numbers"])
+def test_csv(names):
+    text = written("csv", scores(), names, "utility")
+    assert "\r" not in text
+    head, *rows = csv.reader(io.StringIO(text), strict=True)
+    assert head == ["id", "label", "utility"]
+    assert [(i, label, float(value)) for i, label, value in rows] == [
+        (str(i), names[k] if names else str(k), value) for i, k, value in EXPECTED
+    ]
+
+
+def test_cells_of_tsv_have_neither_tabs_nor_quotes():
+    head, *rows = [line.split("\t") for line in written("tsv", scores()).splitlines()]
+    assert head == ["id", "label", "probability"]
+    assert rows == [[str(i).replace("\t", " "), " ".join(NAMES[k].split()), repr(value)] for i, k, value in EXPECTED]
+
+
+def test_standard_deviations():
+    blocks = scores(with_std=True)
+    first, _, last = [json.loads(line) for line in written("jsonl", blocks, with_std=True).splitlines()]
+    assert [label["std"] for label in first["labels"]] == [0.125, 0.5]
+    assert last["labels"] == [{"label": "機械 学習", "probability": 1e-12, "std": 1e-9}]
+    head, row, *_ = csv.reader(io.StringIO(written("csv", blocks, with_std=True)))
+    assert head == ["id", "label", "probability", "std"]
+    assert row == ["7", NAMES[1], "0.3333333", "0.125"]
+
+
+def test_without_points_a_table_has_its_header():
+    assert [written(name, []) for name in FORMATS] == ["", "id\tlabel\tprobability\n", "id,label,probability\n"]
+    assert written("csv", [], with_std=True) == "id,label,probability,std\n"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_score_that_is_not_finite_is_refused(name, value):
+    with pytest.raises(NumericalError, match="the score of label 3 for point 0 is not finite"):
+        written(name, scores(value=value))
