@@ -17,7 +17,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.label_files import FORMATS
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.text.training_data import read_training_data
+from xmlgp.text.labelled_data import read_training_data
 from xmlgp.training.checkpoints import CheckpointWriter
 
 COLOURS = ["red", "green", "blue", "grün", "青い"]

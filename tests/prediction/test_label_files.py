@@ -24,7 +24,9 @@ def scores(with_std=False, value=0.25):
 
 def written(name, blocks, names=NAMES, output="probability", with_std=False):
     stream = io.BytesIO()
-    write_labels(stream, name, blocks, names, output, with_std)
+    # Without an explanation, features are not looked at.
+    with_features = [(ids, np.empty((scores.N, 0)), scores) for ids, scores in blocks]
+    write_labels(stream, name, with_features, names, output, with_std)
     return stream.getvalue().decode()
 
 

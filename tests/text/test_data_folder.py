@@ -14,7 +14,7 @@ from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names, write_folder
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
-from xmlgp.text.training_data import read_training_data
+from xmlgp.text.labelled_data import read_training_data
 
 
 @pytest.fixture

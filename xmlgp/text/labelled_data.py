@@ -97,7 +97,7 @@ def read_known_data(path, names, columns=None, corpus_format=None, cache=True, p
         if names.vectorizer and first and (columns or corpus_format or is_corpus(path, first)):
             known = names.vectorizer, names.labels
             return vectorize_known(reader, *known, columns, corpus_format, progress=progress).dataset()
-        if path == "-":
+        if not os.path.isfile(path):
             return points_of(reader, progress)[0]
     return read_dataset(path, cache, progress)[0]
 

@@ -13,7 +13,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError
 from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
-from xmlgp.text.training_data import read_training_data
+from xmlgp.text.labelled_data import read_training_data
 
 
 def same(one, other):
