@@ -13,8 +13,8 @@ from xmlgp.text import data_folder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names, write_folder
 from xmlgp.text.documents import Columns
-from xmlgp.text.names import Names
 from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.names import Names
 
 
 @pytest.fixture

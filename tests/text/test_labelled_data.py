@@ -12,8 +12,8 @@ from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError
 from xmlgp.text.documents import Columns
-from xmlgp.text.names import Names
 from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.names import Names
 
 
 def same(one, other):
