@@ -29,7 +29,7 @@ SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "5", "--batch-size", "30",
 SMALL += ["--inducing", "subspace"]
 TRAIN = ["train", "data", "model", *SMALL]
 
-READ = "xmlgp.cli.train.read_dataset"
+READ = "xmlgp.cli.train.read_training_data"
 PREPROCESS = "xmlgp.runs.train.preprocess_data"
 WRITE = "xmlgp.model_folder.arrays._write"
 START = "xmlgp.mlgpf.stochastic.initial_parameters"

@@ -47,7 +47,9 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     (folder / "train.jsonl").write_text(as_json(documents(60, 0)))
     data = read_training_data(folder / "train.jsonl")
-    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, validation=0, label_weights=True)
+    # Without regression, utilities are sums of words.
+    options = {"validation": 0, "label_weights": True, "regression_points": 0}
+    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, **options)
     return train_model(data.dataset, folder / "model", settings, names=data.names).path
 
 
@@ -386,3 +388,84 @@ def test_a_broken_corpus_trains_nothing(workdir):
     reason = "folder/vectorizer.json: this is not the description of a vectorizer"
     assert said(run("train", "-q", "folder", "other")) == reason
     assert not (workdir / "other").exists()
+
+
+def test_an_explanation_adds_up_to_the_utility(workdir):
+    found = answers("new.jsonl", "--output", "utility", "--explain", "99", "-k", "3")
+    folder = ModelFolder("model")
+    bias = dict(zip(folder.label_names, folder.array("parameters.bias").tolist(), strict=True))
+    words = {str(document["id"]): set(document["text"].split()) for document in TEST}
+    for answer in found:
+        assert len(answer["labels"]) == 3
+        for label in answer["labels"]:
+            listed = label["for"] + label["against"]
+            assert {word["word"] for word in listed} <= words[str(answer["id"])]
+            total = sum(word["contribution"] for word in listed)
+            assert total + bias[label["label"]] == pytest.approx(label["utility"], abs=1e-4)
+            assert all(word["contribution"] > 0 for word in label["for"])
+            assert all(word["contribution"] < 0 for word in label["against"])
+
+
+def test_an_explanation_names_the_strongest_words_in_every_format():
+    one = answers("new.jsonl", "--explain", "1", "-k", "1")
+    rows = list(csv.DictReader(io.StringIO(predicted("new.jsonl", "--explain", "1", "-k", "1", "--format", "csv"))))
+    for answer, row in zip(one, rows, strict=True):
+        (label,) = answer["labels"]
+        assert row["label"] == label["label"]
+        for side in ("for", "against"):
+            assert len(label[side]) <= 1
+            assert row[side].split(" ")[0] == (label[side][0]["word"] if label[side] else "")
+
+
+def test_rows_of_numbers_are_explained_as_text_is():
+    by_text = answers("new.jsonl", "--explain", "2")
+    by_row = answers("folder", "--explain", "2")
+    assert [answer["labels"] for answer in by_row] == [answer["labels"] for answer in by_text]
+
+
+def test_what_cannot_be_explained_is_refused(workdir):
+    result = run("predict", "model", "new.jsonl", "--explain", "2", "--format", "scores")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert run("train", "-q", "train.jsonl", "se", "--kernel", "se", *SMALL).exit_code == 0
+    result = run("predict", "se", "new.jsonl", "--explain", "2", "-o", "answers")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "cannot be explained" in result.stderr
+    assert not (workdir / "answers").exists()
+
+
+def test_a_model_of_text_is_tuned_on_text(workdir):
+    by_text = run("tune", "model", "new.jsonl")
+    by_row = run("tune", "model", "folder/test.txt")
+    assert by_text.exit_code == 0
+    assert by_text.stdout == by_row.stdout
+
+
+def test_show_says_how_text_is_read():
+    shown = run("show", "model").stdout.splitlines()
+    assert "names     of labels and features" in shown
+    assert "text      word, n-grams 1, column text" in shown
+
+
+def test_topics_have_the_names_of_the_model(workdir):
+    options = ("--model", "bmlpl", "--topics", "2", "--iterations", "2")
+    assert run("train", "-q", "train.jsonl", "topics", *options).exit_code == 0
+    topics = run("topics", "topics", "--json")
+    assert {label["name"] for topic in json.loads(topics.stdout) for label in topic["labels"]} <= set(LABELS)
+
+
+def test_preprocessing_of_text_is_continued(workdir):
+    result = run("preprocess", "train.jsonl", "prepared", "-M", "6")
+    assert "xmlgp train train.jsonl prepared" in result.stderr
+    assert run("train", "-q", "train.jsonl", "prepared", *SMALL).exit_code == 0
+    assert ModelFolder("prepared").settings.inducing_count == 6
+    assert ModelFolder("prepared").label_names is not None
+
+
+def test_a_report_on_text_has_its_texts(workdir):
+    result = run("report", "model", "new.jsonl", "--train", "train.jsonl", "-o", "page.html")
+    assert result.exit_code == 0, result.stderr
+    page = (workdir / "page.html").read_text(encoding="utf-8")
+    assert TEST[3]["text"] in page
+    assert "the grün" in page
+    assert run("report", "model", "folder/test.txt", "-o", "rows.html").exit_code == 0
+    assert TEST[3]["text"] not in (workdir / "rows.html").read_text(encoding="utf-8")

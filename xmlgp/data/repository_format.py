@@ -152,7 +152,7 @@ def write_dataset(path, dataset, progress=silent):
         See `xmlgp.runtime.progress`.
     """
     blocks = (dataset.rows(slice(start, start + ROWS_PER_WRITE)) for start in range(0, dataset.N, ROWS_PER_WRITE))
-    write_blocks(path, Header(*dataset.shape), blocks, progress)
+    write_blocks(path, Header(dataset.N, dataset.D, dataset.K), blocks, progress)
 
 
 def write_blocks(path, header, blocks, progress=silent):

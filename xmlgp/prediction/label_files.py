@@ -72,8 +72,8 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
         If a score is not finite.
     """
     fields, written = ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)], 0
-    if name != "jsonl":
-        stream.write(_row(name, ["id", *fields]).encode())
+    # It comes with the first points, which may be refused.
+    head = "" if name == "jsonl" else _row(name, ["id", *fields])
     for identifiers, features, block in blocks:
         block.check_finite(written)
         scores = block.descending()
@@ -82,8 +82,10 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
             part = scores.rows(start, min(start + POINTS, scores.N))
             explanation = explain(features[rows], part) if explain else None
             lines = _lines(name, identifiers[rows], part, names, fields, explanation)
-            stream.write("".join(lines).encode())
+            stream.write((head + "".join(lines)).encode())
+            head = ""
         written += block.N
+    stream.write(head.encode())
 
 
 def _lines(name, identifiers, scores, names, fields, explanation):
