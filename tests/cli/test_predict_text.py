@@ -47,9 +47,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     (folder / "train.jsonl").write_text(as_json(documents(60, 0)))
     data = read_training_data(folder / "train.jsonl")
-    # Without regression, utilities are sums of words.
-    options = {"validation": 0, "label_weights": True, "regression_points": 0}
-    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, **options)
+    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, validation=0, label_weights=True)
     return train_model(data.dataset, folder / "model", settings, names=data.names).path
 
 
@@ -391,6 +389,9 @@ def test_a_broken_corpus_trains_nothing(workdir):
 
 
 def test_an_explanation_adds_up_to_the_utility(workdir):
+    # With regression, utilities would not be sums of words.
+    shutil.rmtree("model")
+    assert run("train", "-q", "train.jsonl", "model", "--regression-points", "0", *SMALL).exit_code == 0
     found = answers("new.jsonl", "--output", "utility", "--explain", "99", "-k", "3")
     folder = ModelFolder("model")
     bias = dict(zip(folder.label_names, folder.array("parameters.bias").tolist(), strict=True))
