@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from unittest import mock
 
@@ -9,13 +10,16 @@ from hypothesis import strategies as st
 
 from tests.fuzzing.hunt import Sample
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.model_originals import DESCRIPTION, TUNED, make_originals
+from tests.fuzzing.model_originals import DESCRIPTION, NAMED, TUNED, make_originals
 from tests.fuzzing.npy_files import altered, damaged_npy, packed, unpacked
 from tests.fuzzing.sentences import attempted, ends_well
 from tests.fuzzing.strict_scores_reader import read_scores_text
 from xmlgp.model_folder.folder import ModelFolder
 
 __all__ = ["ModelFolders"]
+
+#: Characters that can start a command to a terminal.
+CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
 
 #: Settings that determine how arrays are used.
 MEANINGFUL = ["weighting", "inducing", "posterior", "nodes", "dtype"]
@@ -205,7 +209,18 @@ class ModelFolders:
             if ends_well("predict", "-q", model, test, "-o", out) is None:
                 return None
             assert len(read_scores_text(out.read_bytes())[2]) == 9
+        if name == NAMED:
+            self._use_names(model)
         return found
+
+    def _use_names(self, model):
+        """Ask for the labels of texts; what reaches a terminal must be harmless."""
+        text = "wörd00 wörd07 wörd07\n\nsomething wörd24\n"
+        for options in ["-k", "3"], ["--format", "tsv", "--with-std"]:
+            answers = ends_well("predict", "-q", model, "-", *options, stdin=text)
+            if answers is not None:
+                assert not CONTROL.search(answers.replace("\n", "").replace("\t", ""))
+                assert len(answers.split("\n")) == (4 if "-k" in options else 17)
 
     def _same_numbers(self, sample):
         """Return whether the values that scores depend on are unchanged."""

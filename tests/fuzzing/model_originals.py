@@ -10,8 +10,10 @@ from tests.cli.command import run
 from tests.fuzzing.npy_files import packed, unpacked
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.vectorizer import Vectorizer
 
-__all__ = ["DESCRIPTION", "TUNED", "make_originals"]
+__all__ = ["DESCRIPTION", "NAMED", "TUNED", "make_originals"]
 
 DESCRIPTION = "model.json"
 
@@ -35,11 +37,15 @@ KINDS = {
     "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"],
     "classes": ["train", *CLASSES],
     "classes, as they are": ["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"],
+    "named": ["train", *SMALL, "--no-label-weights", "--regression-points", "0"],
     "preprocessed": ["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"],
 }
 
 #: The model that has a tuned threshold and limit, by which `predict` assigns labels.
 TUNED = "default"
+
+#: The model of text, which has names of labels and features.
+NAMED = "named"
 
 #: The model whose arrays are in the other byte order.
 SWAPPED = "diagonal"
@@ -48,21 +54,34 @@ SWAPPED = "diagonal"
 def make_originals(folder):
     """Make the data, a catalogue and the models in a folder; return the names of the models.
 
-    The training points are in train.txt, those of two classes in one-label.txt, and new ones in test.txt.
+    The training points are in train.txt, the same with names in text, those of two classes in one-label.txt, and new
+    ones in test.txt.
     """
     write_dataset(folder / "train.txt", small_dataset())
     write_dataset(folder / "one-label.txt", small_dataset(K=1))
     write_dataset(folder / "test.txt", small_dataset(seed=7).rows(slice(0, 9)))
+    _write_named(folder / "text")
     (folder / "catalogue.yaml").write_text("datasets: {}\n")
     with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(folder / "catalogue.yaml")}):
         for name, (command, *options) in KINDS.items():
-            data = folder / ("one-label.txt" if "gpc" in options else "train.txt")
+            data = folder / ("one-label.txt" if "gpc" in options else "text" if name == NAMED else "train.txt")
             result = run(command, "-q", "--no-cache", data, folder / name, *options)
             assert result.exit_code == 0, result.stderr
             if name == TUNED:
                 assert run("tune", "-q", "--no-cache", folder / name, folder / "test.txt").exit_code == 0
             _settle(folder / name, name == SWAPPED)
     return list(KINDS)
+
+
+def _write_named(folder):
+    """Write the training points as those of a corpus."""
+    folder.mkdir()
+    write_dataset(folder / "train.txt", small_dataset())
+    words = [f"wörd{place:02d}" for place in range(25)]
+    description = Vectorizer(Analysis(), words).mapping()
+    (folder / "features.txt").write_text("".join(f"{word}\n" for word in words))
+    (folder / "labels.txt").write_text("".join(f"label {place} 機\n" for place in range(7)))
+    (folder / "vectorizer.json").write_text(json.dumps(description))
 
 
 def _settle(model, swap):
