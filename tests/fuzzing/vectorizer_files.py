@@ -14,7 +14,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, write_folder
 from xmlgp.text.documents import Columns
-from xmlgp.text.training_data import read_training_data
+from xmlgp.text.labelled_data import read_training_data
 from xmlgp.text.vectorize import vectorize_new
 
 __all__ = ["VectorizerFiles"]
