@@ -175,6 +175,23 @@ def test_round_trip_is_exact(tmp_path_factory, dataset, compressed):
     assert same(dataset, read_dataset(path, cache=False))
 
 
+def test_counts_are_written_like_other_numbers(tmp_path):
+    rng = np.random.default_rng(0)
+    for density in (0, 0.05, 0.5):
+        features = rng.choice([1, 2, 9, 10, 255, 256, 1 << 24], (60, 120)) * (rng.random((60, 120)) < density)
+        dataset = Dataset(csr_array(features.astype(np.float32)), csr_array(rng.random((60, 1200)) < density / 20))
+        if density:
+            # A stored zero is written.
+            dataset.features.data[-1] = 0
+        write_dataset(tmp_path / "x", dataset)
+        expected = ["60 120 1200"]
+        for i in range(60):
+            row = dataset.features[[i]]
+            pairs = "".join(f" {column}:{int(count)}" for column, count in zip(row.indices, row.data, strict=True))
+            expected.append(",".join(map(str, dataset.labels[[i]].indices)) + pairs or " ")
+        assert (tmp_path / "x").read_text() == "\n".join(expected) + "\n"
+
+
 def test_values_are_written_as_shortest_decimals(tmp_path):
     values = np.array([[1, 0.1, -2.5, 1e-5, 1 / 3, 16777216, 3.4028235e38, 1e-45]], np.float32)
     write_dataset(tmp_path / "x", Dataset(csr_array(values), csr_array(np.ones((1, 1), bool))))
