@@ -4,7 +4,8 @@
 
 The first FILE is a Packages file, as printed by `apt-cache dumpavail`, the second the archive's Translation-en, which
 contains the descriptions; either may be compressed by gzip, bzip2 or xz. Writes train.txt and test.txt of three data
-sets in the repository's text format, and prints their sizes:
+sets in the repository's text format, and prints their sizes. train.jsonl and test.jsonl are corpora of the same
+packages, with their texts and the names of their labels:
 
     FOLDER/tags        descriptions with their debtags, such as role::program
     FOLDER/shorttags   the first lines of descriptions, a few words, with the same tags
@@ -16,6 +17,7 @@ fewer than two of these and labels of none of them are dropped, then packages wi
 
 import bz2
 import gzip
+import json
 import lzma
 import re
 import zlib
@@ -30,7 +32,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 
-__all__ = ["collect", "read_index", "split"]
+__all__ = ["Example", "collect", "read_index", "split"]
 
 #: First bytes of compressed files; any other file is read as text.
 OPENERS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
@@ -63,10 +65,12 @@ WORD_POINTS = 2
 
 
 class Example(NamedTuple):
-    """A package in a data set: its words, with repetitions, and its labels."""
+    """A package in a data set: its words, with repetitions, its labels, its name and its text."""
 
     words: list
     labels: set
+    name: str = ""
+    text: str = ""
 
 
 def read_index(path):
@@ -137,14 +141,21 @@ def collect(packages, translations):
         description = descriptions.get(fields.get("Description-md5", "").strip())
         if description is None:
             continue
-        words = _words(description)
+        words, text = _words(description), _text(description)
         if "Tag" in fields:
-            labels = _tags(fields["Tag"])
-            sets["tags"].append(Example(words, labels))
-            sets["shorttags"].append(Example(_words(description.partition("\n")[0]), labels))
+            labels, line = _tags(fields["Tag"]), description.partition("\n")[0]
+            sets["tags"].append(Example(words, labels, name, text))
+            sets["shorttags"].append(Example(_words(line), labels, name, line))
         if "Depends" in fields:
-            sets["deps"].append(Example(words + _words(name), _dependencies(fields["Depends"])))
+            labels = _dependencies(fields["Depends"])
+            sets["deps"].append(Example(words + _words(name), labels, name, f"{text} {name}"))
     return sets
+
+
+def _text(description):
+    """Return a description as one line, without the points between its paragraphs."""
+    lines = (line.strip() for line in description.splitlines())
+    return " ".join(line for line in lines if line and line != ".")
 
 
 def _words(text):
@@ -161,7 +172,7 @@ def _dependencies(text):
 
 
 def split(examples, random, limit=None):
-    """Return the training and the test set (`Dataset`) of some examples.
+    """Return the training and the test set of some examples, each as the pair of its `Dataset` and its examples.
 
     Parameters
     ----------
@@ -178,7 +189,11 @@ def split(examples, random, limit=None):
     frequent = sorted(word for word, points in word_counts.items() if points >= WORD_POINTS)
     known = sorted({label for example in parts[0] for label in example.labels})
     features, labels = ({name: i for i, name in enumerate(names)} for names in (frequent, known))
-    return [_dataset(part, features, labels) for part in parts]
+    usable = [
+        [e for e in part if any(w in features for w in e.words) and any(label in labels for label in e.labels)]
+        for part in parts
+    ]
+    return [(_dataset(part, features, labels), part) for part in usable]
 
 
 def _dataset(examples, features, labels):
@@ -189,7 +204,6 @@ def _dataset(examples, features, labels):
         )
         for example in examples
     ]
-    rows = [(counts, positives) for counts, positives in rows if counts and positives]
     pairs = np.array([pair for counts, _ in rows for pair in counts], np.int32).reshape(-1, 2)
     positives = np.array([label for _, row in rows for label in row], np.int32)
     ends = np.cumsum([(0, 0), *((len(counts), len(row)) for counts, row in rows)], axis=0)
@@ -197,6 +211,14 @@ def _dataset(examples, features, labels):
         as_csr(pairs[:, 1].astype(np.float32), pairs[:, 0], ends[:, 0], len(features)),
         as_csr(None, positives, ends[:, 1], len(labels)),
     )
+
+
+def write_corpus(path, examples):
+    """Write a corpus as JSON Lines, with all labels of the examples."""
+    with open(path, "w", encoding="utf-8") as stream:
+        for example in examples:
+            document = {"id": example.name, "text": example.text, "labels": sorted(example.labels)}
+            stream.write(json.dumps(document, ensure_ascii=False) + "\n")
 
 
 def write(packages, translation, folder, seed=0):
@@ -210,13 +232,15 @@ def write(packages, translation, folder, seed=0):
     sets = collect(read_index(packages), read_index(translation))
     print(f"{'set':12}{'N':>8}{'test':>8}{'D':>8}{'K':>8}{'words per point':>18}{'labels per point':>18}")
     for name, examples in sets.items():
-        train, test = split(examples, np.random.default_rng(seed), DEPENDENTS if name == "deps" else None)
+        parts = split(examples, np.random.default_rng(seed), DEPENDENTS if name == "deps" else None)
+        (train, _), (test, _) = parts
         if not (train.N and test.N):
             raise XmlgpError(f"{packages}: too few packages with a description in {translation} for {name}")
         target = Path(folder, name)
         target.mkdir(parents=True, exist_ok=True)
-        for part, dataset in ("train", train), ("test", test):
+        for part, (dataset, used) in zip(("train", "test"), parts, strict=True):
             write_dataset(target / f"{part}.txt", dataset)
+            write_corpus(target / f"{part}.jsonl", used)
         sizes = f"{train.N:8}{test.N:8}{train.D:8}{train.K:8}"
         print(f"{name:12}{sizes}{train.features.nnz / train.N:18.1f}{train.labels.nnz / train.N:18.1f}", flush=True)
 

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import itertools
+import json
 import lzma
 
 import numpy as np
@@ -71,11 +72,12 @@ def archive(count):
 def test_an_index_gives_three_data_sets(tmp_path):
     sets = collect(*(read_index(index(tmp_path, text, str(i))) for i, text in enumerate([PACKAGES, TRANSLATION])))
     tags = {"role::program", "use::viewing", "works-with::image", "works-with::text"}
-    drawing = Example(["drawing", "library"], {"role::shared-lib"})
+    about = "Viewer of pictures It is a viewer for C++ pictures. And for maps."
+    drawing = Example(["drawing", "library"], {"role::shared-lib"}, "libdraw1", "drawing library")
     assert sets == {
-        "tags": [drawing, Example(VIEWER, tags)],
-        "shorttags": [drawing, Example(["viewer", "pictures"], tags)],
-        "deps": [Example([*VIEWER, "viewer"], {"libdraw1", "python3", "libmap2"})],
+        "tags": [drawing, Example(VIEWER, tags, "viewer", about)],
+        "shorttags": [drawing, Example(["viewer", "pictures"], tags, "viewer", "Viewer of pictures")],
+        "deps": [Example([*VIEWER, "viewer"], {"libdraw1", "python3", "libmap2"}, "viewer", f"{about} viewer")],
     }
 
 
@@ -111,7 +113,8 @@ def test_rare_words_and_unseen_labels_are_dropped():
     examples = [Example(["b", "a", "b", f"own{i}"], {"y", "x"}) for i in range(7)] + [Example(["a"], {"rare"})]
     # With this seed the rare word is in a test point.
     seed = next(seed for seed in itertools.count() if np.random.default_rng(seed).permutation(8)[-1] == 7)
-    train, test = split(examples, np.random.default_rng(seed))
+    (train, training), (test, tested) = split(examples, np.random.default_rng(seed))
+    assert [len(training), tested] == [6, [example for example in examples[:7] if example not in training]]
     assert train.features.toarray().tolist() == [[1, 2]] * 6
     assert train.labels.toarray().tolist() == [[True, True]] * 6
     # One of the two test points has no label that occurs in training, so it is dropped.
@@ -120,7 +123,7 @@ def test_rare_words_and_unseen_labels_are_dropped():
 
 
 def test_the_limit_bounds_the_number_of_examples():
-    train, test = split([Example(["a"], {"x"})] * 40, np.random.default_rng(0), limit=20)
+    (train, _), (test, _) = split([Example(["a"], {"x"})] * 40, np.random.default_rng(0), limit=20)
     assert (train.N, test.N) == (15, 5)
 
 
@@ -131,7 +134,7 @@ def run(tmp_path, texts, *options):
 
 
 def written(tmp_path):
-    return {path.relative_to(tmp_path): path.read_bytes() for path in sorted(tmp_path.glob("out/*/*.txt"))}
+    return {path.relative_to(tmp_path): path.read_bytes() for path in sorted(tmp_path.glob("out/*/*"))}
 
 
 def test_files_can_be_read_and_depend_only_on_the_packages_and_the_seed(tmp_path):
@@ -145,6 +148,9 @@ def test_files_can_be_read_and_depend_only_on_the_packages_and_the_seed(tmp_path
         assert sizes == (15, 5, features, 2)
         # Features and labels are in alphabetical order: audio and sound first.
         assert np.array_equal(train.features.toarray()[:, 0] > 0, train.labels.toarray()[:, 0])
+        corpus = [json.loads(line) for line in (tmp_path / "out" / name / "train.jsonl").read_text().splitlines()]
+        assert ["audio" in document["text"] for document in corpus] == train.labels.toarray()[:, 0].tolist()
+        assert all(len(document["labels"]) == 1 for document in corpus)
     files = written(tmp_path)
     reversed_order = ["\n\n".join(reversed(text.strip().split("\n\n"))) + "\n" for text in texts]
     run(tmp_path, reversed_order)
