@@ -4,6 +4,8 @@ import csv
 import io
 import json
 
+from xmlgp.data.names import CONTROL
+
 __all__ = ["FORMATS", "Explanation", "write_labels"]
 
 #: Formats of `write_labels`.
@@ -120,7 +122,7 @@ def _row(name, row):
     """Return a row of a table with its line end."""
     if name == "tsv":
         # Tab-separated values have no quotes, so a cell cannot contain the separators.
-        return "\t".join([" ".join(str(value).split()) for value in row]) + "\n"
+        return "\t".join([" ".join(CONTROL.sub(" ", str(value)).split()) for value in row]) + "\n"
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(row)
     return text.getvalue()
