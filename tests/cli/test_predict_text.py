@@ -444,7 +444,7 @@ def test_a_model_of_text_is_tuned_on_text(workdir):
 def test_show_says_how_text_is_read():
     shown = run("show", "model").stdout.splitlines()
     assert "names     of labels and features" in shown
-    assert "text      word, n-grams 1, column text" in shown
+    assert "text      word, n-grams 1, text in 'text', labels in 'labels'" in shown
 
 
 def test_topics_have_the_names_of_the_model(workdir):

@@ -29,10 +29,18 @@ class _Lengths(click.ParamType):
         return lengths
 
 
+class ChosenColumns(dict):
+    """The columns that a user chose, by the names of `Columns`; empty if none is chosen."""
+
+    def over(self, usual=None):
+        """Return the `Columns` with these in place of the usual ones, or None if none is chosen."""
+        return (usual or Columns())._replace(**self, id_needed="id" in self) if self else None
+
+
 def corpus_options(command):
     """Add the options that say where a corpus has its texts, labels and identifiers.
 
-    The command gets them as `columns`, a `Columns` or None if none is given, and `corpus_format`.
+    The command gets them as `columns`, the `ChosenColumns`, and `corpus_format`.
     """
 
     @click.option(
@@ -40,15 +48,22 @@ def corpus_options(command):
         "text",
         multiple=True,
         metavar="NAME",
-        help="The column or JSON field with the text; of several, the texts are joined.  [default: text]",
+        help="The column or JSON field with the text. It may be given several times: the texts are joined.  [default: "
+        "text, or that of MODEL]",
     )
-    @click.option("--label-column", metavar="NAME", help="The one with the labels.  [default: labels]")
+    @click.option(
+        "--label-column", metavar="NAME", help="The one with the labels.  [default: labels, or that of MODEL]"
+    )
     @click.option(
         "--label-separator",
         metavar="TEXT",
-        help="What separates labels within their column.  [default: ; in tables, none in JSON]",
+        help="What separates labels within their column.  [default: ; in tables; in JSON, text is one label]",
     )
-    @click.option("--id-column", metavar="NAME", help="The one with the identifier.  [default: id, if there is one]")
+    @click.option(
+        "--id-column",
+        metavar="NAME",
+        help="The one with the identifier.  [default: that of MODEL or id, if there is one]",
+    )
     @click.option(
         "--corpus-format",
         type=click.Choice(list(FORMATS)),
@@ -56,15 +71,15 @@ def corpus_options(command):
     )
     @functools.wraps(command)
     def wrapped(*arguments, text, label_column, label_separator, id_column, **options):
-        default = Columns()
         if label_separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
         for name in filter(None, (*text, label_column, label_separator, id_column)):
             if not name.isprintable():
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")
-        columns = Columns(text or default.text, label_column or default.labels, label_separator, id_column)
-        return command(*arguments, columns=columns if columns != default else None, **options)
+        given = {"text": text, "labels": label_column, "separator": label_separator, "id": id_column}
+        columns = ChosenColumns({name: value for name, value in given.items() if value})
+        return command(*arguments, columns=columns, **options)
 
     return wrapped
 
@@ -110,18 +125,10 @@ def analysis_options(command):
 
 def corpus_arguments(columns, corpus_format):
     """Return the arguments of a command with which `corpus_options` gives these values."""
-    given = []
-    if columns:
-        default = Columns()
-        if columns.text != default.text:
-            given += [part for name in columns.text for part in ("--text-column", name)]
-        for option, name, usual in (
-            ("--label-column", columns.labels, default.labels),
-            ("--label-separator", columns.separator, default.separator),
-            ("--id-column", columns.id, default.id),
-        ):
-            if name != usual:
-                given += [option, name]
+    given = [part for name in columns.get("text", ()) for part in ("--text-column", name)]
+    for name, option in ("labels", "--label-column"), ("separator", "--label-separator"), ("id", "--id-column"):
+        if name in columns:
+            given += [option, columns[name]]
     return given + (["--corpus-format", corpus_format] if corpus_format else [])
 
 

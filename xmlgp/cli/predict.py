@@ -15,13 +15,14 @@ from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule, assign
-from xmlgp.prediction.label_files import FORMATS, Explanation, write_labels
+from xmlgp.prediction.label_files import FORMATS, Explanation, format_of, write_labels
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.restricted import RestrictedPredictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.corpus import corpus_format as told_format
 from xmlgp.text.points import documents_as_points
 from xmlgp.text.vectorize import vectorize_known
 
@@ -74,15 +75,19 @@ class _LabelCount(click.ParamType):
     is_flag=True,
     help="Assign the labels with the highest expected F1 of the point, by the probabilities of all labels.",
 )
-@click.option("--only", type=click.Path(allow_dash=True), metavar="FILE", help="Consider the labels in FILE only.")
-@click.option("--without", type=click.Path(allow_dash=True), metavar="FILE", help="Leave out the labels in FILE.")
+@click.option(
+    "--only", type=click.Path(allow_dash=True), metavar="FILE", help="Consider the labels in FILE only, one a line."
+)
+@click.option(
+    "--without", type=click.Path(allow_dash=True), metavar="FILE", help="Leave out the labels in FILE, one a line."
+)
 @click.option("-o", "--out", type=OutputPath(allow_dash=True), default="-", show_default=True, help="The output file.")
 @click.option(
     "--format",
     "output_format",
     type=click.Choice(("scores", *FORMATS)),
     help="A scores file, JSON Lines with an object for each point, or a table with a row for each label, separated by "
-    "tabs or commas.  [default: jsonl for text, otherwise scores]",
+    "tabs or commas.  [default: told by the ending of --out, otherwise jsonl for text and scores for numbers]",
 )
 @click.option(
     "--output",
@@ -97,8 +102,8 @@ class _LabelCount(click.ParamType):
     "words",
     type=click.IntRange(1),
     metavar="N",
-    help="Add for each label the N words, or other features, that speak most for it, and those against it, with their "
-    "contributions to its utility. Needs a linear kernel.",
+    help="Add for each label the N words, or other features, that speak most for it, and the N that speak most against "
+    "it, with their contributions to its utility. Needs a linear kernel.",
 )
 @click.option("--with-std", is_flag=True, help="Add the predictive standard deviation: label:score:std.")
 @click.option(
@@ -141,6 +146,7 @@ def predict(
         raise click.UsageError("--assign and --threshold exclude each other.")
     if expected_f1 and output == "utility":
         raise click.UsageError("--assign needs probabilities, not --output utility.")
+    output_format = output_format or format_of(out)
     if words and output_format == "scores":
         raise click.UsageError("--explain needs --format jsonl, tsv or csv.")
     predictor, names, folder = _open_predictor(model)
@@ -224,6 +230,10 @@ class _Text:
 
     def __init__(self, reader, vectorizer, columns, corpus_format, output_format, quiet):
         self.format, self.N, self._quiet = output_format, None, quiet
+        columns = columns.over(vectorizer.columns)
+        usual = columns or vectorizer.columns
+        if not corpus_format and told_format(reader.path, reader.peek_line(), usual, bool(columns)) == "annif":
+            note(f"{reader.path}: taking what follows a tab as labels; --corpus-format lines takes it as text", quiet)
         self._without_words, self._path = 0, reader.path
         if output_format == "scores":
             # The number of documents comes first in a scores file.

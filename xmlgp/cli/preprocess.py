@@ -41,7 +41,7 @@ def preprocess(data, model, recipe, chosen, columns, corpus_format, cache, quiet
     progress = terminal_progress(quiet)
     file = locate_training_data(data, model)
     dataset, data_format, _ = read_training_data(
-        file, columns, corpus_format, cache, progress, lambda text: note(text, quiet)
+        file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet)
     )
     request = Request(chosen, recipe, default_model(data_format))
     settings, notes = request.settings(dataset)

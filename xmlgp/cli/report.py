@@ -89,6 +89,7 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
     test = locate(data, "test")
     with open_output(out) as stream:
         progress = terminal_progress(quiet)
+        columns = columns.over(folder.vectorizer and folder.vectorizer.columns)
         training = _training_data(train, data, folder, (columns, corpus_format), cache, progress, quiet)
         tuned, rule = _tuned(folder, model, quiet)
         evidence = Evidence(K, tuned and tuned.rule, seed=seed)

@@ -85,7 +85,8 @@ def _names(folder):
     if vectorizer:
         analysis, columns = vectorizer.analysis, vectorizer.columns
         lengths = f"{analysis.shortest}" + (f"-{analysis.longest}" if analysis.longest > analysis.shortest else "")
-        click.echo(f"text      {analysis.analyzer}, n-grams {lengths}, column {' and '.join(columns.text)}")
+        named = ", ".join(map(repr, columns.text))
+        click.echo(f"text      {analysis.analyzer}, n-grams {lengths}, text in {named}, labels in {columns.labels!r}")
 
 
 def _hyperparameters(folder, record):

@@ -76,7 +76,7 @@ def train(data, model, recipe, chosen, resume, minutes, columns, corpus_format, 
     """
     began, progress = time.perf_counter(), terminal_progress(quiet)
     file = locate_training_data(data, model)
-    found = read_training_data(file, columns, corpus_format, cache, progress, lambda text: note(text, quiet))
+    found = read_training_data(file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet))
     request = Request(chosen, recipe, default_model(found.format))
     plans = []
 

@@ -51,7 +51,9 @@ def tune(model, data, metric, as_json, columns, corpus_format, cache, quiet):
     folder = ModelFolder(model)
     progress = terminal_progress(quiet)
     path = locate(data, "validation")
-    dataset = read_known_data(path, folder.names, columns, corpus_format, cache, progress)
+    names = folder.names
+    columns = columns.over(names.vectorizer and names.vectorizer.columns)
+    dataset = read_known_data(path, names, columns, corpus_format, cache, progress)
     if dataset.fingerprint == folder.description["data"]["fingerprint"]:
         note(f"{data} has the points that {model} was trained on; held-out points give a better threshold", quiet)
     try:

@@ -51,7 +51,7 @@ def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, 
       xmlgp vectorize articles.jsonl data/articles --test new.jsonl
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
-    progress, columns = terminal_progress(quiet), columns or Columns()
+    progress, columns = terminal_progress(quiet), columns.over() or Columns()
     if [corpus, *tests].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     check_folder(data)
@@ -68,7 +68,7 @@ def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, 
         files[test_name(place)] = read(path, vectorize_known, trained.vectorizer, trained.labels)
     written = write_folder(data, files, progress)
     for vectorized, path in zip(files.values(), [corpus, *tests], strict=True):
-        note(f"{path}: {_describe(vectorized)}", quiet)
+        note(f"{path}: {vectorized.summary()}", quiet)
     for path in written:
         click.echo(path)
 
@@ -80,14 +80,3 @@ def _check_kept(data, corpus, tests):
         for path in (corpus, *tests):
             if path != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
                 raise click.UsageError(f"{path} would be replaced; choose another folder for the data set.")
-
-
-def _describe(vectorized):
-    """Return what a corpus has, and what is missing in some of its documents."""
-    counts = [f"{vectorized.N} documents, {len(vectorized.vectorizer.words)} features, {len(vectorized.labels)} labels"]
-    for number, lacking in (vectorized.without_labels, "labels"), (vectorized.without_words, "words"):
-        if number:
-            counts.append(f"{number} {'documents have' if number > 1 else 'document has'} no {lacking}")
-    if vectorized.unknown_labels:
-        counts.append(f"{vectorized.unknown_labels} labels left out because no training document has them")
-    return "; ".join(counts)

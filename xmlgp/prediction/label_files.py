@@ -3,10 +3,11 @@
 import csv
 import io
 import json
+import os
 
 from xmlgp.data.names import CONTROL
 
-__all__ = ["FORMATS", "Explanation", "write_labels"]
+__all__ = ["FORMATS", "Explanation", "format_of", "write_labels"]
 
 #: Formats of `write_labels`.
 FORMATS = ("jsonl", "tsv", "csv")
@@ -16,6 +17,12 @@ NUMBER = ".7g"
 
 #: Points that are explained and formatted at a time.
 POINTS = 256
+
+
+def format_of(path):
+    """Return the format that the ending of a name tells, or None; `.gz` does not count."""
+    ending = os.path.splitext(path.removesuffix(".gz"))[1].removeprefix(".").lower()
+    return ending if ending in FORMATS else None
 
 
 class Explanation:

@@ -236,7 +236,7 @@ def make_content(
         summary=_summary(ranked, errors, labels),
         facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels), *facts]],
         rule=_plain(rule or _default_rule(evidence)),
-        ranking=_ranking_measures(ranked, ks),
+        ranking=_ranking_measures(ranked, ks, np.diff(labels.indptr)),
         given=_assignment_measures(evaluate_assignment(assigned, labels)),
         probabilities=_calibration_measures(errors),
         frequency_of="training" if known else "test",
@@ -314,12 +314,15 @@ def _summary(ranked, errors, labels):
     return sentences
 
 
-def _ranking_measures(ranked, ks):
-    found = []
+def _ranking_measures(ranked, ks, counts):
+    """Return the measures of rankings; `counts` has how many true labels each document has."""
+    found, counts = [], counts[counts > 0]
     for k in ks:
-        text = f"Share of the first {k} suggested labels that are true."
+        most = np.minimum(counts, k).mean() / k if len(counts) else 1.0
+        text = f"Share of the first {k} suggested labels that are true"
         if k == 1:
-            text = "Share of documents whose first suggested label is true."
+            text = "Share of documents whose first suggested label is true"
+        text += "." if most == 1 else f"; at most {100 * most:.1f} % here, because documents have few true labels."
         found.append(Measure(f"P@{k}", ranked[f"P@{k}"], text))
     k = ks[-1]
     found.append(
@@ -408,8 +411,9 @@ def _best_and_worst(by_label, counts, label_name):
     found = np.flatnonzero(known >= fewest)
     F1 = 2 * right[found] / (given[found] + true[found])
     # Of equally good labels, those of more documents say more.
-    best = np.lexsort((found, -true[found], -F1))[: min(BEST, (len(found) + 1) // 2)]
-    worst = np.lexsort((found, -true[found], F1))[: min(BEST, len(found) // 2)]
+    order = np.lexsort((found, -true[found], -F1))
+    best, rest = np.split(order, [min(BEST, (len(found) + 1) // 2)])
+    worst = rest[np.lexsort((found[rest], -true[found[rest]], F1[rest]))][:BEST]
 
     def rows(order):
         return [

@@ -63,18 +63,18 @@ def corpus_format(path, line, columns, given=True):
         Its first line.
     columns : Columns
     given : bool
-        Whether a user gave the columns; if they are not the default ones, there is a header.
+        Whether a user gave the columns: then there is a header.
     """
     if _ending(path) in ENDINGS:
         return ENDINGS[_ending(path)]
     text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
     if text.lstrip().startswith("{"):
         return "jsonl"
-    for name, delimiter in ("tsv", "\t"), ("csv", ","):
+    for name, delimiter in ("tsv", "\t"), ("csv", ","), ("csv", ";"):
         fields = header_fields(text, delimiter)
         if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
             return name
-    if given and columns != Columns():
+    if given:
         return "tsv" if "\t" in text else "csv"
     if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
         return "fasttext"
@@ -108,7 +108,7 @@ def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
     given, first = columns is not None, reader.peek_line()
     if not first:
         return
-    columns = columns or usual or Columns()
+    columns = columns or (usual or Columns())._replace(id_needed=False)
     name = name or corpus_format(reader.path, first, columns, given)
     if labelled and name == "lines":
         reason = (

@@ -1,6 +1,7 @@
 """Tables with a header: comma-separated values as in RFC 4180, and the same with tabs."""
 
 import csv
+from itertools import chain
 
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import excerpt
@@ -21,8 +22,11 @@ def header_fields(line, delimiter):
 
 
 def read_csv(lines, path, columns, labelled):
-    """Yield the documents of a table whose fields are separated by commas."""
-    return _read(lines, path, columns, labelled, ",")
+    """Yield the documents of a table whose fields are separated by commas, or by semicolons if its header is."""
+    for number, line in lines:
+        semicolons = set(columns.text) <= set(header_fields(line, ";")) - set(header_fields(line, ","))
+        return _read(chain([(number, line)], lines), path, columns, labelled, ";" if semicolons else ",")
+    return iter(())
 
 
 def read_tsv(lines, path, columns, labelled):
@@ -44,7 +48,8 @@ def _read(lines, path, columns, labelled, delimiter):
 
     texts = [place(name) for name in columns.text]
     labels = place(columns.labels) if labelled else None
-    identifier = place(columns.id or "id") if columns.id or "id" in header else None
+    named = columns.id if columns.id in header or (columns.id and columns.id_needed) else "id"
+    identifier = place(named) if named in header or named == columns.id else None
     for line, row in rows:
         if len(row) != len(header):
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"

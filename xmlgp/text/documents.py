@@ -38,12 +38,15 @@ class Columns(NamedTuple):
         one label by default.
     id : str or None
         By default `id`, if there is such a column.
+    id_needed : bool
+        Whether documents without the column of identifiers are refused.
     """
 
     text: tuple[str, ...] = ("text",)
     labels: str = "labels"
     separator: str | None = None
     id: str | None = None
+    id_needed: bool = True
 
     def split(self, labels):
         """Return the names in a text of separated labels."""

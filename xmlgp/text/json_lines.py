@@ -60,10 +60,21 @@ JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_consta
 def _document(number, found, columns, labelled):
     text = " ".join([_text(_field(found, name), name) for name in columns.text])
     labels = _labels(_field(found, columns.labels), columns) if labelled else []
-    identifier = _field(found, columns.id) if columns.id else found.get("id")
+    identifier = _identifier(found, columns)
     if identifier is not None and type(identifier) not in (str, int):
         raise _Malformed(f"{columns.id or 'id'} is {excerpt(identifier)}, neither text nor an integer")
     return Document(number, identifier, text, labels)
+
+
+def _identifier(found, columns):
+    if columns.id is None:
+        return found.get("id")
+    try:
+        return _field(found, columns.id)
+    except _Malformed:
+        if columns.id_needed:
+            raise
+        return found.get("id")
 
 
 def _field(found, name):

@@ -35,7 +35,7 @@ class TrainingData(NamedTuple):
     names: Names
 
 
-def read_training_data(path, columns=None, corpus_format=None, cache=True, progress=silent, warn=lambda text: None):
+def read_training_data(path, columns=None, corpus_format=None, cache=True, progress=silent, tell=lambda text: None):
     """Read training data (`TrainingData`).
 
     Parameters
@@ -48,8 +48,8 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
         One of `xmlgp.text.corpus.FORMATS`.
     cache, progress
         As for `xmlgp.data.formats.read_dataset`.
-    warn : callable
-        Receives a message if names beside the file cannot be used.
+    tell : callable
+        Receives a message about what a corpus has, or if names beside the file cannot be used.
 
     Raises
     ------
@@ -65,12 +65,14 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
         if first and (columns or corpus_format or is_corpus(path, first)):
             found = vectorize_new(reader, Analysis(), columns or Columns(), corpus_format, progress=progress)
             names = Names(found.labels, found.vectorizer.words, found.vectorizer)
-            return TrainingData(found.dataset(), REPOSITORY, names)
+            dataset = found.dataset()
+            tell(f"{path}: {found.summary()}")
+            return TrainingData(dataset, REPOSITORY, names)
         # A pipe cannot be opened twice.
         if not os.path.isfile(path):
             return TrainingData(*points_of(reader, progress), Names())
     dataset, data_format = read_dataset(path, cache, progress)
-    return TrainingData(dataset, data_format, _names_beside(path, dataset, warn))
+    return TrainingData(dataset, data_format, _names_beside(path, dataset, tell))
 
 
 def read_known_data(path, names, columns=None, corpus_format=None, cache=True, progress=silent):
@@ -102,7 +104,7 @@ def read_known_data(path, names, columns=None, corpus_format=None, cache=True, p
     return read_dataset(path, cache, progress)[0]
 
 
-def _names_beside(path, dataset, warn):
+def _names_beside(path, dataset, tell):
     folder = os.path.dirname(path) or os.curdir
     try:
         return read_names(folder, dataset.D, dataset.K)
@@ -110,5 +112,5 @@ def _names_beside(path, dataset, warn):
         # Without a vectorizer, files of these names may be something else.
         if os.path.isfile(os.path.join(folder, VECTORIZER)):
             raise
-        warn(f"names are not used: {error}")
+        tell(f"names are not used: {error}")
         return Names()

@@ -60,6 +60,16 @@ class Vectorized:
             self.without_words += np.count_nonzero(np.diff(features.indptr) == 0)
             yield Dataset(features, as_csr(None, counted.indices, counted.indptr, K))
 
+    def summary(self):
+        """Return what the corpus has, and what some documents lack, in words; known once `blocks` has ended."""
+        counts = [f"{self.N} documents, {len(self.vectorizer.words)} features, {len(self.labels)} labels"]
+        for number, lacking in (self.without_labels, "labels"), (self.without_words, "words"):
+            if number:
+                counts.append(f"{number} {'documents have' if number > 1 else 'document has'} no {lacking}")
+        if self.unknown_labels:
+            counts.append(f"{self.unknown_labels} labels left out because no training document has them")
+        return "; ".join(counts)
+
     def dataset(self):
         """Return all documents as one `Dataset`."""
         empty = np.empty(0, np.int32)

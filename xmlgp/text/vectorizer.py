@@ -71,7 +71,7 @@ class Vectorizer:
             "format_version": FORMAT_VERSION,
             "analyzer": self.analysis.analyzer,
             "ngrams": [self.analysis.shortest, self.analysis.longest],
-            "columns": self.columns._asdict() | {"text": list(self.columns.text)},
+            "columns": {name: getattr(self.columns, name) for name in COLUMNS} | {"text": list(self.columns.text)},
         }
 
     @classmethod
@@ -80,7 +80,7 @@ class Vectorizer:
         try:
             analysis = Analysis(mapping["analyzer"], *mapping["ngrams"])
             analysis.check()
-            columns = Columns(**mapping["columns"])
+            columns = Columns(*(mapping["columns"][name] for name in COLUMNS))
         except (LookupError, TypeError, SettingsError):
             return None
         known = mapping.get("format") == FORMAT and mapping.get("format_version") == FORMAT_VERSION
@@ -94,6 +94,9 @@ class Vectorizer:
         columns = columns._replace(text=tuple(columns.text))
         return cls(analysis, words, columns) if len(set(words)) == len(words) else None
 
+
+#: What a mapping has of the columns.
+COLUMNS = ("text", "labels", "separator", "id")
 
 #: The first entries of a mapping. The version increases whenever older ones could not read what is written.
 FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
