@@ -470,3 +470,50 @@ def test_a_report_on_text_has_its_texts(workdir):
     assert "the grün" in page
     assert run("report", "model", "folder/test.txt", "-o", "rows.html").exit_code == 0
     assert TEST[3]["text"] not in (workdir / "rows.html").read_text(encoding="utf-8")
+
+
+def test_columns_replace_those_of_the_model_one_by_one(workdir):
+    rows = [["sku", "name", "tags"], *[[d["id"], d["text"], ";".join(d["labels"])] for d in documents(40, 3)]]
+    (workdir / "table.csv").write_text("\n".join(map(",".join, rows)) + "\n")
+    columns = ["--text-column", "name", "--label-column", "tags", "--id-column", "sku"]
+    assert run("train", "-q", "table.csv", "table", *columns, *SMALL).exit_code == 0
+
+    def ids(text, *options):
+        (workdir / "x.csv").write_text(text)
+        result = run("predict", "-q", "table", "x.csv", "-k", "1", *options)
+        assert (result.exit_code, result.stderr) == (0, "")
+        return [json.loads(line)["id"] for line in result.stdout.splitlines()]
+
+    assert ids("name,sku\nred,s1\n") == ["s1"]
+    assert ids("name\nred\n") == [1]
+    assert ids("id,name\n7,red\n") == ["7"]
+    assert ids("text,sku\nred,s1\n", "--text-column", "text") == ["s1"]
+    assert ids("name,code\nred,c1\n", "--id-column", "code") == ["c1"]
+    result = run("predict", "table", "x.csv", "--id-column", "none")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "x.csv:1: there is no column 'none'" in result.stderr
+
+
+def test_a_table_may_have_semicolons(workdir):
+    (workdir / "x.csv").write_text('id;text;labels\n1;"red; word1";"the red;the blue"\n2;blue, word2;the blue\n')
+    assert run("vectorize", "-q", "x.csv", "semicolons").exit_code == 0
+    assert (workdir / "semicolons" / "labels.txt").read_text() == "the blue\nthe red\n"
+    assert (workdir / "semicolons" / "features.txt").read_text().split() == ["blue", "red", "word1", "word2"]
+
+
+def test_a_guess_that_leaves_out_text_is_told():
+    result = run("predict", "model", "-", stdin="red\tblue\n")
+    assert "--corpus-format lines" in result.stderr
+    whole = run("predict", "model", "-", "--corpus-format", "lines", stdin="red\tblue\n")
+    assert whole.stderr == ""
+    assert whole.stdout != result.stdout
+
+
+def test_the_ending_of_the_output_tells_its_format(workdir):
+    assert predicted("new.jsonl", "-o", "answers.csv") == ""
+    assert (workdir / "answers.csv").read_text(encoding="utf-8") == predicted("new.jsonl", "--format", "csv")
+
+
+def test_training_says_what_a_corpus_has():
+    result = run("train", "train.jsonl", "said", *SMALL)
+    assert "train.jsonl: 60 documents, 14 features, 5 labels\n" in result.stderr

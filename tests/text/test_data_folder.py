@@ -119,7 +119,7 @@ def test_other_files_with_the_names_are_not_used_without_a_vectorizer(folder, na
     (folder / VECTORIZER).unlink()
     (folder / name).write_text("notes\n")
     messages = []
-    found = read_training_data(folder / "train.txt", warn=messages.append)
+    found = read_training_data(folder / "train.txt", tell=messages.append)
     assert found.names == Names()
     (message,) = messages
     assert message.startswith(f"names are not used: {folder / name}:2: the file ends after 1 of ")

@@ -63,7 +63,7 @@ def corpus_format(path, line, columns, given=True):
         Its first line.
     columns : Columns
     given : bool
-        Whether a user gave the columns: then there is a header.
+        Whether a user gave the columns; if they are not the default ones, there is a header.
     """
     if _ending(path) in ENDINGS:
         return ENDINGS[_ending(path)]
@@ -74,7 +74,7 @@ def corpus_format(path, line, columns, given=True):
         fields = header_fields(text, delimiter)
         if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
             return name
-    if given:
+    if given and columns != Columns():
         return "tsv" if "\t" in text else "csv"
     if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
         return "fasttext"
@@ -108,8 +108,10 @@ def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
     given, first = columns is not None, reader.peek_line()
     if not first:
         return
-    columns = columns or (usual or Columns())._replace(id_needed=False)
+    columns = columns or usual or Columns()
     name = name or corpus_format(reader.path, first, columns, given)
+    if not given:
+        columns = columns._replace(id_needed=False)
     if labelled and name == "lines":
         reason = (
             f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a "
