@@ -40,8 +40,8 @@ def decoded_lines(reader):
             text = block[:start].decode()
             wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
         # Each line of the block ends with a newline.
-        for line in text.split("\n")[:-1]:
-            yield number, line[:-1] if line.endswith("\r") else line
-            number += 1
+        lines = text.replace("\r\n", "\n").split("\n")
+        del lines[-1]
+        yield from enumerate(lines, number)
         if wrong:
-            raise DataFormatError(reader.path, number, wrong)
+            raise DataFormatError(reader.path, number + len(lines), wrong)

@@ -28,7 +28,10 @@ def read_annif(lines, path, columns, labelled):
             if not line.strip():
                 continue
             raise DataFormatError(path, number, "there is no tab between a text and its labels")
-        yield Document(number, None, text, _names(labels) if labelled else [])
+        names = labels.split() if labelled else []
+        if names and "<" in labels:
+            names = [name[1:-1] if name[0] == "<" and name[-1] == ">" else name for name in names]
+        yield Document(number, None, text, names)
 
 
 def read_fasttext(lines, path, columns, labelled):
@@ -54,11 +57,3 @@ def read_pecos(lines, path, columns, labelled):
             reason = "the labels before the tab must be nonnegative integers, separated by commas"
             raise DataFormatError(path, number, reason)
         yield Document(number, None, text, labels.split(",") if labels else [])
-
-
-def _names(labels):
-    """Return labels without their brackets."""
-    names = labels.split()
-    if "<" not in labels:
-        return names
-    return [name[1:-1] if name[0] == "<" and name[-1] == ">" else name for name in names]

@@ -118,9 +118,12 @@ def counts(numbers, lengths, columns):
     -------
     csr_array of float32
     """
-    rows = np.repeat(np.arange(len(lengths)), lengths)
+    # Sorting takes most of the time, and half as long with 32 bits.
     known = numbers >= 0
-    places, number = np.unique(rows[known] * columns + numbers[known], return_counts=True)
-    rows, indices = np.divmod(places, max(1, columns))
+    dtype = np.int32 if len(lengths) * columns <= np.iinfo(np.int32).max else np.int64
+    places = np.repeat(np.arange(len(lengths), dtype=dtype) * dtype(columns), lengths)[known] + numbers[known]
+    places.sort()
+    first = np.flatnonzero(np.diff(places, prepend=dtype(-1)))
+    rows, indices = np.divmod(places[first], dtype(max(1, columns)))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(lengths)))])
-    return as_csr(number.astype(np.float32), indices, indptr, columns)
+    return as_csr(np.diff(first, append=len(places)).astype(np.float32), indices, indptr, columns)
