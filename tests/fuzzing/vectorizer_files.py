@@ -66,7 +66,7 @@ class VectorizerFiles:
                 (copy / name).write_bytes(content)
         try:
             notes = []
-            found, _ = attempted(lambda: read_training_data(str(copy / TRAIN), cache=False, warn=notes.append))
+            found, _ = attempted(lambda: read_training_data(str(copy / TRAIN), cache=False, tell=notes.append))
             if found is None:
                 return False
             assert notes == [] or not (copy / VECTORIZER).exists()

@@ -1,5 +1,6 @@
 """Corpora of every format are told apart and read, plain, gzipped and piped."""
 
+import functools
 import json
 
 import pytest
@@ -175,10 +176,16 @@ def test_an_empty_corpus_has_no_documents(tmp_path):
         assert documents_of(tmp_path / name) == []
 
 
-@pytest.mark.parametrize("content", [b"one\n\ntwo\n", b"one\tx\n\ntwo\ty z\n"], ids=["lines", "annif"])
-def test_without_labels_each_line_is_a_document(tmp_path, content):
-    found = in_every_way(tmp_path / "a.txt", content, lambda path: documents_of(path, labelled=False))
+def test_without_labels_each_line_is_a_document(tmp_path):
+    found = in_every_way(tmp_path / "a.txt", b"one\n\ntwo\n", lambda path: documents_of(path, labelled=False))
     assert found == [Document(line, None, text, []) for line, text in enumerate(["one", "", "two"], 1)]
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_empty_lines_between_documents_with_labels_are_skipped(tmp_path, labelled):
+    read = functools.partial(documents_of, labelled=labelled)
+    found = in_every_way(tmp_path / "a.txt", b"one\tx\n\ntwo\ty z\n", read)
+    assert [(document.line, document.text) for document in found] == [(1, "one"), (3, "two")]
 
 
 def test_without_labels_a_table_or_an_object_needs_none(tmp_path):

@@ -125,7 +125,8 @@ def test_other_files_with_the_names_are_not_used_without_a_vectorizer(folder, na
     assert message.startswith(f"names are not used: {folder / name}:2: the file ends after 1 of ")
 
 
-def test_a_failed_write_leaves_no_vectorizer(folder, monkeypatch):
+def test_a_failed_write_leaves_the_earlier_files(folder, monkeypatch):
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
     found = vectorized(folder.parent / "corpus", as_json(*corpus(20)))
 
     def fail(*arguments):
@@ -134,7 +135,7 @@ def test_a_failed_write_leaves_no_vectorizer(folder, monkeypatch):
     monkeypatch.setattr(data_folder, "write_blocks", fail)
     with pytest.raises(OSError, match="disk full"):
         write_folder(folder, {"train.txt": found})
-    assert not (folder / VECTORIZER).exists()
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
 def test_the_description_is_plain_json(folder):

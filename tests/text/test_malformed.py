@@ -23,7 +23,7 @@ MALFORMED = [
     # (name, content, line, reason)
     ("a.txt", b"one\tx\ntw\xff\ty\n", 2, "byte 0xff at byte 3 of the line is not UTF-8"),
     ("a.txt", b"one\tx\n\n\ntwo\xc3\n", 4, "byte 0xc3 at byte 4 of the line is not UTF-8"),
-    ("a.txt", "one\tx\n".encode("utf-16"), 1, "byte 0xff at byte 1 of the line is not UTF-8"),
+    ("a.txt", "one\tx\n".encode("utf-16"), 1, "the file is UTF-16, not UTF-8"),
     ("a.txt", b"one\tx\ntwo y\nbad \xff\n", 2, "there is no tab between a text and its labels"),
     ("a.txt", b"1,2\ta\n3 4\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
     ("a.txt", b"1,2\ta\n-3\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),

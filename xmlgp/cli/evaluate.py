@@ -19,6 +19,7 @@ from xmlgp.metrics.evaluation import evaluate_scores, is_binary
 from xmlgp.metrics.propensity import choose_propensity_model, propensities
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.corpus import has_corpus_ending
 
 __all__ = ["evaluate"]
 
@@ -126,6 +127,11 @@ def evaluate(
     if not train and (propensity_a or propensity_b):
         raise click.UsageError("--propensity-a and --propensity-b need --train.")
     progress = terminal_progress(quiet)
+    for path in filter(None, (data, train)):
+        if has_corpus_ending(path):
+            raise SettingsError(
+                f"{path} is text; evaluate the rows that `xmlgp vectorize --test` writes, or use `xmlgp report`"
+            )
 
     read, curves = read_scores(scores, progress), {}
     if (calibration or reliability) and not assigned:

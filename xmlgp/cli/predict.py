@@ -124,8 +124,10 @@ def predict(
 
     DATA is a file in the format of the Extreme Classification Repository or in libsvm format (also .gz, or - for
     standard input), or a folder with test.txt or test.svm; its labels must be well-formed but do not matter. Points in
-    libsvm format may have fewer features than the model; features that no training point had are ignored. The scores
-    file has the header `N K` and a line for each point, `label:score ...`, best first.
+    libsvm format may have fewer features than the model; features that no training point had are ignored. If MODEL was
+    trained on text, DATA may be a corpus as for `xmlgp vectorize`, or lines of text. The answer to text is JSON Lines,
+    `{"id": ..., "labels": [{"label": ..., "probability": ...}]}`, with documents numbered from 1 where they have no
+    identifier. A scores file has the header `N K` and a line for each point, `label:score ...`, best first.
 
     With -k, every point has the same number of labels, a ranking. --threshold assigns the labels with at least this
     score, which may be none, and --limit at most so many; alone, --limit assigns as many to every point. --assign takes
@@ -138,6 +140,7 @@ def predict(
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
       xmlgp predict models/bibtex data/bibtex/test.txt --threshold 0.2 -o bibtex.labels
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
+      echo "My screen is dark" | xmlgp predict models/tickets - --explain 3
     """
     ranking = given_options(context, {"k": "-k"})
     if ranking and (threshold is not None or limit or expected_f1):

@@ -1,5 +1,6 @@
 """Read corpora of any format, which the first line and the ending of the name tell apart."""
 
+import codecs
 import os
 
 from xmlgp.data.libsvm_format import is_libsvm
@@ -31,6 +32,9 @@ FORMATS = {
     "pecos": read_pecos,
     "lines": read_plain,
 }
+
+#: The first bytes of text in UTF-16.
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: Formats that the ending of a name tells; of the others it tells nothing.
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
@@ -78,10 +82,14 @@ def corpus_format(path, line, columns, given=True):
         return "tsv" if "\t" in text else "csv"
     if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
         return "fasttext"
-    first, tab, _ = text.partition("\t")
-    if tab:
-        return "pecos" if PECOS_LABELS.fullmatch(first) else "annif"
-    return "lines"
+    first, *others = text.split("\t")
+    if not others:
+        return "lines"
+    # A document of PECOS may have no labels, and one of Annif's has some text.
+    if not first or PECOS_LABELS.fullmatch(first):
+        return "pecos"
+    # More tabs are those of a table, unless they are between labels in brackets.
+    return "annif" if len(others) == 1 or all(other.startswith("<") for other in others) else "tsv"
 
 
 def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
@@ -108,10 +116,14 @@ def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
     given, first = columns is not None, reader.peek_line()
     if not first:
         return
+    if first.startswith(UTF_16):
+        raise DataFormatError(reader.path, 1, "the file is UTF-16, not UTF-8")
     columns = columns or usual or Columns()
     name = name or corpus_format(reader.path, first, columns, given)
     if not given:
         columns = columns._replace(id_needed=False)
+    if labelled and name == "lines" and (HEADER.fullmatch(first) or is_libsvm(first)):
+        raise DataFormatError(reader.path, 1, "these are rows of numbers, not text")
     if labelled and name == "lines":
         reason = (
             f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a "

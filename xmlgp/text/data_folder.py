@@ -1,14 +1,17 @@
 """The folder of a vectorized corpus: data files, the names of features and labels, and the vectorizer."""
 
 import codecs
+import contextlib
 import json
 import os
+import re
+import tempfile
 from pathlib import Path
 
 from xmlgp.data.names import format_names, read_feature_names, read_label_names
 from xmlgp.data.repository_format import Header, write_blocks
 from xmlgp.errors import XmlgpError
-from xmlgp.runtime.atomic_files import atomic_write, check_writable
+from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.progress import silent
 from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
@@ -16,6 +19,9 @@ from xmlgp.text.vectorizer import Vectorizer
 __all__ = ["FEATURES", "LABELS", "TRAIN", "VECTORIZER", "check_folder", "read_names", "test_name", "write_folder"]
 
 TRAIN, FEATURES, LABELS, VECTORIZER = "train.txt", "features.txt", "labels.txt", "vectorizer.json"
+
+#: The names that `test_name` returns.
+TEST = re.compile(r"test(-\d+)?\.txt")
 
 #: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
 LARGEST = 1 << 20
@@ -29,7 +35,7 @@ def test_name(place):
 def write_folder(folder, files, progress=silent):
     """Write vectorized corpora of the same words and labels.
 
-    Each file is complete or is not written. The vectorizer, which makes a folder one of text, is written last.
+    If anything fails, the earlier files stay. A data set of text in the folder is replaced, with its test points.
 
     Parameters
     ----------
@@ -46,21 +52,42 @@ def write_folder(folder, files, progress=silent):
         The files.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))
-    (folder / VECTORIZER).unlink(missing_ok=True)
-    for name, vectorized in files.items():
-        header = Header(vectorized.N, len(vectorizer.words), len(labels))
-        write_blocks(folder / name, header, vectorized.blocks(), progress)
     description = json.dumps(vectorizer.mapping(), indent=1, ensure_ascii=False) + "\n"
-    for name, content in (
-        (FEATURES, _names_file(vectorizer.words)),
-        (LABELS, _names_file(labels)),
-        (VECTORIZER, description.encode()),
-    ):
-        with atomic_write(folder / name) as stream:
-            stream.write(content)
-    return [folder / name for name in (*files, FEATURES, LABELS, VECTORIZER)]
+    contents = {
+        FEATURES: _names_file(vectorizer.words),
+        LABELS: _names_file(labels),
+        VECTORIZER: description.encode(),
+    }
+    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".xmlgp-", dir=folder) as staged:
+            for name, vectorized in files.items():
+                header = Header(vectorized.N, len(vectorizer.words), len(labels))
+                with report_errors_as(folder / name, Path(staged, name)):
+                    write_blocks(Path(staged, name), header, vectorized.blocks(), progress)
+            for name, content in contents.items():
+                with create_file(Path(staged, name), folder / name) as stream:
+                    stream.write(content)
+            for old in _of_an_earlier_data_set(folder):
+                old.unlink()
+            # The vectorizer, which makes the folder one of text, comes last.
+            for name in (*files, *contents):
+                os.replace(Path(staged, name), folder / name)
+    except BaseException:
+        for made in missing:
+            with contextlib.suppress(OSError):
+                made.rmdir()
+        raise
+    return [folder / name for name in (*files, *contents)]
+
+
+def _of_an_earlier_data_set(folder):
+    """Return the files of test points of an earlier data set of text: they have other words."""
+    if not (folder / VECTORIZER).exists():
+        return []
+    return [file for file in folder.iterdir() if TEST.fullmatch(file.name)]
 
 
 def _names_file(names):

@@ -1,5 +1,6 @@
 """What a corpus consists of, and which columns of a table or fields of an object hold it."""
 
+import json
 from typing import NamedTuple
 
 __all__ = ["Columns", "Document"]
@@ -49,6 +50,17 @@ class Columns(NamedTuple):
     id_needed: bool = True
 
     def split(self, labels):
-        """Return the names in a text of separated labels."""
+        """Return the names in a text of separated labels, or in a JSON list if there is no separator of the user's.
+
+        Raises
+        ------
+        ValueError
+            If the text is in brackets, but not a JSON list of names.
+        """
+        if self.separator is None and labels.startswith("[") and labels.endswith("]"):
+            names = json.loads(labels)
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError("an entry is not a name")
+            return names
         separator = self.separator or ";"
         return labels.split() if separator.isspace() and separator != "\t" else labels.split(separator)

@@ -24,9 +24,9 @@ def read_annif(lines, path, columns, labelled):
     """Yield documents `text<TAB>label label ...`; a label may be in angle brackets."""
     for number, line in lines:
         text, tab, labels = line.partition("\t")
+        if not tab and not line.strip():
+            continue
         if labelled and not tab:
-            if not line.strip():
-                continue
             raise DataFormatError(path, number, "there is no tab between a text and its labels")
         names = labels.split() if labelled else []
         if names and "<" in labels:

@@ -62,7 +62,8 @@ class Vectorized:
 
     def summary(self):
         """Return what the corpus has, and what some documents lack, in words; known once `blocks` has ended."""
-        counts = [f"{self.N} documents, {len(self.vectorizer.words)} features, {len(self.labels)} labels"]
+        sizes = (self.N, "document"), (len(self.vectorizer.words), "feature"), (len(self.labels), "label")
+        counts = [", ".join([f"{number} {name}{'s' * (number != 1)}" for number, name in sizes])]
         for number, lacking in (self.without_labels, "labels"), (self.without_words, "words"):
             if number:
                 counts.append(f"{number} {'documents have' if number > 1 else 'document has'} no {lacking}")
