@@ -1,0 +1,95 @@
+"""Other tools on text, each in a process of its own.
+
+    python benchmarks/text_peers.py count FILE
+    python benchmarks/text_peers.py tags FOLDER SCORES [--sublinear] [--times FILE]
+
+`count` counts the words of a file of `text<TAB>labels` by scikit-learn's CountVectorizer, and writes nothing. `tags`
+trains omikuji on train.jsonl of FOLDER, by the features of scikit-learn's TfidfVectorizer, and predicts the five best
+labels of test.jsonl. It writes SCORES, a scores file of xmlgp with the labels in alphabetical order, and the seconds of
+each step as JSON to the file of --times. Omikuji trains from a file only, so one is written between. All parameters
+have their defaults; with --sublinear, TfidfVectorizer has sublinear_tf=True. This file imports neither xmlgp nor Click,
+as the environment of the peers may lack them.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from peers import TOP, Omikuji, silence, write_scores
+
+
+def count_words(path):
+    """Return the counts of the words of the texts in a file, N×D."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    with open(path, encoding="utf-8") as lines:
+        return CountVectorizer().fit_transform(line.partition("\t")[0] for line in lines)
+
+
+def read_corpus(path):
+    """Return the texts and the labels of a corpus."""
+    with open(path, encoding="utf-8") as lines:
+        documents = [json.loads(line) for line in lines]
+    return [document["text"] for document in documents], [document["labels"] for document in documents]
+
+
+def write_points(path, X, labels, K):
+    """Write points in the repository's format."""
+    with open(path, "w") as stream:
+        print(*X.shape, K, file=stream)
+        bounds = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), labels, strict=True)
+        for start, end, own in bounds:
+            pairs = zip(X.indices[start:end].tolist(), X.data[start:end].tolist(), strict=True)
+            words = "".join(f" {column}:{value:.6g}" for column, value in sorted(pairs))
+            stream.write(",".join(map(str, own)) + (words or " ") + "\n")
+
+
+def tag(folder, scores, sublinear):
+    """Train on a corpus, predict another one, and return the seconds of each step."""
+    times = [time.perf_counter()]
+
+    def ended():
+        times.append(time.perf_counter())
+
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts, names = read_corpus(folder / "train.jsonl")
+    vectorizer = TfidfVectorizer(sublinear_tf=sublinear)
+    X = vectorizer.fit_transform(texts)
+    known = {name: number for number, name in enumerate(sorted({name for row in names for name in row}))}
+    ended()
+    with tempfile.TemporaryDirectory() as temporary, silence():
+        file = Path(temporary, "train.txt")
+        write_points(file, X, [sorted({known[name] for name in row}) for row in names], len(known))
+        ended()
+        peer = Omikuji()
+        peer.fit(None, None, file)
+        ended()
+        peer.load()
+        rows = peer.rank(vectorizer.transform(read_corpus(folder / "test.jsonl")[0]), TOP)
+        write_scores(scores, rows, len(known))
+        ended()
+    steps = ("vectorize", "write", "train", "predict")
+    return {step: end - start for step, start, end in zip(steps, times[:-1], times[1:], strict=True)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=["count", "tags"])
+    parser.add_argument("path", type=Path, metavar="FILE or FOLDER")
+    parser.add_argument("scores", nargs="?")
+    parser.add_argument("--sublinear", action="store_true")
+    parser.add_argument("--times", type=Path)
+    args = parser.parse_args()
+    if args.task == "count":
+        count_words(args.path)
+    else:
+        times = tag(args.path, args.scores, args.sublinear)
+        if args.times:
+            args.times.write_text(json.dumps(times))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The comparison on text: generated documents, what peers read and write, and the tables."""
+
+import json
+
+import numpy as np
+import pytest
+import text
+import text_peers
+from click.testing import CliRunner
+from scipy.sparse import csr_matrix
+
+from xmlgp.data.repository_format import read_dataset
+
+
+def tables(output):
+    """Return the cells of the tables in an output, a list of rows for each."""
+    parts = [part.splitlines() for part in output.split("\n\n") if part.startswith("|")]
+    return [[[cell.strip() for cell in line.split("|")[1:-1]] for line in part] for part in parts]
+
+
+def test_documents_depend_on_the_seed_and_have_words_and_labels(tmp_path):
+    for name, seed in ("a", 0), ("b", 0), ("c", 1):
+        text.write_documents(tmp_path / name, 40, seed)
+    first, same, other = ((tmp_path / name).read_text() for name in "abc")
+    assert first == same != other
+    rows = [line.split("\t") for line in first.splitlines()]
+    assert len(rows) == 40
+    assert {len(words.split()) for words, _ in rows} <= set(range(5, 16))
+    assert {len(labels.split()) for _, labels in rows} == {1, 2, 3}
+
+
+def test_vectorizing_is_compared_with_scikit_learn(tmp_path):
+    file = tmp_path / "documents.tsv"
+    arguments = ["vectorize", "--documents", 50, "--repeats", 1, "--file", file, "--json", tmp_path / "out.json"]
+    result = CliRunner().invoke(text.main, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    written = json.loads((tmp_path / "out.json").read_text())
+    counted = text_peers.count_words(file)
+    assert [written["sizes"][name] for name in "ND"] == list(counted.shape)
+    ((_, _, ours, theirs, ratios),) = tables(result.stdout)
+    assert (ours[0], theirs[0], ratios[0]) == ("xmlgp vectorize", "CountVectorizer", "ratio")
+    assert float(ratios[3]) == pytest.approx(float(ours[3]) / float(theirs[3]), abs=0.02)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A folder with documents of two kinds, which one word distinguishes."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    kinds = [("audio player", "sound"), ("word processor", "text")]
+    for name, count in ("train", 60), ("test", 20):
+        documents = (
+            {"id": f"{name}{i}", "text": f"{kinds[i % 2][0]} number {i}", "labels": [kinds[i % 2][1]]}
+            for i in range(count)
+        )
+        lines = "".join(json.dumps(document) + "\n" for document in documents)
+        (folder / f"{name}.jsonl").write_text(lines)
+    return folder
+
+
+def test_variants_are_trained_from_text(tmp_path, corpus):
+    options = ["--options", "--epochs 1 -P 3 -M 5", "--variant", "", "--variant", "--min-count 2"]
+    arguments = ["corpus", corpus, *options, "--json", tmp_path / "out.json"]
+    result = CliRunner().invoke(text.main, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("N=60, K=2, test documents:\n")
+    measures, times = tables(result.stdout)
+    assert [row[0] for row in measures[2:]] == [row[0] for row in times[2:]] == ["xmlgp", "xmlgp --min-count 2"]
+    written = json.loads((tmp_path / "out.json").read_text())
+    # Each document has a number of its own.
+    assert written["xmlgp"]["sizes"]["D"] > written["xmlgp --min-count 2"]["sizes"]["D"] == 5
+    assert written["xmlgp"]["seconds"] == pytest.approx(sum(written["xmlgp"]["steps"].values()))
+    assert 0 <= written["xmlgp"]["ECE@5"] <= 1
+
+
+def test_a_folder_without_documents_is_skipped(tmp_path):
+    result = CliRunner().invoke(text.main, ["corpus", str(tmp_path)])
+    assert result.exit_code == 0
+    assert result.stderr == f"{tmp_path} is skipped: it has no train.jsonl and test.jsonl\n"
+
+
+def test_held_out_documents_are_a_part_of_training(tmp_path, corpus):
+    text.hold_out(corpus, tmp_path)
+    parts = [(tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("train", "test")]
+    assert [len(part) for part in parts] == [45, 15]
+    assert sorted(parts[0] + parts[1]) == sorted((corpus / "train.jsonl").read_text().splitlines())
+
+
+def test_a_command_that_fails_ends_the_benchmark(tmp_path, corpus):
+    arguments = ["corpus", corpus, "--options", "--epochs 0"]
+    result = CliRunner().invoke(text.main, list(map(str, arguments)))
+    assert result.exit_code == 2
+
+
+def test_peers_train_on_points_in_the_format_of_the_repository(tmp_path):
+    X = csr_matrix(np.array([[0, 0.5, 0.25], [0, 0, 0], [1, 0, 0]]))
+    text_peers.write_points(tmp_path / "x", X, [[0, 2], [1], []], 3)
+    dataset = read_dataset(tmp_path / "x", cache=False)
+    assert dataset.features.toarray().tolist() == X.toarray().tolist()
+    assert dataset.labels.toarray().tolist() == [[True, False, True], [False, True, False], [False] * 3]
