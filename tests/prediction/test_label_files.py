@@ -85,3 +85,14 @@ def test_without_points_a_table_has_its_header():
 def test_a_score_that_is_not_finite_is_refused(name, value):
     with pytest.raises(NumericalError, match="the score of label 3 for point 0 is not finite"):
         written(name, scores(value=value))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_identifiers_send_no_commands_to_a_terminal(name):
+    identifier = "a\x1b[31m\x9b1m\x07\x7f é"
+    scores = Scores(np.array([0, 1]), np.array([0], np.int32), np.array([0.5]), 5)
+    text = written(name, [([identifier], scores)])
+    assert "é" in text
+    assert all(character.isprintable() or character in "\n\t" for character in text)
+    if name == "jsonl":
+        assert json.loads(text)["id"] == identifier

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 
 from xmlgp.data.names import CONTROL
 
@@ -14,6 +15,9 @@ FORMATS = ("jsonl", "tsv", "csv")
 
 #: The digits that single precision has.
 NUMBER = ".7g"
+
+#: Control characters but those of whitespace. Identifiers may have any, and answers are printed on terminals.
+TERMINAL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
 
 #: Points that are explained and formatted at a time.
 POINTS = 256
@@ -117,7 +121,8 @@ def _json_line(identifier, pairs, fields):
     for label in labels:
         for side in {"for", "against"} & label.keys():
             label[side] = [{"word": word, "contribution": value} for word, value in label[side]]
-    return json.dumps({"id": identifier, "labels": labels}, ensure_ascii=False) + "\n"
+    line = json.dumps({"id": identifier, "labels": labels}, ensure_ascii=False)
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"
 
 
 def _in_one_cell(value):
@@ -131,7 +136,8 @@ def _row(name, row):
         # Tab-separated values have no quotes, so a cell cannot contain the separators.
         return "\t".join([" ".join(CONTROL.sub(" ", str(value)).split()) for value in row]) + "\n"
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(row)
+    cells = [TERMINAL.sub(" ", value) if isinstance(value, str) else value for value in row]
+    csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()
 
 
