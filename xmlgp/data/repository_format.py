@@ -292,17 +292,18 @@ def _places(starts, counts, step):
 def _format_numbers(numbers, marks):
     """Return decimals, each with a character after it, as bytes; nothing but the character for a negative number."""
     digits = len(str(numbers.max()))
-    characters = np.empty((len(numbers), digits + 1), np.uint8)
-    shown = np.empty(characters.shape, bool)
-    characters[:, digits], shown[:, digits] = marks, True
+    # Zero bytes are where a number has fewer digits.
+    characters = np.zeros((len(numbers), digits + 1), np.uint8)
+    characters[:, digits] = marks
     rest = np.maximum(numbers, 0).astype(np.uint32)
+    # The last digit of 0 is shown, others only of numbers that have them.
+    shown = numbers >= 0
     for place in range(digits - 1, -1, -1):
         tenth = rest // np.uint32(10)
-        characters[:, place] = rest - np.uint32(10) * tenth + ord("0")
-        # The last digit of 0 is shown, others only of numbers that have them.
-        shown[:, place] = numbers >= 0 if place == digits - 1 else rest > 0
+        characters[:, place] = (rest - np.uint32(10) * tenth + np.uint32(ord("0"))) * shown
         rest = tenth
-    return characters[shown].tobytes()
+        shown = rest > 0
+    return characters.tobytes().translate(None, b"\0")
 
 
 def _format_lines(block):

@@ -22,6 +22,7 @@ def read_plain(lines, path, columns, labelled):
 
 def read_annif(lines, path, columns, labelled):
     """Yield documents `text<TAB>label label ...`; a label may be in angle brackets."""
+    bare = _BareNames().__getitem__
     for number, line in lines:
         text, tab, labels = line.partition("\t")
         if not tab and not line.strip():
@@ -30,7 +31,7 @@ def read_annif(lines, path, columns, labelled):
             raise DataFormatError(path, number, "there is no tab between a text and its labels")
         names = labels.split() if labelled else []
         if names and "<" in labels:
-            names = [name[1:-1] if name[0] == "<" and name[-1] == ">" else name for name in names]
+            names = list(map(bare, names))
         yield Document(number, None, text, names)
 
 
@@ -57,3 +58,11 @@ def read_pecos(lines, path, columns, labelled):
             reason = "the labels before the tab must be nonnegative integers, separated by commas"
             raise DataFormatError(path, number, reason)
         yield Document(number, None, text, labels.split(",") if labels else [])
+
+
+class _BareNames(dict):
+    """Labels without their brackets, each of which is removed once."""
+
+    def __missing__(self, name):
+        self[name] = bare = name[1:-1] if name[0] == "<" and name[-1] == ">" else name
+        return bare
