@@ -489,6 +489,8 @@ def test_columns_replace_those_of_the_model_one_by_one(workdir):
     assert ids("id,name\n7,red\n") == ["7"]
     assert ids("text,sku\nred,s1\n", "--text-column", "text") == ["s1"]
     assert ids("name,code\nred,c1\n", "--id-column", "code") == ["c1"]
+    (workdir / "y.csv").write_text("name,tags\nred,the red\n")
+    assert run("report", "table", "y.csv", "-o", "page.html").exit_code == 0
     result = run("predict", "table", "x.csv", "--id-column", "none")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "x.csv:1: there is no column 'none'" in result.stderr

@@ -10,7 +10,7 @@ from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
 from xmlgp.text.corpus import FORMATS, has_corpus_ending, is_corpus
 from xmlgp.text.documents import Columns
 
-__all__ = ["analysis_options", "corpus_arguments", "corpus_options", "is_text"]
+__all__ = ["ChosenColumns", "analysis_options", "corpus_arguments", "corpus_options", "is_text"]
 
 
 class _Lengths(click.ParamType):

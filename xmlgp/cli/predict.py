@@ -234,14 +234,17 @@ class _Text:
     def __init__(self, reader, vectorizer, columns, corpus_format, output_format, quiet):
         self.format, self.N, self._quiet = output_format, None, quiet
         columns = columns.over(vectorizer.columns)
-        usual = columns or vectorizer.columns
-        if not corpus_format and told_format(reader.path, reader.peek_line(), usual, bool(columns)) == "annif":
-            note(f"{reader.path}: taking what follows a tab as labels; --corpus-format lines takes it as text", quiet)
+        if not corpus_format:
+            usual = columns or vectorizer.columns
+            corpus_format = told_format(reader.path, reader.peek_line(), usual, bool(columns))
+            if corpus_format == "annif":
+                text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
+                note(f"{reader.path}: {text}", quiet)
         self._without_words, self._path = 0, reader.path
         if output_format == "scores":
             # The number of documents comes first in a scores file.
             read = vectorize_known(reader, vectorizer, [], columns, corpus_format, labelled=False)
-            self.N, self._blocks = read.N, ((None, block.features) for block in read.blocks())
+            self.N, self._blocks = read.N, (([], block.features) for block in read.blocks())
         else:
             self._blocks = documents_as_points(reader, vectorizer, columns, corpus_format)
 
@@ -250,17 +253,10 @@ class _Text:
         first = 1
         for documents, features in self._blocks:
             self._without_words += np.count_nonzero(np.diff(features.indptr) == 0)
-            numbers = range(first, first + features.shape[0])
+            identifiers = [document.id for document in documents]
+            numbered = enumerate(identifiers, first)
+            yield [number if identifier is None else identifier for number, identifier in numbered], features
             first += features.shape[0]
-            yield (
-                [
-                    number if document.id is None else document.id
-                    for number, document in zip(numbers, documents, strict=True)
-                ]
-                if documents
-                else numbers,
-                features,
-            )
 
     def finish(self):
         """Print how many documents say nothing to the model."""

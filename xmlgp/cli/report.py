@@ -78,22 +78,21 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
     if [data, train, label_names].count("-") > 1:
         raise click.UsageError("Only one of DATA, --train and --label-names can be standard input.")
     check_available()
-    folder, predictor, names, feature_names = ModelFolder.read(model, _open)
+    folder, predictor, own = ModelFolder.read(model, _open)
     K = predictor.label_count
     if K < 2:
         raise SettingsError(
             f"{model}: a report needs a model of two labels or more, but this one has {count_labels(K)}"
         )
-    if label_names:
-        names = read_label_names(label_names, K)
+    names = read_label_names(label_names, K) if label_names else own.labels
     test = locate(data, "test")
     with open_output(out) as stream:
         progress = terminal_progress(quiet)
-        columns = columns.over(folder.vectorizer and folder.vectorizer.columns)
-        training = _training_data(train, data, folder, (columns, corpus_format), cache, progress, quiet)
+        columns = columns.over(own.vectorizer and own.vectorizer.columns)
+        training = _training_data(train, data, folder, own, (columns, corpus_format), cache, progress, quiet)
         tuned, rule = _tuned(folder, model, quiet)
         evidence = Evidence(K, tuned and tuned.rule, seed=seed)
-        points = _points(test, predictor, folder, data, columns, corpus_format, quiet)
+        points = _points(test, predictor, folder, own, data, columns, corpus_format, quiet)
         _gather(evidence, predictor, points, max(LISTED, tuned.limit if tuned else 0), progress)
         content = _content(
             evidence,
@@ -103,7 +102,7 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
             counts=None if training is None else np.bincount(training.labels.indices, minlength=K),
             propensities=None if training is None else _propensities(training, quiet),
             names=names,
-            feature_names=feature_names,
+            feature_names=own.features,
             explanations=_explanations(predictor, evidence.sample, quiet),
             rule=rule,
         )
@@ -113,8 +112,8 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
 
 
 def _open(folder):
-    """Return a model folder, its predictor, and the names of labels and of features if it has any."""
-    return folder, open_predictor(folder), folder.label_names, folder.feature_names
+    """Return a model folder, its predictor and its `Names`."""
+    return folder, open_predictor(folder), folder.names
 
 
 def _content(evidence, data, **facts):
@@ -125,13 +124,13 @@ def _content(evidence, data, **facts):
         raise SettingsError(f"{data}: {error}") from None
 
 
-def _points(test, predictor, folder, data, columns, corpus_format, quiet):
+def _points(test, predictor, folder, own, data, columns, corpus_format, quiet):
     """Yield blocks of test points (`Dataset`), with their texts and identifiers or None."""
     with open_input(test) as stream:
         reader = LineReader(stream, test)
         if is_text(reader, columns or corpus_format, folder, data):
-            known = folder.vectorizer, folder.label_names
-            for documents, block in labelled_documents_as_points(reader, *known, columns, corpus_format):
+            known = labelled_documents_as_points(reader, own.vectorizer, own.labels, columns, corpus_format)
+            for documents, block in known:
                 yield block, [document.text for document in documents], [document.id for document in documents]
             return
         header, blocks = blocks_of(reader, predictor.feature_count, lambda text: note(text, quiet))
@@ -155,17 +154,17 @@ def _gather(evidence, predictor, points, k, progress):
             for scores in predictor.top(block.features, k, "probability", memory=MEMORY):
                 scores.check_finite(evidence.point_count)
                 rows = slice(done, done + scores.N)
-                own = [None if values is None else values[rows] for values in (texts, ids)]
-                evidence.add(scores, block.labels[rows], block.features[rows], *own)
+                shown = [None if values is None else values[rows] for values in (texts, ids)]
+                evidence.add(scores, block.labels[rows], block.features[rows], *shown)
                 done += scores.N
                 bar.update(scores.N)
 
 
-def _training_data(train, data, folder, corpus, cache, progress, quiet):
+def _training_data(train, data, folder, own, corpus, cache, progress, quiet):
     """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
     described = folder.description["data"]
     if train:
-        training = read_known_data(locate(train, "train"), folder.names, *corpus, cache, progress)
+        training = read_known_data(locate(train, "train"), own, *corpus, cache, progress)
         check_label_count(train, training.K, described["K"], str(folder.path))
         return training
     file = None

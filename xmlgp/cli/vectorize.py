@@ -10,7 +10,6 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, check_folder, test_name, write_folder
-from xmlgp.text.documents import Columns
 from xmlgp.text.vectorize import vectorize_known, vectorize_new
 
 __all__ = ["vectorize"]
@@ -51,7 +50,7 @@ def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, 
       xmlgp vectorize articles.jsonl data/articles --test new.jsonl
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
-    progress, columns = terminal_progress(quiet), columns.over() or Columns()
+    progress, columns = terminal_progress(quiet), columns.over()
     if [corpus, *tests].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     check_folder(data)

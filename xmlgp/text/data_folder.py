@@ -12,6 +12,7 @@ from xmlgp.data.names import format_names, read_feature_names, read_label_names
 from xmlgp.data.repository_format import Header, write_blocks
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
+from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.runtime.progress import silent
 from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
@@ -70,11 +71,12 @@ def write_folder(folder, files, progress=silent):
             for name, content in contents.items():
                 with create_file(Path(staged, name), folder / name) as stream:
                     stream.write(content)
-            for old in _of_an_earlier_data_set(folder):
-                old.unlink()
-            # The vectorizer, which makes the folder one of text, comes last.
-            for name in (*files, *contents):
-                os.replace(Path(staged, name), folder / name)
+            with uninterruptible:
+                for old in _of_an_earlier_data_set(folder):
+                    old.unlink()
+                # The vectorizer makes the folder one of text: without it, a killed process leaves no mixture of two.
+                for name in (*files, *contents):
+                    os.replace(Path(staged, name), folder / name)
     except BaseException:
         for made in missing:
             with contextlib.suppress(OSError):
@@ -84,10 +86,10 @@ def write_folder(folder, files, progress=silent):
 
 
 def _of_an_earlier_data_set(folder):
-    """Return the files of test points of an earlier data set of text: they have other words."""
+    """Return the vectorizer of an earlier data set of text and its files of test points, which have other words."""
     if not (folder / VECTORIZER).exists():
         return []
-    return [file for file in folder.iterdir() if TEST.fullmatch(file.name)]
+    return [folder / VECTORIZER, *(file for file in folder.iterdir() if TEST.fullmatch(file.name))]
 
 
 def _names_file(names):

@@ -12,7 +12,6 @@ from xmlgp.runtime.progress import silent
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import is_corpus
 from xmlgp.text.data_folder import VECTORIZER, read_names
-from xmlgp.text.documents import Columns
 from xmlgp.text.names import Names
 from xmlgp.text.vectorize import vectorize_known, vectorize_new
 
@@ -61,9 +60,8 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
     path = os.fspath(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        first = reader.peek_line()
-        if first and (columns or corpus_format or is_corpus(path, first)):
-            found = vectorize_new(reader, Analysis(), columns or Columns(), corpus_format, progress=progress)
+        if _is_text(reader, columns, corpus_format):
+            found = vectorize_new(reader, Analysis(), columns, corpus_format, progress=progress)
             names = Names(found.labels, found.vectorizer.words, found.vectorizer)
             dataset = found.dataset()
             tell(f"{path}: {found.summary()}")
@@ -95,13 +93,17 @@ def read_known_data(path, names, columns=None, corpus_format=None, cache=True, p
     path = os.fspath(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        first = reader.peek_line()
-        if names.vectorizer and first and (columns or corpus_format or is_corpus(path, first)):
+        if names.vectorizer and _is_text(reader, columns, corpus_format):
             known = names.vectorizer, names.labels
             return vectorize_known(reader, *known, columns, corpus_format, progress=progress).dataset()
         if not os.path.isfile(path):
             return points_of(reader, progress)[0]
     return read_dataset(path, cache, progress)[0]
+
+
+def _is_text(reader, columns, corpus_format):
+    first = reader.peek_line()
+    return bool(first) and bool(columns or corpus_format or is_corpus(reader.path, first))
 
 
 def _names_beside(path, dataset, tell):

@@ -1,4 +1,4 @@
-"""Turn the documents of a corpus into points, a few hundred at a time."""
+"""Turn the documents of a corpus into points, about a thousand at a time."""
 
 from itertools import islice
 
@@ -53,7 +53,7 @@ def labelled_documents_as_points(reader, vectorizer, labels, columns=None, name=
         If the corpus is malformed; it names the line.
     """
     number = {label: place for place, label in enumerate(labels)}
-    documents = read_documents(reader, columns or vectorizer.columns, name)
+    documents = read_documents(reader, columns, name, usual=vectorizer.columns)
     while block := list(islice(documents, DOCUMENTS)):
         numbers = [number.get(label.strip(), -1) for document in block for label in document.labels]
         lengths = [len(document.labels) for document in block]

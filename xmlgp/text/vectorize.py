@@ -14,6 +14,7 @@ from xmlgp.text.corpus import read_documents
 from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
 from xmlgp.text.spool import Numbered, Spool
 from xmlgp.text.vectorizer import Vectorizer, counts
+from xmlgp.text.vocabulary import vocabulary
 
 __all__ = ["Vectorized", "vectorize_known", "vectorize_new"]
 
@@ -80,7 +81,7 @@ class Vectorized:
 
 
 def vectorize_new(
-    reader, analysis, columns, name=None, *, min_count=1, max_features=None, folder=None, progress=silent
+    reader, analysis, columns=None, name=None, *, min_count=1, max_features=None, folder=None, progress=silent
 ):
     """Vectorize a training corpus, whose words and labels become the vocabulary (`Vectorized`).
 
@@ -119,7 +120,7 @@ def vectorize_new(
         raise XmlgpError(f"{reader.path}: there are no documents")
     if not labels.names:
         raise XmlgpError(f"{reader.path}: no document has a label")
-    kept, numbers = _vocabulary(words, occurrences, min_count, max_features)
+    kept, numbers = vocabulary(words, occurrences, min_count, max_features)
     if not kept:
         rarer = f" that occurs at least {min_count} times" if words else ""
         raise XmlgpError(f"{reader.path}: no document has a word{rarer}")
@@ -194,18 +195,3 @@ def _add(total, counts):
     counts = counts.astype(np.int64, copy=False)
     counts[: len(total)] += total
     return counts
-
-
-def _vocabulary(words, occurrences, min_count, max_features):
-    """Return the words that are kept, in order of their characters, and the new number of each word, −1 if it is not.
-
-    Of words that occur equally often, the first in this order are kept.
-    """
-    names = list(words)
-    kept = sorted(np.flatnonzero(occurrences >= min_count).tolist(), key=names.__getitem__)
-    if max_features is not None and len(kept) > max_features:
-        most = np.argsort(-occurrences[kept], kind="stable")[:max_features]
-        kept = [kept[place] for place in np.sort(most).tolist()]
-    numbers = np.full(len(names), -1, np.int32)
-    numbers[kept] = np.arange(len(kept))
-    return [names[number] for number in kept], numbers

@@ -1,4 +1,4 @@
-"""Learn the vocabulary of texts that are in memory, and count its words in them."""
+"""The vocabulary of texts, and their features if they are in memory."""
 
 from array import array
 from collections import defaultdict
@@ -9,10 +9,33 @@ from scipy.sparse import csr_array, vstack
 from xmlgp.errors import SettingsError
 from xmlgp.text.vectorizer import Vectorizer, counts
 
-__all__ = ["vectorize_texts"]
+__all__ = ["vectorize_texts", "vocabulary"]
 
 #: Texts that are counted at a time, which limits the memory of sorting their words.
 TEXTS = 4096
+
+
+def vocabulary(words, occurrences, min_count=1, max_features=None):
+    """Return the words that are kept, in order of their characters, and the new number of each word, −1 if it is not.
+
+    Parameters
+    ----------
+    words : iterable of str
+    occurrences : ndarray
+        How often each occurs.
+    min_count : int
+        Words that occur less often are left out.
+    max_features : int, optional
+        At most so many are kept, those that occur most often, of equal ones the first.
+    """
+    names = list(words)
+    kept = sorted(np.flatnonzero(occurrences >= min_count).tolist(), key=names.__getitem__)
+    if max_features is not None and len(kept) > max_features:
+        most = np.argsort(-occurrences[kept], kind="stable")[:max_features]
+        kept = [kept[place] for place in np.sort(most).tolist()]
+    numbers = np.full(len(names), -1, np.int32)
+    numbers[kept] = np.arange(len(kept))
+    return [names[number] for number in kept], numbers
 
 
 def vectorize_texts(texts, analysis):
@@ -39,13 +62,9 @@ def vectorize_texts(texts, analysis):
     for text in texts:
         found.extend(map(words.__getitem__, analyse(text)))
         ends.append(len(found))
-    names = list(words)
-    if not names:
+    if not words:
         raise SettingsError("no document has a word")
-    order = sorted(range(len(names)), key=names.__getitem__)
-    numbers = np.empty(len(names), np.int32)
-    numbers[order] = np.arange(len(names))
-    kept = [names[place] for place in order]
+    kept, numbers = vocabulary(words, np.ones(len(words)))
     try:
         "".join(kept).encode()
     except UnicodeEncodeError:
