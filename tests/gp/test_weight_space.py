@@ -71,13 +71,25 @@ def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
     assert value == pytest.approx(expected, rel=1e-10)
 
 
+def test_the_divergence_from_an_earlier_posterior_is_that_from_the_prior_of_the_difference():
+    parameters, features, labels = problem()
+    batch, mean = batch_of(features, labels, ALL), np.random.default_rng(5).normal(size=(D, P))
+    moments, kl, _ = WeightSpace(FeatureShares(features), mean).forward(parameters, batch.points.coordinates)
+    difference = parameters | {"latent_weights.mean": parameters["latent_weights.mean"] - mean}
+    of_difference, expected, _ = WeightSpace(FeatureShares(features)).forward(difference, batch.points.coordinates)
+    assert kl == pytest.approx(expected)
+    np.testing.assert_allclose(moments.mean, of_difference.mean + features @ mean)
+
+
 @pytest.mark.parametrize("expectations", ["quadrature", "jj", "taylor"])
 @pytest.mark.parametrize("sampled", [False, True])
-def test_gradients_agree_with_central_differences(expectations, sampled):
+@pytest.mark.parametrize("earlier", [False, True])
+def test_gradients_agree_with_central_differences(expectations, sampled, earlier):
     parameters, features, labels = problem()
+    prior_mean = np.random.default_rng(5).normal(size=(D, P)) if earlier else None
     sample = LabelSample(np.array([0, 1, 3, 4, 5, 6]), np.array([1, 2.5, 1, 1.5, 4, 1])) if sampled else None
     batch = batch_of(features, labels, ALL, sample)
-    bound = WeightSpaceBound(WeightSpace(FeatureShares(features)), make_expectations(expectations, 40))
+    bound = WeightSpaceBound(WeightSpace(FeatureShares(features), prior_mean), make_expectations(expectations, 40))
     _, gradients = bound.value_and_gradients(parameters, batch)
     found = dense(parameters, gradients)
     assert found.keys() == parameters.keys()

@@ -78,14 +78,14 @@ def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
 
 def test_sweeps_update_weights_and_prior_variances_with_these_scales(monkeypatch):
     seen = []
-    for name, place in (("update_label_weights", 4), ("update_prior_variances", 1)):
-        original = getattr(module, name)
+    for owner, name in ((module.WeightsPrior, "of_training"), (module, "update_prior_variances")):
+        original = getattr(owner, name)
 
-        def recorded(*arguments, original=original, place=place):
-            seen.append(arguments[place])
+        def recorded(*arguments, original=original):
+            seen.append(arguments[-1])
             return original(*arguments)
 
-        monkeypatch.setattr(module, name, recorded)
+        monkeypatch.setattr(owner, name, recorded)
     inference = ascent(label_weights=True)
     for epoch in range(inference.epochs):
         inference.begin(epoch)

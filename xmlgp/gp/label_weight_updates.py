@@ -4,10 +4,11 @@ Given the rest of the utilities, f_ik = o_ik + w_kᵀ x_i, and pairs (i, k) with
 
     F_k = Σ_i c_ik [y_ik f̄_ik − ½ f̄_ik − log(2 cosh(½ ξ_ik))] − KL[q(w_k) ‖ p(w_k)],   ξ_ik² = E f_ik²,
 
-with y_ik ∈ {0, 1} and the prior p(w_kd) = N(0, ρ_k τ_d). With Λ_ik = 2 c_ik λ(ξ_ik) it is largest at the variances
-1/v_kd = 1/(ρ_k τ_d) + Σ_i Λ_ik x_id² and at the means of the linear system
+with y_ik ∈ {0, 1} and a prior p(w_kd) = N(a_kd, 1/π_kd). In training that is N(0, ρ_k τ_d), and where a model learns on
+it is the posterior of what was learned before. With Λ_ik = 2 c_ik λ(ξ_ik) the bound is largest at the variances
+1/v_kd = π_kd + Σ_i Λ_ik x_id² and at the means of the linear system
 
-    (diag(1/(ρ_k τ)) + Σ_i Λ_ik x_i x_iᵀ) m_k = Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
+    (diag(π_k) + Σ_i Λ_ik x_i x_iᵀ) m_k = π_k a_k + Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
 
 which conjugate gradient steps approach from the current means. Each of these updates raises the bound, there is no
 learning rate, and labels are independent of each other. Newton's method, with the logistic curvature in place of Λ,
@@ -30,7 +31,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["LabelPairs", "update_label_weights", "update_prior_variances"]
+__all__ = ["LabelPairs", "WeightsPrior", "update_label_weights", "update_prior_variances"]
 
 #: Tasks that a block of labels is split into, of about equal numbers of pairs.
 TASKS = 16
@@ -61,7 +62,39 @@ class LabelPairs(NamedTuple):
     offset: np.ndarray
 
 
-def update_label_weights(pairs, first, features, parameters, scales, rounds, cg_steps):
+class WeightsPrior(NamedTuple):
+    """The prior of the weights of consecutive labels.
+
+    Attributes
+    ----------
+    mean, precision : ndarray
+        a and π of each weight.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+
+    @classmethod
+    def of_training(cls, parameters, first, scales):
+        """Return the prior N(0, ρ_k τ_d) of the weights of L consecutive labels.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+            See `xmlgp.gp.label_weights.initial_label_weights`.
+        first : int
+            The first of the labels.
+        scales : ndarray, L
+            ρ: the prior variances of each label, relative to τ.
+        """
+        ends = parameters["label_weights.indptr"][first : first + len(scales) + 1]
+        columns = parameters["label_weights.features"][ends[0] : ends[-1]]
+        precision = bounded_exp(-parameters["label_weights.log_prior"])[columns]
+        precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(ends))
+        return cls(np.zeros_like(precision), precision)
+
+
+def update_label_weights(pairs, first, features, parameters, prior, rounds, cg_steps):
     """Update m and log v of consecutive labels in place; return their bounds before the last round.
 
     Parameters
@@ -74,8 +107,8 @@ def update_label_weights(pairs, first, features, parameters, scales, rounds, cg_
         X, weighted.
     parameters : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`.
-    scales : ndarray, K
-        ρ: the prior variances of each label, relative to τ.
+    prior : WeightsPrior
+        Of the weights of these labels.
     rounds : int
         Updates of ξ, each followed by one of v and one of m.
     cg_steps : int
@@ -86,13 +119,12 @@ def update_label_weights(pairs, first, features, parameters, scales, rounds, cg_
     ndarray, L
         F_k.
     """
-    indptr, columns, mean, log_variance, log_prior = (
-        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
+    indptr, columns, mean, log_variance = (
+        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance")
     )
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
-    precision, shrinkage = bounded_exp(-log_prior), 1 / scales[first : first + count]
-    weights = indptr[first : first + count + 1], columns, mean, log_variance, precision, shrinkage
+    weights = indptr[first : first + count + 1], columns, mean, log_variance, *prior, features.shape[1]
     design = features.indptr, features.indices, features.data
     arrays = *pairs, *weights, *design, rounds, cg_steps, bounds
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
@@ -143,14 +175,14 @@ def _fill_utilities(offset, rows, inner, values, m, utility):
 @compiled
 def _update_labels(
     start, stop, starts, points, positive, weight, offset,
-    indptr, columns, means, log_variances, precisions, shrinkages,
+    indptr, columns, means, log_variances, prior_means, prior_precisions, feature_count,
     x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
 ):  # fmt: skip
     dtype = means.dtype
     real = dtype.type
     half, zero, one = real(0.5), real(0), real(1)
     # Position of each feature among those of the label; −1 for the others.
-    place = np.full(precisions.size, -1, np.int32)
+    place = np.full(feature_count, -1, np.int32)
     capacity = 1024
     inner, values = np.empty(capacity, np.int32), np.empty(capacity, dtype)
     for label in range(start, stop):
@@ -178,11 +210,12 @@ def _update_labels(
                     inner[end], values[end] = j, x_values[e]
                     end += 1
         rows[n] = end
-        m, v, prior = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)
+        m, v = np.empty(d, dtype), np.empty(d, dtype)
+        own = slice(base - indptr[0], base - indptr[0] + d)
+        center, prior = prior_means[own], prior_precisions[own]
         for j in range(d):
             place[columns[base + j]] = -1
             m[j], v[j] = means[base + j], np.exp(log_variances[base + j])
-            prior[j] = precisions[columns[base + j]] * shrinkages[label]
         utility, curvature = np.empty(n, dtype), np.empty(n, dtype)
         diagonal, residual, direction = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)
         image = np.empty(d, dtype)
@@ -190,7 +223,7 @@ def _update_labels(
         for r in range(rounds):
             likelihood = 0.0
             for j in range(d):
-                diagonal[j], residual[j] = prior[j], -prior[j] * m[j]
+                diagonal[j], residual[j] = prior[j], prior[j] * (center[j] - m[j])
             for i in range(n):
                 s = zero
                 for e in range(rows[i], rows[i + 1]):
@@ -206,8 +239,8 @@ def _update_labels(
             if r == rounds - 1:
                 divergence = 0.0
                 for j in range(d):
-                    ratio = prior[j] * v[j]
-                    divergence += half * (prior[j] * m[j] * m[j] + ratio - one - logarithm(ratio))
+                    ratio, distance = prior[j] * v[j], m[j] - center[j]
+                    divergence += half * (prior[j] * distance * distance + ratio - one - logarithm(ratio))
                 bounds[label] = likelihood - divergence
             square = zero
             for j in range(d):

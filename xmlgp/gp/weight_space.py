@@ -58,17 +58,20 @@ class WeightSpace:
     shares : FeatureShares
         The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
         minibatch has the feature, so that they are unbiased.
+    prior_mean : ndarray, D×P, optional
+        The prior is N(a mean, a_d) instead: where a model learns on, both are those of an earlier posterior.
     """
 
     parameter_names = ("latent_weights.mean", "latent_weights.log_variance", "latent_weights.log_prior")
 
-    def __init__(self, shares):
-        self._shares = shares
+    def __init__(self, shares, prior_mean=None):
+        self._shares, self._prior_mean = shares, prior_mean
 
     def forward(self, parameters, features, kl_needed=True):
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
-        With ratios v_d/a_d the divergence is ½ Σ_d [Σ_p m_dp²/a_d + P (v_d/a_d − 1 − log(v_d/a_d))].
+        With ratios v_d/a_d the divergence is ½ Σ_d [Σ_p m_dp²/a_d + P (v_d/a_d − 1 − log(v_d/a_d))], where m_dp is the
+        distance from the mean of the prior.
 
         Parameters
         ----------
@@ -89,14 +92,16 @@ class WeightSpace:
         variance = bounded_exp(parameters["latent_weights.log_variance"][rows])
         moments = Moments(sparse.product(local, chosen), (squares @ variance)[:, None])
         kl = self._kl(parameters) if kl_needed else None
+        distance = chosen if self._prior_mean is None else chosen - self._prior_mean[rows]
         precision = bounded_exp(-parameters["latent_weights.log_prior"][rows])
-        return moments, kl, (rows, local, squares, chosen, variance, precision)
+        return moments, kl, (rows, local, squares, distance, variance, precision)
 
     def _kl(self, parameters):
         mean, log_variance, log_prior = (parameters[name] for name in self.parameter_names)
         precision = bounded_exp(-log_prior).astype(np.float64)
         ratio = precision * bounded_exp(log_variance)
-        squares = np.einsum("dp,dp->d", mean, mean)
+        distance = mean if self._prior_mean is None else mean - self._prior_mean
+        squares = np.einsum("dp,dp->d", distance, distance)
         return 0.5 * float(squares @ precision + mean.shape[1] * (ratio - 1 - np.log(ratio)).sum())
 
     def backward(self, tape, d_moments, d_kl):
@@ -108,20 +113,20 @@ class WeightSpace:
         d_moments : Moments
         d_kl : float
         """
-        rows, local, squares, mean, variance, precision = tape
-        share = (d_kl / self._shares.of(local.shape[0])[rows]).astype(mean.dtype)
-        P = mean.shape[1]
+        rows, local, squares, distance, variance, precision = tape
+        dtype, P = distance.dtype, distance.shape[1]
+        share = (d_kl / self._shares.of(local.shape[0])[rows]).astype(dtype)
         transposed = local.T.tocsr()
-        d_mean = sparse.product(transposed, np.ascontiguousarray(d_moments.mean, mean.dtype))
-        d_mean += (share * precision)[:, None] * mean
+        d_mean = sparse.product(transposed, np.ascontiguousarray(d_moments.mean, dtype))
+        d_mean += (share * precision)[:, None] * distance
         d_variance = squares.T @ d_moments.variance[:, 0]
         ratio = variance * precision
         d_log_variance = (variance * d_variance + 0.5 * P * share * (ratio - 1)) * is_inside(variance)
-        lengths = np.einsum("up,up->u", mean, mean)
+        lengths = np.einsum("up,up->u", distance, distance)
         d_log_prior = 0.5 * share * (P - P * ratio - lengths * precision) * is_inside(precision)
         names = self.parameter_names
         return {
-            name: IndexedRows(rows, value.astype(mean.dtype, copy=False))
+            name: IndexedRows(rows, value.astype(dtype, copy=False))
             for name, value in zip(names, (d_mean, d_log_variance, d_log_prior), strict=True)
         }
 

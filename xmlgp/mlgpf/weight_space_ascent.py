@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from xmlgp.gp.label_weight_updates import update_label_weights, update_prior_variances
+from xmlgp.gp.label_weight_updates import WeightsPrior, update_label_weights, update_prior_variances
 from xmlgp.gp.label_weights import LabelWeights, initial_label_weights
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.linear_algebra import sparse
@@ -272,7 +272,8 @@ class _Sweep:
         self.__dict__.pop("_utilities", None)
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias, OFFSET_SHARE)
-        return update_label_weights(pairs, first, self._features, self._weights, self.scales, self._rounds, CG_STEPS)
+        prior = WeightsPrior.of_training(self._weights, first, self.scales[first:last])
+        return update_label_weights(pairs, first, self._features, self._weights, prior, self._rounds, CG_STEPS)
 
     @functools.cached_property
     def _latent(self):
