@@ -17,7 +17,9 @@ N, D, K = 30, 9, 4
 SCALES = np.array([1.0, 2.0, 1.5, 3.0])
 
 
-@pytest.fixture(params=[("float64", "training"), ("float64", "earlier"), ("float32", "training"), ("float32", "earlier")])
+@pytest.fixture(
+    params=[("float64", "training"), ("float64", "earlier"), ("float32", "training"), ("float32", "earlier")]
+)
 def problem(request):
     """Features, label weights, pairs of every point with each label but the second, in random order, and the prior."""
     random, dtype = np.random.default_rng(0), np.dtype(request.param[0])
@@ -61,7 +63,16 @@ def dense_parts(features, weights, pairs, prior, k):
     m = weights["label_weights.mean"][own].astype(float)
     v = np.exp(weights["label_weights.log_variance"][own].astype(float))
     center, tau = prior.mean[own].astype(float), 1 / prior.precision[own].astype(float)
-    return X, m, v, center, tau, pairs.positive[rows], pairs.weight[rows].astype(float), pairs.offset[rows].astype(float)
+    return (
+        X,
+        m,
+        v,
+        center,
+        tau,
+        pairs.positive[rows],
+        pairs.weight[rows].astype(float),
+        pairs.offset[rows].astype(float),
+    )
 
 
 def dense_bound(X, m, v, center, tau, y, c, o):
@@ -111,7 +122,9 @@ def test_updates_end_where_means_and_variances_solve_their_equations(problem):
         curvature = 2 * c * np.tanh(xi / 2) / (4 * xi)
         np.testing.assert_allclose(v, 1 / (1 / tau + X.T**2 @ curvature), rtol=tolerance)
         system = np.diag(1 / tau) + X.T @ (curvature[:, None] * X)
-        np.testing.assert_allclose(system @ m, center / tau + X.T @ ((y - 0.5) * c - curvature * o), atol=10 * tolerance)
+        np.testing.assert_allclose(
+            system @ m, center / tau + X.T @ ((y - 0.5) * c - curvature * o), atol=10 * tolerance
+        )
 
 
 def test_labels_are_updated_alone_as_together(problem):

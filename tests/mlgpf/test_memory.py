@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
-from xmlgp.mlgpf import weight_space_ascent
+from xmlgp.mlgpf import sweep, weight_space_ascent
 from xmlgp.mlgpf.memory import memory_parts
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
@@ -73,7 +73,7 @@ def test_it_is_most_of_the_peak_with_a_single_sweep(monkeypatch):
 
 def test_a_single_sweep_does_not_need_weights_by_feature(monkeypatch):
     # With few points the shortlists would need more than these, with many latent functions the stochastic steps.
-    monkeypatch.setattr(weight_space_ascent, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(sweep, "LEAST_PAIRS", 0)
     settings, dataset = MLGPFSettings(**SAMPLED | {"factors": 5}), wide_dataset()
     before = total(settings, dataset)
     monkeypatch.setattr(weight_space_ascent, "SECOND_SWEEP_LIMIT", 0)

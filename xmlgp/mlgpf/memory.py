@@ -6,8 +6,9 @@ from xmlgp.gp.label_weights import label_weight_count
 from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.stochastic import optimiser_of
+from xmlgp.mlgpf.sweep import shortlist_length
 from xmlgp.mlgpf.train import may_pool
-from xmlgp.mlgpf.weight_space_ascent import shortlist_length, sweep_count
+from xmlgp.mlgpf.weight_space_ascent import sweep_count
 from xmlgp.model import MemoryPart
 
 __all__ = ["memory_parts"]

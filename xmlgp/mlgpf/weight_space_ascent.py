@@ -1,41 +1,24 @@
 """Training of MLGPF in weight space: stochastic ascent for T, Φ and b, then closed-form updates of W."""
 
-import functools
-
 import numpy as np
 
-from xmlgp.gp.label_weight_updates import WeightsPrior, update_label_weights, update_prior_variances
-from xmlgp.gp.label_weights import LabelWeights, initial_label_weights
-from xmlgp.gp.utilities import UtilityMoments
+from xmlgp.gp.label_weight_updates import WeightsPrior, update_prior_variances
+from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.initial import uses_label_weights
-from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
 from xmlgp.mlgpf.stochastic import StochasticAscent
+from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, prior_scales, sampled_points, shortlist_length
 from xmlgp.training.inference import Inference
 
-__all__ = ["WeightSpaceAscent", "prior_scales", "shortlist_length", "sweep_count"]
+__all__ = ["WeightSpaceAscent", "sweep_count"]
 
 #: Sweeps over the labels. The first has shortlists by Φ h alone, the second by Φ h + W x. With more pairs of points and
 #: labels than the limit there is no second one, which gains little and whose shortlists would take most of the time.
 SWEEPS, SECOND_SWEEP_LIMIT = 2, 10**11
 
-#: Negatives on the shortlist of a point, and points sampled for a label beside those that list it; more of both where
-#: they are fewer pairs than the third number. A sampled point stands for many others, so that few would mislead. The
-#: time for a shortlist grows with the square of its length, so there is a limit.
-SHORTLIST, SAMPLED, LEAST_PAIRS, LONGEST_SHORTLIST = 30, 20, 1_000_000, 1000
-
-#: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new ones: with all of
-#: it little is left for W to explain.
-OFFSET_SHARE = 0.85
-
-#: The prior variances of a label with n points are τ times 1 + this/n. Frequent labels decide τ. If it were the prior
-#: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
-RARE_SPREAD = 4.0
-
-#: Updates of ξ in a sweep, and in the one that adds the held-out points, and conjugate gradient steps in each. More of
-#: them do not change precision.
-ROUNDS, LAST_ROUNDS, CG_STEPS = 2, 1, 3
+#: Updates of ξ in a sweep, and in the one that adds the held-out points. More of them do not change precision.
+ROUNDS, LAST_ROUNDS = 2, 1
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
 POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
@@ -91,6 +74,8 @@ class WeightSpaceAscent(Inference):
         self._weights = {}
         self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
         self._sweep = None
+        #: ρ of the prior of W in the current sweep.
+        self._scales = None
 
     def place(self, epoch):
         """Return the number of the epoch, and that of the sweep."""
@@ -128,7 +113,7 @@ class WeightSpaceAscent(Inference):
             count = len(range(N)[blocks[done]]) if isinstance(blocks[done], slice) else len(blocks[done])
             return LIST_COSTS[min(sweep, 1)] * count * K * (settings.factor_count + PAIR_COST)
         first, last = self._label_blocks[done - len(blocks)]
-        pairs = (last - first) * (_sampled(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
+        pairs = (last - first) * (sampled_points(K) + (self._labels.nnz + N * shortlist_length(N, K)) / K)
         return self._rounds(sweep) / ROUNDS * UPDATE_COST * pairs * self._coordinates.row_bytes
 
     def step(self, epoch, done):
@@ -138,18 +123,37 @@ class WeightSpaceAscent(Inference):
         number = epoch - self._factors.epochs
         if self._sweep is None or self._sweep.number != number:
             held = self._held[:0] if self._is_last(number) else self._held
-            arrays = self._features, self._labels, self._parameters, self._weights, self._shortlist
-            self._sweep = _Sweep(number, self._seed, *arrays, held, self._rounds(number))
+            self._sweep = self._make_sweep(number, held)
         blocks = self._point_blocks[number]
         if done < len(blocks):
             self._sweep.list_negatives(blocks[done])
             return None
         block = done - len(blocks)
-        bounds = self._sweep.update_weights(*self._label_blocks[block])
+        bounds = self._sweep.update_weights(*self._label_blocks[block], self._rounds(number))
         # The last sweep adds points, and has the prior of the one before: a further update would widen it.
         if block == len(self._label_blocks) - 1 and not self._is_last(number + 1):
-            update_prior_variances(self._weights, self._sweep.scales)
+            update_prior_variances(self._weights, self._scales)
         return float(bounds.sum()) * len(self._label_blocks)
+
+    def _make_sweep(self, number, held):
+        """Return a `Sweep`; the first ignores W in utilities."""
+        seen = without_labels_of(self._labels, held) if len(held) else self._labels
+        parameters, weights = self._parameters, self._weights
+        self._scales = prior_scales(np.bincount(seen.indices, minlength=seen.shape[1]), parameters["loadings"].dtype)
+        return Sweep(
+            number,
+            self._seed,
+            self._features,
+            seen,
+            lambda: sparse.product(self._features, parameters["latent_weights.mean"]),
+            parameters,
+            weights,
+            self._shortlist,
+            lambda first, last: WeightsPrior.of_training(weights, first, self._scales[first:last]),
+            held=held,
+            offset_share=OFFSET_SHARE,
+            with_weights=number > 0,
+        )
 
     def _is_last(self, sweep):
         """Return whether a sweep is the one that adds the held-out points."""
@@ -186,107 +190,3 @@ def sweep_count(settings, N, D, K):
     if not uses_label_weights(settings, D):
         return 0
     return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1
-
-
-def prior_scales(labels, dtype):
-    """Return ρ, K: the prior variance of label weight w_kd is ρ_k τ_d, with ρ_k = 1 + `RARE_SPREAD` / n_k.
-
-    Parameters
-    ----------
-    labels : csr_array, N×K
-        Y. A label without points counts as if it had one.
-    dtype : dtype
-    """
-    counts = np.bincount(labels.indices, minlength=labels.shape[1])
-    return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
-
-
-def shortlist_length(N, K):
-    """Return the length of the shortlist of a point, at most K.
-
-    Parameters
-    ----------
-    N, K : int
-    """
-    return min(max(SHORTLIST, min(LEAST_PAIRS // max(1, N), LONGEST_SHORTLIST)), K)
-
-
-def _sampled(K):
-    return max(SAMPLED, LEAST_PAIRS // max(1, K))
-
-
-class _Sweep:
-    """The steps of one sweep over the labels.
-
-    What they share is made when first needed. Utilities have W as it was before the sweep, pairs need every shortlist,
-    and a resumed run may begin between the two.
-
-    Parameters
-    ----------
-    number : int
-        Counted from 0. The first sweep ignores W in utilities.
-    seed : int
-        Of the settings.
-    features : csr_array, N×D
-        X, weighted.
-    labels : csr_array, N×K
-        Y.
-    parameters : mapping of str to ndarray
-        T, Φ and b.
-    weights : mapping of str to ndarray
-        See `xmlgp.gp.label_weights.initial_label_weights`; they are updated in place.
-    shortlist : ndarray of int32, N×S
-        Negatives of each point, updated in place; −1 after the last of a point that has fewer.
-    held : ndarray of int
-        Points that are left out.
-    rounds : int
-        Updates of ξ.
-
-    Attributes
-    ----------
-    number : int
-    scales : ndarray, K
-        ρ of the prior of W.
-    """
-
-    def __init__(self, number, seed, features, labels, parameters, weights, shortlist, held, rounds):
-        self.number, self._seed = number, seed
-        self._features, self._labels, self._shortlist = features, labels, shortlist
-        self._parameters, self._weights = parameters, weights
-        self._held, self._rounds = held, rounds
-        #: Labels that the sweep has seen.
-        self._seen = without_labels_of(labels, held) if len(held) else labels
-        self.scales = prior_scales(self._seen, parameters["loadings"].dtype)
-
-    def list_negatives(self, rows):
-        """Find the shortlists of some points, a slice or an ndarray of their numbers."""
-        points = self._latent[rows], self._features[rows], self._labels[rows]
-        found = np.empty((len(points[0]), self._shortlist.shape[1]), np.int32)
-        shortlist_negatives(self._utilities, *points, found)
-        self._shortlist[rows] = found
-        self._shortlist[self._held] = -1
-
-    def update_weights(self, first, last):
-        """Update the weights of consecutive labels; return their bounds."""
-        # All shortlists are known.
-        self.__dict__.pop("_utilities", None)
-        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
-        pairs = pairs_with_offsets(self._pairs.of(first, last), first, self._latent, loadings, bias, OFFSET_SHARE)
-        prior = WeightsPrior.of_training(self._weights, first, self.scales[first:last])
-        return update_label_weights(pairs, first, self._features, self._weights, prior, self._rounds, CG_STEPS)
-
-    @functools.cached_property
-    def _latent(self):
-        """The means of the latent functions, N×P."""
-        return sparse.product(self._features, self._parameters["latent_weights.mean"])
-
-    @functools.cached_property
-    def _utilities(self):
-        weights = LabelWeights(self._weights) if self.number else None
-        return UtilityMoments(self._parameters["loadings"], self._parameters["bias"], weights)
-
-    @functools.cached_property
-    def _pairs(self):
-        N, K = self._labels.shape
-        points = np.setdiff1d(np.arange(N), self._held)
-        return StratifiedPairs(self._seen, self._shortlist, _sampled(K), [self._seed, 3, self.number], points)

@@ -5,14 +5,21 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates, are_dense
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
 from xmlgp.preprocess.standardise import mean_and_scale
-from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, inverse_document_frequency, row_chunks, weigh
+from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, idf_of_counts, row_chunks, weigh
 from xmlgp.runtime.progress import silent
 
-__all__ = ["Preprocessed", "find_inducing_inputs", "standardise_features", "weight_features"]
+__all__ = [
+    "Preprocessed",
+    "find_inducing_inputs",
+    "standardise_features",
+    "weight_features",
+    "weighting_of_counts",
+]
 
 #: Largest length of a weighted point: its square can be summed over a hundred million points in single precision.
 MAX_LENGTH = 1e15
@@ -212,7 +219,21 @@ def standardise_features(features, settings, progress=silent):
 def _fit_weighting(features, name):
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
     _check_not_empty(features)
-    idf = inverse_document_frequency(features) if name in IDF_WEIGHTINGS else None
+    return weighting_of_counts(name, features.shape[0], sparse.column_sums(features.indices, features.shape[1]))
+
+
+def weighting_of_counts(name, N, counts):
+    """Return the `Weighting` of a name for N points.
+
+    Parameters
+    ----------
+    name : str
+        A value of the setting `weighting`.
+    N : int
+    counts : ndarray of int, D
+        Points that have each feature.
+    """
+    idf = idf_of_counts(N, counts) if name in IDF_WEIGHTINGS else None
     if name == "root-idf":
         # The square root, so that inner products weight each feature by its inverse document frequency once.
         idf = np.sqrt(idf)

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["IDF_WEIGHTINGS", "Weighting", "inverse_document_frequency", "row_chunks", "weigh"]
+__all__ = ["IDF_WEIGHTINGS", "Weighting", "idf_of_counts", "inverse_document_frequency", "row_chunks", "weigh"]
 
 #: Values of the setting `weighting` with inverse document frequencies.
 IDF_WEIGHTINGS = ("root-idf", "idf")
@@ -33,18 +33,29 @@ def row_chunks(matrix, size):
 
 
 def inverse_document_frequency(features):
-    """Return log((1 + N)/(1 + n_d)) + 1 for each feature d, which n_d of the N points have.
+    """Return the inverse document frequencies of the features of N points, D; see `idf_of_counts`.
 
     Parameters
     ----------
     features : csr_array, N×D
+    """
+    return idf_of_counts(features.shape[0], sparse.column_sums(features.indices, features.shape[1]))
+
+
+def idf_of_counts(N, counts):
+    """Return log((1 + N)/(1 + n_d)) + 1 for each feature d, which n_d of the N points have.
+
+    Parameters
+    ----------
+    N : int
+    counts : ndarray of int, D
+        n.
 
     Returns
     -------
     ndarray, D
     """
-    counts = sparse.column_sums(features.indices, features.shape[1])
-    return (np.log((1 + features.shape[0]) / (1 + counts)) + 1).astype(np.float32)
+    return (np.log((1 + N) / (1 + counts)) + 1).astype(np.float32)
 
 
 class Weighting(NamedTuple):

@@ -1,0 +1,154 @@
+"""One sweep over the labels: shortlists of negatives for every point, then closed-form updates of the label weights."""
+
+import functools
+
+import numpy as np
+
+from xmlgp.gp.label_weight_updates import update_label_weights
+from xmlgp.gp.label_weights import LabelWeights
+from xmlgp.gp.utilities import UtilityMoments
+from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
+
+__all__ = ["OFFSET_SHARE", "Sweep", "prior_scales", "sampled_points", "shortlist_length"]
+
+#: Negatives on the shortlist of a point, and points sampled for a label beside those that list it; more of both where
+#: they are fewer pairs than the third number. A sampled point stands for many others, so that few would mislead. The
+#: time for a shortlist grows with the square of its length, so there is a limit.
+SHORTLIST, SAMPLED, LEAST_PAIRS, LONGEST_SHORTLIST = 30, 20, 1_000_000, 1000
+
+#: Share of Φ h in the offsets of the updates in weight space. Φ h fits the points it was trained on better than new
+#: ones: with all of it little is left for W to explain.
+OFFSET_SHARE = 0.85
+
+#: The prior variances of a label with n points are τ times 1 + this/n. Frequent labels decide τ. If it were the prior
+#: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
+RARE_SPREAD = 4.0
+
+#: Conjugate gradient steps after each update of ξ. More of them do not change precision.
+CG_STEPS = 3
+
+
+def prior_scales(counts, dtype):
+    """Return ρ, K: the prior variance of label weight w_kd is ρ_k τ_d, with ρ_k = 1 + `RARE_SPREAD` / n_k.
+
+    Parameters
+    ----------
+    counts : ndarray of int, K
+        n, the number of points with each label. A label without points counts as if it had one.
+    dtype : dtype
+    """
+    return (1 + RARE_SPREAD / np.maximum(counts, 1)).astype(dtype)
+
+
+def shortlist_length(N, K):
+    """Return the length of the shortlist of a point, at most K.
+
+    Parameters
+    ----------
+    N, K : int
+    """
+    return min(max(SHORTLIST, min(LEAST_PAIRS // max(1, N), LONGEST_SHORTLIST)), K)
+
+
+def sampled_points(K):
+    """Return how many points are drawn for each label beside its positives and those that list it.
+
+    Parameters
+    ----------
+    K : int
+    """
+    return max(SAMPLED, LEAST_PAIRS // max(1, K))
+
+
+class Sweep:
+    """The steps of one sweep over the labels.
+
+    What they share is made when first needed. Utilities have W as it was before the sweep, pairs need every shortlist,
+    and a resumed run may begin between the two.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 0; decides with the seed which points are drawn.
+    seed : int
+        Of the settings.
+    features : csr_array, N×D
+        X, weighted.
+    labels : csr_array, N×K
+        Y, without those of points that are left out.
+    latent : callable
+        Returns the means of the latent functions, N×P.
+    parameters : mapping of str to ndarray
+        Φ and b.
+    weights : mapping of str to ndarray
+        See `xmlgp.gp.label_weights.initial_label_weights`; they are updated in place.
+    shortlist : ndarray of int32, N×S
+        Negatives of each point, updated in place; −1 after the last of a point that has fewer.
+    prior : callable
+        Returns the `WeightsPrior` of consecutive labels, from the first to before the last.
+    held : ndarray of int, optional
+        Points that are left out.
+    offset_share : float
+        Share of Φ h in the offsets.
+    with_weights : bool
+        Whether the utilities of the shortlists have W x.
+
+    Attributes
+    ----------
+    number : int
+    """
+
+    def __init__(
+        self,
+        number,
+        seed,
+        features,
+        labels,
+        latent,
+        parameters,
+        weights,
+        shortlist,
+        prior,
+        *,
+        held=(),
+        offset_share=1.0,
+        with_weights=True,
+    ):
+        self.number, self._seed = number, seed
+        self._features, self._labels, self._shortlist = features, labels, shortlist
+        self._compute_latent, self._parameters, self._weights = latent, parameters, weights
+        self._prior, self._held = prior, np.asarray(held, np.int64)
+        self._offset_share, self._with_weights = offset_share, with_weights
+
+    def list_negatives(self, rows):
+        """Find the shortlists of some points, a slice or an ndarray of their numbers."""
+        points = self._latent[rows], self._features[rows], self._labels[rows]
+        found = np.empty((len(points[0]), self._shortlist.shape[1]), np.int32)
+        shortlist_negatives(self._utilities, *points, found)
+        self._shortlist[rows] = found
+        self._shortlist[self._held] = -1
+
+    def update_weights(self, first, last, rounds):
+        """Update the weights of consecutive labels, with some updates of ξ; return their bounds."""
+        # All shortlists are known.
+        self.__dict__.pop("_utilities", None)
+        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
+        pairs = self._pairs.of(first, last)
+        pairs = pairs_with_offsets(pairs, first, self._latent, loadings, bias, self._offset_share)
+        prior = self._prior(first, last)
+        return update_label_weights(pairs, first, self._features, self._weights, prior, rounds, CG_STEPS)
+
+    @functools.cached_property
+    def _latent(self):
+        return self._compute_latent()
+
+    @functools.cached_property
+    def _utilities(self):
+        weights = LabelWeights(self._weights) if self._with_weights else None
+        return UtilityMoments(self._parameters["loadings"], self._parameters["bias"], weights)
+
+    @functools.cached_property
+    def _pairs(self):
+        N, K = self._labels.shape
+        points = np.setdiff1d(np.arange(N), self._held)
+        return StratifiedPairs(self._labels, self._shortlist, sampled_points(K), [self._seed, 3, self.number], points)
