@@ -13,7 +13,7 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import NamesFormatError
 
-__all__ = ["CONTROL", "format_names", "parse_names", "read_feature_names", "read_label_names"]
+__all__ = ["CONTROL", "check_name", "format_names", "parse_names", "read_feature_names", "read_label_names"]
 
 #: C0, delete and C1: any of them can start a command to a terminal.
 CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
@@ -87,6 +87,22 @@ def parse_names(content, count):
     return None if last or len(names) != count or any(map(CONTROL.search, names)) else names
 
 
+def check_name(name, path, number):
+    """Raise NamesFormatError if the name in a line of a file has a control character.
+
+    Parameters
+    ----------
+    name : str
+    path : str
+    number : int
+        The line, counted from 1.
+    """
+    control = CONTROL.search(name)
+    if control:
+        reason = f"U+{ord(control[0]):04X} at column {control.start() + 1} is a control character"
+        raise NamesFormatError(path, number, reason)
+
+
 def _read(path, count, kind):
     path = os.fspath(path)
     names = []
@@ -115,8 +131,5 @@ def _name(row, path, number):
     except UnicodeDecodeError as error:
         reason = f"byte 0x{row[error.start]:02x} at byte {error.start + 1} of the line is not UTF-8"
         raise NamesFormatError(path, number, reason) from None
-    control = CONTROL.search(name)
-    if control:
-        reason = f"U+{ord(control[0]):04X} at column {control.start() + 1} is a control character"
-        raise NamesFormatError(path, number, reason)
+    check_name(name, path, number)
     return name

@@ -4,6 +4,7 @@ The text is read once, so a corpus may come through a pipe. Besides the vocabula
 """
 
 from collections import defaultdict
+from itertools import count, islice
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from xmlgp.text.spool import Numbered, Spool
 from xmlgp.text.vectorizer import Vectorizer, counts
 from xmlgp.text.vocabulary import vocabulary
 
-__all__ = ["Vectorized", "vectorize_known", "vectorize_new"]
+__all__ = ["Vectorized", "vectorize_known", "vectorize_more", "vectorize_new"]
 
 #: Documents and words that are numbered at a time.
 DOCUMENTS, WORDS = 4096, 1 << 18
@@ -34,12 +35,14 @@ class Vectorized:
         Documents.
     unknown_labels : int
         Labels of documents that are not among `labels`, counted as often as they occur.
+    new : tuple of int or None
+        How many words and labels were appended to known ones; None if there were none before, or no others are taken.
     without_labels, without_words : int
         Documents that have none of the labels, or none of the words. They are known once `blocks` has ended.
     """
 
-    def __init__(self, vectorizer, labels, spool, words=None, numbers=None, unknown_labels=0):
-        self.vectorizer, self.labels, self.unknown_labels = vectorizer, labels, unknown_labels
+    def __init__(self, vectorizer, labels, spool, words=None, numbers=None, unknown_labels=0, new=None):
+        self.vectorizer, self.labels, self.unknown_labels, self.new = vectorizer, labels, unknown_labels, new
         self.without_labels = self.without_words = 0
         self._spool, self._words, self._numbers = spool, words, numbers
 
@@ -64,7 +67,10 @@ class Vectorized:
     def summary(self):
         """Return what the corpus has, and what some documents lack, in words; known once `blocks` has ended."""
         sizes = (self.N, "document"), (len(self.vectorizer.words), "feature"), (len(self.labels), "label")
-        counts = [", ".join([f"{number} {name}{'s' * (number != 1)}" for number, name in sizes])]
+        counted = [f"{number} {name}{'s' * (number != 1)}" for number, name in sizes]
+        if self.new is not None:
+            counted[1:] = [f"{size} ({new or 'none'} new)" for size, new in zip(counted[1:], self.new, strict=True)]
+        counts = [", ".join(counted)]
         for number, lacking in (self.without_labels, "labels"), (self.without_words, "words"):
             if number:
                 counts.append(f"{number} {'documents have' if number > 1 else 'document has'} no {lacking}")
@@ -116,8 +122,7 @@ def vectorize_new(
     for block in _numbered(documents, reader.path, analysis.function(), words, labels, progress):
         occurrences = _add(occurrences, np.bincount(block.words, minlength=len(words)))
         spool.add(block)
-    if not spool.documents:
-        raise XmlgpError(f"{reader.path}: there are no documents")
+    _check_documents(spool, reader.path)
     if not labels.names:
         raise XmlgpError(f"{reader.path}: no document has a label")
     kept, numbers = vocabulary(words, occurrences, min_count, max_features)
@@ -159,6 +164,48 @@ def vectorize_known(
         unknown += np.count_nonzero(new)
         spool.add(block._replace(labels=np.where(new, np.int32(-1), block.labels)))
     return Vectorized(vectorizer, labels, spool, unknown_labels=unknown)
+
+
+def vectorize_more(reader, vectorizer, labels, columns=None, name=None, *, folder=None, progress=silent):
+    """Vectorize a corpus with the words and labels of another one, and append those that it lacks (`Vectorized`).
+
+    Known words and labels keep their numbers. New ones follow, in the order that `vectorize_new` gives them.
+
+    Parameters
+    ----------
+    reader, vectorizer, labels, columns
+        As in `vectorize_known`. The vectorizer of the result has these columns too.
+    name, folder, progress
+        As in `vectorize_new`.
+
+    Raises
+    ------
+    DataFormatError
+        If the corpus is malformed; it names the line.
+    XmlgpError
+        If it has no documents. It may lack words and labels, new ones or any.
+    """
+    D, K = len(vectorizer.words), len(labels)
+    words, known, spool = defaultdict(count(D).__next__, vectorizer.numbers), LabelNumbers(labels), Spool(folder)
+    documents = read_documents(reader, columns, name, usual=vectorizer.columns)
+    for block in _numbered(documents, reader.path, vectorizer.analysis.function(), words, known, progress):
+        spool.add(block)
+    _check_documents(spool, reader.path)
+    new_words, word_numbers = vocabulary(islice(words, D, None), np.ones(len(words) - D))
+    new_labels, label_numbers = ordered_labels(known.names[K:])
+    longer = Vectorizer(vectorizer.analysis, [*vectorizer.words, *new_words], vectorizer.columns)
+    numbers = _appended(D, word_numbers), _appended(K, label_numbers)
+    return Vectorized(longer, [*labels, *new_labels], spool, *numbers, new=(len(new_words), len(new_labels)))
+
+
+def _check_documents(spool, path):
+    if not spool.documents:
+        raise XmlgpError(f"{path}: there are no documents")
+
+
+def _appended(known, numbers):
+    """Return the numbers of known things, which stay, and those of new things, counted from there; −1 stays too."""
+    return np.concatenate([np.arange(known, dtype=np.int32), np.where(numbers < 0, numbers, numbers + known)])
 
 
 def _numbered(documents, path, analyse, words, labels, progress):

@@ -1,0 +1,337 @@
+"""More training data for a model: at least its features and labels, and names that go with its names."""
+
+import os
+import re
+import threading
+
+import numpy as np
+import pytest
+
+from tests.fuzzing.data_files import standard_input
+from tests.problems import small_dataset
+from tests.text.corpora import vectorized
+from tests.text.test_labelled_data import same
+from tests.text.test_vectorize import as_json, corpus
+from xmlgp.data.formats import LIBSVM, REPOSITORY
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, write_folder
+from xmlgp.text.documents import Columns
+from xmlgp.text.labelled_data import read_more_data, read_training_data
+from xmlgp.text.names import Names
+from xmlgp.text.vectorizer import Vectorizer
+
+D, K = 25, 7
+WORDS, TOPICS = [f"word {number}" for number in range(D)], [f"topic {number}" for number in range(K)]
+COLUMNS = Columns(("title",), "tags")
+OF_TEXT = Names(TOPICS, WORDS, Vectorizer(Analysis("word", 1, 2), WORDS, COLUMNS))
+OF_ROWS = Names(TOPICS, WORDS)
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """Return a function that writes points and the names beside them, and returns the file of the points."""
+
+    def write(features=D, labels=K, words=None, topics=None):
+        dataset = small_dataset(D=features, K=labels)
+        write_dataset(tmp_path / "new.txt", dataset)
+        for name, names in (FEATURES, words), (LABELS, topics):
+            (tmp_path / name).unlink(missing_ok=True)
+            if names is not None:
+                (tmp_path / name).write_text("".join(f"{name}\n" for name in names))
+        return str(tmp_path / "new.txt")
+
+    return write
+
+
+def refusal(path, *arguments, **options):
+    """Return the text of the SettingsError of reading more data."""
+    with pytest.raises(SettingsError) as caught:
+        read_more_data(path, *arguments, **options)
+    text = str(caught.value)
+    assert text.isprintable()
+    assert len(text) < 3 * len(str(path)) + 300
+    return text
+
+
+# Rows of numbers
+
+
+@pytest.mark.parametrize(("features", "labels"), [(D, K), (D + 3, K), (D, K + 1), (D + 1, K + 3)])
+def test_rows_may_have_more_features_and_labels(rows, features, labels):
+    path, told = rows(features, labels), []
+    for cache in (False, True, True):
+        found = read_more_data(path, Names(), D, K, cache=cache, tell=told.append)
+        assert same(found.dataset, small_dataset(D=features, K=labels))
+        assert found[1:] == (REPOSITORY, Names())
+    with open(path, "rb") as stream, standard_input(stream.read()):
+        piped = read_more_data("-", Names(), D, K, tell=told.append)
+    assert same(piped.dataset, found.dataset)
+    assert piped[1:] == found[1:]
+    assert told == []
+
+
+@pytest.mark.parametrize("names", [Names(), OF_ROWS, OF_TEXT], ids=["no names", "rows", "text"])
+@pytest.mark.parametrize(
+    ("features", "labels", "reason"),
+    [
+        (D - 1, K, "the points have 24 features, but the model was trained on 25"),
+        (1, K, "the points have 1 feature, but the model was trained on 25"),
+        (D, K - 1, "the points have 6 labels, but the model was trained on 7"),
+        (D + 9, 1, "the points have 1 label, but the model was trained on 7"),
+        (D - 1, K - 1, "the points have 24 features, but the model was trained on 25"),
+    ],
+)
+def test_rows_with_fewer_features_or_labels_are_refused(rows, names, features, labels, reason):
+    path = rows(features, labels)
+    reason += "; points to learn from need at least as many"
+    assert refusal(path, names, D, K) == f"{path}: {reason}"
+    with open(path, "rb") as stream, standard_input(stream.read()):
+        assert refusal("-", names, D, K) == f"-: {reason}"
+
+
+def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("+1 1:1 3:2\n-1 2:0.5\n")
+    for features, expected in (2, 3), (3, 3), (5, 5):
+        found = read_more_data(path, Names(), features, 1)
+        assert (found.dataset.shape, found.format) == ((2, expected, 1), LIBSVM)
+        np.testing.assert_array_equal(found.dataset.features.toarray()[:, :3], [[1, 0, 2], [0, 0.5, 0]])
+        with standard_input(path.read_bytes()):
+            assert same(read_more_data("-", Names(), features, 1).dataset, found.dataset)
+    assert refusal(path, Names(), 3, 2).startswith(f"{path}: the points have 1 label, but the model was trained on 2;")
+    words = ["a", "b", "c"]
+    assert read_more_data(path, Names(None, [*words, "d"]), 4, 1).names.features == [*words, "d"]
+    assert refusal(path, Names(None, words[:2]), 2, 1).startswith(
+        f"{path}: the points have 3 features, but the model has names for 2; those of all must be in {tmp_path}"
+    )
+
+
+def test_a_named_pipe_is_read_once(tmp_path):
+    dataset = small_dataset(N=30_000, D=D, K=K)
+    write_dataset(tmp_path / "rows", dataset)
+    content = (tmp_path / "rows").read_bytes()
+    assert len(content) > 2 << 20
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / LABELS).write_text("not those of the pipe\n")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
+    writer.start()
+    found = read_more_data(tmp_path / "pipe", OF_ROWS, D, K)
+    writer.join()
+    assert same(found.dataset, dataset)
+    assert found.names == OF_ROWS
+
+
+def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_dataset(tmp_path / "rows", small_dataset(D=D, K=K))
+    (tmp_path / "-").write_text("another file\n")
+    (tmp_path / VECTORIZER).write_text("damaged\n")
+    with standard_input((tmp_path / "rows").read_bytes()):
+        assert same(read_more_data("-", OF_ROWS, D, K).dataset, small_dataset(D=D, K=K))
+    with standard_input((tmp_path / "rows").read_bytes()):
+        assert same(read_training_data("-").dataset, small_dataset(D=D, K=K))
+
+
+def test_malformed_rows_are_refused_with_their_line(rows):
+    path = rows()
+    with open(path, "a") as stream:
+        stream.write("more\n")
+    for names in Names(), OF_ROWS:
+        with pytest.raises(DataFormatError, match=re.escape(f"{path}:42: ")):
+            read_more_data(path, names, D, K)
+    with open(path, "w") as stream:
+        stream.write("")
+    for names in Names(), OF_TEXT:
+        with pytest.raises(DataFormatError, match=re.escape(f"{path}:1: the file is empty")):
+            read_more_data(path, names, D, K)
+
+
+# Their names
+
+
+@pytest.mark.parametrize("names", [OF_ROWS, OF_TEXT], ids=["rows", "text"])
+def test_rows_without_names_have_those_of_the_model(rows, names):
+    told = []
+    assert read_more_data(rows(), names, D, K, tell=told.append).names == names
+    # One kind may have more of them.
+    topics = [*TOPICS, "topic 0", ""]
+    found = read_more_data(rows(labels=K + 2, topics=topics), names, D, K, tell=told.append)
+    assert found.names == names._replace(labels=topics)
+    assert told == []
+
+
+def test_names_beside_rows_follow_those_of_the_model(rows):
+    words, topics = [*WORDS, "new word", " "], [*TOPICS, "new topic"]
+    path = rows(D + 2, K + 1, words, topics)
+    assert read_more_data(path, OF_ROWS, D, K).names == Names(topics, words)
+    found = read_more_data(path, OF_TEXT, D, K).names
+    assert found[:2] == (topics, words)
+    assert found.vectorizer.words == words
+    assert (found.vectorizer.analysis, found.vectorizer.columns) == (Analysis("word", 1, 2), COLUMNS)
+    assert found.vectorizer.features(["new word"]).indices.tolist() == [D]
+    assert len(OF_TEXT.vectorizer.words) == len(WORDS) == D
+
+
+@pytest.mark.parametrize("names", [OF_ROWS, OF_TEXT], ids=["rows", "text"])
+@pytest.mark.parametrize("more", [0, 2])
+def test_names_that_clash_are_refused(rows, names, more):
+    path = rows(
+        D + more, K + more, WORDS + ["new 1", "new 2"][:more], ["topic 0", "topic 2", *TOPICS[2:], "a", "b"][: K + more]
+    )
+    file = os.path.join(os.path.dirname(path), LABELS)
+    reason = "names that clash: label 1 is 'topic 2', but the model calls it 'topic 1'"
+    assert refusal(path, names, D, K) == f"{file}:2: {reason}"
+    path = rows(D + more, K, WORDS[:-1] + ["\u202e" * 99, "new 1", "new 2"][: more + 1])
+    file = os.path.join(os.path.dirname(path), FEATURES)
+    found = refusal(path, names, D, K)
+    assert found.startswith(rf"{file}:25: names that clash: feature 24 is '\u202e\u202e")
+    assert found.endswith(", but the model calls it 'word 24'")
+
+
+@pytest.mark.parametrize("names", [OF_ROWS, OF_TEXT], ids=["rows", "text"])
+def test_more_features_or_labels_need_names_if_the_model_has_them(rows, names):
+    for sizes, kind, count, known, name in (
+        ((D + 1, K), "features", 26, 25, FEATURES),
+        ((D, K + 2), "labels", 9, 7, LABELS),
+    ):
+        path = rows(*sizes)
+        reason = f"the points have {count} {kind}, but the model has names for {known}; those of all must be in "
+        assert refusal(path, names, D, K) == f"{path}: {reason}{os.path.join(os.path.dirname(path), name)}"
+        with open(path, "rb") as stream, standard_input(stream.read()):
+            assert refusal("-", names, D, K) == f"-: {reason}{name} beside a file, which a pipe lacks"
+
+
+def test_names_of_a_file_in_this_folder(rows, monkeypatch, tmp_path):
+    rows(labels=K + 1)
+    monkeypatch.chdir(tmp_path)
+    assert refusal("new.txt", OF_ROWS, D, K).endswith("; those of all must be in labels.txt")
+    rows(labels=K + 1, topics=[*TOPICS, "new"])
+    assert read_more_data("new.txt", OF_ROWS, D, K).names == Names([*TOPICS, "new"], WORDS)
+
+
+def test_names_are_not_used_if_the_model_has_none(rows):
+    path = rows(D + 1, K + 1, [*WORDS, "new"], [*TOPICS, "new"])
+    folder = os.path.dirname(path)
+    messages = [
+        f"{os.path.join(folder, FEATURES)} is not used: the model has no names of features",
+        f"{os.path.join(folder, LABELS)} is not used: the model has no names of labels",
+    ]
+    for names, found, expected in (
+        (Names(), Names(), messages),
+        (Names(TOPICS), Names([*TOPICS, "new"]), messages[:1]),
+        (Names(None, WORDS), Names(None, [*WORDS, "new"]), messages[1:]),
+    ):
+        told = []
+        assert read_more_data(path, names, D, K, tell=told.append).names == found
+        assert told == expected
+
+
+def test_other_files_with_the_names_are_not_used(rows):
+    path, told = rows(topics=["notes"]), []
+    assert read_more_data(path, OF_ROWS, D, K, tell=told.append).names == OF_ROWS
+    (message,) = told
+    assert message.startswith("names are not used: ")
+    path = rows(labels=K + 1, topics=["notes"])
+    assert "those of all must be in " in refusal(path, OF_ROWS, D, K)
+
+
+@pytest.mark.parametrize("new", [["word 3"], ["new", "new"]], ids=str)
+def test_words_of_a_model_of_text_are_unique(rows, new):
+    path = rows(D + len(new), K, WORDS + new)
+    line = D + len(new)
+    reason = f"feature {line - 1} is {new[0]!r}, as an earlier one is"
+    assert refusal(path, OF_TEXT, D, K) == f"{os.path.join(os.path.dirname(path), FEATURES)}:{line}: {reason}"
+    # Without text they are free.
+    assert read_more_data(path, OF_ROWS, D, K).names.features == WORDS + new
+
+
+def test_a_damaged_vectorizer_beside_rows_is_refused(rows):
+    path = rows()
+    with open(os.path.join(os.path.dirname(path), VECTORIZER), "w") as stream:
+        stream.write("[]")
+    with pytest.raises(XmlgpError, match=f"{VECTORIZER} needs {FEATURES} and {LABELS} beside it"):
+        read_more_data(path, OF_ROWS, D, K)
+
+
+# Text
+
+
+@pytest.fixture
+def of_text(tmp_path):
+    """What a model of the first documents has: names, D and K."""
+    found = vectorized(tmp_path / "first", as_json(*corpus(20)))
+    return Names(found.labels, found.vectorizer.words, found.vectorizer), len(found.vectorizer.words), len(found.labels)
+
+
+def test_text_has_new_words_and_labels(tmp_path, of_text):
+    names, features, labels = of_text
+    (tmp_path / "new").write_bytes(as_json(*corpus(200, seed=1)))
+    told = []
+    found = read_more_data(tmp_path / "new", *of_text, tell=told.append)
+    assert found.format == REPOSITORY
+    assert found.dataset.shape == (200, len(found.names.features), len(found.names.labels))
+    assert found.names.labels[:labels] == names.labels
+    assert found.names.features[:features] == names.features
+    assert found.names.features == found.names.vectorizer.words
+    more = found.dataset.D - features, found.dataset.K - labels
+    assert min(more) > 0
+    (message,) = told
+    assert message.startswith(
+        f"{tmp_path / 'new'}: 200 documents, {found.dataset.D} features ({more[0]} new), {found.dataset.K} labels "
+        f"({more[1]} new); "
+    )
+    with standard_input((tmp_path / "new").read_bytes()):
+        piped = read_more_data("-", *of_text)
+    assert same(piped.dataset, found.dataset)
+    assert piped.names[:2] == found.names[:2]
+
+
+def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
+    names, features, labels = of_text
+    write_folder(tmp_path / "data", {"train.txt": vectorized(tmp_path / "first", as_json(*corpus(20)))})
+    told = []
+    for name in "first", "data/train.txt":
+        found = read_more_data(tmp_path / name, *of_text, tell=told.append)
+        assert same(found.dataset, read_training_data(tmp_path / "first").dataset)
+        assert found.names[:2] == names[:2]
+        assert found.names.vectorizer.words == names.features
+    # Rows say nothing.
+    (message,) = told
+    assert f": 20 documents, {features} features (none new), {labels} labels (none new); " in message
+
+
+def test_given_columns_and_formats_are_used(tmp_path, of_text):
+    (tmp_path / "a.csv").write_text("title,topic\nw1a new_word,new label/another\n")
+    columns = Columns(("title",), "topic", "/")
+    found = read_more_data(tmp_path / "a.csv", *of_text, columns)
+    assert found.names.labels[-2:] == ["another", "new label"]
+    assert found.names.vectorizer.columns == Columns()
+    (tmp_path / "a.txt").write_text("1 2 3\tnew\n")
+    assert read_more_data(tmp_path / "a.txt", *of_text, None, "annif").names.labels[-1] == "new"
+    with pytest.raises(DataFormatError, match=r"a.csv:1: there is no column 'text'"):
+        read_more_data(tmp_path / "a.csv", *of_text)
+
+
+@pytest.mark.parametrize("names", [Names(), OF_ROWS], ids=["no names", "names"])
+def test_text_is_refused_if_the_model_was_not_trained_on_text(tmp_path, names):
+    for name in "a.jsonl", "a.csv", "a.JSON", "a":
+        (tmp_path / name).write_bytes(as_json(["word"], [["label"]]))
+    reason = " is text, but the model was not trained on text"
+    for name in "a.jsonl", "a.csv", "a.JSON":
+        assert refusal(tmp_path / name, names, D, K) == f"{tmp_path / name}{reason}"
+    for options in {"columns": COLUMNS}, {"corpus_format": "jsonl"}:
+        assert refusal(tmp_path / "a", names, D, K, **options) == f"{tmp_path / 'a'}{reason}"
+    # A file of any name may as well have a mistake in its first line.
+    with pytest.raises(DataFormatError, match="a:1: the first line must be three nonnegative integers"):
+        read_more_data(tmp_path / "a", names, D, K)
+
+
+def test_text_without_documents_is_refused(tmp_path, of_text):
+    (tmp_path / "a.csv").write_text("text,labels\n")
+    with pytest.raises(XmlgpError, match=r"a\.csv: there are no documents$"):
+        read_more_data(tmp_path / "a.csv", *of_text)
+    (tmp_path / "a.csv").write_text("")
+    with pytest.raises(DataFormatError, match=r"a\.csv:1: the file is empty$"):
+        read_more_data(tmp_path / "a.csv", *of_text)
