@@ -82,6 +82,9 @@ class Model:
     hyperparameters : callable
         `hyperparameters(parameters)` returns the learned hyperparameters that `xmlgp show` prints, by name; parameters
         are a mapping of names to arrays.
+    learn : callable, optional
+        `learn(earlier, features, labels, preprocessed, progress, checkpoints)` returns the `Trained` of a model that
+        has learned more points; `earlier` is an `Earlier`, and `preprocessed` is that of all points so far.
     topics : callable, optional
         `topics(parameters, top)` returns a list of `Topic`, for a model that has topics.
     """
@@ -99,6 +102,7 @@ class Model:
     notes: Callable = _nothing
     review: Callable = _nothing
     hyperparameters: Callable = _nothing
+    learn: Callable | None = None
     topics: Callable | None = None
 
     @property

@@ -55,7 +55,7 @@ def scales(weights):
 
 
 def dense_parts(features, weights, pairs, prior, k):
-    """Return X of the label's pairs and own features, m, v, a, 1/π, and y, c and o of its pairs, in double precision."""
+    """Return X of the label's pairs and own features, m, v, a, 1/π, and y, c and o of its pairs, as float64."""
     own = slice(*weights["label_weights.indptr"][k : k + 2])
     columns = weights["label_weights.features"][own]
     rows = slice(*pairs.starts[k : k + 2])

@@ -23,6 +23,7 @@ COMMANDS = {
     "vectorize": "Turn a corpus of text into a data set.",
     "preprocess": "Prepare a data set for training.",
     "train": "Train a model.",
+    "learn": "Go on with a trained model.",
     "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
     "tune": "Choose how many labels to assign.",

@@ -14,6 +14,7 @@ __all__ = [
     "cache_option",
     "check_finite",
     "given_options",
+    "learn_command",
     "locate_training_data",
     "note",
     "quiet_option",
@@ -76,6 +77,11 @@ def locate_training_data(data, model):
 def train_command(data, model, *options):
     """Return the command that trains on `data` into `model`, quoted for a shell."""
     return shlex.join(["xmlgp", "train", _argument(data), _argument(model), *options])
+
+
+def learn_command(model, data, *options):
+    """Return the command with which `model` learns from `data`, quoted for a shell."""
+    return shlex.join(["xmlgp", "learn", _argument(model), _argument(data), *options])
 
 
 def show_command(model):

@@ -5,7 +5,8 @@ import json
 
 import click
 
-from xmlgp.cli.options import train_command
+from xmlgp.cli.learn import describe_batch
+from xmlgp.cli.options import learn_command, train_command
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
@@ -57,6 +58,8 @@ def show(model, as_json):
     if history:
         last = history[-1]
         click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}")
+    for batch in description.get("learned", []):
+        click.echo(f"learned   {describe_batch(batch, record)}")
     if folder.stage == "trained":
         _hyperparameters(folder, record)
     if folder.tuned:
@@ -117,6 +120,8 @@ def _state(model, run, damage):
     if writer:
         return f"a run by {writer}, {run.where} at its last checkpoint"
     command = train_command("DATA", model, "--resume")
+    if run.learns:
+        command = learn_command(model, "DATA")
     return f"a run that was interrupted {run.where}; resume with `{command}`"
 
 

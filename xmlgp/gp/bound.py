@@ -8,13 +8,14 @@ import scipy.sparse as sp
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, LabelWeights, has_label_weights
+from xmlgp.gp.label_weights import LABEL_WEIGHTS, LABEL_WEIGHTS_FIXED, LabelWeights, has_label_weights
 from xmlgp.gp.likelihood import IndexedRows, Pairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.gp.linear_term import LinearTerm
+from xmlgp.gp.posteriors.earlier import EARLIER
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.threads import start_task
 
-__all__ = ["Batch", "Bound", "LabelSample", "WeightSpaceBound"]
+__all__ = ["Batch", "Bound", "LabelSample", "LearningBound", "WeightSpaceBound"]
 
 
 class LabelSample(NamedTuple):
@@ -169,6 +170,50 @@ class Bound:
         return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
 
 
+class LearningBound(Bound):
+    """The bound of points that a model learns on with, where an earlier posterior q₀(u) is the prior.
+
+    Only q(u) and Φ move: F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ q₀(u_p)], with the W x of trained
+    label weights, if there are any, as terms of f.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    posterior : SharedDiagonal, Diagonal or Cholesky
+    parameters : mapping of str to ndarray
+        `inducing`, `kernel.*` and `posterior.*` of q₀.
+    expectations : Quadrature, JaakkolaJordan or Taylor
+        As for `Bound`.
+    """
+
+    def __init__(self, kernel, posterior, parameters, expectations):
+        own = {*posterior.parameter_names, "loadings"}
+        super().__init__(kernel, posterior, {"bias", *LABEL_WEIGHTS, *parameters} - own, expectations)
+        K_Z, self._between = kernel.forward_inducing(parameters)
+        self._K_Z = K_Z
+        self._earlier = EARLIER[type(posterior)](posterior, parameters, K_Z)
+
+    def _forward_latent(self, parameters, batch, value_needed):
+        K_BZ, K_diag, _ = self.kernel.forward_points(batch.points, self._between)
+        moments, kl, tape = self.posterior.forward(parameters, Covariances(K_BZ, self._K_Z, K_diag))
+        value, gradients = self._earlier.expectation(tape)
+        return moments, kl - value, (tape, gradients)
+
+    def _backward_latent(self, tape, d_moments, for_step):
+        tape, gradients = tape
+        _, own = self.posterior.backward(tape, d_moments, d_kl=-1)
+        own = {name: gradient + gradients[name] for name, gradient in own.items()}
+        return self.posterior.precondition(tape, own) if for_step else own
+
+    def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
+        """Return the estimate of the bound and its gradients; see `Bound.value_and_gradients`."""
+        value, gradients = super().value_and_gradients(parameters, batch, value_needed, for_step)
+        if value is not None and has_label_weights(parameters):
+            # W is as it was, so its divergence from the earlier posterior is zero.
+            value += LabelWeights(parameters).kl()
+        return value, gradients
+
+
 class WeightSpaceBound(Bound):
     """The bound F with latent functions in weight space, whose divergence is Σ_p KL[q(t_p) ‖ p(t_p)].
 
@@ -177,11 +222,13 @@ class WeightSpaceBound(Bound):
     latent : WeightSpace
     expectations : Quadrature, JaakkolaJordan or Taylor, optional
         As for `Bound`.
+    fixed : collection of str
+        Names of parameters that are not optimised.
     """
 
-    def __init__(self, latent, expectations=None):
+    def __init__(self, latent, expectations=None, fixed=()):
         self.latent = latent
-        self.fixed = LABEL_WEIGHTS_FIXED
+        self.fixed = LABEL_WEIGHTS_FIXED.union(fixed)
         self.expectations = expectations or Quadrature()
 
     def _forward_latent(self, parameters, batch, value_needed):

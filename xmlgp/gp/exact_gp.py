@@ -29,6 +29,7 @@ __all__ = [
     "PROBABILITY_MARGIN",
     "ExactGP",
     "ExactGPFit",
+    "add_points",
     "are_valid",
     "fit_exact_gp",
     "logarithmic_pool",
@@ -57,6 +58,9 @@ POWERS, OVERSAMPLING = 10, 50
 
 #: Points per block of covariances with the training points.
 ROWS = 128
+
+#: Earlier points whose weights change, beside those of new points, where a fitted regression gets more points.
+ACTIVE = 4096
 
 
 class ExactGPFit(NamedTuple):
@@ -122,6 +126,63 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
     return ExactGPFit(weights, loadings, mean)
 
 
+def add_points(features, labels, weights, loadings, count, rank, seed):
+    """Return the regression with more points (`ExactGPFit`).
+
+    The first `count` of the N points are those it was fitted to. V and π become those of all points, and α V_oldᵀ V is
+    where α starts, with zeros for the new points. With A, the new points and at most `ACTIVE` of the others drawn at
+    random, the rows of α of A then change by the solution of
+
+        (K_AA + noise I) Δ = [(Y − 1πᵀ) V − (K_XX + noise I) α]_A,
+
+    a step of block coordinate descent on the squared error, which has the exact regression as its minimum. With no
+    more than `ACTIVE` earlier points it reaches that. Time and memory grow with the new points and `ACTIVE`, and not
+    with N³.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X, weighted.
+    labels : csr_array, N×K
+        Y.
+    weights : ndarray, count×P
+        α.
+    loadings : ndarray, K×P
+        V; rows of zeros for labels that are new.
+    count : int
+    rank : int
+        The new P is min(rank, K, N).
+    seed : sequence of int
+        Determines the draw.
+
+    Raises
+    ------
+    NumericalError
+        As `fit_exact_gp` does.
+    """
+    N, labels = labels.shape[0], labels.astype(np.float32)
+    mean = labels.sum(axis=0, dtype=np.float64) / max(1, N)
+    with one_blas_thread():
+        found = _singular_vectors(labels, mean, min(rank, *labels.shape))
+        mean = mean.astype(np.float32)
+        alpha = np.zeros((N, found.shape[1]), np.float32)
+        alpha[:count] = dense.product(weights, dense.product(loadings.T, found))
+        earlier = np.arange(count)
+        if count > ACTIVE:
+            earlier = np.sort(np.random.default_rng(seed).choice(count, ACTIVE, replace=False))
+        rows = np.concatenate([earlier, np.arange(count, N)])
+        chosen = features[rows]
+        change = sparse.product(labels[rows], found)
+        change -= mean @ found
+        change -= ExactGP(features, alpha).latent(chosen)
+        change -= np.float32(NOISE) * alpha[rows]
+        covariance = _noisy_covariance(chosen, LENGTHSCALE, NOISE, silent)
+        if not solve_positive(covariance, change, silent):
+            raise NumericalError("the covariances of the points cannot be factorised: features are not finite")
+        alpha[rows] += change
+    return ExactGPFit(alpha, found, mean)
+
+
 def scaled_features(features, scales):
     """Return features times scales, x_id s_d, with every point as long as before, N×D.
 
@@ -148,7 +209,7 @@ def are_valid(parameters, feature_count, label_count):
     ----------
     parameters : mapping of str to ndarray
         Those named `regression.*` are checked: `indptr`, `indices` and `values` of X, the fields of `ExactGPFit`, and
-        `scales`, which a model may lack. A model may have none.
+        `scales`, or `label_indptr` and `labels` of Y, which a model may lack. A model may have none.
     feature_count, label_count : int
         D and K.
     """
@@ -156,6 +217,7 @@ def are_valid(parameters, feature_count, label_count):
     if not arrays:
         return True
     scales = arrays.pop("scales", np.zeros(feature_count, np.float32))
+    pattern = [arrays.pop(name, None) for name in ("label_indptr", "labels")]
     if arrays.keys() != {"indptr", "indices", "values", *ExactGPFit._fields}:
         return False
     indptr, indices, values = (arrays[name] for name in ("indptr", "indices", "values"))
@@ -168,6 +230,10 @@ def are_valid(parameters, feature_count, label_count):
         and values.shape == indices.shape
         and loadings.shape == (label_count, weights.shape[1])
         and mean.shape == (label_count,)
+        and (
+            all(part is None for part in pattern)
+            or (all(part is not None for part in pattern) and sparse.is_pattern(*pattern, len(weights), label_count))
+        )
     )
 
 

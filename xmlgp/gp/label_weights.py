@@ -20,8 +20,10 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
+    "LABEL_WEIGHTS",
     "LABEL_WEIGHTS_FIXED",
     "LABEL_WEIGHTS_RATE",
+    "PRIOR_VARIANCE",
     "WEIGHTS_LIMIT",
     "LabelWeights",
     "are_valid",
@@ -32,6 +34,9 @@ __all__ = [
     "label_weight_count",
     "used_by_default",
 ]
+
+#: Parameters of label weights.
+LABEL_WEIGHTS = tuple(f"label_weights.{name}" for name in ("indptr", "features", "mean", "log_variance", "log_prior"))
 
 #: Parameters that hold the sparsity pattern of W. They are not optimised.
 LABEL_WEIGHTS_FIXED = frozenset({"label_weights.indptr", "label_weights.features"})

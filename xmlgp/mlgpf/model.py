@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp import exact_gp
-from xmlgp.gp.bound import Bound
+from xmlgp.gp.bound import Bound, LearningBound
 from xmlgp.gp.expectations import approximate_log_odds, make_expectations
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights
@@ -55,6 +55,18 @@ class MLGPF:
             Of the N training points.
         """
         return self.bound
+
+    def learning_bound(self, coordinates, parameters):
+        """Return the bound of a batch to be learned, with the posterior of trained parameters as the prior.
+
+        Parameters
+        ----------
+        coordinates : Coordinates
+            Of the points of the batch.
+        parameters : mapping of str to ndarray
+            Those of the latent functions.
+        """
+        return LearningBound(self.kernel, self.posterior, parameters, self.bound.expectations)
 
     def posterior_of(self, parameters):
         """Return the family of the q(u_p) of trained parameters.

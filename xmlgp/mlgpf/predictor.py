@@ -17,6 +17,7 @@ from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.training import statistics
 
 __all__ = ["MLGPFPredictor"]
 
@@ -73,6 +74,7 @@ class MLGPFPredictor(Predictor):
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
             and (weight_space.are_valid(parameters, D) if settings.in_weight_space else parameters["inducing"].size)
             and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
+            and statistics.are_valid(parameters, D, K)
             and label_weights.are_valid(parameters, D, K)
             and exact_gp.are_valid(parameters, D, K)
         )
@@ -185,7 +187,7 @@ def _are_named_by(settings, parameters):
     own, regressed = (
         any(name.startswith(f"{part}.") for name in parameters) for part in ("label_weights", "regression")
     )
-    others = {name for name in parameters if not name.startswith(("label_weights.", "regression."))}
+    others = {name for name in parameters if not name.startswith(("label_weights.", "regression.", "statistics."))}
     return (
         others - {"calibration"} == set(make_model(settings).parameter_names(parameters))
         and settings.label_weights in (None, own)

@@ -1,5 +1,6 @@
 """The record of MLGPF."""
 
+from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.memory import memory_parts
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import PAIRS_LIMIT, MLGPFSettings
@@ -37,7 +38,7 @@ def _review(settings, description):
     elif validation:
         yield "the parameters are those of the epoch that ranked the held-out points best"
     if "parameters.regression.weights" in description["arrays"]:
-        reason = ", which ranked the held-out points better" if validation else ""
+        reason = ", which did not rank the held-out points worse" if validation else ""
         yield f"scores are pooled with those of exact GP regression on all points{reason}"
     if "parameters.calibration" in description["arrays"]:
         yield "probabilities are calibrated on the held-out points"
@@ -54,4 +55,5 @@ MLGPF = Model(
     memory=memory_parts,
     notes=_notes,
     review=_review,
+    learn=learn,
 )

@@ -94,7 +94,7 @@ class MLGPFSettings(Settings):
     regression_points: int = setting(
         25_000,
         "With at most this many training points, and at most 5000 labels, pool the utilities with those of exact GP "
-        "regression on all points, if that ranks the held-out points better; 0 for never.",
+        "regression on all points, unless that ranks the held-out points worse; 0 for never.",
         minimum=0,
     )
     expectations: str = setting(

@@ -37,6 +37,16 @@ class WeightSpaceMLGPF(MLGPF):
         shares = FeatureShares(coordinates.weighted(slice(None)))
         return WeightSpaceBound(WeightSpace(shares), self._expectations)
 
+    def learning_bound(self, coordinates, parameters):
+        """Return the bound of a batch; see `MLGPF.learning_bound`. The prior variances are those in the parameters."""
+        shares = FeatureShares(coordinates.weighted(slice(None)))
+        latent = WeightSpace(shares, parameters["latent_weights.mean"].copy())
+        return WeightSpaceBound(latent, self._expectations, {"latent_weights.log_prior", "bias"})
+
+    def posterior_of(self, parameters):
+        """Return None, because q(t) has one form only."""
+        return
+
     def parameter_names(self, parameters=()):
         """Return the names of the parameters that `initial` returns."""
         return [*WeightSpace.parameter_names, "loadings", "bias"]

@@ -304,12 +304,25 @@ def _check_description(file, description):
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
         and isinstance(validation, list | None)
         and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
+        and _are_batches(description.get("learned", []), description["model"])
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
         and ("classes" not in description or are_classes(description["classes"]))
     )
     if not valid:
         raise ModelFolderError(f"{file}: the description of the model is damaged")
+
+
+def _are_batches(batches, model):
+    """Return whether untrusted entries are those of batches that the model has learned."""
+    return isinstance(batches, list) and all(
+        isinstance(batch, dict)
+        and all(type(batch.get(name)) is int and batch[name] >= 0 for name in "NDK")
+        and isinstance(batch.get("fingerprint"), str)
+        and isinstance(batch.get("history"), list)
+        and all(_is_epoch(epoch, model) for epoch in batch["history"])
+        for batch in batches
+    )
 
 
 def _is_epoch(entry, model):

@@ -128,6 +128,11 @@ class InterruptedRun:
         return None
 
     @property
+    def learns(self):
+        """Whether it is a run of learning on, not of training."""
+        return "learns_on" in self.data
+
+    @property
     def worth_keeping(self):
         """Whether it is not discarded unless the user says so."""
         return self.seconds >= WORTH_KEEPING

@@ -76,6 +76,10 @@ def plan_run(path, dataset, request, resume=None):
     folder = _existing_model(path, notes)
     interrupted = None if resume is False else InterruptedRun.read(path)
     if resume and interrupted:
+        if interrupted.learns:
+            raise ModelFolderError(
+                f"{path}: the interrupted run was one of `xmlgp learn`; resume it with that, or use --no-resume"
+            )
         _check_same(interrupted.settings, request.asked(dataset), f"{path}: the interrupted run")
         if interrupted.data != dataset.facts:
             raise ModelFolderError(f"{path}: the interrupted run was on other data; use --no-resume to start a new run")

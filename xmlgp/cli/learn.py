@@ -1,0 +1,143 @@
+"""`xmlgp learn`: go on with a trained model."""
+
+import time
+
+import click
+import numpy as np
+
+from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
+from xmlgp.cli.options import (
+    cache_option,
+    check_finite,
+    learn_command,
+    locate_training_data,
+    note,
+    quiet_option,
+)
+from xmlgp.cli.train import MOST_MINUTES
+from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.errors import NumericalError
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS
+from xmlgp.runs.learn import can_learn, learn_model
+from xmlgp.runs.plan import readable_run
+from xmlgp.runs.train import CHECKPOINT_SECONDS
+from xmlgp.runtime.interrupts import Interrupted
+from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.added_labels import read_label_names
+from xmlgp.text.labelled_data import read_more_data
+
+__all__ = ["describe_batch", "learn"]
+
+
+@click.command(short_help="Go on with a trained model.")
+@click.argument("model", type=click.Path(file_okay=False))
+@click.argument("data", required=False, type=click.Path(allow_dash=True))
+@click.option(
+    "--add-labels",
+    type=click.Path(),
+    metavar="FILE",
+    help="Add labels to MODEL, whose names FILE has, one a line. Without points they are ranked low.",
+)
+@click.option(
+    "--resume/--no-resume",
+    default=None,
+    help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run of the same points, and fail "
+    "if another run of a minute or more would be discarded.",
+)
+@click.option(
+    "--checkpoint-every",
+    "minutes",
+    type=click.FloatRange(0, MOST_MINUTES),
+    callback=check_finite,
+    default=CHECKPOINT_SECONDS / 60,
+    show_default=True,
+    metavar="MINUTES",
+    help="Time between checkpoints; 0 for none.",
+)
+@corpus_options
+@cache_option
+@quiet_option
+def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cache, quiet):
+    """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
+
+    DATA is what `xmlgp train` takes, with new points only. Points that MODEL knows are not needed, and the cost does
+    not grow with their number. DATA may have more features and labels than MODEL: the first ones are those of MODEL, by
+    number, or by name where MODEL has names. New words and labels of text are added.
+
+    MODEL is replaced when all is learned, and stays as it was if anything fails. Points that it has learned already are
+    not learned twice, so a command that was interrupted can be run again.
+
+    \b
+    Examples:
+      xmlgp learn models/bibtex new-points.txt
+      xmlgp learn models/tickets this-week.csv
+      xmlgp learn models/tickets --add-labels more-labels.txt
+    """
+    if data is None and add_labels is None:
+        raise click.UsageError("Nothing to learn: give DATA, or --add-labels.")
+    began, progress = time.perf_counter(), terminal_progress(quiet)
+    folder = ModelFolder(model)
+    can_learn(folder.settings)
+    names, (D, K) = folder.names, (folder.description["data"][name] for name in "DK")
+    if add_labels is not None:
+        names = read_label_names(add_labels, names, K)
+        K = len(names.labels)
+    if data is None:
+        dataset = _no_points(D, K)
+    else:
+        file = locate_training_data(data, model)
+        found = read_more_data(
+            file, names, D, K, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet)
+        )
+        dataset, names = found.dataset, found.names
+    try:
+        folder, learned = learn_model(
+            model,
+            dataset,
+            names,
+            progress,
+            resume=resume,
+            checkpoint_seconds=60 * minutes,
+            tell=lambda text: note(f"{model}: {text}", quiet),
+        )
+    except Interrupted as error:
+        left = readable_run(model)
+        if left and left.steps:
+            options = [*corpus_arguments(columns, corpus_format), *(["--add-labels", add_labels] if add_labels else [])]
+            command = learn_command(model, data, *options)
+            error.advice = f"stopped {left.where}; go on with `{command}`" + " and the same input" * (data == "-")
+        raise
+    except (NumericalError, OSError, MemoryError):
+        left = readable_run(model)
+        if left and left.steps:
+            note(f"{model}: the checkpoint {left.where} is kept; run the command again to go on", quiet)
+        raise
+    if learned:
+        record, batch = MODELS[folder.settings.model], folder.description["learned"][-1]
+        note(f"{model}: learned {describe_batch(batch, record)}, in {time.perf_counter() - began:.1f} s", quiet)
+        data = folder.description["data"]
+        note(f"{model}: knows {data['N']} points, {data['D']} features and {data['K']} labels", quiet)
+
+
+def _no_points(D, K):
+    """Return a `Dataset` without points."""
+    empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
+    return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
+
+
+def describe_batch(batch, record):
+    """Return what was learned from a batch, in words.
+
+    Parameters
+    ----------
+    batch : mapping
+        An entry of `learned` in the description of a model.
+    record : Model
+    """
+    counts = [f"{batch['N']} point{'s' * (batch['N'] != 1)}"]
+    for key, noun in ("K", "label"), ("D", "feature"):
+        if batch[key]:
+            counts.append(f"{batch[key]} new {noun}{'s' * (batch[key] > 1)}")
+    bound = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
+    return ", ".join(counts) + bound

@@ -1,0 +1,388 @@
+"""Learning on: MLGPF with new points, labels and features, where the posterior of what it knows is the prior."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.errors import SettingsError
+from xmlgp.gp.exact_gp import add_points, scaled_features
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.label_weight_parts import put_labels, take_labels
+from xmlgp.gp.label_weight_updates import WeightsPrior
+from xmlgp.gp.label_weights import PRIOR_VARIANCE, WEIGHTS_LIMIT, has_label_weights, label_features
+from xmlgp.gp.likelihood import IndexedRows
+from xmlgp.gp.posteriors import Unwhitened
+from xmlgp.gp.weight_space import WeightSpace
+from xmlgp.mlgpf.stochastic import BOUND_EVERY, default_rate, optimiser_of
+from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, prior_scales, shortlist_length
+from xmlgp.mlgpf.train import REGRESSION_RANK, regression_parameters
+from xmlgp.mlgpf.weight_space import VARIANCE_START, make_model
+from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.growth import with_columns
+from xmlgp.runtime.progress import silent
+from xmlgp.training.inference import Inference
+from xmlgp.training.loop import Loop
+from xmlgp.training.minibatches import SAMPLERS, LabelSampler, SeededMinibatches, make_batch
+from xmlgp.training.schedules import SCHEDULES
+from xmlgp.training.statistics import STATISTICS, added, statistics_of
+from xmlgp.training.trained import Trained
+
+__all__ = ["LearningAscent", "learn"]
+
+#: Stochastic steps for the latent functions, in weight space and otherwise, and the least number of passes.
+STEPS_IN_WEIGHT_SPACE, STEPS, LEAST_EPOCHS = 300, 60, 4
+
+#: Learning rate of these steps relative to that of training: they start near where they end.
+RATE_SHARE = 0.5
+
+#: Updates of ξ in the sweep over the labels of the batch. There is one sweep where training has two.
+ROUNDS = 3
+
+#: Parameters with a row for each label and for each feature, and what those of a new feature are if not
+#: zero. Relevances, scales and prior variances are those from before training.
+BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
+BY_FEATURE = {*WeightSpace.parameter_names, "label_weights.log_prior", "regression.scales"}
+FILLS = {"regression.scales": 1.0, "label_weights.log_prior": np.log(PRIOR_VARIANCE)}
+
+#: Label weights that the sweep changes.
+MOVING = ("label_weights.mean", "label_weights.log_variance")
+
+#: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
+POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
+
+
+def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
+    """Learn on: the posterior of what a trained MLGPF knows is the prior of what a batch of points says.
+
+    The bound that is maximised is that of training over the points of the batch, with KL[q(u) ‖ q₀(u)] and
+    KL[q(W) ‖ q₀(W)] in place of the divergences from the priors, for the labels that points of the batch have; q₀ is
+    the posterior in the model. Kernel, inducing inputs and the loadings of known labels have no posterior and stay, and
+    so does the calibration. The bias of each label changes as the log odds of its frequency. New labels get loadings
+    and label weights, new features weights. A regression on all points gets the new ones
+    (`xmlgp.gp.exact_gp.add_points`).
+
+    Parameters
+    ----------
+    earlier : Earlier
+    features : csr_array, n×D
+        X of the batch as read; D may be larger than that of the model.
+    labels : csr_array of bool, n×K
+        Y of the batch; K may be larger than that of the model.
+    preprocessed : Preprocessed
+        With the weighting of all points so far and D features.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+    checkpoints : CheckpointWriter, optional
+        Writes checkpoints, and holds the one to resume from.
+
+    Returns
+    -------
+    Trained
+        The history is that of this batch.
+
+    Raises
+    ------
+    SettingsError
+        If the model is one of an older xmlgp that lacks what learning on needs.
+    TrainingDiverged
+        If the bound or a parameter becomes non-finite.
+    ModelFolderError
+        If the checkpoint is damaged.
+    """
+    _check(earlier)
+    settings = earlier.settings
+    batch = statistics_of(features, labels)
+    grown = _grown(earlier, batch, features.shape[0])
+    coordinates = preprocessed.coordinates(features, settings.dtype)
+    history = []
+    if labels.nnz:
+        loop = Loop(LearningAscent, make_model(settings), coordinates, labels, grown, earlier)
+        _, history = loop.run(progress, None, checkpoints)
+        grown = loop.inference.put_back()
+    if "regression.weights" in grown and features.shape[0]:
+        grown |= _regression(grown, earlier, coordinates.weighted(slice(None)), labels, preprocessed)
+    return Trained(grown, history)
+
+
+def _check(earlier):
+    """Raise SettingsError if the model lacks what learning on needs."""
+    parameters = earlier.parameters
+    lacks = [name for name in STATISTICS if name not in parameters]
+    if "regression.weights" in parameters and "regression.labels" not in parameters:
+        lacks.append("regression.labels")
+    if not lacks and isinstance(make_model(earlier.settings).posterior_of(parameters), Unwhitened):
+        lacks.append("posterior.whitened_mean")
+    if lacks:
+        raise SettingsError(
+            f"the model was trained by an older xmlgp and has no {lacks[0]}, which learning on needs; train it again"
+        )
+
+
+def _grown(earlier, batch, count):
+    """Return the parameters with room for new labels and features, and with the biases of all points so far.
+
+    Parameters
+    ----------
+    earlier : Earlier
+    batch : mapping of str to ndarray
+        Statistics of the `count` points of the batch.
+    count : int
+    """
+    old, found = earlier.parameters, {}
+    K, D = (len(batch[name]) for name in STATISTICS)
+    for name, value in old.items():
+        fill = FILLS.get(name, 0.0)
+        if name in BY_LABEL:
+            found[name] = _with_rows(value, K, 0.0)
+        elif name in BY_FEATURE or (name.endswith("log_relevance") and len(value) == earlier.D):
+            found[name] = _with_rows(value, D, fill)
+        else:
+            found[name] = value
+    if "inducing" in old and old["inducing"].shape[1] == earlier.D:
+        found["inducing"] = np.asfortranarray(with_columns(old["inducing"], D))
+    if has_label_weights(old):
+        indptr = old["label_weights.indptr"]
+        found["label_weights.indptr"] = np.append(indptr, np.full(K - earlier.K, indptr[-1]))
+    found |= added(old, batch)
+    before = np.zeros(K, np.int64)
+    before[: earlier.K] = old["statistics.labels"]
+    change = _log_odds(found["statistics.labels"], earlier.N + count)
+    change[: earlier.K] -= _log_odds(before[: earlier.K], earlier.N)
+    found["bias"] = (found["bias"] + change).astype(old["bias"].dtype)
+    return found
+
+
+def _with_rows(array, count, fill):
+    if len(array) == count:
+        return array
+    return np.concatenate([array, np.full((count - len(array), *array.shape[1:]), fill, array.dtype)])
+
+
+def _log_odds(counts, N):
+    """Return the log odds of label frequencies, with half a count on either side, as before training."""
+    return np.log((counts + 0.5) / (N + 0.5 - counts))
+
+
+def _regression(parameters, earlier, features, labels, preprocessed):
+    """Return the parameters of the regression with the points of the batch.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        With room for new labels and features.
+    earlier : Earlier
+    features : csr_array, n×D
+        Weighted, of the batch.
+    labels : csr_array, n×K
+    preprocessed : Preprocessed
+    """
+    arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
+    (D, K), count = (features.shape[1], labels.shape[1]), len(arrays["weights"])
+    values = arrays["values"]
+    before, now = earlier.preprocessed.weighting, preprocessed.weighting
+    old = sp.csr_array((values, arrays["indices"], arrays["indptr"]), shape=(count, D))
+    if now.idf is not None:
+        ratio = np.ones(D, np.float32)
+        ratio[: earlier.D] = now.idf[: earlier.D] / before.idf
+        # Points keep their length, so this is the weighting of today.
+        old = scaled_features(old, ratio)
+    new = scaled_features(features, arrays["scales"]) if "scales" in arrays else features.astype(np.float32)
+    known = sp.csr_array(
+        (np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]), shape=(count, K)
+    )
+    points, all_labels = (sp.csr_array(sp.vstack(parts, "csr")) for parts in ((old, new), (known, labels)))
+    seed = [earlier.settings.seed, 6, earlier.N]
+    found = add_points(points, all_labels, arrays["weights"], arrays["loadings"], count, REGRESSION_RANK, seed)
+    return regression_parameters(points, all_labels, found)
+
+
+class LearningAscent(Inference):
+    """Maximise the bound of a batch: stochastic steps for the latent functions, then one sweep over its labels.
+
+    Only the labels of the batch are used, so the cost depends on the batch and on the weights of these labels. The
+    stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
+    which the batch has at least as many points as came before; the sweep moves the label weights, if the model has
+    them.
+
+    Parameters
+    ----------
+    model : MLGPF
+    coordinates : Coordinates
+        Of the n points.
+    labels : csr_array, n×K
+        Y.
+    parameters : mapping of str to ndarray
+        With room for new labels and features.
+    earlier : Earlier
+    """
+
+    advice = "train again on all points"
+
+    def __init__(self, model, coordinates, labels, parameters, earlier):
+        settings, self._model, self._whole = model.settings, model, parameters
+        #: What is drawn depends on how many points came before.
+        self._settings, self._number = settings, earlier.N
+        self._features = coordinates.weighted(slice(None))
+        counts = np.bincount(labels.indices, minlength=labels.shape[1])
+        #: Labels of the batch, and Y of these.
+        self._present = np.flatnonzero(counts)
+        self._labels = sp.csr_array(labels[:, self._present])
+        before = parameters["statistics.labels"][self._present] - counts[self._present]
+        #: Labels whose loadings move, of those of the batch.
+        self._free = before <= counts[self._present]
+        chosen = {name: parameters[name][self._present] for name in ("loadings", "bias")}
+        # What a label without points has was drawn at random.
+        chosen["loadings"][before == 0] = 0
+        if settings.in_weight_space:
+            self._used, coordinates, latent = _of_used_features(self._features, parameters)
+            steps, self._offset_share = STEPS_IN_WEIGHT_SPACE, OFFSET_SHARE
+        else:
+            latent = {name: parameters[name] for name in model.parameter_names(parameters) if name not in chosen}
+            steps, self._offset_share = STEPS, 1.0
+        self._coordinates = coordinates
+        self._bound = model.learning_bound(coordinates, latent)
+        moving = [name for name in latent if name not in self._bound.fixed]
+        self._moving = {name: np.array(latent[name], order="K") for name in moving}
+        self._moving["loadings"] = chosen["loadings"]
+        self._parameters = latent | chosen | self._moving
+        #: Terms of utilities that the first part does not move.
+        self._beside = {}
+        self._weighted = has_label_weights(parameters)
+        if self._weighted:
+            self._scales = prior_scales(parameters["statistics.labels"][self._present], model.settings.dtype)
+            room = max(len(self._present), WEIGHTS_LIMIT - len(parameters["label_weights.mean"]))
+            pattern = label_features(self._features, self._labels, room)
+            self._weights, self._prior = take_labels(parameters, self._present, pattern, self._scales)
+            if not settings.in_weight_space:
+                self._beside = dict(self._weights)
+        n, L = self._labels.shape
+        self._minibatches = SeededMinibatches(n, settings.batch_size, settings.seed)
+        self._steps = max(steps, LEAST_EPOCHS * len(self._minibatches))
+        self._optimiser = optimiser_of(settings)(self._moving, model.rates)
+        self._schedule, self._sampler = SCHEDULES["linear"], SAMPLERS[settings.sampling](self._labels)
+        self._label_sampler = LabelSampler(self._labels, settings.label_sample) if settings.in_weight_space else None
+        self._point_blocks = [slice(start, min(start + POINT_BLOCK, n)) for start in range(0, n, POINT_BLOCK)]
+        self._label_blocks = [(start, min(start + LABEL_BLOCK, L)) for start in range(0, L, LABEL_BLOCK)]
+        self.epochs = 1 + self._weighted
+
+    def begin(self, epoch):
+        """Before the sweep, free the optimiser and make what the sweep needs."""
+        if epoch == 0:
+            return
+        self._optimiser.state.clear()
+        n, L = self._labels.shape
+        self._shortlist = np.full((n, shortlist_length(n, L)), -1, np.int32)
+        self._sweep = Sweep(
+            0,
+            self._settings.seed,
+            self._features,
+            self._labels,
+            self._latent_means,
+            self._parameters,
+            self._weights,
+            self._shortlist,
+            self._prior_of,
+            offset_share=self._offset_share,
+        )
+
+    def _latent_means(self):
+        return self._model.predictive(self._parameters).latent_mean(Points(*self._coordinates.rows(slice(None))))
+
+    def _prior_of(self, first, last):
+        ends = self._weights["label_weights.indptr"]
+        part = slice(ends[first], ends[last])
+        return WeightsPrior(self._prior.mean[part], self._prior.precision[part])
+
+    def steps_in(self, epoch):
+        """Return the number of stochastic steps, or of blocks of points and labels in the sweep."""
+        return len(self._point_blocks) + len(self._label_blocks) if epoch else self._steps
+
+    def step(self, epoch, done):
+        """Make one step; in the sweep, list the negatives of a block of points or update a block of labels."""
+        if epoch == 0:
+            return self._stochastic_step(done)
+        blocks = self._point_blocks
+        if done < len(blocks):
+            self._sweep.list_negatives(blocks[done])
+            return None
+        bounds = self._sweep.update_weights(*self._label_blocks[done - len(blocks)], ROUNDS)
+        return float(bounds.sum()) * len(self._label_blocks)
+
+    def _stochastic_step(self, number):
+        settings = self._settings
+        rows = self._minibatches.rows(*divmod(number, len(self._minibatches)))
+        # Drawn anew for each step, so that there is no state to be kept.
+        random = np.random.default_rng([settings.seed, 5, self._number, number])
+        negatives = None if settings.in_weight_space else settings.negatives
+        batch = make_batch(self._coordinates, self._labels, rows, negatives, random, self._sampler)
+        if self._beside:
+            batch = batch._replace(features=self._features[rows])
+        if self._label_sampler is not None:
+            sample = self._label_sampler.sample(batch.labels, random, self._coordinates.dtype)
+            batch = batch._replace(sample=sample)
+        wanted = number % BOUND_EVERY == 0
+        parameters = self._parameters | self._beside
+        value, gradients = self._bound.value_and_gradients(parameters, batch, wanted, for_step=True)
+        gradients = {name: gradient for name, gradient in gradients.items() if name in self._moving}
+        gradients["loadings"] = _masked(gradients["loadings"], self._free)
+        self._optimiser.step_count = number
+        rate = RATE_SHARE * default_rate(settings) * self._schedule(number / self._steps)
+        self._optimiser.step(self._moving, gradients, rate)
+        return value
+
+    def arrays(self):
+        """Return the arrays that steps change, by name."""
+        arrays = {f"parameters.{name}": value for name, value in self._moving.items()}
+        arrays |= {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
+        if self._weighted:
+            arrays |= {f"parameters.{name}": self._weights[name] for name in MOVING}
+            if hasattr(self, "_shortlist"):
+                arrays["shortlist"] = self._shortlist
+        return arrays
+
+    def parameters(self, epochs):
+        """Return the parameters that were moved, by name."""
+        return self._moving | (self._weights if self._weighted else {})
+
+    def put_back(self):
+        """Return the parameters of the whole model, with what was learned."""
+        found = dict(self._whole)
+        for name, value in self._moving.items():
+            rows = self._present if name == "loadings" else self._used if self._settings.in_weight_space else None
+            if rows is not None:
+                value, moved = self._whole[name].copy(), value
+                value[rows] = moved
+            found[name] = value
+        return put_labels(found, self._present, self._weights) if self._weighted else found
+
+
+def _of_used_features(features, parameters):
+    """Return the features that points have, their coordinates, and the parameters in weight space of these features.
+
+    The prior is the posterior so far. A feature that no point had until now has weights around zero, with the variance
+    of the prior of training: those that the model has for it were drawn at random.
+
+    Parameters
+    ----------
+    features : csr_array, n×D
+        Weighted, of the batch.
+    parameters : mapping of str to ndarray
+        With the statistics of all points.
+    """
+    used, columns, counts = np.unique(features.indices, return_inverse=True, return_counts=True)
+    shape = features.shape[0], len(used)
+    local = sp.csr_array((features.data, columns.astype(np.int32), features.indptr), shape=shape)
+    new = parameters["statistics.features"][used] == counts
+    mean, log_variance, log_prior = (parameters[name][used] for name in WeightSpace.parameter_names)
+    mean[new] = 0
+    log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
+    values = mean, log_variance, np.where(new, log_prior, log_variance)
+    latent = dict(zip(WeightSpace.parameter_names, values, strict=True))
+    return used, Coordinates(local, None, features.dtype, sparse=True), latent
+
+
+def _masked(gradient, free):
+    """Return a gradient with zeros for the labels that are not free."""
+    if isinstance(gradient, IndexedRows):
+        kept = free[gradient.indices]
+        return IndexedRows(gradient.indices[kept], gradient.values[kept])
+    return gradient * free[:, None]

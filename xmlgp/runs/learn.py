@@ -1,0 +1,235 @@
+"""Learn on: go on with the trained model in a folder, which is replaced as a whole or not at all."""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.model_folder.arrays import remove
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.model_folder.lock import lock_model_folder
+from xmlgp.models import MODELS
+from xmlgp.preprocess.growth import grow
+from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
+from xmlgp.runs.stored import named_arrays, open_model
+from xmlgp.runs.train import CHECKPOINT_SECONDS
+from xmlgp.runtime.progress import silent
+from xmlgp.training.checkpoints import CheckpointWriter
+from xmlgp.training.learned import Earlier
+from xmlgp.training.statistics import STATISTICS, added, statistics_of
+
+__all__ = ["Grown", "can_learn", "learn_model", "learn_points"]
+
+
+class Grown(NamedTuple):
+    """A model that has learned on.
+
+    Attributes
+    ----------
+    preprocessed : Preprocessed
+    parameters : dict of str to ndarray
+    data : dict
+        Facts of all points so far.
+    batch : dict
+        What was learned: `N` points, `D` new features and `K` new labels, `fingerprint` and `history`.
+    """
+
+    preprocessed: object
+    parameters: dict
+    data: dict
+    batch: dict
+
+
+def can_learn(settings):
+    """Return the function with which a model learns on.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the model.
+
+    Raises
+    ------
+    SettingsError
+        If the model cannot learn on.
+    """
+    record = MODELS[settings.model]
+    if record.learn is None:
+        able = " and ".join(name for name, other in MODELS.items() if other.learn)
+        raise SettingsError(
+            f"a model of {record.name} cannot learn on, only {able} can; train again on all points together"
+        )
+    return record.learn
+
+
+def learn_points(settings, preprocessed, parameters, data, dataset, progress=silent, checkpoints=None):
+    """Return the model after more points (`Grown`).
+
+    Parameters
+    ----------
+    settings, preprocessed, parameters
+        Of the trained model.
+    data : mapping
+        Facts of the points so far: N, D, K, fingerprint.
+    dataset : Dataset
+        The new points, with at least as many features and labels. There may be none.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+    checkpoints : CheckpointWriter, optional
+
+    Raises
+    ------
+    SettingsError
+        If the model cannot learn on, or the points have fewer features or labels.
+    NumericalError
+        If the bound or a parameter becomes non-finite.
+    """
+    learn = can_learn(settings)
+    for count, known, noun in (dataset.D, data["D"], "features"), (dataset.K, data["K"], "labels"):
+        if count < known:
+            raise SettingsError(
+                f"the points have {count} {noun}, but the model was trained on {known}; "
+                "points to learn from need at least as many"
+            )
+    if STATISTICS[0] not in parameters:
+        raise SettingsError("the model was trained by an older xmlgp, without what learning on needs; train it again")
+    counts = added(parameters, statistics_of(dataset.features, dataset.labels))
+    grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
+    earlier = Earlier(settings, preprocessed, parameters, *(data[name] for name in "NDK"))
+    trained = learn(earlier, dataset.features, dataset.labels, grown, progress, checkpoints)
+    sizes = {"N": data["N"] + dataset.N, "D": dataset.D, "K": dataset.K}
+    chain = hashlib.sha256(f"{data['fingerprint']} {dataset.fingerprint}".encode()).hexdigest()
+    batch = {
+        "N": dataset.N,
+        "D": dataset.D - data["D"],
+        "K": dataset.K - data["K"],
+        "fingerprint": dataset.fingerprint,
+        "history": trained.history,
+    }
+    facts = dict(data) | sizes | {"fingerprint": chain if dataset.N else data["fingerprint"]}
+    return Grown(grown, trained.parameters | counts, facts, batch)
+
+
+def learn_model(
+    path,
+    dataset,
+    names=None,
+    progress=silent,
+    *,
+    resume=None,
+    checkpoint_seconds=CHECKPOINT_SECONDS,
+    tell=lambda text: None,
+):
+    """Go on with the trained model in a folder.
+
+    Parameters
+    ----------
+    path : path
+        The model folder. Until learning succeeds it stays as it is.
+    dataset : Dataset
+        The new points, with at least as many features and labels as the model has. There may be none.
+    names : Names, optional
+        Of all labels and features; by default those of the model.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+    resume : bool, optional
+        False: discard an interrupted run. Otherwise resume it if it was on the same points, and raise an error if it
+        was another one of a minute or more, or if `resume` is True.
+    checkpoint_seconds : float
+        From one checkpoint to the next; 0 for none.
+    tell : callable
+        Receives messages to the user.
+
+    Returns
+    -------
+    folder : ModelFolder
+    learned : bool
+        False if the model has learned these points before.
+
+    Raises
+    ------
+    SettingsError
+        As in `learn_points`.
+    ModelFolderError
+        If there is no trained model, another process is writing the folder, or an interrupted run is in the way.
+    NumericalError
+        As in `learn_points`.
+    OSError
+        If the folder cannot be written; the model stays, and so does the last checkpoint.
+    """
+    path = Path(path)
+    with lock_model_folder(path):
+        ModelFolder.check_writable(path)
+        folder = ModelFolder(path)
+        can_learn(folder.settings)
+        stored, description = open_model(folder), folder.description
+        learned, data = description.get("learned", []), description["data"]
+        known = {data["fingerprint"], *(batch["fingerprint"] for batch in learned), data.get("first")}
+        if dataset.N and dataset.fingerprint in known:
+            tell("the model has learned these points already; nothing to do")
+            return folder, False
+        about = dataset.facts | {"learns_on": data["fingerprint"]}
+        checkpoint = _interrupted(path, about, folder.settings, resume, tell)
+        checkpoints = None
+        if checkpoint_seconds or checkpoint:
+            described = describe_run(about, folder.settings, {})
+            checkpoints = CheckpointWriter(path / CHECKPOINT, described, checkpoint_seconds, checkpoint)
+        try:
+            grown = learn_points(
+                folder.settings, stored.preprocessed, stored.parameters, data, dataset, progress, checkpoints
+            )
+            found = _write(folder, stored, grown, names or folder.names)
+        except Exception:
+            if checkpoints and not checkpoints.has_state:
+                remove([path / CHECKPOINT], ())
+            raise
+        remove([path / CHECKPOINT], ())
+        return found, True
+
+
+def _interrupted(path, about, settings, resume, tell):
+    """Return the checkpoint to resume from, or None; raise an error if another run is in the way."""
+    if resume is False:
+        return None
+    run = InterruptedRun.read(path)
+    if run is None:
+        if resume:
+            tell("no checkpoint found; starting anew")
+        return None
+    if run.data == about and run.settings == settings:
+        if run.steps:
+            tell(f"resuming {run.where}")
+        return run.checkpoint if run.steps else None
+    if resume or run.worth_keeping:
+        what = "learning other points" if run.learns else "training"
+        raise ModelFolderError(
+            f"{path}: an unfinished run of {what} exists, which stopped {run.where}; finish it, or use --no-resume"
+        )
+    tell(f"discarding the run that was interrupted {run.where}")
+    return None
+
+
+def _write(folder, stored, grown, names):
+    """Replace the model; arrays that did not change stay."""
+    description = folder.description
+    before = {f"parameters.{name}": value for name, value in stored.parameters.items()}
+    after = named_arrays(grown.preprocessed)
+    after |= {f"parameters.{name}": value for name, value in grown.parameters.items()}
+    same = {name for name, value in after.items() if value is before.get(name)}
+    data = grown.data
+    if grown.batch["N"]:
+        data = {"first": description["data"]["fingerprint"]} | data
+    facts = {name: description[name] for name in ("tuned", "classes") if name in description}
+    return ModelFolder.write(
+        folder.path,
+        settings=folder.settings,
+        stage="trained",
+        data=data,
+        arrays={name: value for name, value in after.items() if name not in same},
+        keep={name: entry for name, entry in folder.entries("parameters.").items() if name in same},
+        history=description["history"],
+        validation=description["validation"],
+        learned=[*description.get("learned", []), grown.batch],
+        names=names,
+        **facts,
+    )
