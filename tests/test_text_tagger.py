@@ -372,6 +372,92 @@ def test_what_cannot_be_used_is_refused(tagger):
     assert tagger.tuned_ is None
 
 
+#: Documents with new words and labels; the second has neither words nor labels.
+MORE = ["the oak and a zebra", "?", "mosses and an ape", "salmon"]
+MORE_LABELS = [["9 zebras", "10 trees"], [], ["mosses", " apes ", ""], ["fish"]]
+
+LEARNING = MLGPFClassifier(factors=3, inducing_count=10, epochs=4)
+
+
+def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(vocabulary, "TEXTS", 3)
+    tagger = TextTagger(LEARNING, Analysis("word", 1, 2)).fit(TEXTS, LABELS)
+    tagger.save("model")
+    words = tagger.vectorizer_.words
+    for texts, labels in (MORE, MORE_LABELS), (["an ape", "a yew"], [["apes"], ["yews"]]):
+        documents = [{"text": text, "labels": names} for text, names in zip(texts, labels, strict=True)]
+        Path("more.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+        assert run("learn", "-q", "model", "more.jsonl").exit_code == 0
+        assert tagger.partial_fit(texts, labels) is tagger
+        learned = TextTagger.load("model")
+        assert tagger.classes_.tolist() == learned.classes_.tolist()
+        assert tagger.vectorizer_.words == learned.vectorizer_.words
+        assert tagger.classifier_._data == learned.classifier_._data
+        assert tagger.suggest(NEW) == learned.suggest(NEW)
+        assert tagger.predict_proba(MORE).shape == (4, len(tagger.classes_))
+    assert tagger.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses", "yews"]
+    assert tagger.vectorizer_.words[: len(words)] == words
+    assert "yew" in tagger.vectorizer_.words
+    tagger.save("model")
+    loaded = TextTagger.load("model")
+    assert loaded.suggest(MORE) == tagger.suggest(MORE)
+    assert loaded.vectorizer_.analysis == Analysis("word", 1, 2)
+    assert len(loaded.classifier_.learned_) == 2
+    # A model of a folder goes on, and so does one without new words or labels.
+    for one in (loaded, tagger):
+        one.partial_fit(["salmon", "trout"], [["fish"], []])
+    assert loaded.suggest(MORE) == tagger.suggest(MORE)
+    assert loaded.vectorizer_.words == tagger.vectorizer_.words
+
+
+def test_more_documents_for_a_vectorizer_that_stays():
+    inside = TextTagger(LEARNING, TfidfVectorizer(min_df=2)).fit(TEXTS, LABELS)
+    words = dict(inside.vectorizer_.vocabulary_)
+    features = inside.vectorizer_.transform(MORE)
+    outside = TextTagger(LEARNING).fit(inside.vectorizer_.transform(TEXTS), LABELS)
+    for tagger, X in (inside, MORE), (outside, features):
+        tagger.partial_fit(X, MORE_LABELS)
+        assert tagger.classes_.tolist() == [*NAMES, "9 zebras", "apes", "mosses"]
+    assert inside.vectorizer_.vocabulary_ == words
+    assert inside.suggest(NEW) == outside.suggest(inside.vectorizer_.transform(NEW))
+    # A matrix may have more features, if it is not one of known words.
+    wider = sp.csr_array(sp.hstack([features, features]))
+    assert outside.partial_fit(wider, MORE_LABELS).suggest(wider, 1)
+    counted = TextTagger(LEARNING).fit(TEXTS, LABELS)
+    counted.partial_fit(counted.vectorizer_.features(NEW), TRUTH)
+    assert hits(counted.suggest(NEW), TRUTH) > 0.9
+    with pytest.raises(SettingsError, match="^the points have 2 features, but the model was trained on"):
+        counted.partial_fit(np.ones((4, 2)), MORE_LABELS)
+
+
+def test_a_tagger_without_fit_is_fitted_by_partial_fit():
+    assert TextTagger(LEARNING).partial_fit(TEXTS, LABELS).suggest(NEW) == TextTagger(LEARNING).fit(
+        TEXTS, LABELS
+    ).suggest(NEW)
+    assert hasattr(TextTagger(), "partial_fit")
+    for other in (GPCClassifier(), LogisticRegression()):
+        assert not hasattr(TextTagger(other), "partial_fit")
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (["a text"], [["a"], ["b"]], "the numbers of documents differ: 1 in X, 2 in y"),
+        (["a text"], ["abc"], r"y must be a list of .*, but y\[0\] is 'abc'; write a single name as \[name\]"),
+        (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
+        (["\ud800"], [["a"]], "a text has half of a surrogate pair, which is no character"),
+        ([], [], "there are no documents"),
+    ],
+)
+def test_documents_that_cannot_be_learned_change_nothing(X, y, message):
+    tagger = TextTagger(LEARNING, Analysis("char")).fit(TEXTS, LABELS)
+    before, inside = dict(tagger.__dict__), dict(tagger.classifier_.__dict__)
+    with pytest.raises(SettingsError, match=f"^{message}$"):
+        tagger.partial_fit(X, y)
+    assert (tagger.__dict__, tagger.classifier_.__dict__) == (before, inside)
+
+
 def test_folders_that_hold_no_tagger_are_refused(tmp_path):
     dataset = small_dataset()
     BMLPLClassifier(topics=2, iterations=2).fit(dataset.features, dataset.labels).save(tmp_path / "numbers")

@@ -35,6 +35,9 @@ class BMLPLClassifier(Classifier, model=BMLPL):
         The threshold and the limit of `tuned_`.
     names_ : Names
         What the model folder calls labels and features, and what maps text to these; None each after `fit`.
+    learned_ : list of dict
+        What each `partial_fit` or `xmlgp learn` added after training: `N` points, `D` features and `K` labels, their
+        `fingerprint` and `history`, with entries as in `history_`.
     """
 
     @property

@@ -7,6 +7,7 @@ from abc import ABC
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.data.dataset import Dataset
@@ -14,6 +15,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import LONGEST, METRICS, Tuned, check_labels, tune
+from xmlgp.runs.learn import learn_points
 from xmlgp.runs.save import save_model
 from xmlgp.runs.stored import open_model
 from xmlgp.runtime.progress import silent
@@ -33,6 +35,11 @@ def load_estimator(path):
     folder, stored, names = ModelFolder.read(path, lambda folder: (folder, open_model(folder), folder.names))
     kind = next(kind for kind in Classifier.__subclasses__() if kind.model.name == folder.settings.model)
     return kind._of_stored(folder, stored, names)
+
+
+def _learns_on(estimator):
+    """Return whether the model of an estimator can learn more points."""
+    return estimator.model.learn is not None
 
 
 class Classifier(ABC, ClassifierMixin, BaseEstimator):
@@ -57,6 +64,9 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         The threshold and the limit of `tuned_`.
     names_ : Names
         What the model folder calls labels and features, and what maps text to these; None each after `fit`.
+    learned_ : list of dict
+        What each `partial_fit` or `xmlgp learn` added after training: `N` points, `D` features and `K` labels, their
+        `fingerprint` and `history`, with entries as in `history_`.
     """
 
     #: Features are converted to this type.
@@ -100,11 +110,54 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             For a setting that is not allowed, for X and Y with different numbers of points, or for training that does
             not fit into memory.
         """
-        features = self._features(X)
-        labels = self._labels(Y)
-        if labels.shape[0] != features.shape[0]:
-            raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
+        features, labels = self._points(X, Y)
         return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1])
+
+    @available_if(_learns_on)
+    def partial_fit(self, X, Y):
+        """Learn more points, as `xmlgp learn` does; without `fit` before, it is `fit`.
+
+        What the model knows is the prior of what it learns. Give it new points only: points that it has learned count
+        twice. It has no parameter `classes`: a label that occurs later is one more column of Y.
+
+        The settings stay those of `fit`, and so do `history_` and `tuned_`. With more labels than before, `names_` has
+        none of labels, with more features none of features and no vectorizer.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, n×D
+            D may be larger than before. The first features are those known.
+        Y : array or sparse matrix, n×K
+            Nonzero where a point has a label. K may be larger than before. The first labels are those known.
+
+        Returns
+        -------
+        Classifier
+            The estimator itself. If there is an error, it stays as it was.
+
+        Raises
+        ------
+        SettingsError
+            As `fit` does, if X has fewer features or Y fewer labels than before, or if the model is one of an older
+            xmlgp.
+        NumericalError
+            If the objective or a parameter becomes non-finite.
+        """
+        if not hasattr(self, "parameters_"):
+            return self.fit(X, Y)
+        dataset = Dataset(*self._points(X, Y))
+        grown = learn_points(self._settings, self._preprocessed, self.parameters_, self._data, dataset)
+        trained = Trained(grown.parameters, self.history_, self.validation_history_)
+        predictor = self.model.predictor(self._settings, grown.preprocessed, grown.parameters, dataset.D)
+        classes = [*self.classes_, *[np.array([0, 1])] * grown.batch["K"]]
+        tuned, names, learned = self.tuned_, self.names_, [*self.learned_, grown.batch]
+        if grown.batch["K"]:
+            names = names._replace(labels=None)
+        if grown.batch["D"]:
+            names = names._replace(features=None, vectorizer=None)
+        self._become(self._settings, grown.data, grown.preprocessed, trained, predictor, classes)
+        self.tuned_, self.names_, self.learned_ = tuned, names, learned
+        return self
 
     def decision_function(self, X):
         """Return the utilities of all labels, N×K."""
@@ -175,7 +228,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def save(self, path):
         """Write the fitted model into a folder, for `xmlgp.load` and all commands.
 
-        The settings in the folder are those of `fit`. What `tune` chose and `names_` are written too.
+        The settings in the folder are those of `fit`. What `tune` chose, `names_` and `learned_` are written too.
 
         Parameters
         ----------
@@ -197,6 +250,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         trained = Trained(self.parameters_, self.history_, self.validation_history_)
         facts = {"names": self.names_} | self._more_to_store()
+        if self.learned_:
+            facts["learned"] = self.learned_
         save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **facts)
 
     def _fit(self, features, labels, classes):
@@ -214,7 +269,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         self.parameters_, self.history_, self.validation_history_ = trained
         self.n_features_in_ = predictor.feature_count
         self.classes_ = classes
-        self.tuned_, self.names_ = None, Names()
+        self.tuned_, self.names_, self.learned_ = None, Names(), []
         return self
 
     @classmethod
@@ -226,7 +281,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         fitted = cls(**folder.settings.mapping())._become(
             folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes
         )
-        fitted.tuned_, fitted.names_ = folder.tuned, names
+        fitted.tuned_, fitted.names_, fitted.learned_ = folder.tuned, names, description.get("learned", [])
         return fitted
 
     @classmethod
@@ -248,6 +303,13 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def _check_features(self, count):
         """Raise an error for points with a different number of features than those of `fit`."""
         self._predictor.check(count)
+
+    def _points(self, X, Y):
+        """Return the features and labels of points."""
+        features, labels = self._features(X), self._labels(Y)
+        if labels.shape[0] != features.shape[0]:
+            raise SettingsError(f"X has {features.shape[0]} points, but Y has {labels.shape[0]}")
+        return features, labels
 
     def _labels(self, Y):
         labels = sp.csr_array(check_array(Y, accept_sparse="csr", dtype=None)).astype(bool)

@@ -40,6 +40,9 @@ class MLGPFClassifier(Classifier, model=MLGPF):
         The threshold and the limit of `tuned_`.
     names_ : Names
         What the model folder calls labels and features, and what maps text to these; None each after `fit`.
+    learned_ : list of dict
+        What each `partial_fit` or `xmlgp learn` added after training: `N` points, `D` features and `K` labels, their
+        `fingerprint` and `history`, with entries as in `history_`.
     """
 
     def decision_function(self, X):

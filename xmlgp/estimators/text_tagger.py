@@ -3,6 +3,7 @@
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmlgp.data.dataset import as_csr
@@ -31,6 +32,11 @@ PROBABILITIES = 1 << 22
 ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
 
 
+def _learns_on(tagger):
+    """Return whether the classifier of a tagger can learn more points."""
+    return hasattr(tagger.classifier_ if hasattr(tagger, "classifier_") else tagger._classifier(), "partial_fit")
+
+
 class TextTagger(BaseEstimator):
     """Labels of texts by their names, in the scikit-learn API.
 
@@ -50,7 +56,8 @@ class TextTagger(BaseEstimator):
     vectorizer_ : Vectorizer, estimator or None
         The fitted vectorizer; None if `fit` was given features.
     classes_ : ndarray of str, K
-        The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are.
+        The names of the labels, in the order of `xmlgp vectorize`: of their characters, or of numbers if all are. Those
+        that `partial_fit` has added follow, each time in this order.
     tuned_ : Tuned or None
         What `tune` or `xmlgp tune` chose, and for which scores.
 
@@ -98,6 +105,53 @@ class TextTagger(BaseEstimator):
         own = vectorizer if isinstance(vectorizer, Vectorizer) else None
         classifier.names_ = Names(labels, own and own.words, own)
         return self._become(classifier, vectorizer)
+
+    @available_if(_learns_on)
+    def partial_fit(self, X, y):
+        """Learn more documents, as `xmlgp learn` does; without `fit` before, it is `fit`.
+
+        New names of labels are added, and new words, if words are counted here: a vectorizer of scikit-learn stays as
+        it is. See `MLGPFClassifier.partial_fit`.
+
+        Parameters
+        ----------
+        X : list of str or matrix, n×D
+            New documents only. Without a vectorizer, D may be larger than before.
+        y : list of list of str
+            The names of the labels of each document, which may be none.
+
+        Returns
+        -------
+        TextTagger
+            Itself. If there is an error, it stays as it was.
+
+        Raises
+        ------
+        SettingsError
+            As `fit` does, but no document needs a word or a label; if X has fewer features than before, or if the model
+            is one of an older xmlgp.
+        NumericalError
+            If the objective or a parameter becomes non-finite.
+        """
+        if not hasattr(self, "classifier_"):
+            return self.fit(X, y)
+        known = LabelNumbers(self.classes_)
+        numbers, lengths = _numbered(y, known)
+        if not len(lengths):
+            raise SettingsError("there are no documents")
+        K = len(self.classes_)
+        new, order = ordered_labels(known.names[K:])
+        _check_text(new)
+        # The last is the number of an empty name, −1.
+        order = np.concatenate([np.arange(K), order[:-1] + K, [-1]]).astype(np.int32)
+        vectorizer, features = self._more_features(X)
+        _check_length(features, lengths)
+        self.classifier_.partial_fit(features, _indicators(order[numbers], lengths, K + len(new)))
+        names = self.classifier_.names_._replace(labels=[*self.classes_.tolist(), *new])
+        if isinstance(vectorizer, Vectorizer):
+            names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
+        self.classifier_.names_ = names
+        return self._become(self.classifier_, vectorizer)
 
     def suggest(self, X, k=5, threshold=None):
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
@@ -251,13 +305,16 @@ class TextTagger(BaseEstimator):
         self.classes_ = np.array(classifier.names_.labels, object)
         return self
 
+    def _classifier(self):
+        """Return the classifier that `fit` clones."""
+        return MLGPFClassifier() if self.classifier is None else self.classifier
+
     def _new_classifier(self):
-        if self.classifier is None:
-            return MLGPFClassifier()
-        if not isinstance(self.classifier, Classifier) or isinstance(self.classifier, GPCClassifier):
-            kind = type(self.classifier).__name__
+        classifier = self._classifier()
+        if not isinstance(classifier, Classifier) or isinstance(classifier, GPCClassifier):
+            kind = type(classifier).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        return clone(self.classifier)
+        return clone(classifier)
 
     def _fit_vectorizer(self, X):
         """Return the vectorizer or None, and the features of X."""
@@ -271,6 +328,15 @@ class TextTagger(BaseEstimator):
         if self.vectorizer is not None:
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         return None, X
+
+    def _more_features(self, X):
+        """Return the vectorizer with the new words of X, if it counts words here, and the features of X."""
+        own = self.vectorizer_
+        if isinstance(own, Vectorizer) and not _is_matrix(X):
+            return vectorize_texts(_texts(X), own.analysis, own.words, own.columns)
+        if own is None and _is_matrix(X):
+            return None, X
+        return own, self._features(X)
 
     def _features(self, X):
         """Return the features of documents, as the predictor takes them."""

@@ -29,7 +29,7 @@ class Grown(NamedTuple):
     preprocessed : Preprocessed
     parameters : dict of str to ndarray
     data : dict
-        Facts of all points so far.
+        Facts of all points so far, and in `first` the fingerprint of those that the model was trained on.
     batch : dict
         What was learned: `N` points, `D` new features and `K` new labels, `fingerprint` and `history`.
     """
@@ -106,7 +106,9 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
         "fingerprint": dataset.fingerprint,
         "history": trained.history,
     }
-    facts = dict(data) | sizes | {"fingerprint": chain if dataset.N else data["fingerprint"]}
+    facts = dict(data) | sizes
+    if dataset.N:
+        facts = {"first": data["fingerprint"]} | facts | {"fingerprint": chain}
     return Grown(grown, trained.parameters | counts, facts, batch)
 
 
@@ -216,15 +218,12 @@ def _write(folder, stored, grown, names):
     after = named_arrays(grown.preprocessed)
     after |= {f"parameters.{name}": value for name, value in grown.parameters.items()}
     same = {name for name, value in after.items() if value is before.get(name)}
-    data = grown.data
-    if grown.batch["N"]:
-        data = {"first": description["data"]["fingerprint"]} | data
     facts = {name: description[name] for name in ("tuned", "classes") if name in description}
     return ModelFolder.write(
         folder.path,
         settings=folder.settings,
         stage="trained",
-        data=data,
+        data=grown.data,
         arrays={name: value for name, value in after.items() if name not in same},
         keep={name: entry for name, entry in folder.entries("parameters.").items() if name in same},
         history=description["history"],

@@ -2,6 +2,7 @@
 
 from array import array
 from collections import defaultdict
+from itertools import count, islice
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -38,13 +39,17 @@ def vocabulary(words, occurrences, min_count=1, max_features=None):
     return [names[number] for number in kept], numbers
 
 
-def vectorize_texts(texts, analysis):
+def vectorize_texts(texts, analysis, known=(), columns=None):
     """Return the vectorizer of all words of texts, and their features: those that `vectorize_new` gives a corpus.
 
     Parameters
     ----------
     texts : iterable of str
     analysis : Analysis
+    known : sequence of str
+        Words that come first, whether or not a text has them; then the result is that of `vectorize_more`.
+    columns : Columns, optional
+        Those of the vectorizer.
 
     Returns
     -------
@@ -54,25 +59,27 @@ def vectorize_texts(texts, analysis):
     Raises
     ------
     SettingsError
-        If no text has a word, or a word is not Unicode text.
+        If there are no words, or a word is not Unicode text.
     """
-    analyse, words = analysis.function(), defaultdict()
-    words.default_factory = words.__len__
+    analyse, D = analysis.function(), len(known)
+    words = defaultdict(count(D).__next__, zip(known, range(D), strict=True))
     found, ends = array("i"), [0]
     for text in texts:
         found.extend(map(words.__getitem__, analyse(text)))
         ends.append(len(found))
     if not words:
         raise SettingsError("no document has a word")
-    kept, numbers = vocabulary(words, np.ones(len(words)))
+    new, numbers = vocabulary(islice(words, D, None), np.ones(len(words) - D))
     try:
-        "".join(kept).encode()
+        "".join(new).encode()
     except UnicodeEncodeError:
         raise SettingsError("a text has half of a surrogate pair, which is no character") from None
+    kept = [*known, *new]
+    numbers = np.concatenate([np.arange(D, dtype=np.int32), numbers + np.int32(D)])
     found = np.frombuffer(found, np.int32)
     blocks = []
     for start in range(0, len(ends) - 1, TEXTS):
         bounds = ends[start : start + TEXTS + 1]
         blocks.append(counts(numbers[found[bounds[0] : bounds[-1]]], np.diff(bounds), len(kept)))
     # Some versions of SciPy return a matrix.
-    return Vectorizer(analysis, kept), csr_array(vstack(blocks, format="csr"))
+    return Vectorizer(analysis, kept, columns), csr_array(vstack(blocks, format="csr"))
