@@ -161,8 +161,8 @@ MUTANTS = [
         "lost root",
         "Samples of the weights by conjugate gradients have noise of the wrong variance.",
         "xmlgp/bmlpl/least_squares.py",
-        "np.sqrt(system.precisions)",
-        "(system.precisions)",
+        "np.sqrt(system.precision_matrix)",
+        "(system.precision_matrix)",
         ("tests/bmlpl/test_least_squares.py",),
     ),
     Mutant(

@@ -91,6 +91,18 @@ def test_updates_of_a_shape_raise_its_evidence_and_converge_to_the_maximum(seed,
     assert update(shape, counts, log_odds) == pytest.approx(shape, rel=1e-5)
 
 
+def test_an_update_with_the_sums_of_earlier_points_is_that_of_all_points():
+    random, shape = np.random.default_rng(0), np.array([0.7])
+    counts, log_odds = random.poisson(1.0, (30, 1)).astype(float), random.normal(size=(30, 1))
+
+    def sums(rows):
+        return expected_activations(counts[rows], log_odds[rows], shape, np.empty_like(counts[rows]))
+
+    earlier, others = sums(slice(0, 20)), sums(slice(20, None))
+    found = update_shapes(shape, others, shape * earlier.digamma, SHAPE_RATE + earlier.softplus)
+    assert found == pytest.approx(update_shapes(shape, sums(slice(None))), rel=1e-9)
+
+
 def test_shape_without_counts_becomes_the_least_shape():
     assert update(0.5, np.zeros(3, int), np.zeros(3)) == LEAST_SHAPE
 

@@ -157,6 +157,23 @@ def test_first_cg_step_is_a_line_search_along_the_preconditioned_gradient():
         np.testing.assert_allclose(weights[:, t], problem.weights[:, t] + length * direction, rtol=1e-9)
 
 
+def test_solutions_with_a_prior_mean_and_precisions_of_each_topic_agree_with_numpy():
+    problem, random = random_quadratic(exact=True), np.random.default_rng(1)
+    system, shape = problem.system, problem.weights.shape
+    system.precisions, system.center = random.gamma(1.0, size=shape), random.normal(size=shape)
+    right = problem.features.T @ (problem.counts - problem.shapes) / 2 + system.precisions * system.center
+    expected = np.empty(shape)
+    for t in range(shape[1]):
+        matrix = problem.matrix(t) + np.diag(system.precisions[:, t] - problem.precisions)
+        expected[:, t] = np.linalg.solve(matrix, right[:, t])
+    weights = np.empty(shape)
+    cholesky_solve(system, twice_kappa(problem), weights)
+    np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-11)
+    weights = problem.weights.copy()
+    cg_solve(system, weights, 60)
+    np.testing.assert_allclose(weights, expected, rtol=1e-8, atol=1e-9)
+
+
 def test_topics_are_solved_independently():
     problem = random_quadratic(exact=True)
     weights = problem.weights.copy()

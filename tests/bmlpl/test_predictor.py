@@ -286,9 +286,8 @@ def test_zero_topics_are_refused(tmp_path):
     refused(tmp_path, empty, stated=None)
 
 
-@pytest.mark.parametrize("topics", [T - 1, T + 1])
-def test_a_number_of_topics_other_than_that_of_the_settings_is_refused(tmp_path, topics):
-    refused(tmp_path, {}, stated=topics)
+def test_more_topics_than_the_settings_have_are_refused(tmp_path):
+    refused(tmp_path, {}, stated=T - 1)
 
 
 @pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("K", 0), ("D", D + 1), ("D", 0)])

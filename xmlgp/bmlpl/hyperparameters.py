@@ -74,7 +74,7 @@ def _sum_of_logarithms(values, added):
     return total
 
 
-def update_shapes(shapes, sums):
+def update_shapes(shapes, sums, tables=0, rate=SHAPE_RATE):
     """Return r, T, after an EM step, which never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
 
     r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)). The latent variables are the table counts l ~ CRT(m, r)
@@ -86,8 +86,11 @@ def update_shapes(shapes, sums):
     shapes : ndarray, T
         r.
     sums : ActivationSums
+    tables, rate : ndarray, T, optional
+        a and b of another prior, Gamma(1 + a, b), with which r ← (a + r Σ…) / (b + Σ…). For points that are added to
+        earlier ones these are the table counts and 1 + Σ_n log(1 + e^ψ_nt) of the earlier ones.
     """
-    updated = shapes * sums.digamma / (SHAPE_RATE + sums.softplus)
+    updated = (tables + shapes * sums.digamma) / (rate + sums.softplus)
     return np.clip(updated, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
 
 

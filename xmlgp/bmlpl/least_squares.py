@@ -110,12 +110,14 @@ class LeastSquares:
         ω.
     residuals : ndarray, N×T
         κ − ω ψ, the gradient with respect to ψ at the current weights.
-    precisions : ndarray, D+1
-        τ, the intercept's last.
+    precisions : ndarray, D+1 or (D+1)×T
+        τ, the intercept's last; the same for all topics, or those of each topic.
+    center : ndarray, (D+1)×T, or None
+        The prior mean of W, which replaces w by w − center in the last sum; None for zero.
     """
 
     def __init__(self, design, topic_count, dtype):
-        self.design, self.precisions = design, None
+        self.design, self.precisions, self.center = design, None, None
         shape = design.rows.shape[0], topic_count
         self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
 
@@ -130,11 +132,16 @@ class LeastSquares:
             m.
         shapes : ndarray, T
             r.
-        precisions : ndarray, D+1
+        precisions : ndarray, D+1 or (D+1)×T
             τ.
         """
         self.precisions = precisions
         polya_gamma_means(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
+
+    @property
+    def precision_matrix(self):
+        """The precisions, (D+1)×1 or (D+1)×T."""
+        return self.precisions.reshape(len(self.precisions), -1)
 
     def set_log_odds(self, weights):
         """Set the log odds to those at the weights, (D+1)×T."""
@@ -192,8 +199,9 @@ def _fill_polya_gamma_means(indptr, indices, data, weights, counts, shapes, log_
 def cg_solve(system, weights, steps):
     """Take conjugate gradient steps on S_t w_t = Xᵀ κ_t from the current weights, for all topics; update the log odds.
 
-    The diagonals of S_t are the preconditioner. No step lowers the quadratic function. The matrices S_t are not formed:
-    a step multiplies X and Xᵀ with matrices of T columns. Source: [B] (18).
+    With a prior mean c_t, Γ⁻¹ c_t is added to the right side. The diagonals of S_t are the preconditioner. No step
+    lowers the quadratic function. The matrices S_t are not formed: a step multiplies X and Xᵀ with matrices of T
+    columns. Source: [B] (18).
 
     Parameters
     ----------
@@ -204,7 +212,7 @@ def cg_solve(system, weights, steps):
     steps : int
     """
     gradient = sparse.product(system.design.columns, system.residuals)
-    gradient -= system.precisions[:, None] * weights
+    gradient -= system.precision_matrix * (weights if system.center is None else weights - system.center)
     for direction, image, lengths in _conjugate_directions(system, gradient, steps):
         _add_multiples(weights, direction, lengths)
         _add_multiples(system.log_odds, image, lengths)
@@ -231,7 +239,7 @@ def cg_sample(system, random, steps, right=0):
     noise = random.standard_normal(system.omega.shape, dtype)
     noise *= np.sqrt(system.omega)
     right = sparse.product(system.design.columns, noise) + right
-    right += np.sqrt(system.precisions)[:, None] * random.standard_normal(shape, dtype)
+    right += np.sqrt(system.precision_matrix) * random.standard_normal(shape, dtype)
     sample = np.zeros(shape, dtype)
     for direction, _, lengths in _conjugate_directions(system, right, steps, TOLERANCE):
         _add_multiples(sample, direction, lengths)
@@ -244,7 +252,7 @@ def _conjugate_directions(system, gradient, steps, tolerance=0):
     It stops after `steps`, or when the preconditioned residuals of all topics have fallen to `tolerance` times their
     initial norm. The gradient is changed in place.
     """
-    precisions = system.precisions[:, None]
+    precisions = system.precision_matrix
     diagonal = sparse.product(system.design.squares, system.omega)
     diagonal += precisions
     scaled = gradient / diagonal
@@ -308,8 +316,8 @@ def _blocks(count):
 def cholesky_solve(system, counts_less_shapes, weights, random=None):
     """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
-    The samples add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε ([B] (15)). Each S_t is a dense matrix,
-    (D+1)×(D+1); each core has one at a time.
+    With a prior mean c_t, Γ⁻¹ c_t is added to Xᵀ κ_t. The samples add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε
+    ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1); each core has one at a time.
 
     Parameters
     ----------
@@ -330,10 +338,13 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
     design = system.design
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
     right *= 0.5
+    precisions = np.broadcast_to(system.precision_matrix, right.shape)
+    if system.center is not None:
+        right += precisions * system.center
     noise = None if random is None else random.standard_normal(right.shape[::-1])
 
     def solve_topic(t):
-        matrix = normal_matrix(design, system.omega[:, t], system.precisions)
+        matrix = normal_matrix(design, system.omega[:, t], precisions[:, t])
         if not factorise_lower(matrix):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])

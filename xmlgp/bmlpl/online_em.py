@@ -1,13 +1,12 @@
 """Online expectation maximisation for BMLPL: minibatches, with exponentially decayed statistics."""
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from xmlgp.bmlpl import activations, hyperparameters, least_squares
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.initial import initial_values
-from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.positives import Positives, present_labels
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
@@ -136,15 +135,3 @@ class OnlineEM(BMLPLInference):
             "precisions": self.precisions[:-1],
             "shares": topic_shares(self._label_counts, Positives(self._labels).frequencies()),
         }
-
-
-def present_labels(labels):
-    """Return the labels that occur, ascending, and the `Positives` with these labels renumbered from 0.
-
-    Parameters
-    ----------
-    labels : csr_array of bool, B×K
-    """
-    present, indices = np.unique(labels.indices, return_inverse=True)
-    shape = labels.shape[0], len(present)
-    return present, Positives(csr_array((labels.data, indices.astype(np.int32), labels.indptr), shape=shape))

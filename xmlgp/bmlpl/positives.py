@@ -5,7 +5,7 @@ import functools
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["Positives"]
+__all__ = ["Positives", "present_labels"]
 
 
 class Positives:
@@ -47,3 +47,15 @@ class Positives:
     def _transposed(self):
         places = self.by_point(np.arange(len(self), dtype=np.int64)).T.tocsr()
         return places.data, places.indices, places.indptr
+
+
+def present_labels(labels):
+    """Return the labels that occur, ascending, and the `Positives` with these labels renumbered from 0.
+
+    Parameters
+    ----------
+    labels : csr_array of bool, B×K
+    """
+    present, indices = np.unique(labels.indices, return_inverse=True)
+    shape = labels.shape[0], len(present)
+    return present, Positives(csr_array((labels.data, indices.astype(np.int32), labels.indptr), shape=shape))

@@ -36,7 +36,8 @@ class BMLPLPredictor(Predictor):
         """Return whether arrays can be the parameters of such a model; see `Predictor`."""
         T = len(parameters["shapes"])
         topics = settings.topics
-        return T > 0 and (topics is None or min(topics, K) == T) and are_valid_parameters(parameters, (D, K, T))
+        # A model that has learned new labels has fewer topics than it would have if trained anew.
+        return T > 0 and (topics is None or min(topics, K) >= T) and are_valid_parameters(parameters, (D, K, T))
 
     def prepare(self, features, output, with_std):
         """Return the scales of activations, B×T; see `Predictor`."""

@@ -1,0 +1,374 @@
+"""Learning on against a dense NumPy implementation, against EM of all points, and at its limits."""
+
+import itertools
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import digamma, expit
+from sklearn.metrics import roc_auc_score
+
+from tests.bmlpl.problems import clustered
+from tests.problems import small_dataset
+from tests.training.interrupting import (
+    assert_same_result,
+    check_resuming_after_random_steps,
+    check_signal_in_a_step,
+    check_writing_checkpoints,
+    train_with_interruptions,
+)
+from xmlgp.bmlpl import learning as module
+from xmlgp.bmlpl.earlier_points import recovered_counts
+from xmlgp.bmlpl.learning import Learning, learn
+from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
+from xmlgp.bmlpl.parameters import are_valid_parameters
+from xmlgp.bmlpl.predictive import Predictive
+from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
+from xmlgp.bmlpl.topics import topic_shares
+from xmlgp.bmlpl.train import train
+from xmlgp.errors import SettingsError
+from xmlgp.preprocess.pipeline import weight_features
+from xmlgp.training.learned import Earlier
+
+SMALL = {"topics": 4, "iterations": 8, "batch_size": 16, "weighting": "none", "dtype": "float64"}
+
+
+def arrays_of(features, labels):
+    return sp.csr_array(np.asarray(features, np.float32)), sp.csr_array(np.asarray(labels, bool))
+
+
+def trained_on(features, labels, **chosen):
+    """Return the `Earlier` of a model of these points, for as many features and labels as they have."""
+    settings = BMLPLSettings(**SMALL | chosen)
+    features, labels = arrays_of(features, labels)
+    preprocessed = weight_features(features, settings)
+    parameters = train(features, labels, preprocessed, settings).parameters
+    statistics = {
+        "statistics.labels": np.bincount(labels.indices, minlength=labels.shape[1]),
+        "statistics.features": np.bincount(features.indices, minlength=features.shape[1]),
+    }
+    return Earlier(settings, preprocessed, parameters | statistics, *features.shape, labels.shape[1])
+
+
+def learned(earlier, features, labels, **options):
+    return learn(earlier, *arrays_of(features, labels), earlier.preprocessed, **options)
+
+
+def problem(**chosen):
+    """Return the arguments of `learn`: the second half of a small data set has two new features and a new label."""
+    data = small_dataset(60, 12, 6)
+    features, labels = data.features.toarray(), data.labels.toarray()
+    earlier = trained_on(features[:30, :10], labels[:30, :5], **chosen)
+    return earlier, *arrays_of(features[30:], labels[30:]), earlier.preprocessed
+
+
+def run(*arguments, checkpoints=None):
+    return learn(*arguments, checkpoints=checkpoints)[:2]
+
+
+def probabilities(parameters, features):
+    predictive = Predictive(parameters, np.float64)
+    scales = predictive.scales(sp.csr_array(np.asarray(features, np.float64)))
+    return -np.expm1(-predictive.rates(scales, slice(0, len(parameters["topics"]))))
+
+
+def dense(earlier, X, Y, iterations):
+    """Return topics, weights with intercepts, and shapes after EM with dense arrays and exact M-steps."""
+    model, eta = earlier.parameters, earlier.settings.concentration
+    B, D, K, T = *X.shape, Y.shape[1], len(model["shapes"])
+    known, tau = np.zeros(D + 1), np.full(D + 1, np.median(model["precisions"]))
+    known[: earlier.D], known[-1] = model["statistics.features"], earlier.N
+    tau[: earlier.D], tau[-1] = model["precisions"], INTERCEPT_PRECISION
+    counts = np.zeros((K, T))
+    totals = model["shares"] * model["statistics.labels"].sum() + earlier.K * eta
+    totals = np.maximum(totals, eta / model["topics"].min(axis=0))
+    counts[: earlier.K] = np.maximum(model["topics"] * totals - eta, 0)
+    start = np.zeros((D + 1, T))
+    start[: earlier.D], start[-1] = model["weights"], model["intercepts"]
+    r = start_r = model["shapes"]
+    X = np.hstack([X, np.ones((B, 1))])
+
+    def expectations(V, u):
+        parts = u[:, None] * V
+        rates = parts.sum(axis=2, keepdims=True)
+        return np.where(Y[:, :, None], parts / -np.expm1(-rates), 0)
+
+    V = (counts + eta) / (counts + eta).sum(axis=0)
+    psi = X @ start
+    u = r * np.exp(psi)
+    for _ in range(module.ROUNDS):
+        m = expectations(V, u).sum(axis=1)
+        u = (m + r) * expit(psi)
+    omega = (m + r) / (2 * psi) * np.tanh(psi / 2)
+    present = (X != 0).sum(axis=0)
+    point = np.divide(known / earlier.N * X.sum(axis=0), present, out=np.zeros(D + 1), where=present > 0)
+    strength = earlier.N * omega.mean(axis=0)
+    times = np.divide(known, present, out=np.zeros(D + 1), where=present > 0)[:, None]
+    P = tau[:, None] + np.maximum(times * (np.square(X).T @ omega) - np.square(point)[:, None] * strength, 0)
+    rate = 1 + earlier.N / B * np.logaddexp(0, psi).sum(axis=0)
+    tables, W, found = start_r * rate, start.copy(), np.zeros((K, T))
+    for _ in range(iterations):
+        omega = (m + r) / (2 * psi) * np.tanh(psi / 2)
+        for t in range(T):
+            matrix = (X.T * omega[:, t]) @ X + np.diag(P[:, t]) + strength[t] * np.outer(point, point)
+            prior = P[:, t] * start[:, t] + strength[t] * point * (point @ start[:, t])
+            W[:, t] = np.linalg.solve(matrix, X.T @ (m - r)[:, t] / 2 + prior)
+        psi = X @ W
+        u = (m + r) * expit(psi)
+        digammas = (digamma(m + r) - digamma(r)).sum(axis=0)
+        V = counts + eta + found
+        V = V / V.sum(axis=0)
+        each = expectations(V, u)
+        m, found = each.sum(axis=1), each.sum(axis=0)
+        r = (tables + r * digammas) / (rate + np.logaddexp(0, psi).sum(axis=0))
+    V = counts + eta + found
+    return V / V.sum(axis=0), W, r
+
+
+def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
+    """The problem has new features, a new label, a feature and a label without further points, and an empty point."""
+    monkeypatch.setattr(module, "ITERATIONS", 1500)
+    earlier, features, labels, preprocessed = problem(topics=3)
+    X, Y = features.toarray(), labels.toarray()
+    X[:, 2], Y[:, 1], X[0], Y[0] = 0, False, 0, False
+    topics, weights, shapes = dense(earlier, X.astype(float), Y, 1500)
+    found = learn(earlier, *arrays_of(X, Y), preprocessed).parameters
+    np.testing.assert_allclose(found["topics"], topics, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found["weights"], weights[:-1], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found["intercepts"], weights[-1], rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(found["shapes"], shapes, rtol=1e-3)
+    # A feature that no further point has keeps its weights.
+    np.testing.assert_array_equal(found["weights"][2], earlier.parameters["weights"][2])
+    assert are_valid_parameters(found, (12, 6, 3))
+
+
+def test_no_iteration_lowers_the_log_posterior_while_shapes_are_fixed(monkeypatch):
+    monkeypatch.setattr(module.hyperparameters, "update_shapes", lambda shapes, *others: shapes)
+    monkeypatch.setattr(module, "ITERATIONS", 60)
+    values = [epoch["log_posterior"] for epoch in learn(*problem()).history]
+    assert len(values) == 60
+    assert (np.diff(values) >= -1e-6 * np.abs(values[1:])).all()
+    assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("factor", [1, 2.5])
+def test_recovered_counts_are_those_of_the_model(factor):
+    random = np.random.default_rng(0)
+    frequencies = random.integers(1, 50, size=9)
+    counts = random.dirichlet(np.ones(3), size=9) * frequencies[:, None]
+    # A topic in which every label has counts is known by its share, if a positive label has one count.
+    counts[:2] = [frequencies[0], 0, 0], [0 if factor > 1 else 1, 1, 1]
+    frequencies[:2] = counts[:2].sum(axis=1)
+    shares = topic_shares(counts, frequencies)
+    counts *= factor
+    topics = (counts + 0.3) / (counts + 0.3).sum(axis=0)
+    np.testing.assert_allclose(recovered_counts(topics, shares, frequencies.sum(), 0.3), counts, atol=1e-9)
+
+
+def test_recovered_counts_of_a_trained_model():
+    """Its counts exceed its positive labels, because a positive label has one latent count at least."""
+    settings = BMLPLSettings(**SMALL | {"topics": 10})
+    features, labels = arrays_of(*clustered(300, 40, 10))
+    coordinates = weight_features(features, settings).coordinates(features, settings.dtype)
+    inference = settings.method.load()(coordinates, labels, settings, np.random.default_rng(0))
+    for iteration in range(30):
+        inference.step(iteration, 0)
+    parameters, counts = inference.parameters(30), inference.arrays()["counts.labels"]
+    found = recovered_counts(parameters["topics"], parameters["shares"], labels.nnz, settings.concentration)
+    assert found.sum() > labels.nnz
+    assert found.sum() == pytest.approx(counts.sum(), rel=0.05)
+    np.testing.assert_allclose(found, counts, rtol=0.1, atol=0.5)
+
+
+@pytest.mark.parametrize("inference", ["em-cg", "em", "online-em"])
+def test_a_model_of_few_points_approaches_em_of_all(inference):
+    features, labels = clustered(900)
+    chosen = {"inference": inference, "iterations": 60}
+    few = trained_on(features[:60], labels[:60], **chosen)
+    found = learned(few, features[60:], labels[60:]).parameters
+    new, truth = clustered(seed=1)
+    whole = trained_on(features, labels, **chosen).parameters
+    areas = [roc_auc_score(truth.ravel(), probabilities(one, new).ravel()) for one in (few.parameters, found, whole)]
+    assert areas[2] > 0.85
+    assert areas[1] == pytest.approx(areas[2], abs=0.01)
+    assert areas[1] > areas[0]
+    mean = probabilities(found, new).mean(axis=0)
+    np.testing.assert_allclose(mean, probabilities(whole, new).mean(axis=0), rtol=0.15)
+
+
+def test_more_earlier_points_hold_the_model_more_firmly():
+    features, labels = clustered(400)
+    earlier = trained_on(features[:200], labels[:200])
+    changes = []
+    for times in (1, 10, 100):
+        statistics = {name: times * earlier.parameters[name] for name in ("statistics.labels", "statistics.features")}
+        heavier = earlier._replace(parameters=earlier.parameters | statistics, N=times * earlier.N)
+        found = learned(heavier, features[200:], labels[200:]).parameters
+        changes.append([np.abs(found[name] - earlier.parameters[name]).max() for name in ("weights", "topics")])
+    assert (np.diff(changes, axis=0) < 0).all()
+
+
+def test_a_new_label_and_a_new_feature_are_learned():
+    features, labels = clustered(600)
+    kind = features[:, :4].argmax(axis=1)
+    chance = np.random.default_rng(1).random(600)
+    # The label comes with one kind of points, and the feature with half of the points of another kind.
+    labels = np.hstack([labels, ((kind == 2) & (chance < 0.7))[:, None]])
+    features = np.hstack([features, ((kind == 1) & (chance < 0.5))[:, None]])
+    labels[:, 1] = (kind == 1) & (chance < 0.5)
+    earlier = trained_on(features[:400, :4], labels[:400, :-1], topics=6)
+    parameters = learned(earlier, features[400:], labels[400:]).parameters
+    assert are_valid_parameters(parameters, (5, 13, 6))
+    scores = probabilities(parameters, features[:400])
+    assert roc_auc_score(labels[:400, -1], scores[:, -1]) > 0.9
+    before = probabilities(earlier.parameters, features[:400, :4])[:, 1]
+    areas = [roc_auc_score(labels[:400, 1], score) for score in (before, scores[:, 1])]
+    assert areas[1] > areas[0]
+    assert np.abs(parameters["weights"][-1]).max() > 0.1
+    np.testing.assert_array_equal(parameters["precisions"], np.full(5, earlier.settings.precision))
+
+
+def test_features_and_labels_without_further_points_grow_only():
+    earlier, features, labels, preprocessed = problem()
+    features, labels = features.toarray(), labels.toarray()
+    features[:, 10:], labels[:, 5:] = 0, False
+    found = learn(earlier, *arrays_of(features, labels), preprocessed).parameters
+    assert are_valid_parameters(found, (12, 6, 4))
+    assert not found["weights"][10:].any()
+    # The label has the weight of its prior alone.
+    assert (found["topics"][5] < 0.01).all()
+    other = learn(earlier, *arrays_of(features[:, :10], labels[:, :5]), preprocessed).parameters
+    np.testing.assert_allclose(found["weights"][:10], other["weights"], atol=0.02)
+
+
+def empty_rows(X, Y):
+    X[:3] = 0
+
+
+def no_labels(X, Y):
+    Y[:] = False
+
+
+def no_features(X, Y):
+    X[:] = 0
+
+
+@pytest.mark.parametrize("change", [empty_rows, no_labels, no_features], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("count", [1, 30])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_points_without_labels_or_features_are_learned(change, count, dtype):
+    earlier, features, labels, preprocessed = problem(dtype=dtype)
+    X, Y = features.toarray()[:count], labels.toarray()[:count]
+    change(X, Y)
+    parameters, history, _ = learn(earlier, *arrays_of(X, Y), preprocessed)
+    assert are_valid_parameters(parameters, (12, 6, 4))
+    assert {value.dtype for value in parameters.values()} == {np.dtype(dtype)}
+    assert [set(epoch) for epoch in history] == [{"epoch", "log_posterior", "seconds"}] * module.ITERATIONS
+
+
+def test_points_without_labels_lower_the_probabilities():
+    earlier, features, labels, preprocessed = problem()
+    labels = labels.toarray()
+    labels[:] = False
+    found = learn(earlier, *arrays_of(features.toarray(), labels), preprocessed).parameters
+    X = features.toarray()[:, :10]
+    found["weights"] = found["weights"][:10]
+    before, after = (probabilities(one, X) for one in (earlier.parameters, found))
+    assert after[:, :5].mean() < before.mean()
+
+
+def test_no_points_leave_the_model_as_it_is():
+    earlier, features, labels, preprocessed = problem()
+    parameters, history, _ = learn(earlier, features[:0, :10], labels[:0, :5], preprocessed)
+    assert history == []
+    for name, value in parameters.items():
+        tolerance = {"topics": 1e-3, "shares": 0.02}.get(name, 0)
+        np.testing.assert_allclose(value, earlier.parameters[name], rtol=0, atol=tolerance)
+
+
+def test_the_model_is_not_changed():
+    arguments = problem()
+    before = {name: value.copy() for name, value in arguments[0].parameters.items()}
+    for value in arguments[0].parameters.values():
+        value.setflags(write=False)
+    learn(*arguments)
+    for name, value in arguments[0].parameters.items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_labels_are_hidden_as_in_training():
+    earlier, features, labels, preprocessed = problem(revealed=0.5)
+    seen = module.reveal_labels(labels, 0.5, np.random.default_rng([0, 1, earlier.N]))
+    assert 0 < seen.nnz < labels.nnz
+    found = learn(earlier, features, labels, preprocessed)
+    whole = learn(earlier._replace(settings=BMLPLSettings(**SMALL)), features, seen, preprocessed)
+    assert np.abs(found.parameters["weights"] - whole.parameters["weights"]).max() < 0.5
+
+
+def test_a_model_of_gibbs_sampling_is_refused():
+    earlier, *others = problem(inference="gibbs", burn_in=1, thinning=2)
+    with pytest.raises(SettingsError, match="^a model of Gibbs sampling cannot learn on, because .*; train with --inf"):
+        learn(earlier, *others)
+
+
+in_parts = pytest.mark.parametrize("parts", [1, 2])
+
+
+@pytest.fixture
+def divided(parts, monkeypatch):
+    """The number of parts that the points of `problem` are learned in."""
+    if parts > 1:
+        monkeypatch.setattr(module, "PART_ELEMENTS", 1)
+    monkeypatch.setattr(module, "ITERATIONS", 4)
+    return parts
+
+
+@in_parts
+@pytest.mark.parametrize("inference", [name for name in INFERENCES if name != "gibbs"])
+@pytest.mark.parametrize("chosen", [{}, {"dtype": "float32", "seed": 3}, {"revealed": 0.6}, {"batch_size": 9}], ids=str)
+def test_resuming_after_every_step_gives_the_same_result(tmp_path, divided, inference, chosen):
+    arguments = problem(inference=inference, **chosen)
+    expected = run(*arguments)
+    found, interruptions = train_with_interruptions(run, arguments, tmp_path / "checkpoint", itertools.repeat(1))
+    assert_same_result(found, expected)
+    assert_same_result(run(*arguments), expected)
+    size = arguments[0].settings.batch_size
+    assert interruptions == len(expected[1]) == 4 * (1 if divided == 1 else -(-30 // size))
+
+
+@in_parts
+def test_resuming_after_random_steps_gives_the_same_result(tmp_path, divided):
+    check_resuming_after_random_steps(run, problem(), tmp_path)
+
+
+@in_parts
+def test_writing_checkpoints_does_not_change_the_result(tmp_path, divided):
+    check_writing_checkpoints(run, problem(), tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, number):
+    check_signal_in_a_step(run, problem(), tmp_path / "checkpoint", Learning, number, monkeypatch)
+
+
+def test_parts_have_each_point_once_and_build_on_each_other(monkeypatch):
+    features, labels = clustered(500)
+    earlier = trained_on(features[:100], labels[:100], batch_size=90)
+    whole = learned(earlier, features[100:], labels[100:])
+    monkeypatch.setattr(module, "PART_ELEMENTS", 1)
+    priors = []
+    prior = module.earlier_points.weight_prior
+    monkeypatch.setattr(
+        module.earlier_points,
+        "weight_prior",
+        lambda design, omega, points, precisions: (
+            priors.append((len(omega) - 1, points[-1])) or prior(design, omega, points, precisions)
+        ),
+    )
+    parts = learned(earlier, features[100:], labels[100:])
+    assert priors == [(80, 100), (80, 180), (80, 260), (80, 340), (80, 420)]
+    assert len(parts.history) == 5 * len(whole.history)
+    new, truth = clustered(seed=1)
+    areas = [roc_auc_score(truth.ravel(), probabilities(one.parameters, new).ravel()) for one in (whole, parts)]
+    assert areas[1] == pytest.approx(areas[0], abs=0.01)
