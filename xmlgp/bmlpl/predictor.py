@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictive import Predictive
 from xmlgp.prediction.predictor import Predictor
+from xmlgp.training.statistics import STATISTICS, are_valid
 
 __all__ = ["BMLPLPredictor"]
 
@@ -37,7 +38,13 @@ class BMLPLPredictor(Predictor):
         T = len(parameters["shapes"])
         topics = settings.topics
         # A model that has learned new labels has fewer topics than it would have if trained anew.
-        return T > 0 and (topics is None or min(topics, K) >= T) and are_valid_parameters(parameters, (D, K, T))
+        own = {name: value for name, value in parameters.items() if name not in STATISTICS}
+        return (
+            T > 0
+            and (topics is None or min(topics, K) >= T)
+            and are_valid_parameters(own, (D, K, T))
+            and are_valid(parameters, D, K)
+        )
 
     def prepare(self, features, output, with_std):
         """Return the scales of activations, B×T; see `Predictor`."""

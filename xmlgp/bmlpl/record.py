@@ -1,5 +1,6 @@
 """The record of BMLPL."""
 
+from xmlgp.bmlpl.learning import learn
 from xmlgp.bmlpl.listing import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
@@ -25,5 +26,6 @@ BMLPL = Model(
     objective="log_posterior",
     epoch="iteration",
     notes=_notes,
+    learn=learn,
     topics=list_topics,
 )

@@ -5,6 +5,7 @@ import numpy as np
 from xmlgp.bmlpl.initial import reveal_labels
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
+from xmlgp.training.statistics import statistics_of
 from xmlgp.training.trained import Trained
 
 __all__ = ["run_inference", "train"]
@@ -30,7 +31,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     -------
     Trained
         With the parameters `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D;
-        `shares`, T (`bmlpl.topics.label_shares`).
+        `shares`, T (`bmlpl.topics.label_shares`),
+        and the counts of `xmlgp.training.statistics`.
 
     Raises
     ------
@@ -42,7 +44,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         If the checkpoint is damaged.
     """
     coordinates = preprocessed.coordinates(features, settings.dtype)
-    return Trained(*run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints))
+    parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
+    return Trained(parameters | statistics_of(features, labels), history)
 
 
 def run_inference(coordinates, labels, settings, progress=silent, after_epoch=None, checkpoints=None):
