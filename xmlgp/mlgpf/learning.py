@@ -139,7 +139,7 @@ def _grown(earlier, batch, count):
             found[name] = _with_rows(value, D, fill)
         else:
             found[name] = value
-    if "inducing" in old and by_feature:
+    if "inducing" in old and by_feature and D > earlier.D:
         found["inducing"] = np.asfortranarray(with_columns(old["inducing"], D))
     if has_label_weights(old):
         indptr = old["label_weights.indptr"]
