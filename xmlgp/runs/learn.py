@@ -151,7 +151,7 @@ def learn_model(
     Raises
     ------
     SettingsError
-        As in `learn_points`.
+        As in `learn_points`, or if names do not go on where those of the model end.
     ModelFolderError
         If there is no trained model, another process is writing the folder, or an interrupted run is in the way.
     NumericalError
@@ -164,6 +164,8 @@ def learn_model(
         ModelFolder.check_writable(path)
         folder = ModelFolder(path)
         can_learn(folder.settings)
+        names = names or folder.names
+        _check_names(path, names, folder.names, dataset)
         stored, data = open_model(folder), folder.description["data"]
         if dataset.N and _has_learned(folder.description, dataset):
             tell("the model has learned these points already; nothing to do")
@@ -182,13 +184,26 @@ def learn_model(
             grown = learn_points(
                 folder.settings, stored.preprocessed, stored.parameters, data, dataset, progress, checkpoints
             )
-            found = _write(folder, stored, grown, names or folder.names)
+            found = _write(folder, stored, grown, names)
         except Exception:
             if checkpoints and not checkpoints.has_state:
                 remove([path / CHECKPOINT], ())
             raise
         remove([path / CHECKPOINT], ())
         return found, True
+
+
+def _check_names(path, names, known, dataset):
+    """Raise SettingsError unless names are those of the model, then those of new labels and features.
+
+    They are read with the points, before the folder is locked: another process may have added labels meanwhile.
+    """
+    for kind, count in ("labels", dataset.K), ("features", dataset.D):
+        now, before = getattr(names, kind), getattr(known, kind)
+        if (now is None) != (before is None) or (now and (len(now) != count or now[: len(before)] != before)):
+            raise SettingsError(
+                f"{path}: the names of {kind} are not those of the model and of the points; was it changed meanwhile?"
+            )
 
 
 def _has_learned(description, dataset):
