@@ -9,7 +9,7 @@ from sklearn.gaussian_process.kernels import RBF
 from tests.problems import small_features
 from xmlgp.errors import NumericalError
 from xmlgp.gp import exact_gp
-from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, ExactGP, fit_exact_gp, scaled_features
+from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, ExactGP, ExactGPFit, add_points, fit_exact_gp, scaled_features
 from xmlgp.preprocess.weighting import weigh
 from xmlgp.runtime import threads
 
@@ -198,3 +198,106 @@ def test_scaled_features_keep_the_lengths_of_points(dtype):
     assert found.dtype == np.float32
     same = scaled_features(sp.csr_array(dense.astype(dtype)), np.full(6, 3, np.float32)).toarray()
     np.testing.assert_allclose(same, dense, rtol=1e-5)
+
+
+def added(features, labels, count, rank=K, weights=None, seed=(0,)):
+    """Return the regression on the first points, with the others added."""
+    known = labels[:count].toarray().any(axis=0)
+    if weights is None:
+        # The labels that the first points lack are unknown to the model.
+        fit = fit_exact_gp(features[:count], sp.csr_array(labels[:count].toarray() * known), rank)
+        weights, loadings = fit.weights, fit.loadings * known[:, None]
+    else:
+        weights, loadings = weights
+    return add_points(features, labels, weights, loadings, count, rank, list(seed))
+
+
+def prediction(features, fit, points):
+    return ExactGP(features, fit.weights).latent(points) @ fit.loadings.T + fit.mean
+
+
+@pytest.mark.usefixtures("both_methods")
+@pytest.mark.parametrize("count", [0, 1, 30, 59])
+def test_added_points_give_the_regression_on_all_points(count):
+    features, labels = problem()
+    points = weigh(small_features(20, D, seed=9), None, True)
+    found, expected = added(features, labels, count), fit_exact_gp(features, labels, K)
+    np.testing.assert_allclose(prediction(features, found, points), prediction(features, expected, points), atol=2e-4)
+    np.testing.assert_array_equal(found.mean, expected.mean)
+    for array, other in zip(found, expected, strict=True):
+        assert (array.dtype, array.shape) == (other.dtype, other.shape)
+
+
+@pytest.mark.usefixtures("both_methods")
+@pytest.mark.parametrize("rank", [2, 40])
+def test_added_points_give_the_regression_on_all_points_for_any_rank(rank):
+    features, labels = problem(labels=90)
+    found, expected = added(features, labels, 50, rank), fit_exact_gp(features, labels, rank)
+    # Of several batches as well.
+    twice = added(features, labels, 55, rank, added(features[:55], labels[:55], 50, rank)[:2])
+    for fit in (found, twice):
+        np.testing.assert_allclose(
+            prediction(features, fit, features), prediction(features, expected, features), atol=2e-3
+        )
+
+
+@pytest.mark.usefixtures("both_methods")
+def test_added_points_may_have_new_labels():
+    features, labels = problem(labels=9)
+    chosen = labels.toarray()
+    chosen[:40, 6:] = False
+    labels = sp.csr_array(chosen)
+    fit = fit_exact_gp(features[:40], sp.csr_array(chosen[:40, :6]), 9)
+    loadings = np.vstack([fit.loadings, np.zeros((3, fit.loadings.shape[1]), np.float32)])
+    found = add_points(features, labels, fit.weights, loadings, 40, 9, [0])
+    expected = fit_exact_gp(features, labels, 9)
+    np.testing.assert_allclose(
+        prediction(features, found, features), prediction(features, expected, features), atol=2e-4
+    )
+    assert found.loadings.shape == (9, 9)
+
+
+def squared_error(features, labels, fit):
+    """Return the objective of which the exact regression is the minimum, over the projected labels."""
+    x = features.toarray().astype(float)
+    distances = np.square(x[:, None] - x[None]).sum(axis=2)
+    system = np.exp(-distances / (2 * LENGTHSCALE**2)) + NOISE * np.eye(len(x))
+    alpha, target = fit.weights.astype(float), (labels.toarray() - fit.mean.astype(float)) @ fit.loadings.astype(float)
+    return 0.5 * np.vdot(alpha, system @ alpha) - np.vdot(alpha, target)
+
+
+@pytest.mark.usefixtures("both_methods")
+@pytest.mark.parametrize("active", [1, 5, 20])
+def test_with_many_points_the_squared_error_falls_towards_that_of_the_regression_on_all(monkeypatch, active):
+    monkeypatch.setattr(exact_gp, "ACTIVE", active)
+    features, labels = problem()
+    fit = fit_exact_gp(features[:40], labels[:40], K)
+    found, exact = added(features, labels, 40), fit_exact_gp(features, labels, K)
+    start = np.zeros((N, K), np.float32)
+    start[:40] = fit.weights @ (fit.loadings.T @ found.loadings)
+    before, after, least = (
+        squared_error(features, labels, ExactGPFit(weights, found.loadings, found.mean))
+        for weights in (start, found.weights, exact.weights @ (exact.loadings.T @ found.loadings))
+    )
+    assert least - 1e-4 < after < before - 1e-3
+    changed = (np.abs(found.weights - start) > 1e-6).any(axis=1)
+    assert changed[40:].all()
+    assert changed[:40].sum() == active
+
+
+def test_the_seed_decides_which_earlier_points_change(monkeypatch):
+    monkeypatch.setattr(exact_gp, "ACTIVE", 5)
+    features, labels = problem()
+    first, same, other = (added(features, labels, 40, seed=[seed]).weights for seed in (1, 1, 2))
+    np.testing.assert_array_equal(same, first)
+    assert np.abs(other - first).max() > 1e-4
+    monkeypatch.setattr(exact_gp, "ACTIVE", 40)
+    np.testing.assert_array_equal(*(added(features, labels, 40, seed=[seed]).weights for seed in (1, 2)))
+
+
+def test_added_points_whose_covariances_have_no_factor_raise_an_error():
+    features, labels = problem()
+    fit = fit_exact_gp(features[:40], labels[:40], K)
+    features.data[-1] = np.nan
+    with pytest.raises(NumericalError, match="cannot be factorised"):
+        add_points(features, labels, fit.weights, fit.loadings, 40, K, [0])

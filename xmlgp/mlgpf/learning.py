@@ -133,15 +133,17 @@ def _grown(earlier, batch, count):
     """
     old, found = earlier.parameters, {}
     K, D = (len(batch[name]) for name in STATISTICS)
+    # A subspace may have as many dimensions as there were features.
+    by_feature = earlier.preprocessed.basis is None
     for name, value in old.items():
         fill = FILLS.get(name, 0.0)
         if name in BY_LABEL:
             found[name] = _with_rows(value, K, 0.0)
-        elif name in BY_FEATURE or (name.endswith("log_relevance") and len(value) == earlier.D):
+        elif name in BY_FEATURE or (name.endswith("log_relevance") and by_feature):
             found[name] = _with_rows(value, D, fill)
         else:
             found[name] = value
-    if "inducing" in old and old["inducing"].shape[1] == earlier.D:
+    if "inducing" in old and by_feature and D > earlier.D:
         found["inducing"] = np.asfortranarray(with_columns(old["inducing"], D))
     if has_label_weights(old):
         indptr = old["label_weights.indptr"]

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
+from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import remove
 from xmlgp.model_folder.folder import ModelFolder
@@ -11,6 +12,7 @@ from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.growth import grow
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
+from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import named_arrays, open_model
 from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.progress import silent
@@ -151,7 +153,7 @@ def learn_model(
     Raises
     ------
     SettingsError
-        As in `learn_points`.
+        As in `learn_points`, or if names do not go on where those of the model end.
     ModelFolderError
         If there is no trained model, another process is writing the folder, or an interrupted run is in the way.
     NumericalError
@@ -164,11 +166,15 @@ def learn_model(
         ModelFolder.check_writable(path)
         folder = ModelFolder(path)
         can_learn(folder.settings)
-        stored, description = open_model(folder), folder.description
-        learned, data = description.get("learned", []), description["data"]
-        known = {data["fingerprint"], *(batch["fingerprint"] for batch in learned), data.get("first")}
-        if dataset.N and dataset.fingerprint in known:
+        names = names or folder.names
+        _check_names(path, names, folder.names, dataset)
+        stored, data = open_model(folder), folder.description["data"]
+        if dataset.N and _has_learned(folder.description, dataset):
             tell("the model has learned these points already; nothing to do")
+            run = readable_run(path)
+            if run and run.learns and run.data.get("fingerprint") == dataset.fingerprint:
+                # It ended between writing the model and removing this.
+                remove([path / CHECKPOINT], ())
             return folder, False
         about = dataset.facts | {"learns_on": data["fingerprint"]}
         checkpoint = _interrupted(path, about, folder.settings, resume, tell)
@@ -180,13 +186,50 @@ def learn_model(
             grown = learn_points(
                 folder.settings, stored.preprocessed, stored.parameters, data, dataset, progress, checkpoints
             )
-            found = _write(folder, stored, grown, names or folder.names)
+            found = _write(folder, stored, grown, names)
         except Exception:
             if checkpoints and not checkpoints.has_state:
                 remove([path / CHECKPOINT], ())
             raise
         remove([path / CHECKPOINT], ())
         return found, True
+
+
+def _check_names(path, names, known, dataset):
+    """Raise SettingsError unless names are those of the model, then those of new labels and features.
+
+    They are read with the points, before the folder is locked: another process may have added labels meanwhile.
+    """
+    for kind, count in ("labels", dataset.K), ("features", dataset.D):
+        now, before = getattr(names, kind), getattr(known, kind)
+        if (now is None) != (before is None) or (now and (len(now) != count or now[: len(before)] != before)):
+            raise SettingsError(
+                f"{path}: the names of {kind} are not those of the model and of the points; was it changed meanwhile?"
+            )
+
+
+def _has_learned(description, dataset):
+    """Return whether a model has learned these points, perhaps when it had fewer features and labels."""
+    data, learned = description["data"], description.get("learned", [])
+    of_training = {"N": data["N"] - sum(batch["N"] for batch in learned), "D": 0, "K": 0}
+    of_training["fingerprint"] = data.get("first", data["fingerprint"])
+    D, K = data["D"], data["K"]
+    # A fingerprint depends on the numbers of features and labels that the points had then.
+    for batch in [*reversed(learned), of_training]:
+        if batch["N"] == dataset.N and _fingerprint(dataset, D, K) == batch["fingerprint"]:
+            return True
+        D, K = D - batch["D"], K - batch["K"]
+    return False
+
+
+def _fingerprint(dataset, D, K):
+    """Return the fingerprint of points with D features and K labels, or None if they have others."""
+    parts = []
+    for matrix, count in (dataset.features, D), (dataset.labels, K):
+        if matrix.indices.max(initial=-1) >= count:
+            return None
+        parts.append(as_csr(matrix.data, matrix.indices, matrix.indptr, count))
+    return Dataset(*parts).fingerprint
 
 
 def _interrupted(path, about, settings, resume, tell):

@@ -1,0 +1,112 @@
+"""The bound of learning on: against that of training, gradients by differences, and the earlier posterior."""
+
+import numpy as np
+import pytest
+
+from tests.central_differences import central_differences
+from tests.gp.reference import FACTORS, gaussian_kl, inducing_posterior, scikit_covariances
+from tests.gp.test_bound import KERNELS, dense_gradients, random_problem
+from tests.gp.test_earlier import divergence
+from tests.grids import grid
+from xmlgp.gp.bound import Bound, LearningBound
+from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
+from xmlgp.gp.label_weights import LabelWeights
+from xmlgp.gp.posteriors import POSTERIORS
+
+P = 3
+EVERY_POSTERIOR = pytest.mark.parametrize("posterior", POSTERIORS)
+
+
+def problem(terms, ard, posterior, coordinates="dense", negatives="all", label_weights=False, expectations="jj"):
+    """Return the bound of learning on, that of training, parameters, those of the earlier posterior, and a batch."""
+    kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives, label_weights)
+    random, family = np.random.default_rng(7), POSTERIORS[posterior]
+    earlier = dict(parameters)
+    for name in family.parameter_names:
+        noise = random.normal(0, 0.3, parameters[name].shape)
+        earlier[name] = parameters[name] + (np.tril(noise) if name in FACTORS else noise)
+    chosen = make_expectations(expectations, 40)
+    latent = {name: value for name, value in earlier.items() if name.startswith(("inducing", "kernel.", "posterior."))}
+    bound = LearningBound(kernel, family, latent, chosen)
+    return bound, Bound(kernel, family, (), chosen), parameters, earlier, batch
+
+
+@grid(
+    terms=KERNELS,
+    ard=[False, True],
+    posterior=list(POSTERIORS),
+    coordinates=["dense", "sparse"],
+    negatives=["all", "sampled"],
+    label_weights=[False, True],
+    expectations=list(EXPECTATIONS),
+)
+def test_gradients_agree_with_central_differences(
+    terms, ard, posterior, coordinates, negatives, label_weights, expectations
+):
+    bound, _, parameters, _, batch = problem(terms, ard, posterior, coordinates, negatives, label_weights, expectations)
+    _, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
+    # Nothing else moves.
+    assert gradients.keys() == {*POSTERIORS[posterior].parameter_names, "loadings"}
+    numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)
+    for name, gradient in gradients.items():
+        atol = 1e-6 * np.abs(numeric[name]).max()
+        np.testing.assert_allclose(gradient, numeric[name], rtol=1e-6, atol=atol, err_msg=name)
+
+
+@grid(terms=KERNELS, posterior=list(POSTERIORS), label_weights=[False, True])
+def test_value_is_that_of_training_with_the_divergence_from_the_earlier_posterior(terms, posterior, label_weights):
+    bound, training, parameters, earlier, batch = problem(terms, True, posterior, label_weights=label_weights)
+    inducing = parameters["inducing"]
+    K_Z = scikit_covariances(terms, parameters, inducing, inducing)[1]
+    difference = LabelWeights(parameters).kl() if label_weights else 0
+    for p in range(P):
+        q, q_0 = (inducing_posterior(posterior, values, K_Z, p) for values in (parameters, earlier))
+        difference += gaussian_kl(*q, K_Z) - divergence(*q, *q_0)
+    expected = training.value_and_gradients(parameters, batch)[0] + difference
+    # The covariances of inducing inputs have a jitter.
+    assert bound.value_and_gradients(parameters, batch)[0] == pytest.approx(expected, rel=1e-4)
+    assert bound.value_and_gradients(parameters, batch, value_needed=False)[0] is None
+
+
+@EVERY_POSTERIOR
+@pytest.mark.parametrize("terms", KERNELS)
+def test_points_without_weight_leave_the_earlier_posterior(posterior, terms):
+    bound, _, _, earlier, batch = problem(terms, True, posterior)
+    batch = batch._replace(scale=0.0)
+    value, gradients = bound.value_and_gradients(earlier, batch)
+    assert value == pytest.approx(0, abs=1e-6)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(gradient, 0, atol=1e-6, err_msg=name)
+    random = np.random.default_rng(0)
+    for name in POSTERIORS[posterior].parameter_names:
+        noise = random.normal(0, 0.05, earlier[name].shape)
+        moved = earlier | {name: earlier[name] + (np.tril(noise) if name in FACTORS else noise)}
+        assert bound.value_and_gradients(moved, batch)[0] < -1e-5
+
+
+@EVERY_POSTERIOR
+@pytest.mark.parametrize("label_weights", [False, True], ids=["", "label weights"])
+@pytest.mark.parametrize("negatives", ["all", "sampled"])
+def test_directions_of_steps_are_ascent_directions(posterior, negatives, label_weights):
+    bound, _, parameters, _, batch = problem(
+        ("linear",), False, posterior, "dense", negatives, label_weights, "quadrature"
+    )
+    value, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
+    _, directions = dense_gradients(*bound.value_and_gradients(parameters, batch, for_step=True))
+    for name, gradient in gradients.items():
+        assert np.vdot(gradient, directions[name]) > 0, name
+    moved = parameters | {name: parameters[name] + 1e-4 * direction for name, direction in directions.items()}
+    assert bound.value_and_gradients(moved, batch)[0] > value
+
+
+@EVERY_POSTERIOR
+def test_the_likelihood_has_the_gradients_of_training(posterior):
+    bound, training, parameters, _, batch = problem(("se",), False, posterior)
+    nothing = batch._replace(scale=0.0)
+    found, expected = (
+        [dense_gradients(*one.value_and_gradients(parameters, part))[1] for part in (batch, nothing)]
+        for one in (bound, training)
+    )
+    for name in found[0]:
+        difference, other = found[0][name] - found[1][name], expected[0][name] - expected[1][name]
+        np.testing.assert_allclose(difference, other, rtol=1e-8, atol=1e-10, err_msg=name)

@@ -1,0 +1,447 @@
+"""Learning on: what changes and what stays, resuming, batches with little in them, and label weights by dense sums."""
+
+import dataclasses
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+from tests.grids import grid
+from tests.problems import small_dataset
+from tests.training.interrupting import assert_same_result, check_writing_checkpoints, train_with_interruptions
+from xmlgp.data.dataset import Dataset
+from xmlgp.errors import SettingsError
+from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.label_weights import PRIOR_VARIANCE
+from xmlgp.mlgpf import learning as module
+from xmlgp.mlgpf import sweep
+from xmlgp.mlgpf.learning import learn
+from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import REGRESSION_RANK, train
+from xmlgp.mlgpf.weight_space import make_model
+from xmlgp.preprocess.growth import grow
+from xmlgp.preprocess.pipeline import find_inducing_inputs
+from xmlgp.training.learned import Earlier
+from xmlgp.training.statistics import added, statistics_of
+
+SMALL = {
+    "inducing": "free", "inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True,
+    "epochs": 4, "batch_size": 16, "validation": 0, "regression_points": 0,
+}  # fmt: skip
+
+#: The model knows some of the points, features and labels; the others are the batch, and points to predict.
+N, D, K = 240, 25, 9
+N_KNOWN, D_KNOWN, K_KNOWN, N_SEEN = 60, 20, 7, 100
+DATASET = small_dataset(N=N, D=D, K=K)
+BATCH, OTHERS = DATASET.rows(slice(N_KNOWN, N_SEEN)), DATASET.rows(slice(N_SEEN, N))
+
+SPACES = ("free", "subspace", "features")
+
+
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Make few stochastic steps."""
+    for name, value in {"STEPS": 5, "STEPS_IN_WEIGHT_SPACE": 5, "LEAST_EPOCHS": 3}.items():
+        monkeypatch.setattr(module, name, value)
+
+
+@functools.cache
+def trained(items):
+    """Return a trained model of the first points, features and labels, as `Earlier`; its arrays cannot be written."""
+    known = DATASET.rows(slice(0, N_KNOWN))
+    features, labels = known.features[:, :D_KNOWN], known.labels[:, :K_KNOWN]
+    settings = MLGPFSettings(**dict(items))
+    preprocessed = find_inducing_inputs(features, settings)
+    parameters = train(features, labels, preprocessed, settings).parameters
+    for value in parameters.values():
+        value.flags.writeable = False
+    return Earlier(settings, preprocessed, parameters, N_KNOWN, D_KNOWN, K_KNOWN)
+
+
+def model(**chosen):
+    return trained(tuple(sorted((SMALL | chosen).items())))
+
+
+def problem(earlier, batch=BATCH):
+    """Return the arguments of `learn`."""
+    counts = added(earlier.parameters, statistics_of(batch.features, batch.labels))
+    grown = grow(earlier.preprocessed, earlier.settings, earlier.N + batch.N, counts["statistics.features"])
+    return earlier, batch.features, batch.labels, grown
+
+
+def after(earlier, batch=BATCH):
+    """Return the model after a batch, as `Earlier`."""
+    arguments = problem(earlier, batch)
+    found = learn(*arguments)
+    return Earlier(earlier.settings, arguments[-1], found.parameters, earlier.N + batch.N, batch.D, batch.K)
+
+
+def predictor(found):
+    """Return the predictor of a model whose arrays have been checked."""
+    made = MLGPFPredictor.from_arrays(found.settings, found.preprocessed, dict(found.parameters), found.D, found.K)
+    assert made is not None
+    return made
+
+
+def utilities(found, features, output="utility"):
+    """Return the scores of all labels of points that may have other features, N×K."""
+    made, features = predictor(found), features[:, : found.D]
+    points = made.prepare(features, output, with_std=False)
+    return np.array(made.scores(points, slice(0, found.K), output), float)
+
+
+def without_labels(batch, kept=()):
+    """Return a batch where only these labels occur."""
+    chosen = batch.labels.toarray()
+    chosen[:, [k for k in range(batch.K) if k not in kept]] = False
+    return Dataset(batch.features, sp.csr_array(chosen))
+
+
+def nothing(D, K):
+    return Dataset(sp.csr_array((0, D), dtype=np.float32), sp.csr_array((0, K), dtype=bool))
+
+
+def log_odds(counts, count):
+    return np.log((counts + 0.5) / (count - counts + 0.5))
+
+
+def check_growth(earlier, found, batch):
+    """Check shapes, types, and what learning does not change."""
+    predictor(found)
+    assert found.parameters.keys() == earlier.parameters.keys()
+    before, counts = (np.array(labels.sum(axis=0)).ravel() for labels in (known_labels(earlier), batch.labels))
+    before = np.concatenate([before, np.zeros(batch.K - earlier.K, int)])
+    for name, value in found.parameters.items():
+        old = earlier.parameters[name]
+        assert value.dtype == old.dtype, name
+        assert np.isfinite(value).all(), name
+        if name.startswith("kernel.") or name in ("inducing", "calibration"):
+            known = value[..., : old.shape[-1]] if old.ndim else value
+            np.testing.assert_array_equal(known, old, err_msg=name)
+    np.testing.assert_array_equal(found.parameters["statistics.labels"], before + counts)
+    # Loadings of labels that were more frequent before stay.
+    stay = np.flatnonzero((before > counts) | (counts == 0))
+    stay = stay[stay < earlier.K]
+    np.testing.assert_array_equal(found.parameters["loadings"][stay], earlier.parameters["loadings"][stay])
+    change = log_odds(before + counts, earlier.N + batch.N)
+    change[: earlier.K] -= log_odds(before[: earlier.K], earlier.N) - earlier.parameters["bias"]
+    np.testing.assert_allclose(found.parameters["bias"], change, rtol=1e-5, atol=1e-6)
+
+
+def known_labels(earlier):
+    return DATASET.labels[: earlier.N, : earlier.K]
+
+
+def auc(found, labels):
+    scores, truth = utilities(found, OTHERS.features), OTHERS.labels.toarray()
+    return [roc_auc_score(truth[:, k], scores[:, k]) for k in labels]
+
+
+@grid(
+    inducing=["free", "subspace"],
+    posterior=["shared-diagonal", "diagonal", "cholesky"],
+    kernel=["linear", "se", "se+linear"],
+    label_weights=[True, False],
+    weighting=["root-idf", "unit"],
+    dtype=["float32", "float64"],
+)
+def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, label_weights, weighting, dtype):
+    earlier = model(
+        inducing=inducing,
+        posterior=posterior,
+        kernel=kernel,
+        label_weights=label_weights,
+        weighting=weighting,
+        dtype=dtype,
+    )
+    found = after(earlier)
+    check_growth(earlier, found, BATCH)
+    if label_weights or kernel == "linear":
+        # Unknown labels are predicted.
+        assert np.mean(auc(found, range(K_KNOWN, K))) > 0.6
+    assert found.parameters["loadings"][K_KNOWN:].any()
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"label_weights": False},
+        {"label_sample": 2},
+        {"dtype": "float64"},
+        {"weighting": "unit"},
+        {"weighting": "none"},
+    ],
+    ids=str,
+)
+def test_learning_on_in_weight_space(chosen):
+    earlier = model(inducing="features", **chosen)
+    found = after(earlier)
+    check_growth(earlier, found, BATCH)
+    assert np.mean(auc(found, range(K_KNOWN, K))) > 0.6
+    # Features that no point of the batch has keep their weights.
+    few = dataclasses.replace(BATCH, features=sp.csr_array(BATCH.features.toarray() * (np.arange(D) % 2)))
+    found = after(earlier, few)
+    for name in ("mean", "log_variance"):
+        name = f"latent_weights.{name}"
+        np.testing.assert_array_equal(found.parameters[name][:D_KNOWN:2], earlier.parameters[name][::2])
+        assert (found.parameters[name][1:D_KNOWN:2] != earlier.parameters[name][1::2]).any()
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("chosen", [{"negatives": 3}, {"negatives": 20, "sampling": "uniform"}], ids=str)
+@pytest.mark.parametrize("inducing", SPACES)
+def test_learning_on_with_sampled_negatives(inducing, chosen):
+    earlier = model(inducing=inducing, **chosen)
+    check_growth(earlier, after(earlier), BATCH)
+
+
+@pytest.mark.parametrize("label_weights", [True, False])
+@pytest.mark.parametrize("inducing", SPACES)
+def test_known_labels_are_predicted_better_after_more_points(inducing, label_weights):
+    earlier = model(inducing=inducing, label_weights=label_weights)
+    frequent = [k for k in range(K_KNOWN) if known_labels(earlier).sum(axis=0)[k] >= 10]
+    assert len(frequent) >= 3
+    assert np.mean(auc(after(earlier), frequent)) > np.mean(auc(earlier, frequent)) - 0.01
+
+
+@pytest.mark.parametrize("inducing", SPACES)
+def test_several_batches_are_learned_one_after_the_other(inducing):
+    earlier = found = model(inducing=inducing, regression_points=1000)
+    for start in range(N_KNOWN, N_SEEN, 20):
+        found = after(found, DATASET.rows(slice(start, start + 20)))
+    assert found.N == N_SEEN
+    predictor(found)
+    counts = statistics_of(DATASET.features[:N_SEEN], DATASET.labels[:N_SEEN])
+    # The model has seen the first points without some of their features and labels.
+    first = DATASET.rows(slice(0, N_KNOWN))
+    counts["statistics.features"][D_KNOWN:] -= statistics_of(first.features, first.labels)["statistics.features"][
+        D_KNOWN:
+    ]
+    counts["statistics.labels"][K_KNOWN:] -= statistics_of(first.features, first.labels)["statistics.labels"][K_KNOWN:]
+    for name, value in counts.items():
+        np.testing.assert_array_equal(found.parameters[name], value)
+    together = after(earlier)
+    np.testing.assert_allclose(found.parameters["bias"], together.parameters["bias"], atol=1e-5)
+    assert np.mean(auc(found, range(K))) > np.mean(auc(together, range(K))) - 0.1
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("inducing", SPACES)
+def test_same_seed_gives_the_same_model(inducing):
+    arguments = problem(model(inducing=inducing, regression_points=1000))
+    assert_same_result(learn(*arguments)[:2], learn(*arguments)[:2])
+    other = arguments[0]._replace(settings=dataclasses.replace(arguments[0].settings, seed=9))
+    found, moved = learn(*arguments).parameters, learn(other, *arguments[1:]).parameters
+    name = "latent_weights.mean" if inducing == "features" else "posterior.mean"
+    assert (found[name] != moved[name]).any()
+
+
+#: Settings that affect the state in checkpoints.
+RESUMED = [
+    {},
+    {"label_weights": False},
+    {"posterior": "diagonal", "optimiser": "adadelta"},
+    {"posterior": "cholesky", "kernel": "se+linear", "negatives": 3},
+    {"inducing": "subspace", "optimiser": "adagrad", "dtype": "float64"},
+    {"inducing": "features"},
+    {"inducing": "features", "label_sample": 2, "optimiser": "adam"},
+    {"inducing": "features", "label_weights": False, "dtype": "float64"},
+    {"regression_points": 1000},
+]
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("chosen", RESUMED, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()) or "-")
+def test_resuming_after_every_step_gives_the_same_result(tmp_path, monkeypatch, chosen):
+    # Several steps of the sweep.
+    monkeypatch.setattr(module, "POINT_BLOCK", 15)
+    monkeypatch.setattr(module, "LABEL_BLOCK", 3)
+    arguments = problem(model(**chosen))
+    found, interruptions = train_with_interruptions(learn, arguments, tmp_path / "checkpoint", itertools.repeat(1))
+    assert_same_result(found[:2], learn(*arguments)[:2])
+    blocks = 0 if chosen.get("label_weights") is False else 3 + 3
+    assert interruptions == 9 + blocks
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_writing_checkpoints_does_not_change_the_result(tmp_path):
+    arguments = problem(model())
+
+    def pair(*arguments, **options):
+        return learn(*arguments, **options)[:2]
+
+    check_writing_checkpoints(pair, arguments, tmp_path / "checkpoint")
+
+
+EVERY_MODEL = pytest.mark.parametrize(
+    "chosen",
+    [{"inducing": inducing, "label_weights": weights} for inducing in SPACES for weights in (True, False)]
+    + [{"regression_points": 1000}, {"posterior": "cholesky", "kernel": "se+linear"}],
+    ids=str,
+)
+
+
+@EVERY_MODEL
+@pytest.mark.parametrize("output", ["utility", "probability"])
+def test_added_labels_leave_the_predictions_of_known_ones(chosen, output):
+    earlier = model(**chosen)
+    found = after(earlier, nothing(D_KNOWN, K_KNOWN + 3))
+    before, now = (utilities(one, OTHERS.features, output) for one in (earlier, found))
+    np.testing.assert_array_equal(now[:, :K_KNOWN], before)
+    # Ranked low, and all alike.
+    assert (now[:, K_KNOWN:] == now[:, [K_KNOWN]]).all()
+    assert (now[:, K_KNOWN:].mean(axis=0) < before.mean(axis=0).min()).all()
+    unchanged = [name for name, value in found.parameters.items() if value is earlier.parameters[name]]
+    assert not {"loadings", "bias", "statistics.labels"}.intersection(unchanged)
+    if chosen.get("label_weights"):
+        # Arrays that are the same need not be written again.
+        assert {"label_weights.mean", "label_weights.log_variance"} <= set(unchanged)
+
+
+@EVERY_MODEL
+def test_added_labels_are_learned_from_later_points(chosen):
+    earlier = model(**chosen)
+    grown = after(earlier, nothing(D_KNOWN, K))
+    later = after(grown)
+    assert np.mean(auc(later, range(K_KNOWN, K))) > 0.6
+    predictor(later)
+
+
+@pytest.mark.usefixtures("few_steps")
+@EVERY_MODEL
+@pytest.mark.parametrize("kind", ["no points", "no labels", "no features", "one point", "all labels"])
+def test_batches_with_little_in_them_are_learned(chosen, kind):
+    batch = {
+        "no points": nothing(D, K),
+        "no labels": without_labels(BATCH),
+        "no features": dataclasses.replace(BATCH, features=sp.csr_array(BATCH.features.shape, dtype=np.float32)),
+        "one point": BATCH.rows([int(np.argmax(np.diff(BATCH.labels.indptr)))]),
+        "all labels": Dataset(BATCH.features[:3], sp.csr_array(np.ones((3, K), bool))),
+    }[kind]
+    earlier = model(**chosen)
+    found = after(earlier, batch)
+    check_growth(earlier, found, batch)
+    if kind == "no labels":
+        # Points without labels tell what is rare, and no more.
+        loadings = found.parameters["loadings"]
+        np.testing.assert_array_equal(loadings[:K_KNOWN], earlier.parameters["loadings"])
+        assert not loadings[K_KNOWN:].any()
+
+
+@EVERY_MODEL
+def test_points_of_a_new_label_hardly_change_what_is_said_of_others(chosen):
+    earlier = model(**chosen)
+    # Of the batch, only the points of a new label.
+    batch = BATCH.rows(np.flatnonzero(BATCH.labels.toarray()[:, K - 1]))
+    found = after(earlier, batch)
+    rows = ~OTHERS.labels.toarray()[:, K - 1]
+    before, now = (utilities(one, OTHERS.features, "probability")[rows, :K_KNOWN] for one in (earlier, found))
+    assert np.abs(now - before).mean() < 0.08
+    assert np.corrcoef(now.ravel(), before.ravel())[0, 1] > 0.9
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("inducing", SPACES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior(monkeypatch, inducing, dtype):
+    monkeypatch.setattr(module, "ROUNDS", 300)
+    monkeypatch.setattr(sweep, "CG_STEPS", 30)
+    earlier = model(inducing=inducing, dtype=dtype)
+    found = after(earlier)
+    parameters, old = found.parameters, earlier.parameters
+    share = module.OFFSET_SHARE if inducing == "features" else 1
+    coordinates = found.preprocessed.coordinates(BATCH.features, dtype)
+    x = coordinates.weighted(slice(None)).toarray().astype(float)
+    latent = make_model(found.settings).predictive(parameters, D).latent_mean(Points(*coordinates.rows(slice(None))))
+    offsets = share * latent.astype(float) @ parameters["loadings"].T.astype(float) + parameters["bias"]
+    labels = BATCH.labels.toarray()
+    counts = parameters["statistics.labels"]
+    tau = np.full(D, PRIOR_VARIANCE)
+    tau[:D_KNOWN] = np.exp(old["label_weights.log_prior"])
+    seen = 0
+    for k in range(K):
+        columns, m, log_v = own_weights(parameters, k)
+        was, center, log_variance = own_weights(old, k) if k < K_KNOWN else ([], [], [])
+        if not labels[:, k].any():
+            np.testing.assert_array_equal(m, center)
+            continue
+        assert set(columns) == {*was, *np.flatnonzero((x[labels[:, k]] != 0).any(axis=0))}
+        a, variance = np.zeros(len(columns)), (1 + sweep.RARE_SPREAD / counts[k]) * tau[columns]
+        place = np.searchsorted(columns, was)
+        a[place], variance[place] = center, np.exp(log_variance)
+        X, o, v = x[:, columns], offsets[:, k], np.exp(log_v)
+        f = o + X @ m
+        xi = np.sqrt(f**2 + X**2 @ v)
+        curvature = np.tanh(xi / 2) / (2 * xi)
+        tolerance = 1e-5 if dtype == "float64" else 1e-2
+        np.testing.assert_allclose(v, 1 / (1 / variance + X.T**2 @ curvature), rtol=tolerance)
+        residual = a / variance + X.T @ (labels[:, k] - 0.5 - curvature * f) - m / variance
+        np.testing.assert_allclose(residual * v, 0, atol=tolerance)
+        seen += 1
+    assert seen == K
+
+
+def own_weights(parameters, k):
+    """Return the features, means and log variances of the weights of a label."""
+    part = slice(*parameters["label_weights.indptr"][k : k + 2])
+    mean, log_variance = (parameters[f"label_weights.{name}"][part].astype(float) for name in ("mean", "log_variance"))
+    return parameters["label_weights.features"][part], mean, log_variance
+
+
+@pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
+@pytest.mark.parametrize("inducing", ["free", "subspace"])
+def test_regression_is_that_of_all_points_as_weighted_today(inducing, weighting):
+    earlier = model(inducing=inducing, weighting=weighting, regression_points=1000)
+    found = after(earlier)
+    raw, labels = DATASET.features[:N_SEEN].toarray(), DATASET.labels[:N_SEEN].toarray()
+    raw[:N_KNOWN, D_KNOWN:], labels[:N_KNOWN, K_KNOWN:] = 0, False
+    features = found.preprocessed.weigh(sp.csr_array(raw)).astype(np.float32)
+    parameters = found.parameters
+    if inducing == "free":
+        scales = np.ones(D, np.float32)
+        scales[:D_KNOWN] = earlier.parameters["regression.scales"]
+        np.testing.assert_array_equal(parameters["regression.scales"], scales)
+        features = scaled_features(features, scales)
+    arrays = (parameters[f"regression.{name}"] for name in ("values", "indices", "indptr"))
+    stored = sp.csr_array(tuple(arrays), shape=(N_SEEN, D))
+    np.testing.assert_allclose(stored.toarray(), features.toarray(), rtol=1e-4, atol=1e-6)
+    expected = fit_exact_gp(features, sp.csr_array(labels), REGRESSION_RANK)
+    np.testing.assert_allclose(
+        parameters["regression.weights"] @ parameters["regression.loadings"].T,
+        expected.weights @ expected.loadings.T,
+        atol=2e-3,
+    )
+    np.testing.assert_allclose(parameters["regression.mean"], expected.mean, rtol=1e-6)
+
+
+def test_a_subspace_with_as_many_dimensions_as_features_stays_while_features_are_added():
+    earlier = model(inducing="subspace", basis_size=D_KNOWN)
+    assert earlier.preprocessed.basis.shape == (D_KNOWN, D_KNOWN)
+    found = after(earlier)
+    assert found.preprocessed.basis.shape == (D_KNOWN, D)
+    assert found.parameters["inducing"].shape == earlier.parameters["inducing"].shape
+    check_growth(earlier, found, BATCH)
+
+
+@pytest.mark.parametrize("name", ["statistics.labels", "statistics.features", "regression.labels"])
+def test_a_model_of_an_older_xmlgp_is_refused(name):
+    earlier = model(regression_points=1000)
+    fewer = {other: value for other, value in earlier.parameters.items() if other != name}
+    arguments = problem(earlier)
+    reason = f"^the model was trained by an older xmlgp and has no {name}, which learning on needs; train it again$"
+    with pytest.raises(SettingsError, match=reason):
+        learn(earlier._replace(parameters=fewer), *arguments[1:])
+
+
+def test_a_model_whose_posteriors_are_not_whitened_is_refused():
+    earlier = model(posterior="cholesky")
+    arguments = problem(earlier)
+    older = {name.replace("whitened_", ""): value for name, value in earlier.parameters.items()}
+    with pytest.raises(SettingsError, match=r"older xmlgp and has no posterior\.whitened_mean"):
+        learn(earlier._replace(parameters=older), *arguments[1:])
