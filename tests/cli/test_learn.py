@@ -13,13 +13,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import scipy.sparse as sp
 
 from tests.cli.command import SMALL, run, said, spawn
 from tests.cli.disk import everything, failing_disk
 from tests.cli.test_interruption import assert_no_other_files, signals_at
 from tests.cli.test_predict_text import as_json, documents
 from tests.problems import paired_dataset, small_dataset
-from xmlgp.data.repository_format import write_dataset
+from xmlgp.data.dataset import Dataset, stack
+from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import InterruptedRun
@@ -631,3 +633,31 @@ def test_the_command_in_a_process_of_its_own(model):
     result = spawn("learn", "model", "data/train.txt")
     assert result.returncode == 1
     assert result.stderr.startswith(b"Error: data/train.txt: the points have ")
+
+
+def test_propensities_of_a_model_are_those_of_all_points_that_it_learned(model):
+    assert run("learn", "model", "new.txt", "-q").exit_code == 0
+    first, new = (read_dataset(file) for file in ("data/train.txt", "new.txt"))
+    wide = Dataset(resized(first.features, new.D), resized(first.labels, new.K))
+    write_dataset("all.txt", stack([wide, new]))
+    assert run("predict", "model", "new.txt", "-o", "scores", "-q").exit_code == 0
+    found, expected = (
+        run("evaluate", "scores", "new.txt", "--train", train, "--json") for train in ("model", "all.txt")
+    )
+    assert found.exit_code == expected.exit_code == 0
+    assert json.loads(found.stdout) == json.loads(expected.stdout)
+    assert "PSP@1" in found.stdout
+
+
+def test_a_model_without_counts_has_no_propensities(model):
+    assert run("predict", "model", "data/test.txt", "-o", "scores", "-q").exit_code == 0
+    description = json.loads((model / "model.json").read_text())
+    del description["arrays"]["parameters.statistics.labels"]
+    (model / "model.json").write_text(json.dumps(description))
+    found = run("evaluate", "scores", "data/test.txt", "--train", "model")
+    assert found.exit_code == 1
+    assert "the model has no counts of its labels" in found.stderr
+
+
+def resized(matrix, columns):
+    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], columns))

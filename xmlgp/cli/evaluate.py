@@ -16,7 +16,8 @@ from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.binary import are_probabilities
 from xmlgp.metrics.calibration import frequency_groups, reliability_by_frequency, reliability_by_rank
 from xmlgp.metrics.evaluation import evaluate_scores, is_binary
-from xmlgp.metrics.propensity import choose_propensity_model, propensities
+from xmlgp.metrics.propensity import choose_propensity_model, propensities_of_counts
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.corpus import has_corpus_ending
@@ -59,7 +60,11 @@ class _Ranks(click.ParamType):
 @click.command()
 @click.argument("scores", type=click.Path(allow_dash=True))
 @click.argument("data", type=click.Path(allow_dash=True))
-@click.option("--train", type=click.Path(allow_dash=True), help="Training data, for PSP, PSnDCG and --reliability.")
+@click.option(
+    "--train",
+    type=click.Path(allow_dash=True),
+    help="Training data, for PSP, PSnDCG and --reliability, or a model, which knows the counts of all that it learned.",
+)
 @click.option("-k", "ks", type=_Ranks(), default="1,3,5", show_default=True, help="Values of k for the measures @k.")
 @click.option("--propensity-a", type=POSITIVE, callback=check_finite, help="A of the propensity model.")
 @click.option("--propensity-b", type=POSITIVE, callback=check_finite, help="B of the propensity model.")
@@ -83,8 +88,8 @@ def evaluate(
 
     Prints P@k and nDCG@k in percent, and with --train their propensity-scored forms PSP@k and PSnDCG@k, as defined by
     the Extreme Classification Repository. Points without labels are left out. Labels with equal scores are ranked by
-    number, the lower first. DATA may be a folder with test.txt or test.svm, TRAIN a folder with train.txt. Every file
-    may be gzipped (.gz), and one may be - for standard input.
+    number, the lower first. DATA may be a folder with test.txt or test.svm, TRAIN one with train.txt, or a model. Every
+    file may be gzipped (.gz), and one may be - for standard input.
 
     A and B of the propensity model default to the catalogue's values for a data set of the same shape as the training
     data, otherwise to 0.55 and 1.5.
@@ -162,9 +167,9 @@ def evaluate(
             note(f"{scores} lists at most {longest} labels per point; for larger k the others count as wrong", quiet)
         weights = counts = None
         if train:
-            training = _training_data(train, scores, read.K, cache, progress)
-            weights = _propensities(training, propensity_a, propensity_b, quiet)
-            counts = np.bincount(training.labels.indices, minlength=training.K)
+            shape, counts = _training_counts(train, cache, progress)
+            check_label_count(train, shape[2], read.K, scores)
+            weights = _propensities(shape, counts, propensity_a, propensity_b, quiet)
         else:
             note("Without --train there are no propensity-scored measures", quiet)
         if auc and len(read.labels) < read.N * read.K:
@@ -189,19 +194,25 @@ def _check_complete(scores, path, labels):
         raise ScoresFormatError(path, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
 
 
-def _training_data(train, scores, K, cache, progress):
-    """Return the training data, of K labels."""
-    data, _ = read_dataset(locate(train, "train"), cache, progress)
-    check_label_count(train, data.K, K, scores)
-    return data
+def _training_counts(train, cache, progress):
+    """Return N, D and K of the training points, and how many have each label: of data, or of a model's folder."""
+    if not ModelFolder.exists(train):
+        data, _ = read_dataset(locate(train, "train"), cache, progress)
+        return data.shape, np.bincount(data.labels.indices, minlength=data.K)
+    folder = ModelFolder(train)
+    shape = tuple(folder.description["data"][name] for name in "NDK")
+    counts = folder.array("parameters.statistics.labels")
+    if counts is None or counts.shape != shape[2:]:
+        raise SettingsError(f"{train}: the model has no counts of its labels; give the training data instead")
+    return shape, np.array(counts)
 
 
-def _propensities(data, A, B, quiet):
-    """Return the propensities of the K labels, estimated from training data."""
-    entry = None if A and B else load_catalogue().find_by_shape(data.N, data.D, data.K)
+def _propensities(shape, counts, A, B, quiet):
+    """Return the propensities of the K labels, estimated from the numbers of training points that have them."""
+    entry = None if A and B else load_catalogue().find_by_shape(*shape)
     model = choose_propensity_model(entry, A, B)
     note(f"Propensity model: A={model.A:g}, B={model.B:g} ({model.origin})", quiet)
-    return propensities(data.labels, model.A, model.B)
+    return propensities_of_counts(counts, shape[0], model.A, model.B)
 
 
 def _reliability(probabilities, labels, k, counts):

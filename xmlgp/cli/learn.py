@@ -135,7 +135,7 @@ def describe_batch(batch, record):
         An entry of `learned` in the description of a model.
     record : Model
     """
-    counts = [f"{batch['N']} point{'s' * (batch['N'] != 1)}"]
+    counts = [f"{batch['N']} point{'s' * (batch['N'] > 1)}"] if batch["N"] or not batch["K"] else []
     for key, noun in ("K", "label"), ("D", "feature"):
         if batch[key]:
             counts.append(f"{batch[key]} new {noun}{'s' * (batch[key] > 1)}")

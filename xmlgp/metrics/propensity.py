@@ -6,7 +6,14 @@ import numpy as np
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["DEFAULT_A", "DEFAULT_B", "PropensityModel", "choose_propensity_model", "propensities"]
+__all__ = [
+    "DEFAULT_A",
+    "DEFAULT_B",
+    "PropensityModel",
+    "choose_propensity_model",
+    "propensities",
+    "propensities_of_counts",
+]
 
 #: A and B of most data sets. The repository uses 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon.
 DEFAULT_A, DEFAULT_B = 0.55, 1.5
@@ -53,7 +60,23 @@ def choose_propensity_model(entry, A=None, B=None):
 
 
 def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
-    """Estimate the propensity of each label from the training labels.
+    """Estimate the propensity of each label from the labels of the training points; see `propensities_of_counts`.
+
+    Parameters
+    ----------
+    labels : csr_array of bool, N×K
+    a, b : float
+        A and B of the model, above 0.
+
+    Returns
+    -------
+    ndarray of float, K
+    """
+    return propensities_of_counts(labels.sum(axis=0), labels.shape[0], a, b)
+
+
+def propensities_of_counts(counts, n_points, a=DEFAULT_A, b=DEFAULT_B):
+    """Estimate the propensity of each label from the number of training points that have it.
 
     p_l = 1 / (1 + C (N_l + B)^(−A)) with C = (log N − 1)(B + 1)^A and N_l the number of training points that have
     label l. Source: Jain, Prabhu, Varma: Extreme multi-label loss functions for recommendation, tagging, ranking &
@@ -61,8 +84,10 @@ def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
 
     Parameters
     ----------
-    labels : csr_array of bool, N×K
-        The labels of the training points.
+    counts : ndarray of int, K
+        N_l.
+    n_points : int
+        N.
     a, b : float
         A and B of the model, above 0.
 
@@ -76,10 +101,9 @@ def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
     SettingsError
         If an estimate is outside [`LEAST`, 1]: with fewer than three training points, or with extreme A or B.
     """
-    n_points = labels.shape[0]
     # Both powers are computed as one, so that only their quotient can overflow.
     with np.errstate(all="ignore"):
-        odds_against = (np.log(n_points) - 1) * ((b + 1) / (labels.sum(axis=0) + b)) ** a
+        odds_against = (np.log(n_points) - 1) * ((b + 1) / (counts + b)) ** a
         estimate = 1 / (1 + odds_against)
     if not (a > 0 and b > 0 and np.all((estimate >= LEAST) & (estimate <= 1))):
         raise SettingsError(f"A={a:g} and B={b:g} give propensities outside (0, 1] for {n_points} training points")
