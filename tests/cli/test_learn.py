@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run, said, spawn
 from tests.cli.disk import everything, failing_disk
@@ -187,6 +188,30 @@ def test_an_empty_batch_changes_no_prediction(model):
     result = run("learn", "model", "none.txt")
     assert result.stderr.startswith("model: learned 0 points, in ")
     assert run("predict", "model", "data/test.txt", "-k", "all").stdout == scores
+
+
+def test_points_of_one_label_in_libsvm_format(workdir):
+    write_libsvm("train.svm", small_dataset(K=1))
+    assert run("train", "train.svm", "model", *SMALL, "--model", "mlgpf", "-q").exit_code == 0
+    Path("new.svm").write_text("+1 3:1 28:2\n")
+    learned, knows = run("learn", "model", "new.svm").stderr.splitlines()
+    assert learned.startswith("model: learned 1 point, 3 new features: bound -")
+    assert knows == "model: knows 41 points, 28 features and 1 label"
+    # Fewer features are no mistake in this format.
+    write_libsvm("few.svm", more(5, D=9, K=1))
+    assert run("learn", "model", "few.svm", "-q").exit_code == 0
+    Path("other.svm").write_text("2 1:1\n3 2:1\n")
+    assert refused(workdir / "model", "model", "other.svm").startswith("other.svm:1: label 2 is not one of ")
+
+
+def write_libsvm(path, dataset):
+    dump_svmlight_file(dataset.features.toarray(), 2 * dataset.labels.toarray()[:, 0] - 1, path, zero_based=False)
+
+
+def test_another_format_than_that_of_training_is_refused(model):
+    write_libsvm("new.svm", more(K=1))
+    line = refused(model, "model", "new.svm")
+    assert line.startswith("new.svm: the points have 1 label, but the model was trained on 7; ")
 
 
 # Names and text

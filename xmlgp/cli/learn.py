@@ -117,13 +117,18 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
         record, batch = MODELS[folder.settings.model], folder.description["learned"][-1]
         note(f"{model}: learned {describe_batch(batch, record)}, in {time.perf_counter() - began:.1f} s", quiet)
         data = folder.description["data"]
-        note(f"{model}: knows {data['N']} points, {data['D']} features and {data['K']} labels", quiet)
+        sizes = [_counted(data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
+        note(f"{model}: knows {sizes[0]}, {sizes[1]} and {sizes[2]}", quiet)
 
 
 def _no_points(D, K):
     """Return a `Dataset` without points."""
     empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
     return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
+
+
+def _counted(count, noun):
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def describe_batch(batch, record):
@@ -135,9 +140,7 @@ def describe_batch(batch, record):
         An entry of `learned` in the description of a model.
     record : Model
     """
-    counts = [f"{batch['N']} point{'s' * (batch['N'] != 1)}"]
-    for key, noun in ("K", "label"), ("D", "feature"):
-        if batch[key]:
-            counts.append(f"{batch[key]} new {noun}{'s' * (batch[key] > 1)}")
+    counts = [_counted(batch["N"], "point")]
+    counts += [_counted(batch[key], f"new {noun}") for key, noun in (("K", "label"), ("D", "feature")) if batch[key]]
     bound = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
     return ", ".join(counts) + bound
