@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run, said, spawn
 from tests.cli.disk import everything, failing_disk
@@ -191,6 +192,30 @@ def test_an_empty_batch_changes_no_prediction(model):
     assert run("predict", "model", "data/test.txt", "-k", "all").stdout == scores
 
 
+def test_points_of_one_label_in_libsvm_format(workdir):
+    write_libsvm("train.svm", small_dataset(K=1))
+    assert run("train", "train.svm", "model", *SMALL, "--model", "mlgpf", "-q").exit_code == 0
+    Path("new.svm").write_text("+1 3:1 28:2\n")
+    learned, knows = run("learn", "model", "new.svm").stderr.splitlines()
+    assert learned.startswith("model: learned 1 point, 3 new features: bound -")
+    assert knows == "model: knows 41 points, 28 features and 1 label"
+    # Fewer features are no mistake in this format.
+    write_libsvm("few.svm", more(5, D=9, K=1))
+    assert run("learn", "model", "few.svm", "-q").exit_code == 0
+    Path("other.svm").write_text("2 1:1\n3 2:1\n")
+    assert refused(workdir / "model", "model", "other.svm").startswith("other.svm:1: label 2 is not one of ")
+
+
+def write_libsvm(path, dataset):
+    dump_svmlight_file(dataset.features.toarray(), 2 * dataset.labels.toarray()[:, 0] - 1, path, zero_based=False)
+
+
+def test_another_format_than_that_of_training_is_refused(model):
+    write_libsvm("new.svm", more(K=1))
+    line = refused(model, "model", "new.svm")
+    assert line.startswith("new.svm: the points have 1 label, but the model was trained on 7; ")
+
+
 # Names and text
 
 
@@ -249,7 +274,7 @@ def test_added_labels_leave_the_answers_of_known_ones(text):
     Path("labels").write_text("the violet\nthe indigo\n")
     result = run("learn", "model", "--add-labels", "labels")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.splitlines()[0].startswith("model: learned 0 points, 2 new labels, in ")
+    assert result.stderr.splitlines()[0].startswith("model: learned 2 new labels, in ")
     assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
     assert run("predict", "model", "new.jsonl", "-k", "5").stdout == before
     assert "fingerprint" in ModelFolder("model").description["data"]
@@ -257,7 +282,7 @@ def test_added_labels_leave_the_answers_of_known_ones(text):
     result = run("learn", "model", "new.jsonl")
     assert "model: learned 20 points, 1 new feature: bound -" in result.stderr
     assert ModelFolder("model").names.labels[-2:] == ["the violet", "the indigo"]
-    assert "learned   0 points, 2 new labels" in run("show", "model").stdout
+    assert "learned   2 new labels" in run("show", "model").stdout
 
 
 def test_labels_and_points_are_added_together(text):
@@ -275,7 +300,6 @@ def test_names_from_standard_input(text):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("the red\n", "labels:1: the model has the label 'the red' already"),
         ("a\n\n", "labels:2: this line is empty, but each line must have the name of a label"),
         ("a\nb\na\n", "labels:3: label 'a' is in line 1 already"),
         ("", "labels:1: the file is empty"),
@@ -287,6 +311,23 @@ def test_bad_names_are_refused(text, content, reason):
     Path("labels").write_bytes(content if isinstance(content, bytes) else content.encode())
     line = refused(text, "model", "--add-labels", "labels")
     assert line.startswith("labels:1: ") if reason is None else line == reason
+
+
+def test_labels_that_the_model_has_are_not_added_again(text):
+    Path("labels").write_text("the red\nnew\n")
+    assert run("learn", "model", "--add-labels", "labels", "-q").exit_code == 0
+    K = ModelFolder("model").description["data"]["K"]
+    result = run("learn", "model", "--add-labels", "labels")
+    assert result.exit_code == 0
+    assert result.stderr == "model: the model has these labels already; nothing to do\n"
+    assert ModelFolder("model").description["data"]["K"] == K
+
+
+def test_features_that_are_too_large_are_refused(workdir):
+    assert run(*TRAIN, "--weighting", "none").exit_code == 0
+    Path("new.txt").write_text(f"1 {D_KNOWN} {K_KNOWN}\n1 0:1e18\n")
+    line = refused(workdir / "model", "model", "new.txt")
+    assert line.startswith("features are as large as 1e+18")
 
 
 def test_documents_without_any_are_refused(text):

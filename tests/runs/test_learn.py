@@ -82,7 +82,7 @@ def test_the_folder_has_the_model_of_learning(model):
     for name, value in expected.parameters.items():
         np.testing.assert_array_equal(found.array(f"parameters.{name}"), value)
     assert {name: found.description["data"][name] for name in "NDK"} == {"N": 60, "D": 27, "K": 9}
-    assert expected.data == {name: value for name, value in found.description["data"].items() if name != "first"}
+    assert expected.data == found.description["data"]
     assert found.settings == SETTINGS
     assert open_model(found).predictor.label_count == 9
 

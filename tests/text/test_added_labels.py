@@ -34,6 +34,13 @@ def test_names_follow_those_of_the_model(tmp_path, content):
     assert names.labels == OWN
 
 
+def test_names_that_the_model_has_stay_as_they_are(tmp_path):
+    (tmp_path / "new").write_text("a\ntrees\n graph theory\nb\n")
+    assert read_label_names(tmp_path / "new", Names(OWN), 4).labels == [*OWN, "a", "b"]
+    (tmp_path / "new").write_text("trees\n")
+    assert read_label_names(tmp_path / "new", Names(OWN), 4).labels == OWN
+
+
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
@@ -41,8 +48,6 @@ def test_names_follow_those_of_the_model(tmp_path, content):
         (b"\n", 1, "this line is empty, but each line must have the name of a label"),
         (b"a\n\nb\n", 2, "this line is empty, but each line must have the name of a label"),
         (b"a\nb\n \n", 3, "this line is empty, but each line must have the name of a label"),
-        (b"a\ntrees\n", 2, "the model has the label 'trees' already"),
-        (b"a\n graph theory\r\n", 2, "the model has the label 'graph theory' already"),
         (b"a\nb\nc\nb \n", 4, "label 'b' is in line 2 already"),
         (b"a\nb\n\xed\xa0\x80\n", 3, "byte 0xed at byte 1 of the line is not UTF-8"),
         ("a\nb\n".encode("utf-16"), 1, "byte 0xff at byte 1 of the line is not UTF-8"),

@@ -37,7 +37,8 @@ __all__ = ["describe_batch", "learn"]
     "--add-labels",
     type=click.Path(),
     metavar="FILE",
-    help="Add labels to MODEL, whose names FILE has, one a line. Without points they are ranked low.",
+    help="Add labels to MODEL, whose names FILE has, one a line; those that it has stay. Without points new ones are "
+    "ranked low.",
 )
 @click.option(
     "--resume/--no-resume",
@@ -81,8 +82,11 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
     can_learn(folder.settings)
     names, (D, K) = folder.names, (folder.description["data"][name] for name in "DK")
     if add_labels is not None:
-        names = read_label_names(add_labels, names, K)
+        before, names = K, read_label_names(add_labels, names, K)
         K = len(names.labels)
+        if data is None and before == K:
+            note(f"{model}: the model has these labels already; nothing to do", quiet)
+            return
     if data is None:
         dataset = _no_points(D, K)
     else:
@@ -117,13 +121,18 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
         record, batch = MODELS[folder.settings.model], folder.description["learned"][-1]
         note(f"{model}: learned {describe_batch(batch, record)}, in {time.perf_counter() - began:.1f} s", quiet)
         data = folder.description["data"]
-        note(f"{model}: knows {data['N']} points, {data['D']} features and {data['K']} labels", quiet)
+        sizes = [_counted(data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
+        note(f"{model}: knows {sizes[0]}, {sizes[1]} and {sizes[2]}", quiet)
 
 
 def _no_points(D, K):
     """Return a `Dataset` without points."""
     empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
     return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
+
+
+def _counted(count, noun):
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def describe_batch(batch, record):
@@ -135,9 +144,7 @@ def describe_batch(batch, record):
         An entry of `learned` in the description of a model.
     record : Model
     """
-    counts = [f"{batch['N']} point{'s' * (batch['N'] > 1)}"] if batch["N"] or not batch["K"] else []
-    for key, noun in ("K", "label"), ("D", "feature"):
-        if batch[key]:
-            counts.append(f"{batch[key]} new {noun}{'s' * (batch[key] > 1)}")
+    named = ("N", "point"), ("K", "new label"), ("D", "new feature")
+    counts = [_counted(batch[key], noun) for key, noun in named if batch[key]] or [_counted(0, "point")]
     bound = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
     return ", ".join(counts) + bound

@@ -15,6 +15,7 @@ from xmlgp.runtime.progress import silent
 
 __all__ = [
     "Preprocessed",
+    "check_size",
     "find_inducing_inputs",
     "standardise_features",
     "weight_features",
@@ -136,7 +137,7 @@ def weight_features(features, settings, progress=silent):
     """
     weighting = _fit_weighting(features, settings.weighting)
     # In parts, because features may be in a file that is larger than memory.
-    _check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
+    check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
     return Preprocessed(weighting, None, None)
 
 
@@ -163,7 +164,7 @@ def find_inducing_inputs(features, settings, progress=silent):
     """
     weighting = _fit_weighting(features, settings.weighting)
     weighted = weigh(features, *weighting)
-    _check_size([weighted])
+    check_size([weighted])
     basis, leading = None, None
     if settings.inducing == "features":
         return Preprocessed(weighting, None, None)
@@ -211,7 +212,7 @@ def standardise_features(features, settings, progress=silent):
     else:
         preprocessed = Preprocessed(Weighting.named("none"), None, None)
         weighted = preprocessed.weigh(features)
-        _check_size([weighted], "leave out --no-standardise")
+        check_size([weighted], "leave out --no-standardise")
         coordinates = Coordinates(weighted, None, np.float32, dense_limit=0)
     return preprocessed._replace(inducing=_initial_inducing(coordinates, settings, None, progress))
 
@@ -253,10 +254,18 @@ def _check_not_empty(features):
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 
-def _check_size(parts, advice="choose another --weighting"):
-    """Raise SettingsError if a point, as weighted, is too far from the origin."""
+def check_size(parts, advice="choose another --weighting"):
+    """Raise SettingsError if a point, as weighted, is too far from the origin.
+
+    Parameters
+    ----------
+    parts : iterable of csr_array
+        The weighted features of some points.
+    advice : str
+        What the user can do, besides scaling features.
+    """
     sizes = [(np.abs(part.data).max(initial=0), np.diff(part.indptr).max(initial=0)) for part in parts]
-    peak, length = np.max(sizes, axis=0)
+    peak, length = np.max(sizes, axis=0, initial=0)
     if peak * np.sqrt(length) > MAX_LENGTH:
         raise SettingsError(
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "

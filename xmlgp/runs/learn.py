@@ -11,6 +11,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.growth import grow
+from xmlgp.preprocess.pipeline import check_size
 from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
 from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import named_arrays, open_model
@@ -82,7 +83,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
     Raises
     ------
     SettingsError
-        If the model cannot learn on, or the points have fewer features or labels.
+        If the model cannot learn on, or the points have fewer features or labels, or too large features.
     NumericalError
         If the bound or a parameter becomes non-finite.
     """
@@ -97,6 +98,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
         raise SettingsError("the model was trained by an older xmlgp, without what learning on needs; train it again")
     counts = added(parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
+    check_size([grown.weigh(dataset.features)], "train again with another --weighting")
     earlier = Earlier(settings, preprocessed, parameters, *(data[name] for name in "NDK"))
     trained = learn(earlier, dataset.features, dataset.labels, grown, progress, checkpoints)
     sizes = {"N": data["N"] + dataset.N, "D": dataset.D, "K": dataset.K}

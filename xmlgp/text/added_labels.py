@@ -27,30 +27,30 @@ def read_label_names(path, names, K):
     Returns
     -------
     Names
-        Those of the model, with the labels of the file after its own, in the order of the file.
+        Those of the model, with the labels of the file that it lacks after its own, in the order of the file.
 
     Raises
     ------
     DataFormatError
         If the model has no names of labels, or if a line is empty, is not UTF-8, has a control character, or has a name
-        that the model or an earlier line has. It names the line.
+        that an earlier line has. It names the line.
     """
     path = os.fspath(path)
     if names.labels is None:
         model = f"the model of {K} label{'s' * (K != 1)}"
         raise NamesFormatError(path, 1, f"{model} has no names of labels, so none can be added")
-    known, added = set(names.labels), {}
+    lines = {}
     with open_input(path) as stream:
         for number, line in decoded_lines(LineReader(stream, path)):
             check_name(line, path, number)
             name = line.strip()
             if not name:
                 raise NamesFormatError(path, number, "this line is empty, but each line must have the name of a label")
-            if name in known:
-                raise NamesFormatError(path, number, f"the model has the label {excerpt(name)} already")
-            if name in added:
-                raise NamesFormatError(path, number, f"label {excerpt(name)} is in line {added[name]} already")
-            added[name] = number
-    if not added:
+            if name in lines:
+                raise NamesFormatError(path, number, f"label {excerpt(name)} is in line {lines[name]} already")
+            lines[name] = number
+    if not lines:
         raise NamesFormatError(path, 1, "the file is empty")
-    return names._replace(labels=[*names.labels, *added])
+    # A command that was interrupted may be run again.
+    known = set(names.labels)
+    return names._replace(labels=[*names.labels, *(name for name in lines if name not in known)])
