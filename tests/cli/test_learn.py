@@ -285,6 +285,17 @@ def test_added_labels_leave_the_answers_of_known_ones(text):
     assert "learned   2 new labels" in run("show", "model").stdout
 
 
+def test_show_sums_up_all_but_the_last_batches(model, monkeypatch):
+    monkeypatch.setattr("xmlgp.cli.show.BATCHES", 1)
+    for seed, count in enumerate((3, 4, 5)):
+        write_dataset("new.txt", more(N=count, seed=seed))
+        assert run("learn", "model", "new.txt", "-q").exit_code == 0
+    lines = [line for line in run("show", "model").stdout.splitlines() if line.startswith("learned")]
+    assert lines[0] == "learned   2 batches of 7 points, and then"
+    assert lines[1].startswith("learned   5 points: bound ")
+    assert len(lines) == 2
+
+
 def test_labels_and_points_are_added_together(text):
     Path("labels").write_text("the indigo\n")
     result = run("learn", "model", "new.jsonl", "--add-labels", "labels")

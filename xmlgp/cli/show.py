@@ -15,6 +15,9 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 __all__ = ["show"]
 
+#: Batches of learning on that are listed one by one, the last ones.
+BATCHES = 10
+
 
 @click.command(short_help="Describe a model folder.")
 @click.argument("model", type=click.Path())
@@ -58,7 +61,11 @@ def show(model, as_json):
     if history:
         last = history[-1]
         click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}")
-    for batch in description.get("learned", []):
+    batches = description.get("learned", [])
+    if len(batches) > BATCHES:
+        points = sum(batch["N"] for batch in batches[:-BATCHES])
+        click.echo(f"learned   {len(batches) - BATCHES} batches of {points} points, and then")
+    for batch in batches[-BATCHES:]:
         click.echo(f"learned   {describe_batch(batch, record)}")
     if folder.stage == "trained":
         _hyperparameters(folder, record)
