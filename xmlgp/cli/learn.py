@@ -62,12 +62,12 @@ __all__ = ["describe_batch", "learn"]
 def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cache, quiet):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
-    DATA is what `xmlgp train` takes, with new points only. Points that MODEL knows are not needed, and the cost does
-    not grow with their number. DATA may have more features and labels than MODEL: the first ones are those of MODEL, by
-    number, or by name where MODEL has names. New words and labels of text are added.
+    DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
+    features and labels than MODEL: the first ones are those of MODEL, by number, or by name where MODEL has names. New
+    words and labels of text are added.
 
-    MODEL is replaced when all is learned, and stays as it was if anything fails. Points that it has learned already are
-    not learned twice, so a command that was interrupted can be run again.
+    MODEL is replaced when all is learned, and stays as it was if anything fails. A batch that it has learned already,
+    the same points in the same order, is not learned twice, so a command that was interrupted can be run again.
 
     \b
     Examples:
@@ -123,6 +123,8 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
         data = folder.description["data"]
         sizes = [_counted(data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
         note(f"{model}: knows {sizes[0]}, {sizes[1]} and {sizes[2]}", quiet)
+        if folder.tuned:
+            note(f"{model}: the tuned threshold is that from before; `xmlgp tune` chooses another", quiet)
 
 
 def _no_points(D, K):
