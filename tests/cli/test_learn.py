@@ -184,14 +184,6 @@ def test_what_was_tuned_stays(model):
     assert run("predict", "model", "new.txt", "-q").exit_code == 0
 
 
-def test_an_empty_batch_changes_no_prediction(model):
-    scores = run("predict", "model", "data/test.txt", "-k", "all").stdout
-    Path("none.txt").write_text(f"0 {D_KNOWN} {K_KNOWN}\n")
-    result = run("learn", "model", "none.txt")
-    assert result.stderr.startswith("model: learned 0 points, in ")
-    assert run("predict", "model", "data/test.txt", "-k", "all").stdout == scores
-
-
 def test_points_of_one_label_in_libsvm_format(workdir):
     write_libsvm("train.svm", small_dataset(K=1))
     assert run("train", "train.svm", "model", *SMALL, "--model", "mlgpf", "-q").exit_code == 0
@@ -332,6 +324,29 @@ def test_labels_that_the_model_has_are_not_added_again(text):
     assert result.exit_code == 0
     assert result.stderr == "model: the model has these labels already; nothing to do\n"
     assert ModelFolder("model").description["data"]["K"] == K
+
+
+def test_labels_are_added_though_the_points_are_known(text):
+    Path("labels").write_text("the indigo\n")
+    assert run("learn", "model", "new.jsonl", "-q").exit_code == 0
+    N = ModelFolder("model").description["data"]["N"]
+    assert run("learn", "model", "new.jsonl", "--add-labels", "labels").exit_code == 0
+    folder = ModelFolder("model")
+    assert folder.names.labels[-1] == "the indigo"
+    assert folder.description["data"]["N"] == N
+
+
+def test_no_points_are_not_a_batch(model):
+    Path("none.txt").write_text(f"0 {D_KNOWN} {K_KNOWN}\n")
+    result = run("learn", "model", "none.txt")
+    assert result.exit_code == 0
+    assert result.stderr == "model: there are no points; nothing to do\n"
+    assert "learned" not in ModelFolder("model").description
+
+
+def test_only_one_argument_can_be_standard_input(text):
+    line = refused(text, "model", "-", "--add-labels", "-", status=2)
+    assert line == "Only one of DATA and --add-labels can be standard input."
 
 
 def test_features_that_are_too_large_are_refused(workdir):

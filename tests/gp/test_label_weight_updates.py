@@ -69,7 +69,7 @@ def dense_parts(features, weights, pairs, prior, k):
         v,
         center,
         tau,
-        pairs.positive[rows],
+        pairs.target[rows],
         pairs.weight[rows].astype(float),
         pairs.offset[rows].astype(float),
     )

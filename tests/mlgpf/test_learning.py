@@ -362,6 +362,16 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
     offsets = share * latent.astype(float) @ parameters["loadings"].T.astype(float) + parameters["bias"]
     labels = BATCH.labels.toarray()
     counts = parameters["statistics.labels"]
+    # The mean of the earlier points, as a further point of each label.
+    occurrences = (x != 0).sum(axis=0)
+    mean_point = x.sum(axis=0) * (parameters["statistics.features"] - occurrences)
+    mean_point /= np.maximum(occurrences, 1) * earlier.N
+    basis = found.preprocessed.basis
+    place_of_mean = mean_point if basis is None else basis @ mean_point
+    place_of_mean = np.atleast_2d(place_of_mean.astype(dtype))
+    point = Points(sp.csr_array(place_of_mean) if inducing == "features" else place_of_mean, np.zeros(1, dtype))
+    mean_latent = make_model(found.settings).predictive(parameters, D).latent_mean(point).astype(float)
+    mean_offsets = (share * mean_latent @ parameters["loadings"].T + parameters["bias"]).ravel()
     tau = np.full(D, PRIOR_VARIANCE)
     tau[:D_KNOWN] = np.exp(old["label_weights.log_prior"])
     seen = 0
@@ -375,13 +385,18 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
         a, variance = np.zeros(len(columns)), (1 + sweep.RARE_SPREAD / counts[k]) * tau[columns]
         place = np.searchsorted(columns, was)
         a[place], variance[place] = center, np.exp(log_variance)
-        X, o, v = x[:, columns], offsets[:, k], np.exp(log_v)
-        f = o + X @ m
+        X, v = np.vstack([x, mean_point])[:, columns], np.exp(log_v)
+        utility = mean_offsets[k] + mean_point[columns] @ a
+        p, slope = 1 / (1 + np.exp(-utility)), np.tanh(utility / 2) / (4 * utility)
+        weight = np.append(np.ones(len(x)), earlier.N * p * (1 - p) / (2 * slope))
+        had = counts[k] > labels[:, k].sum()
+        target = np.append(labels[:, k].astype(float), p if had else p - 2 * slope / (1 - p))
+        f = np.append(offsets[:, k], mean_offsets[k]) + X @ m
         xi = np.sqrt(f**2 + X**2 @ v)
-        curvature = np.tanh(xi / 2) / (2 * xi)
+        curvature = weight * np.tanh(xi / 2) / (2 * xi)
         tolerance = 1e-5 if dtype == "float64" else 1e-2
         np.testing.assert_allclose(v, 1 / (1 / variance + X.T**2 @ curvature), rtol=tolerance)
-        residual = a / variance + X.T @ (labels[:, k] - 0.5 - curvature * f) - m / variance
+        residual = a / variance + X.T @ (weight * (target - 0.5) - curvature * f) - m / variance
         np.testing.assert_allclose(residual * v, 0, atol=tolerance)
         seen += 1
     assert seen == K

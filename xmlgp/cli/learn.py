@@ -3,7 +3,6 @@
 import time
 
 import click
-import numpy as np
 
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
@@ -15,7 +14,7 @@ from xmlgp.cli.options import (
     quiet_option,
 )
 from xmlgp.cli.train import MOST_MINUTES
-from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.dataset import no_points
 from xmlgp.errors import NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
@@ -77,6 +76,8 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
     """
     if data is None and add_labels is None:
         raise click.UsageError("Nothing to learn: give DATA, or --add-labels.")
+    if data == add_labels == "-":
+        raise click.UsageError("Only one of DATA and --add-labels can be standard input.")
     began, progress = time.perf_counter(), terminal_progress(quiet)
     folder = ModelFolder(model)
     can_learn(folder.settings)
@@ -88,7 +89,7 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
             note(f"{model}: the model has these labels already; nothing to do", quiet)
             return
     if data is None:
-        dataset = _no_points(D, K)
+        dataset = no_points(D, K)
     else:
         file = locate_training_data(data, model)
         found = read_more_data(
@@ -125,12 +126,6 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
         note(f"{model}: knows {sizes[0]}, {sizes[1]} and {sizes[2]}", quiet)
         if folder.tuned:
             note(f"{model}: the tuned threshold is that from before; `xmlgp tune` chooses another", quiet)
-
-
-def _no_points(D, K):
-    """Return a `Dataset` without points."""
-    empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
-    return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
 
 
 def _counted(count, noun):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-__all__ = ["Dataset", "as_csr", "stack"]
+__all__ = ["Dataset", "as_csr", "no_points", "stack"]
 
 #: Above this many stored elements SciPy needs 64-bit indices.
 INT32_MAX = np.iinfo(np.int32).max
@@ -113,6 +113,17 @@ def as_csr(data, indices, indptr, columns):
     if data is None:
         data = np.ones(len(indices), dtype=bool)
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+
+
+def no_points(D, K):
+    """Return a `Dataset` of D features and K labels without points.
+
+    Parameters
+    ----------
+    D, K : int
+    """
+    empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
+    return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
 
 
 def stack(datasets):

@@ -4,9 +4,9 @@ Given the rest of the utilities, f_ik = o_ik + w_kᵀ x_i, and pairs (i, k) with
 
     F_k = Σ_i c_ik [y_ik f̄_ik − ½ f̄_ik − log(2 cosh(½ ξ_ik))] − KL[q(w_k) ‖ p(w_k)],   ξ_ik² = E f_ik²,
 
-with y_ik ∈ {0, 1} and a prior p(w_kd) = N(a_kd, 1/π_kd). In training that is N(0, ρ_k τ_d), and where a model learns on
-it is the posterior of what was learned before. With Λ_ik = 2 c_ik λ(ξ_ik) the bound is largest at the variances
-1/v_kd = π_kd + Σ_i Λ_ik x_id² and at the means of the linear system
+with y_ik ∈ {0, 1} for a pair of one point, and a prior p(w_kd) = N(a_kd, 1/π_kd). In training that is N(0, ρ_k τ_d),
+and where a model learns on it is the posterior of what was learned before. With Λ_ik = 2 c_ik λ(ξ_ik) the bound is
+largest at the variances 1/v_kd = π_kd + Σ_i Λ_ik x_id² and at the means of the linear system
 
     (diag(π_k) + Σ_i Λ_ik x_i x_iᵀ) m_k = π_k a_k + Σ_i ((y_ik − ½) c_ik − Λ_ik o_ik) x_i,
 
@@ -48,7 +48,8 @@ class LabelPairs(NamedTuple):
     starts : ndarray of int64, L+1
         Pairs of label `first` + l are `starts[label]:starts[label + 1]`.
     points : ndarray of int32, E
-    positive : ndarray of bool, E
+    target : ndarray, E
+        y: whether the point has the label, of bool, or a number where a pair stands for many points.
     weight : ndarray, E
         c: how many pairs each stands for.
     offset : ndarray, E
@@ -57,7 +58,7 @@ class LabelPairs(NamedTuple):
 
     starts: np.ndarray
     points: np.ndarray
-    positive: np.ndarray
+    target: np.ndarray
     weight: np.ndarray
     offset: np.ndarray
 
@@ -174,7 +175,7 @@ def _fill_utilities(offset, rows, inner, values, m, utility):
 
 @compiled
 def _update_labels(
-    start, stop, starts, points, positive, weight, offset,
+    start, stop, starts, points, target, weight, offset,
     indptr, columns, means, log_variances, prior_means, prior_precisions, feature_count,
     x_indptr, x_indices, x_values, rounds, cg_steps, bounds,
 ):  # fmt: skip
@@ -231,11 +232,11 @@ def _update_labels(
                 c = weight[first + i]
                 softplus, slope = expected_softplus_and_slope(utility[i], s)
                 curvature[i] = real(2) * c * real(slope)
-                push = c * (half if positive[first + i] else -half) - curvature[i] * utility[i]
+                push = c * (real(target[first + i]) - half) - curvature[i] * utility[i]
                 for e in range(rows[i], rows[i + 1]):
                     residual[inner[e]] += push * values[e]
                     diagonal[inner[e]] += curvature[i] * values[e] * values[e]
-                likelihood += c * ((utility[i] if positive[first + i] else zero) - softplus)
+                likelihood += c * (real(target[first + i]) * utility[i] - softplus)
             if r == rounds - 1:
                 divergence = 0.0
                 for j in range(d):

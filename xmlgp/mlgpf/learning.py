@@ -13,7 +13,7 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Unwhitened
 from xmlgp.gp.weight_space import WeightSpace
 from xmlgp.mlgpf.stochastic import BOUND_EVERY, default_rate, optimiser_of
-from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, prior_scales, shortlist_length
+from xmlgp.mlgpf.sweep import OFFSET_SHARE, MeanPoint, Sweep, prior_scales, shortlist_length
 from xmlgp.mlgpf.train import REGRESSION_RANK, regression_parameters
 from xmlgp.mlgpf.weight_space import VARIANCE_START, make_model
 from xmlgp.preprocess.coordinates import Coordinates
@@ -30,6 +30,10 @@ __all__ = ["LearningAscent", "learn"]
 
 #: Stochastic steps for the latent functions, in weight space and otherwise, and the least number of passes.
 STEPS_IN_WEIGHT_SPACE, STEPS, LEAST_EPOCHS = 300, 60, 4
+
+#: Loadings of a new label move if the batch has so many points without it. Otherwise nothing would keep them from
+#: raising the utility of the label for all points.
+LEAST_NEGATIVES = 20
 
 #: Learning rate of these steps relative to that of training: they start near where they end.
 RATE_SHARE = 0.5
@@ -99,7 +103,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     coordinates = preprocessed.coordinates(features, settings.dtype)
     history = []
     if labels.nnz:
-        loop = Loop(LearningAscent, make_model(settings), coordinates, labels, grown, earlier)
+        loop = Loop(LearningAscent, make_model(settings), coordinates, labels, grown, earlier, preprocessed.basis)
         _, history = loop.run(progress, None, checkpoints)
         grown = loop.inference.put_back()
     if "regression.weights" in grown and features.shape[0]:
@@ -206,8 +210,8 @@ class LearningAscent(Inference):
 
     Only the labels of the batch are used, so the cost depends on the batch and on the weights of these labels. The
     stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
-    which the batch has at least as many points as came before; the sweep moves the label weights, if the model has
-    them.
+    which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. The sweep moves the label
+    weights, if the model has them. In it the mean of the earlier points stands for these (`MeanPoint`).
 
     Parameters
     ----------
@@ -219,11 +223,13 @@ class LearningAscent(Inference):
     parameters : mapping of str to ndarray
         With room for new labels and features.
     earlier : Earlier
+    basis : ndarray, R×D, optional
+        X̃ of a subspace.
     """
 
     advice = "train again on all points"
 
-    def __init__(self, model, coordinates, labels, parameters, earlier):
+    def __init__(self, model, coordinates, labels, parameters, earlier, basis=None):
         settings, self._model, self._whole = model.settings, model, parameters
         #: What is drawn depends on how many points came before.
         self._settings, self._number = settings, earlier.N
@@ -234,10 +240,13 @@ class LearningAscent(Inference):
         self._labels = sp.csr_array(labels[:, self._present])
         before = parameters["statistics.labels"][self._present] - counts[self._present]
         #: Labels whose loadings move, of those of the batch.
-        self._free = before <= counts[self._present]
+        lacking = labels.shape[0] - counts[self._present]
+        self._free = (before <= counts[self._present]) & (lacking >= LEAST_NEGATIVES)
+        self._known = before > 0
         chosen = {name: parameters[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
         chosen["loadings"][before == 0] = 0
+        self._basis = basis
         if settings.in_weight_space:
             self._used, coordinates, latent = _of_used_features(self._features, parameters)
             steps, self._offset_share = STEPS_IN_WEIGHT_SPACE, OFFSET_SHARE
@@ -277,21 +286,50 @@ class LearningAscent(Inference):
         self._optimiser.state.clear()
         n, L = self._labels.shape
         self._shortlist = np.full((n, shortlist_length(n, L)), -1, np.int32)
+        # The last row stands for the earlier points, in the features that the batch has.
+        self._rows = sp.csr_array(sp.vstack([self._features, self._mean_features()], "csr"))
         self._sweep = Sweep(
             0,
             self._settings.seed,
-            self._features,
+            self._rows,
             self._labels,
-            self._latent_means,
+            self._latent,
             self._parameters,
             self._weights,
             self._shortlist,
             self._prior_of,
             offset_share=self._offset_share,
+            mean_point=self._mean_point,
         )
 
-    def _latent_means(self):
-        return self._model.predictive(self._parameters).latent_mean(Points(*self._coordinates.rows(slice(None))))
+    def _latent(self):
+        """Return the means of the latent functions at the rows of the sweep, (n+1)×P."""
+        predictive, mean = self._model.predictive(self._parameters), self._coordinates_of(self._rows[-1:])
+        return np.vstack(
+            [predictive.latent_mean(Points(*part.rows(slice(None)))) for part in (self._coordinates, mean)]
+        )
+
+    def _mean_point(self, latent):
+        """Return the `MeanPoint`, with the label weights from before the sweep."""
+        indptr, columns = (self._weights[f"label_weights.{name}"] for name in ("indptr", "features"))
+        before = sp.csr_array((self._prior.mean, columns, indptr), shape=(len(indptr) - 1, self._rows.shape[1]))
+        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
+        own = (before @ self._rows[-1:].T).toarray().ravel()
+        return MeanPoint.of(bias + self._offset_share * (loadings @ latent[-1]) + own, self._number, self._known)
+
+    def _mean_features(self):
+        """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch."""
+        X = self._features
+        counts = np.bincount(X.indices, minlength=X.shape[1])
+        sums = np.bincount(X.indices, X.data, X.shape[1])
+        earlier = self._whole["statistics.features"] - counts
+        mean = sums * earlier / (np.maximum(counts, 1) * max(1, self._number))
+        return sp.csr_array(mean[None].astype(X.dtype))
+
+    def _coordinates_of(self, features):
+        if self._settings.in_weight_space:
+            features = sp.csr_array(features[:, self._used])
+        return Coordinates(features, self._basis, self._settings.dtype, sparse=self._settings.in_weight_space)
 
     def _prior_of(self, first, last):
         ends = self._weights["label_weights.indptr"]

@@ -1,15 +1,18 @@
 """One sweep over the labels: shortlists of negatives for every point, then closed-form updates of the label weights."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
+from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gp.label_weight_updates import update_label_weights
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
 
-__all__ = ["OFFSET_SHARE", "Sweep", "prior_scales", "sampled_points", "shortlist_length"]
+__all__ = ["OFFSET_SHARE", "MeanPoint", "Sweep", "prior_scales", "sampled_points", "shortlist_length"]
 
 #: Negatives on the shortlist of a point, and points sampled for a label beside those that list it; more of both where
 #: they are fewer pairs than the third number. A sampled point stands for many others, so that few would mislead. The
@@ -60,6 +63,62 @@ def sampled_points(K):
     return max(SAMPLED, LEAST_PAIRS // max(1, K))
 
 
+class MeanPoint(NamedTuple):
+    """One point that stands for many earlier ones, the last row of the features of a sweep.
+
+    A pair of it and label k has the utility f̄_k before the sweep. Its target and weight are such that the slope and the
+    curvature of its bound there are those of N earlier points with that utility: of N p̄_k positives for a label that
+    they had, so that the slope is zero, and of none for a new label, with p̄_k = σ(f̄_k). Without it, a batch with few
+    points that lack a label would raise the utilities of that label for all points.
+
+    Attributes
+    ----------
+    target, weight : ndarray, L
+    """
+
+    target: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, utility, N, known):
+        """Return the pairs of L labels.
+
+        Parameters
+        ----------
+        utility : ndarray, L
+            f̄.
+        N : int
+            Number of earlier points.
+        known : ndarray of bool, L
+            Whether an earlier point has the label.
+        """
+        probability = expit(utility.astype(np.float64))
+        _, slope = JaakkolaJordan().gradients(utility.astype(np.float64), 0.0)
+        weight = N * probability * (1 - probability) / (2 * slope)
+        target = np.where(known, probability, probability - 2 * slope / (1 - probability))
+        return cls(target.astype(np.float32), weight.astype(np.float32))
+
+    def add_to(self, pairs, first, row):
+        """Return pairs of consecutive labels, as of `StratifiedPairs.of`, with one more for each label.
+
+        Parameters
+        ----------
+        pairs : tuple
+        first : int
+            The first of the labels.
+        row : int
+            Of the point.
+        """
+        starts, points, positive, weight = pairs
+        ends, part = starts[1:], slice(first, first + len(starts) - 1)
+        return (
+            starts + np.arange(len(starts)),
+            np.insert(points, ends, np.int32(row)),
+            np.insert(positive.astype(np.float32), ends, self.target[part]),
+            np.insert(weight, ends, self.weight[part]),
+        )
+
+
 class Sweep:
     """The steps of one sweep over the labels.
 
@@ -92,6 +151,8 @@ class Sweep:
         Share of Φ h in the offsets.
     with_weights : bool
         Whether the utilities of the shortlists have W x.
+    mean_point : callable, optional
+        Returns the `MeanPoint`, given the latent functions. Features and latent functions have a row more than labels.
 
     Attributes
     ----------
@@ -113,12 +174,13 @@ class Sweep:
         held=(),
         offset_share=1.0,
         with_weights=True,
+        mean_point=None,
     ):
         self.number, self._seed = number, seed
         self._features, self._labels, self._shortlist = features, labels, shortlist
         self._compute_latent, self._parameters, self._weights = latent, parameters, weights
         self._prior, self._held = prior, np.asarray(held, np.int64)
-        self._offset_share, self._with_weights = offset_share, with_weights
+        self._offset_share, self._with_weights, self._compute_mean_point = offset_share, with_weights, mean_point
 
     def list_negatives(self, rows):
         """Find the shortlists of some points, a slice or an ndarray of their numbers."""
@@ -134,6 +196,8 @@ class Sweep:
         self.__dict__.pop("_utilities", None)
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         pairs = self._pairs.of(first, last)
+        if self._compute_mean_point is not None:
+            pairs = self._mean_point.add_to(pairs, first, self._labels.shape[0])
         pairs = pairs_with_offsets(pairs, first, self._latent, loadings, bias, self._offset_share)
         prior = self._prior(first, last)
         return update_label_weights(pairs, first, self._features, self._weights, prior, rounds, CG_STEPS)
@@ -141,6 +205,10 @@ class Sweep:
     @functools.cached_property
     def _latent(self):
         return self._compute_latent()
+
+    @functools.cached_property
+    def _mean_point(self):
+        return self._compute_mean_point(self._latent)
 
     @functools.cached_property
     def _utilities(self):

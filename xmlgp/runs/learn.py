@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.dataset import Dataset, as_csr, no_points
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import remove
 from xmlgp.model_folder.folder import ModelFolder
@@ -177,6 +177,13 @@ def learn_model(
             if run and run.learns and run.data.get("fingerprint") == dataset.fingerprint:
                 # It ended between writing the model and removing this.
                 remove([path / CHECKPOINT], ())
+            more = len(names.labels or ())
+            if more <= data["K"]:
+                return folder, False
+            # Names were added at the same time.
+            dataset = no_points(data["D"], more)
+        elif not dataset.N and dataset.shape[1:] == (data["D"], data["K"]):
+            tell("there are no points; nothing to do")
             return folder, False
         about = dataset.facts | {"learns_on": data["fingerprint"]}
         checkpoint = _interrupted(path, about, folder.settings, resume, tell)
