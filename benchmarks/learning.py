@@ -208,7 +208,7 @@ def new_label_measures(model, points, chosen, trained):
     ranked = np.take_along_axis(dense, order, axis=1)
     p = propensities(trained.labels)[chosen]
     weighted = np.take_along_axis(dense / p, order, axis=1)
-    best = -np.sort(-dense / p, axis=1)
+    best = -np.sort(-(dense / p), axis=1)
     found = {f"P@{k}": round(100 * float(ranked[:, :k].mean()), 2) for k in (1, 3, 5)}
     found |= {
         f"PSP@{k}": round(100 * float(weighted[:, :k].sum() / best[:, :k].sum()), 2) for k in (1, 3, 5)

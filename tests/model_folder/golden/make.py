@@ -31,9 +31,16 @@ MODELS = {
         "--model", "mlgpf", "--validation", "0", "--no-label-weights", "-P", "2", "-M", "4", "--epochs", "4",
         "--batch-size", "8",
     ],
+    "learned": [
+        "--model", "mlgpf", "--validation", "0", "--label-weights", "-P", "2", "-M", "4", "--epochs", "4",
+        "--batch-size", "8",
+    ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
+
+#: The model that has learned the test points as well.
+LEARNED = "learned"
 
 #: The model with a tuned threshold and limit.
 TUNED = "mlgpf"
@@ -58,6 +65,8 @@ def make(models):
         xmlgp("train", data(model, "train"), path, *options)
         if model == TUNED:
             xmlgp("tune", path, data(model, "test"), "--no-cache", "-q")
+        if model == LEARNED:
+            xmlgp("learn", path, data(model, "test"), "--no-cache", "-q")
         for output in ("utility", "probability"):
             out = ["--output", output, "-o", path / f"{output}.txt"]
             xmlgp("predict", path, data(model, "test"), "-k", "all", "--with-std", "-q", *out)
