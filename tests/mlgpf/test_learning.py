@@ -260,8 +260,8 @@ RESUMED = [
 @pytest.mark.parametrize("chosen", RESUMED, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()) or "-")
 def test_resuming_after_every_step_gives_the_same_result(tmp_path, monkeypatch, chosen):
     # Several steps of the sweep.
-    monkeypatch.setattr(module, "POINT_BLOCK", 15)
-    monkeypatch.setattr(module, "LABEL_BLOCK", 3)
+    monkeypatch.setattr(sweep, "POINT_BLOCK", 15)
+    monkeypatch.setattr(sweep, "LABEL_BLOCK", 3)
     arguments = problem(model(**chosen))
     found, interruptions = train_with_interruptions(learn, arguments, tmp_path / "checkpoint", itertools.repeat(1))
     assert_same_result(found[:2], learn(*arguments)[:2])

@@ -4,23 +4,21 @@ import time
 
 import click
 
+from xmlgp.cli.checkpoint_options import checkpoint_option
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     cache_option,
-    check_finite,
     learn_command,
     locate_training_data,
     note,
     quiet_option,
 )
-from xmlgp.cli.train import MOST_MINUTES
 from xmlgp.data.dataset import no_points
 from xmlgp.errors import NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.runs.learn import can_learn, learn_model
 from xmlgp.runs.plan import readable_run
-from xmlgp.runs.train import CHECKPOINT_SECONDS
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.added_labels import read_label_names
@@ -45,16 +43,7 @@ __all__ = ["describe_batch", "learn"]
     help="Resume the interrupted run in MODEL, or discard it. With neither, resume a run of the same points, and fail "
     "if another run of a minute or more would be discarded.",
 )
-@click.option(
-    "--checkpoint-every",
-    "minutes",
-    type=click.FloatRange(0, MOST_MINUTES),
-    callback=check_finite,
-    default=CHECKPOINT_SECONDS / 60,
-    show_default=True,
-    metavar="MINUTES",
-    help="Time between checkpoints; 0 for none.",
-)
+@checkpoint_option
 @corpus_options
 @cache_option
 @quiet_option

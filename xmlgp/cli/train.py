@@ -4,11 +4,11 @@ import time
 
 import click
 
+from xmlgp.cli.checkpoint_options import checkpoint_option
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     OutputPath,
     cache_option,
-    check_finite,
     locate_training_data,
     note,
     quiet_option,
@@ -19,15 +19,12 @@ from xmlgp.errors import NumericalError
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.plan import Action, readable_run
 from xmlgp.runs.request import Request
-from xmlgp.runs.train import CHECKPOINT_SECONDS, train_model
+from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.labelled_data import read_training_data
 
 __all__ = ["train"]
-
-#: A year: more is a typing error.
-MOST_MINUTES = 525_600
 
 
 @click.command(cls=SettingsCommand, short_help="Train a model.")
@@ -41,17 +38,7 @@ MOST_MINUTES = 525_600
     help="Resume the interrupted run in MODEL with its settings, or discard it and start a new one. With neither, "
     "resume a run of the same data and settings, and fail if another run of a minute or more would be discarded.",
 )
-@click.option(
-    "--checkpoint-every",
-    "minutes",
-    type=click.FloatRange(0, MOST_MINUTES),
-    callback=check_finite,
-    default=CHECKPOINT_SECONDS / 60,
-    show_default=True,
-    metavar="MINUTES",
-    help="Time between checkpoints within an epoch; there is also one at the end of each epoch, unless writing it "
-    "takes more than a twentieth of the time. 0 for no checkpoints.",
-)
+@checkpoint_option
 @corpus_options
 @cache_option
 @quiet_option

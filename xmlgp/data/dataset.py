@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-__all__ = ["Dataset", "as_csr", "no_points", "stack"]
+from xmlgp.errors import SettingsError
+
+__all__ = ["Dataset", "as_csr", "check_room", "no_points", "stack"]
 
 #: Above this many stored elements SciPy needs 64-bit indices.
 INT32_MAX = np.iinfo(np.int32).max
@@ -113,6 +115,26 @@ def as_csr(data, indices, indptr, columns):
     if data is None:
         data = np.ones(len(indices), dtype=bool)
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+
+
+def check_room(dataset, D, K, path=None):
+    """Raise SettingsError if points that a model is to learn have fewer features or labels than it has.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    D, K : int
+        Of the model.
+    path : str, optional
+        The file of the points, for the message.
+    """
+    for count, known, noun in (dataset.D, D, "feature"), (dataset.K, K, "label"):
+        if count < known:
+            where = f"{path}: " if path else ""
+            raise SettingsError(
+                f"{where}the points have {count} {noun}{'s' * (count != 1)}, but the model was trained on {known}; "
+                "points to learn from need at least as many"
+            )
 
 
 def no_points(D, K):

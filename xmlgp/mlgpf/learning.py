@@ -3,7 +3,6 @@
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.errors import SettingsError
 from xmlgp.gp.exact_gp import add_points, scaled_features
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weight_parts import put_labels, take_labels
@@ -13,7 +12,15 @@ from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Unwhitened
 from xmlgp.gp.weight_space import WeightSpace
 from xmlgp.mlgpf.stochastic import BOUND_EVERY, default_rate, optimiser_of
-from xmlgp.mlgpf.sweep import OFFSET_SHARE, MeanPoint, Sweep, prior_scales, shortlist_length
+from xmlgp.mlgpf.sweep import (
+    OFFSET_SHARE,
+    MeanPoint,
+    Sweep,
+    label_blocks,
+    point_blocks,
+    prior_scales,
+    shortlist_length,
+)
 from xmlgp.mlgpf.train import REGRESSION_RANK, regression_parameters
 from xmlgp.mlgpf.weight_space import VARIANCE_START, make_model
 from xmlgp.preprocess.coordinates import Coordinates
@@ -23,7 +30,7 @@ from xmlgp.training.inference import Inference
 from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SAMPLERS, LabelSampler, SeededMinibatches, make_batch
 from xmlgp.training.schedules import SCHEDULES
-from xmlgp.training.statistics import STATISTICS, added, statistics_of
+from xmlgp.training.statistics import STATISTICS, added, older_model, statistics_of
 from xmlgp.training.trained import Trained
 
 __all__ = ["LearningAscent", "learn"]
@@ -53,9 +60,6 @@ FILLS = {"regression.scales": 1.0, "label_weights.log_prior": np.log(PRIOR_VARIA
 
 #: Label weights that the sweep changes.
 MOVING = ("label_weights.mean", "label_weights.log_variance")
-
-#: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
-POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
 
 
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
@@ -114,15 +118,10 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
 def _check(earlier):
     """Raise SettingsError if the model lacks what learning on needs."""
     parameters = earlier.parameters
-    lacks = [name for name in STATISTICS if name not in parameters]
     if "regression.weights" in parameters and "regression.labels" not in parameters:
-        lacks.append("regression.labels")
-    if not lacks and isinstance(make_model(earlier.settings).posterior_of(parameters), Unwhitened):
-        lacks.append("posterior.whitened_mean")
-    if lacks:
-        raise SettingsError(
-            f"the model was trained by an older xmlgp and has no {lacks[0]}, which learning on needs; train it again"
-        )
+        raise older_model("regression.labels")
+    if isinstance(make_model(earlier.settings).posterior_of(parameters), Unwhitened):
+        raise older_model("posterior.whitened_mean")
 
 
 def _grown(earlier, batch, count):
@@ -231,8 +230,8 @@ class LearningAscent(Inference):
 
     def __init__(self, model, coordinates, labels, parameters, earlier, basis=None):
         settings, self._model, self._whole = model.settings, model, parameters
-        #: What is drawn depends on how many points came before.
-        self._settings, self._number = settings, earlier.N
+        #: How many points came before; what is drawn depends on it.
+        self._settings, self._earlier = settings, earlier.N
         self._features = coordinates.weighted(slice(None))
         counts = np.bincount(labels.indices, minlength=labels.shape[1])
         #: Labels of the batch, and Y of these.
@@ -263,10 +262,10 @@ class LearningAscent(Inference):
         self._beside = {}
         self._weighted = has_label_weights(parameters)
         if self._weighted:
-            self._scales = prior_scales(parameters["statistics.labels"][self._present], model.settings.dtype)
+            scales = prior_scales(parameters["statistics.labels"][self._present], settings.dtype)
             room = max(len(self._present), WEIGHTS_LIMIT - len(parameters["label_weights.mean"]))
             pattern = label_features(self._features, self._labels, room)
-            self._weights, self._prior = take_labels(parameters, self._present, pattern, self._scales)
+            self._weights, self._prior = take_labels(parameters, self._present, pattern, scales)
             if not settings.in_weight_space:
                 self._beside = dict(self._weights)
         n, L = self._labels.shape
@@ -275,9 +274,10 @@ class LearningAscent(Inference):
         self._optimiser = optimiser_of(settings)(self._moving, model.rates)
         self._schedule, self._sampler = SCHEDULES["linear"], SAMPLERS[settings.sampling](self._labels)
         self._label_sampler = LabelSampler(self._labels, settings.label_sample) if settings.in_weight_space else None
-        self._point_blocks = [slice(start, min(start + POINT_BLOCK, n)) for start in range(0, n, POINT_BLOCK)]
-        self._label_blocks = [(start, min(start + LABEL_BLOCK, L)) for start in range(0, L, LABEL_BLOCK)]
+        self._point_blocks, self._label_blocks = point_blocks(n), label_blocks(L)
         self.epochs = 1 + self._weighted
+        #: Made for the sweep.
+        self._shortlist = None
 
     def begin(self, epoch):
         """Before the sweep, free the optimiser and make what the sweep needs."""
@@ -315,7 +315,7 @@ class LearningAscent(Inference):
         before = sp.csr_array((self._prior.mean, columns, indptr), shape=(len(indptr) - 1, self._rows.shape[1]))
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         own = (before @ self._rows[-1:].T).toarray().ravel()
-        return MeanPoint.of(bias + self._offset_share * (loadings @ latent[-1]) + own, self._number, self._known)
+        return MeanPoint.of(bias + self._offset_share * (loadings @ latent[-1]) + own, self._earlier, self._known)
 
     def _mean_features(self):
         """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch."""
@@ -323,7 +323,7 @@ class LearningAscent(Inference):
         counts = np.bincount(X.indices, minlength=X.shape[1])
         sums = np.bincount(X.indices, X.data, X.shape[1])
         earlier = self._whole["statistics.features"] - counts
-        mean = sums * earlier / (np.maximum(counts, 1) * max(1, self._number))
+        mean = sums * earlier / (np.maximum(counts, 1) * max(1, self._earlier))
         return sp.csr_array(mean[None].astype(X.dtype))
 
     def _coordinates_of(self, features):
@@ -355,7 +355,7 @@ class LearningAscent(Inference):
         settings = self._settings
         rows = self._minibatches.rows(*divmod(number, len(self._minibatches)))
         # Drawn anew for each step, so that there is no state to be kept.
-        random = np.random.default_rng([settings.seed, 5, self._number, number])
+        random = np.random.default_rng([settings.seed, 5, self._earlier, number])
         negatives = None if settings.in_weight_space else settings.negatives
         batch = make_batch(self._coordinates, self._labels, rows, negatives, random, self._sampler)
         if self._beside:
@@ -379,7 +379,7 @@ class LearningAscent(Inference):
         arrays |= {f"optimiser.{name}": value for name, value in self._optimiser.state.items()}
         if self._weighted:
             arrays |= {f"parameters.{name}": self._weights[name] for name in MOVING}
-            if hasattr(self, "_shortlist"):
+            if self._shortlist is not None:
                 arrays["shortlist"] = self._shortlist
         return arrays
 

@@ -12,7 +12,17 @@ from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
 
-__all__ = ["OFFSET_SHARE", "MeanPoint", "Sweep", "prior_scales", "sampled_points", "shortlist_length"]
+__all__ = [
+    "OFFSET_SHARE",
+    "POINT_BLOCK",
+    "MeanPoint",
+    "Sweep",
+    "label_blocks",
+    "point_blocks",
+    "prior_scales",
+    "sampled_points",
+    "shortlist_length",
+]
 
 #: Negatives on the shortlist of a point, and points sampled for a label beside those that list it; more of both where
 #: they are fewer pairs than the third number. A sampled point stands for many others, so that few would mislead. The
@@ -27,8 +37,31 @@ OFFSET_SHARE = 0.85
 #: variance of all labels, those with one or two points would have small weights and be predicted too rarely.
 RARE_SPREAD = 4.0
 
+#: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
+POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
+
 #: Conjugate gradient steps after each update of ξ. More of them do not change precision.
 CG_STEPS = 3
+
+
+def point_blocks(N):
+    """Return the slices of consecutive points whose shortlists are found in a step each.
+
+    Parameters
+    ----------
+    N : int
+    """
+    return [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
+
+
+def label_blocks(K):
+    """Return the first label and the one after the last of each step that updates weights.
+
+    Parameters
+    ----------
+    K : int
+    """
+    return [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
 
 
 def prior_scales(counts, dtype):

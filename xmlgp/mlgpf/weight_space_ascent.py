@@ -8,7 +8,16 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.stochastic import StochasticAscent
-from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, prior_scales, sampled_points, shortlist_length
+from xmlgp.mlgpf.sweep import (
+    OFFSET_SHARE,
+    POINT_BLOCK,
+    Sweep,
+    label_blocks,
+    point_blocks,
+    prior_scales,
+    sampled_points,
+    shortlist_length,
+)
 from xmlgp.training.inference import Inference
 
 __all__ = ["WeightSpaceAscent", "sweep_count"]
@@ -19,9 +28,6 @@ SWEEPS, SECOND_SWEEP_LIMIT = 2, 10**11
 
 #: Updates of ξ in a sweep, and in the one that adds the held-out points. More of them do not change precision.
 ROUNDS, LAST_ROUNDS = 2, 1
-
-#: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
-POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
 
 #: How long operations take relative to a multiplication of a stochastic step, measured with 4,000 to 60,000 labels. The
 #: first is for a point and a label, beside multiplications; the next for a multiplication for the shortlists of the
@@ -65,14 +71,13 @@ class WeightSpaceAscent(Inference):
         sweeps = sweep_count(settings, N, coordinates.feature_count, K)
         self.equal_steps = not sweeps
         #: Blocks of points, in each sweep, whose shortlists are found.
-        whole = [slice(start, min(start + POINT_BLOCK, N)) for start in range(0, N, POINT_BLOCK)]
-        self._point_blocks = [whole] * sweeps
+        self._point_blocks = [point_blocks(N)] * sweeps
         if sweeps and len(self._held):
             self._point_blocks.append(np.split(self._held, range(POINT_BLOCK, len(self._held), POINT_BLOCK)))
         self.epochs = self._factors.epochs + len(self._point_blocks)
         self._parameters = self._factors.parameters(0)
         self._weights = {}
-        self._label_blocks = [(start, min(start + LABEL_BLOCK, K)) for start in range(0, K, LABEL_BLOCK)]
+        self._label_blocks = label_blocks(K)
         self._sweep = None
         #: ρ of the prior of W in the current sweep.
         self._scales = None

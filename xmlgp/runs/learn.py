@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.dataset import Dataset, as_csr, no_points
+from xmlgp.data.dataset import Dataset, as_csr, check_room, no_points
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import remove
 from xmlgp.model_folder.folder import ModelFolder
@@ -88,14 +88,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
         If the bound or a parameter becomes non-finite.
     """
     learn = can_learn(settings)
-    for count, known, noun in (dataset.D, data["D"], "features"), (dataset.K, data["K"], "labels"):
-        if count < known:
-            raise SettingsError(
-                f"the points have {count} {noun}, but the model was trained on {known}; "
-                "points to learn from need at least as many"
-            )
-    if STATISTICS[0] not in parameters:
-        raise SettingsError("the model was trained by an older xmlgp, without what learning on needs; train it again")
+    check_room(dataset, data["D"], data["K"])
     counts = added(parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
     check_size([grown.weigh(dataset.features)], "train again with another --weighting")

@@ -3,7 +3,7 @@
 import os
 from typing import NamedTuple
 
-from xmlgp.data.dataset import Dataset
+from xmlgp.data.dataset import Dataset, check_room
 from xmlgp.data.formats import LIBSVM, REPOSITORY, points_of, read_dataset
 from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.lines import LineReader
@@ -114,12 +114,7 @@ def read_more_data(
         dataset, data_format = _rows(reader, cache, progress)
     if data_format == LIBSVM:
         dataset = resize_features(dataset, max(D, dataset.D))
-    for kind, count, known in ("feature", dataset.D, D), ("label", dataset.K, K):
-        if count < known:
-            raise SettingsError(
-                f"{path}: the points have {count} {kind}{'s' * (count != 1)}, but the model was trained on {known}; "
-                "points to learn from need at least as many"
-            )
+    check_room(dataset, D, K, path)
     beside = _names_beside(path, dataset, tell)
     features = _more_names("feature", names.features, beside.features, dataset.D, path, tell)
     labels = _more_names("label", names.labels, beside.labels, dataset.K, path, tell)
