@@ -10,6 +10,7 @@ __all__ = [
     "CatalogueError",
     "ChoiceError",
     "ClashError",
+    "ClusterError",
     "DataFormatError",
     "FetchError",
     "ModelFolderError",
@@ -24,6 +25,10 @@ __all__ = [
 
 class XmlgpError(Exception):
     """An error that a user can cause or fix; its text is one sentence."""
+
+
+class ClusterError(XmlgpError):
+    """A Dask cluster is lost, or cannot be used."""
 
 
 class DataFormatError(XmlgpError):

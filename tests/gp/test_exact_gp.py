@@ -128,7 +128,6 @@ def test_constant_labels_are_predicted_exactly():
 def test_latent_is_the_product_of_covariances_and_weights(monkeypatch, rows, cores):
     monkeypatch.setattr(exact_gp, "ROWS", rows)
     monkeypatch.setattr(threads, "core_count", lambda: cores)
-    threads._pool.cache_clear()
     features, points = (weigh(small_features(n, D, seed=n), None, False) for n in (50, 33))
     weights = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     model = ExactGP(features, weights, lengthscale=3.0)
@@ -140,7 +139,6 @@ def test_latent_is_the_product_of_covariances_and_weights(monkeypatch, rows, cor
     threads.run_parallel([lambda: inside.append(model.latent(points))] * 2)
     np.testing.assert_array_equal(inside[0], model.latent(points))
     assert model.latent(points[:0]).shape == (0, 4)
-    threads._pool.cache_clear()
 
 
 def test_points_with_another_number_of_features_raise_an_error():
@@ -154,10 +152,8 @@ def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
     results = []
     for cores in (1, 2, 3):
         monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
-        threads._pool.cache_clear()
         fit = fit_exact_gp(features, labels, 70)
         results.append([*fit, ExactGP(features, fit.weights).latent(features)])
-    threads._pool.cache_clear()
     for result in results[1:]:
         for array, first in zip(result, results[0], strict=True):
             np.testing.assert_array_equal(array, first)

@@ -20,9 +20,6 @@ def _single_threaded():
 def cores(request, monkeypatch):
     """Pretend that the machine has this many cores."""
     monkeypatch.setattr(threads, "core_count", lambda: request.param)
-    threads._pool.cache_clear()
-    yield
-    threads._pool.cache_clear()
 
 
 @pytest.fixture
@@ -78,10 +75,8 @@ def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
     solutions = []
     for cores in (1, 2, 3):
         monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
-        threads._pool.cache_clear()
         solutions.append(right.copy())
         solve_positive(matrix.copy(), solutions[-1])
-    threads._pool.cache_clear()
     np.testing.assert_array_equal(solutions[0], solutions[1])
     np.testing.assert_array_equal(solutions[0], solutions[2])
 

@@ -16,9 +16,6 @@ def cores(request, monkeypatch):
         monkeypatch.setattr(module, "core_count", lambda: request.param)
     monkeypatch.setattr(dense, "GRAIN", 1)
     monkeypatch.setattr(dense, "BLOCK", 4)
-    threads._pool.cache_clear()
-    yield
-    threads._pool.cache_clear()
 
 
 def matrix(rows, columns, seed=0, order="C"):

@@ -13,9 +13,6 @@ def cores(request, monkeypatch):
     """Pretend that the machine has this many cores, and split matrices of any size."""
     monkeypatch.setattr(threads, "core_count", lambda: request.param)
     monkeypatch.setattr(sparse, "GRAIN", 1)
-    threads._pool.cache_clear()
-    yield
-    threads._pool.cache_clear()
 
 
 @pytest.mark.parametrize("shape", [(7, 9, 5), (1, 30, 1), (0, 4, 3), (5, 0, 3), (5, 4, 0), (40, 3, 2)])

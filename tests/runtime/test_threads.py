@@ -36,9 +36,7 @@ def two_threads():
 def cores(request, monkeypatch):
     """Pretend that the machine has so many cores; return the number."""
     monkeypatch.setattr(threads, "core_count", lambda: request.param)
-    threads._pool.cache_clear()
-    yield request.param
-    threads._pool.cache_clear()
+    return request.param
 
 
 @pytest.mark.usefixtures("two_threads")

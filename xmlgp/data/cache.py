@@ -20,7 +20,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.npy import map_array, write_header
 
-__all__ = ["load_or_store"]
+__all__ = ["cache_root", "load_or_store"]
 
 #: Incremented when the meaning of the files changes.
 FORMAT_VERSION = 2
@@ -68,7 +68,7 @@ def load_or_store(path, read):
         If the file changes while it is read; `read` can raise other errors.
     """
     digest = _digest(path)
-    entry = _root() / "text" / f"{digest}-v{FORMAT_VERSION}"
+    entry = cache_root() / "text" / f"{digest}-v{FORMAT_VERSION}"
     header, blocks = read()
     dataset = _load(entry, digest, header)
     if dataset is None:
@@ -80,7 +80,7 @@ def load_or_store(path, read):
     return dataset
 
 
-def _root():
+def cache_root():
     """Return the cache folder of this package."""
     if override := os.environ.get("XMLGP_CACHE_DIR"):
         return Path(override)

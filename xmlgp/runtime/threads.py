@@ -19,6 +19,7 @@ from xmlgp.runtime.interrupts import uninterruptible
 __all__ = [
     "start_task",
     "core_count",
+    "limit_cores",
     "parallel_for",
     "one_blas_thread",
     "split_range",
@@ -141,20 +142,50 @@ def _submit(function, *args):
         return None
 
 
-@functools.cache
 def core_count():
     """Return the number of cores that this process may use."""
+    return _cores.limit or _all_cores()
+
+
+@functools.cache
+def _all_cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+class _cores:
+    #: The limit of `limit_cores`, or None.
+    limit = None
+
+
+@contextlib.contextmanager
+def limit_cores(count):
+    """Use at most so many cores within the block, in all threads of this process.
+
+    Several processes on one machine share its cores in this way.
+
+    Parameters
+    ----------
+    count : int
+    """
+    before, _cores.limit = _cores.limit, max(1, min(count, _all_cores()))
+    try:
+        yield
+    finally:
+        _cores.limit = before
+
+
 @functools.cache
+def _pool_of(count):
+    return ThreadPoolExecutor(max(1, count - 1), thread_name_prefix="xmlgp")
+
+
 def _pool():
-    return ThreadPoolExecutor(max(1, core_count() - 1), thread_name_prefix="xmlgp")
+    return _pool_of(core_count())
 
 
 # A forked child has none of its parent's threads.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_pool_of.cache_clear)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,97 @@
+"""Tasks of a Dask cluster with real processes, some of which are killed."""
+
+import operator
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from xmlgp.cluster.connection import open_cluster
+from xmlgp.errors import ClusterError, SettingsError
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        with open_cluster(workers=2) as opened:
+            yield opened
+
+
+def _pids(cluster):
+    return list(cluster._client.run(os.getpid).values())
+
+
+def _kill_later(cluster, seconds):
+    timer = threading.Timer(seconds, os.kill, [_pids(cluster)[0], signal.SIGKILL])
+    timer.start()
+    return timer
+
+
+def _settle(cluster):
+    """Wait until lost workers are replaced."""
+    while cluster.worker_count < 2:
+        time.sleep(0.1)
+        cluster._look()
+
+
+def test_results_are_in_the_order_of_the_items(cluster):
+    assert list(cluster.map(operator.mul, ((i, 3) for i in range(50)))) == [3 * i for i in range(50)]
+
+
+def test_items_are_taken_as_workers_become_free(cluster):
+    taken = []
+    results = cluster.map(operator.neg, ((taken.append(i) or i,) for i in range(200)))
+    next(results)
+    assert len(taken) < 60
+    results.close()
+
+
+def test_calls_answer_in_order(cluster):
+    assert cluster.call(operator.sub, [(9, i) for i in range(5)]) == [9 - i for i in range(5)]
+
+
+def test_a_killed_worker_costs_its_task_only(cluster):
+    _settle(cluster)
+    timer = _kill_later(cluster, 0.5)
+    assert list(cluster.map(_slow, ((i,) for i in range(20)))) == list(range(20))
+    timer.join()
+
+
+def test_a_killed_worker_costs_its_call_only(cluster):
+    _settle(cluster)
+    timer = _kill_later(cluster, 0.3)
+    for i in range(10):
+        assert cluster.call(_slow, [(i,), (i + 1,)]) == [i, i + 1]
+    timer.join()
+
+
+def _slow(value):
+    time.sleep(0.1)
+    return value
+
+
+def test_an_error_of_a_task_is_raised_as_it_is(cluster):
+    with pytest.raises(SettingsError, match="^no$"):
+        list(cluster.map(_refuse, [("no",)]))
+
+
+def _refuse(text):
+    raise SettingsError(text)
+
+
+def test_a_file_that_a_worker_cannot_read_is_named_with_the_worker(cluster, tmp_path):
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ of the Dask cluster .*absent: No such file"):
+        list(cluster.map(os.stat, [(str(tmp_path / "absent"),)]))
+
+
+def test_no_scheduler_is_one_sentence():
+    with (
+        pytest.raises(ClusterError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"),
+        open_cluster("tcp://127.0.0.1:9"),
+    ):
+        pass

@@ -1,0 +1,52 @@
+"""The options of commands that can run on a Dask cluster."""
+
+import contextlib
+import functools
+
+import click
+
+from xmlgp.cli.options import note
+from xmlgp.cluster.connection import open_cluster
+
+__all__ = ["cluster_of", "cluster_options"]
+
+
+def cluster_options(command):
+    """Add `--scheduler` and `--workers` to a command; it gets both."""
+
+    @click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
+    )
+    @click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Run on N processes of this machine, as on a Dask cluster.",
+    )
+    @functools.wraps(command)
+    def wrapped(*arguments, **options):
+        return command(*arguments, **options)
+
+    return wrapped
+
+
+@contextlib.contextmanager
+def cluster_of(scheduler, workers, quiet):
+    """Yield the `Cluster` that options ask for, or None; tell the address of its dashboard.
+
+    Parameters
+    ----------
+    scheduler : str or None
+    workers : int or None
+    quiet : bool
+    """
+    if scheduler is not None and workers is not None:
+        raise click.UsageError("--scheduler and --workers exclude each other.")
+    with open_cluster(scheduler, workers) as cluster:
+        if cluster is not None:
+            count = cluster.worker_count
+            dashboard = f"; dashboard {cluster.dashboard}" if cluster.dashboard else ""
+            note(f"{count} worker{'s' * (count != 1)} of a Dask cluster{dashboard}", quiet)
+        yield cluster

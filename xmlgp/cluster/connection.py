@@ -1,0 +1,92 @@
+"""Connect to a Dask cluster, or start one of local processes."""
+
+import contextlib
+import shutil
+import tempfile
+import time
+
+from xmlgp.data.cache import cache_root
+from xmlgp.errors import ClusterError
+from xmlgp.runtime.threads import core_count
+
+__all__ = ["open_cluster"]
+
+#: Folders of runs that are older than this were left by killed processes.
+UNUSED_SECONDS = 30 * 24 * 60 * 60
+
+#: Seconds until a scheduler must have answered.
+CONNECT_SECONDS = 10
+
+
+@contextlib.contextmanager
+def open_cluster(scheduler=None, workers=None, client=None):
+    """Yield a `Cluster`, or None if no argument asks for one. Only then is Dask imported.
+
+    Parameters
+    ----------
+    scheduler : str, optional
+        Address of a running scheduler, such as `tcp://HOST:8786`.
+    workers : int, optional
+        Processes of a cluster on this machine, which share its cores.
+    client : distributed.Client, optional
+        Of a running cluster; it stays open.
+
+    Raises
+    ------
+    ClusterError
+        If Dask is not installed, the scheduler does not answer, or a worker cannot be used.
+    OSError
+        If the folder of the run cannot be written.
+    """
+    if scheduler is None and workers is None and client is None:
+        yield None
+        return
+    try:
+        import distributed
+
+        from xmlgp.cluster.cluster import Cluster
+    except ModuleNotFoundError as error:
+        raise ClusterError(f"{error.name} is not installed; install it with `pip install 'xmlgp[dask]'`") from error
+    with contextlib.ExitStack() as stack:
+        if workers is not None:
+            threads = max(1, core_count() // workers)
+            local = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
+            )
+            address, security = stack.enter_context(local).scheduler_address, None
+        elif client is not None:
+            address, security = client.scheduler.address, client.security
+        else:
+            address, security = scheduler, None
+        try:
+            own = distributed.Client(
+                address, security=security, direct_to_workers=True, set_as_default=False, timeout=CONNECT_SECONDS
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(f"no Dask scheduler answers at {address}") from error
+        stack.callback(_close, own)
+        yield Cluster(own, stack.enter_context(_work_folder()))
+
+
+def _close(client):
+    # What is lost cannot be told.
+    with contextlib.suppress(Exception):
+        client.close(timeout=2)
+
+
+@contextlib.contextmanager
+def _work_folder():
+    """Yield a new folder for the files of a run in the cache folder, which all machines see; remove it at the end."""
+    from pathlib import Path
+
+    root = cache_root() / "cluster"
+    root.mkdir(parents=True, exist_ok=True)
+    for entry in root.iterdir():
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat().st_mtime > UNUSED_SECONDS:
+                shutil.rmtree(entry)
+    folder = Path(tempfile.mkdtemp(dir=root))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

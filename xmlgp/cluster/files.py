@@ -1,0 +1,124 @@
+"""Arrays and sparse matrices in files on shared storage, by which machines exchange what is large.
+
+Workers map the files into memory: they read the rows that they use, workers of one machine share them, and the kernel
+drops them when it needs space.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.data.dataset import as_csr
+from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.npy import map_array, write_array
+
+__all__ = ["StoredMatrix", "mapped_file", "read", "store", "store_arrays", "stored_arrays"]
+
+
+def store(path, array):
+    """Write an array to a file, atomically, because a task may run on two workers.
+
+    Parameters
+    ----------
+    path : path
+    array : ndarray
+    """
+    with atomic_write(path) as stream:
+        write_array(stream, array)
+
+
+def read(path):
+    """Return the array in a file as a read-only memory map.
+
+    Parameters
+    ----------
+    path : path
+    """
+    return np.asarray(map_array(path))
+
+
+def store_arrays(folder, arrays):
+    """Write arrays to a new folder, one file each.
+
+    Parameters
+    ----------
+    folder : Path
+    arrays : mapping of str to ndarray
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, array in arrays.items():
+        store(folder / f"{name}.npy", array)
+
+
+def stored_arrays(folder):
+    """Return the arrays in a folder by name.
+
+    Parameters
+    ----------
+    folder : path
+    """
+    return {file.stem: read(file) for file in Path(folder).glob("*.npy")}
+
+
+def mapped_file(array):
+    """Return the file that a whole array is mapped from; None if it is in memory, or only a part of a file.
+
+    Parameters
+    ----------
+    array : ndarray
+    """
+    base = array
+    while base is not None:
+        if isinstance(base, np.memmap):
+            whole = base.filename is not None and (base.size, base.dtype) == (array.size, array.dtype)
+            return os.path.abspath(base.filename) if whole else None
+        base = getattr(base, "base", None)
+    return None
+
+
+class StoredMatrix(NamedTuple):
+    """A sparse matrix in three files.
+
+    Attributes
+    ----------
+    data : str or None
+        The file of the stored elements; None if all are True.
+    indices, indptr : str
+    columns : int
+    """
+
+    data: str | None
+    indices: str
+    indptr: str
+    columns: int
+
+    @classmethod
+    def of(cls, matrix, folder):
+        """Return where a matrix is; what is not mapped from a file already is written to one.
+
+        Parameters
+        ----------
+        matrix : csr_array
+            All stored elements of one of type bool are True.
+        folder : Path
+            For new files; it does not exist yet.
+        """
+        paths = {}
+        for part in ("data", "indices", "indptr"):
+            array = getattr(matrix, part)
+            if part == "data" and matrix.dtype == bool:
+                paths[part] = None
+                continue
+            paths[part] = mapped_file(array)
+            if paths[part] is None:
+                folder.mkdir(parents=True, exist_ok=True)
+                paths[part] = os.fspath(folder / f"{part}.npy")
+                store(paths[part], array)
+        return cls(**paths, columns=matrix.shape[1])
+
+    def open(self):
+        """Return the matrix (csr_array); its arrays are read-only."""
+        data = None if self.data is None else read(self.data)
+        return as_csr(data, read(self.indices), read(self.indptr), self.columns)
