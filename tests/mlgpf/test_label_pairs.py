@@ -7,9 +7,20 @@ import scipy.sparse as sp
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.mlgpf import label_pairs as module
-from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
+from xmlgp.mlgpf.label_pairs import (
+    StratifiedPairs,
+    listed_by_label,
+    pairs_with_offsets,
+    positives_by_label,
+    shortlist_negatives,
+)
 
 N, D, K, P, S = 40, 8, 12, 3, 4
+
+
+def stratified_pairs(labels, listed, *arguments):
+    by_label = positives_by_label(sp.csr_array(labels)), listed_by_label(listed, labels.shape[1])
+    return StratifiedPairs(*by_label, *arguments)
 
 
 @pytest.fixture
@@ -56,7 +67,7 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
     assert set(out[2, :2]) == {3, 9}
     assert (out[:3] == -1).sum() == 3 * S - 3
     assert (out[3:] >= 0).all()
-    pairs = StratifiedPairs(sp.csr_array(labels), out, 0, [0], np.arange(N))
+    pairs = stratified_pairs(labels, out, 0, [0], np.arange(N))
     starts, points, positive, _ = pairs.of(0, K)
     owner = np.repeat(np.arange(K), np.diff(starts))
     listed = {(i, k) for i, row in enumerate(out) for k in row if k >= 0}
@@ -76,7 +87,7 @@ def stratified(labels, seed=0, sampled=5, shortlist=S):
     dense = np.random.default_rng(1).random((N, K))
     dense[labels] = 2
     listed = np.argsort(dense, axis=1)[:, :shortlist].astype(np.int32)
-    return StratifiedPairs(sp.csr_array(labels), listed, sampled, [seed], np.arange(len(labels))), listed
+    return stratified_pairs(labels, listed, sampled, [seed], np.arange(len(labels))), listed
 
 
 @pytest.mark.parametrize("shortlist", [0, S])
@@ -106,7 +117,7 @@ def test_points_that_are_left_out_have_no_pairs(problem):
     dense[labels] = 2
     listed = np.argsort(dense, axis=1)[:, :S].astype(np.int32)
     listed[[0, 5, 39]] = -1
-    starts, points, _, weight = StratifiedPairs(sp.csr_array(labels), listed, 200, [0], kept).of(0, K)
+    starts, points, _, weight = stratified_pairs(labels, listed, 200, [0], kept).of(0, K)
     assert set(points) == set(kept)
     np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), len(kept))
 

@@ -60,7 +60,9 @@ def show(model, as_json):
     _names(folder)
     if history:
         last = history[-1]
-        click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}")
+        workers = description.get("workers")
+        where = f", on a Dask cluster of {workers} worker{'s' * (workers != 1)}" if workers else ""
+        click.echo(f"training  {record.epochs(last)}, {last['seconds']:.1f} s, {record.objective_at(last)}{where}")
     batches = description.get("learned", [])
     if len(batches) > BATCHES:
         points = sum(batch["N"] for batch in batches[:-BATCHES])

@@ -5,6 +5,7 @@ import time
 import click
 
 from xmlgp.cli.checkpoint_options import checkpoint_option
+from xmlgp.cli.cluster_options import cluster_of, cluster_options
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     OutputPath,
@@ -15,7 +16,7 @@ from xmlgp.cli.options import (
     train_command,
 )
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
-from xmlgp.errors import NumericalError
+from xmlgp.errors import ClusterError, NumericalError
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.plan import Action, readable_run
 from xmlgp.runs.request import Request
@@ -39,10 +40,13 @@ __all__ = ["train"]
     "resume a run of the same data and settings, and fail if another run of a minute or more would be discarded.",
 )
 @checkpoint_option
+@cluster_options
 @corpus_options
 @cache_option
 @quiet_option
-def train(data, model, recipe, chosen, resume, minutes, columns, corpus_format, cache, quiet):
+def train(
+    data, model, recipe, chosen, resume, minutes, scheduler, workers, columns, corpus_format, cache, quiet
+):  # fmt: skip
     """Train a model on DATA and write it to the folder MODEL.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
@@ -73,23 +77,25 @@ def train(data, model, recipe, chosen, resume, minutes, columns, corpus_format, 
             note(f"{model}: {text}", quiet)
 
     try:
-        folder = train_model(
-            found.dataset,
-            model,
-            request,
-            progress,
-            resume=resume,
-            checkpoint_seconds=60 * minutes,
-            names=found.names,
-            on_plan=show,
-        )
+        with cluster_of(scheduler, workers, quiet) as cluster:
+            folder = train_model(
+                found.dataset,
+                model,
+                request,
+                progress,
+                resume=resume,
+                checkpoint_seconds=60 * minutes,
+                names=found.names,
+                on_plan=show,
+                cluster=cluster,
+            )
     except Interrupted as error:
         left = readable_run(model)
         if left:
             command = train_command(data, model, *corpus_arguments(columns, corpus_format), "--resume")
             error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")
         raise
-    except (NumericalError, OSError, MemoryError):
+    except (ClusterError, NumericalError, OSError, MemoryError):
         left = readable_run(model) if plans else None
         if left and left.steps:
             note(f"{model}: the checkpoint {left.where} is kept; resume with --resume", quiet)

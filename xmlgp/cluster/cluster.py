@@ -43,8 +43,6 @@ class Cluster:
         With `direct_to_workers`, so that results do not pass through the scheduler.
     work : Path
         A folder on storage that all workers see; files of the run are written there.
-    patience : float
-        Seconds that the cluster may be without workers.
 
     Attributes
     ----------
@@ -58,12 +56,12 @@ class Cluster:
         If there is no worker, or one that cannot be used.
     """
 
-    def __init__(self, client, work, patience=PATIENCE_SECONDS):
-        self._client, self.work, self._patience = client, work, patience
+    def __init__(self, client, work):
+        self._client, self.work = client, work
         #: Workers that can be used, and those of them that `call` uses, with their `Caller`.
         self._usable, self._callers = [], {}
         #: Matrices on shared storage, by the identity of the matrix, which is kept so that no other one gets it.
-        self._stored = {}
+        self._stored, self._folders = {}, 0
         self._known, self._looked, self.most_workers = set(), -LOOK_SECONDS, 0
         self._wait_for_workers()
 
@@ -79,6 +77,18 @@ class Cluster:
             return self._client.dashboard_link or None
         return None
 
+    def new_folder(self, name):
+        """Return a new folder on shared storage, removed at the end of the run.
+
+        Parameters
+        ----------
+        name : str
+        """
+        self._folders += 1
+        folder = self.work / f"{name}-{self._folders}"
+        folder.mkdir()
+        return folder
+
     def stored(self, matrix):
         """Return the `StoredMatrix` of a matrix, which is written to shared storage if it is in memory.
 
@@ -87,8 +97,7 @@ class Cluster:
         matrix : csr_array
         """
         if id(matrix) not in self._stored:
-            folder = self.work / f"matrix-{len(self._stored)}"
-            self._stored[id(matrix)] = matrix, StoredMatrix.of(matrix, folder)
+            self._stored[id(matrix)] = matrix, StoredMatrix.of(matrix, self.new_folder("matrix"))
         return self._stored[id(matrix)][1]
 
     def map(self, function, items):
@@ -147,10 +156,7 @@ class Cluster:
                         again.append(task)
                         losses[task[0]] += 1
                         if losses[task[0]] == MOST_LOSSES:
-                            raise ClusterError(
-                                f"{MOST_LOSSES} workers of the Dask cluster were lost while they ran the same task; "
-                                "they may need more memory"
-                            )
+                            raise _too_many_losses()
         finally:
             with contextlib.suppress(Exception), uninterruptible:
                 self._client.cancel(list(running), force=True)
@@ -173,20 +179,29 @@ class Cluster:
         ClusterError, XmlgpError
             As in `map`.
         """
-        results, missing = [None] * len(parts), list(range(len(parts)))
+        results, missing, losses = [None] * len(parts), list(range(len(parts))), 0
         while missing:
+            if losses >= MOST_LOSSES:
+                raise _too_many_losses()
             workers = self._wait_for_workers()
             calls = []
             for place, number in enumerate(missing):
                 worker = workers[place % len(workers)]
-                caller = self._caller(worker)
-                calls.append((number, worker, caller and caller.call(function, *parts[number])))
+                calls.append((number, worker, self._ask(worker, function, parts[number])))
             missing = []
             for number, worker, answer in calls:
                 done, results[number] = self._answer(answer, worker)
                 if not done:
                     missing.append(number)
+            losses += bool(missing)
         return results
+
+    def _ask(self, worker, function, part):
+        """Return the answer that a worker will give to a call; None if the worker is lost."""
+        caller = self._caller(worker)
+        with contextlib.suppress(OSError, RuntimeError):
+            return caller and caller.call(function, *part)
+        return None
 
     def _caller(self, worker):
         """Return the `Caller` of a worker; None if the worker is lost meanwhile."""
@@ -204,13 +219,15 @@ class Cluster:
         """Return whether a call is done, and its result."""
         while answer is not None:
             try:
-                return True, _unpack(answer.result(timeout=LOOK_SECONDS), worker)
+                found = answer.result(timeout=LOOK_SECONDS)
             except TimeoutError:
                 # An answer that is late can be that of a machine that is gone.
                 if worker in self._look():
                     continue
             except (OSError, RuntimeError):
                 pass
+            else:
+                return True, _unpack(found, worker)
             self._lose(worker)
             break
         return False, None
@@ -277,7 +294,7 @@ class Cluster:
         """Return the addresses of all workers; None if the scheduler does not answer."""
         with contextlib.suppress(OSError, TimeoutError, RuntimeError, ValueError):
             if self._client.status == "running":
-                identity = self._client.sync(self._client.scheduler.identity, callback_timeout=self._patience)
+                identity = self._client.sync(self._client.scheduler.identity, callback_timeout=PATIENCE_SECONDS)
                 return set(identity["workers"])
         return None
 
@@ -305,7 +322,7 @@ class Cluster:
         while not self._usable:
             if self._client.status in ("closed", "closing"):
                 raise ClusterError("the connection to the Dask scheduler is closed")
-            if time.monotonic() - since > self._patience:
+            if time.monotonic() - since > PATIENCE_SECONDS:
                 if self._addresses() is None:
                     raise ClusterError(f"the Dask scheduler at {self._client.scheduler.address} is lost")
                 lost = "all workers of the Dask cluster are lost"
@@ -313,6 +330,12 @@ class Cluster:
             time.sleep(0.1)
             self._look()
         return self._usable
+
+
+def _too_many_losses():
+    return ClusterError(
+        f"{MOST_LOSSES} workers of the Dask cluster were lost while they ran the same task; they may need more memory"
+    )
 
 
 def _load(running, worker):

@@ -12,9 +12,9 @@ import numpy as np
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.runtime.atomic_files import atomic_write
-from xmlgp.runtime.npy import map_array, write_array
+from xmlgp.runtime.npy import write_array, write_header
 
-__all__ = ["StoredMatrix", "mapped_file", "read", "store", "store_arrays", "stored_arrays"]
+__all__ = ["StoredMatrix", "concatenate", "mapped_file", "read", "store", "store_arrays", "stored_arrays"]
 
 
 def store(path, array):
@@ -30,13 +30,14 @@ def store(path, array):
 
 
 def read(path):
-    """Return the array in a file as a read-only memory map.
+    """Return the array in a file, mapped into memory; what is written to the array does not reach the file.
 
     Parameters
     ----------
     path : path
     """
-    return np.asarray(map_array(path))
+    # Compiled loops are compiled again for read-only arrays.
+    return np.asarray(np.lib.format.open_memmap(path, mode="c"))
 
 
 def store_arrays(folder, arrays):
@@ -78,6 +79,29 @@ def mapped_file(array):
     return None
 
 
+def concatenate(path, parts):
+    """Write the rows of arrays in files to one file, and remove the parts, of which one is in memory at a time.
+
+    Parameters
+    ----------
+    path : path
+    parts : iterable of path
+        The files, of arrays of one type that differ in their first dimension only.
+    """
+    with atomic_write(path) as stream:
+        rows, found = 0, None
+        for part in parts:
+            array = read(part)
+            if found is None:
+                found = array.dtype.str, array.shape[1:]
+                write_header(stream, found[0], 0, found[1])
+            stream.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+            rows += len(array)
+            os.unlink(part)
+        stream.seek(0)
+        write_header(stream, found[0], rows, found[1])
+
+
 class StoredMatrix(NamedTuple):
     """A sparse matrix in three files.
 
@@ -103,7 +127,7 @@ class StoredMatrix(NamedTuple):
         matrix : csr_array
             All stored elements of one of type bool are True.
         folder : Path
-            For new files; it does not exist yet.
+            For new files.
         """
         paths = {}
         for part in ("data", "indices", "indptr"):
@@ -113,7 +137,6 @@ class StoredMatrix(NamedTuple):
                 continue
             paths[part] = mapped_file(array)
             if paths[part] is None:
-                folder.mkdir(parents=True, exist_ok=True)
                 paths[part] = os.fspath(folder / f"{part}.npy")
                 store(paths[part], array)
         return cls(**paths, columns=matrix.shape[1])

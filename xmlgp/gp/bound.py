@@ -164,10 +164,25 @@ class Bound:
         """Return the expected log likelihood and its gradients with respect to the moments, Φ and b."""
         loadings, bias = parameters["loadings"], parameters["bias"]
         if batch.sample is not None:
-            return _log_likelihood_of_sample(loadings, bias, batch, moments, self.expectations, **options)
+            return self._log_likelihood_of_sample(loadings, bias, batch, moments, **options)
         if batch.pairs is None:
-            return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, **options)
+            return self._log_likelihood_of(moments, loadings, bias, batch.labels, **options)
         return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
+
+    def _log_likelihood_of_sample(self, loadings, bias, batch, moments, **options):
+        """Return what `full_log_likelihood` does, estimated from the labels of a sample."""
+        used, weights = batch.sample
+        columns = np.searchsorted(used, batch.labels.indices)
+        shape = batch.labels.shape[0], len(used)
+        labels = sp.csr_array((batch.labels.data, columns, batch.labels.indptr), shape=shape)
+        value, d_moments, gradients = self._log_likelihood_of(
+            moments, loadings[used], bias[used], labels, negative_weights=weights, **options
+        )
+        return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
+
+    def _log_likelihood_of(self, moments, loadings, bias, labels, **options):
+        """Return what `full_log_likelihood` does."""
+        return full_log_likelihood(moments, loadings, bias, labels, self.expectations, **options)
 
 
 class LearningBound(Bound):
@@ -236,17 +251,6 @@ class WeightSpaceBound(Bound):
 
     def _backward_latent(self, tape, d_moments, for_step):
         return self.latent.backward(tape, d_moments, d_kl=-1)
-
-
-def _log_likelihood_of_sample(loadings, bias, batch, moments, expectations, **options):
-    """Return what `full_log_likelihood` does, estimated from the labels of a sample."""
-    used, weights = batch.sample
-    columns = np.searchsorted(used, batch.labels.indices)
-    labels = sp.csr_array((batch.labels.data, columns, batch.labels.indptr), shape=(batch.labels.shape[0], len(used)))
-    value, d_moments, gradients = full_log_likelihood(
-        moments, loadings[used], bias[used], labels, expectations, negative_weights=weights, **options
-    )
-    return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
 
 
 def _linear_term(parameters, batch):

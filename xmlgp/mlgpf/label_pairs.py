@@ -17,7 +17,13 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["StratifiedPairs", "pairs_with_offsets", "shortlist_negatives"]
+__all__ = [
+    "StratifiedPairs",
+    "listed_by_label",
+    "pairs_with_offsets",
+    "positives_by_label",
+    "shortlist_negatives",
+]
 
 #: Points and labels whose utilities one core computes at a time: few enough for the cache.
 ROWS, TILE = 128, 1 << 12
@@ -74,10 +80,8 @@ class StratifiedPairs:
 
     Parameters
     ----------
-    labels : csr_array, N×K
-        Y.
-    shortlist : ndarray of int32, N×S
-        Negatives of each point; −1 stands for none.
+    positives, negatives : tuple of ndarray
+        See `positives_by_label` and `listed_by_label`.
     sampled : int
         Points drawn for each label beside these.
     seed : sequence of int
@@ -86,14 +90,9 @@ class StratifiedPairs:
         The points to draw from, in ascending order; the others have neither labels nor a shortlist.
     """
 
-    def __init__(self, labels, shortlist, sampled, seed, points):
-        self._points = points.astype(np.int32)
-        self._positives = _by_label(labels.indptr, labels.indices, labels.shape)
-        lengths = np.count_nonzero(shortlist >= 0, axis=1)
-        indptr = np.concatenate([[0], np.cumsum(lengths)])
-        # A copy would take much memory, and rarely a point has fewer negatives.
-        indices = shortlist.ravel() if indptr[-1] == shortlist.size else shortlist[shortlist >= 0]
-        self._negatives = _by_label(indptr, indices, labels.shape)
+    def __init__(self, positives, negatives, sampled, seed, points):
+        self._points = points.astype(np.int32, copy=False)
+        self._positives, self._negatives = positives, negatives
         self._sampled, self._seed = sampled, seed
 
     def of(self, first, last):
@@ -112,6 +111,33 @@ class StratifiedPairs:
         kept = np.arange(room[-1]) - np.repeat(room[:-1], most) < np.repeat(lengths, most)
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         return starts, points[kept], positive[kept], weight[kept]
+
+
+def positives_by_label(labels):
+    """Return the points of each label: starts, K+1, and points in ascending order within each label.
+
+    Parameters
+    ----------
+    labels : csr_array, N×K
+        Y.
+    """
+    return _by_label(labels.indptr, labels.indices, labels.shape)
+
+
+def listed_by_label(shortlist, K):
+    """Return the points that list each label, as `positives_by_label` does.
+
+    Parameters
+    ----------
+    shortlist : ndarray of int32, N×S
+        Negatives of each point; −1 stands for none.
+    K : int
+    """
+    lengths = np.count_nonzero(shortlist >= 0, axis=1)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    # A copy would take much memory, and rarely a point has fewer negatives.
+    indices = shortlist.ravel() if indptr[-1] == shortlist.size else shortlist[shortlist >= 0]
+    return _by_label(indptr, indices, (len(shortlist), K))
 
 
 def _by_label(indptr, indices, shape):

@@ -10,7 +10,13 @@ from xmlgp.gp.expectations import JaakkolaJordan
 from xmlgp.gp.label_weight_updates import update_label_weights
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.utilities import UtilityMoments
-from xmlgp.mlgpf.label_pairs import StratifiedPairs, pairs_with_offsets, shortlist_negatives
+from xmlgp.mlgpf.label_pairs import (
+    StratifiedPairs,
+    listed_by_label,
+    pairs_with_offsets,
+    positives_by_label,
+    shortlist_negatives,
+)
 
 __all__ = [
     "OFFSET_SHARE",
@@ -217,11 +223,15 @@ class Sweep:
 
     def list_negatives(self, rows):
         """Find the shortlists of some points, a slice or an ndarray of their numbers."""
+        self._shortlist[rows] = self.negatives(rows)
+        self._shortlist[self._held] = -1
+
+    def negatives(self, rows):
+        """Return the shortlists of some points, B×S, a slice or an ndarray of their numbers."""
         points = self._latent[rows], self._features[rows], self._labels[rows]
         found = np.empty((len(points[0]), self._shortlist.shape[1]), np.int32)
         shortlist_negatives(self._utilities, *points, found)
-        self._shortlist[rows] = found
-        self._shortlist[self._held] = -1
+        return found
 
     def update_weights(self, first, last, rounds):
         """Update the weights of consecutive labels, with some updates of ξ; return their bounds."""
@@ -250,6 +260,24 @@ class Sweep:
 
     @functools.cached_property
     def _pairs(self):
-        N, K = self._labels.shape
-        points = np.setdiff1d(np.arange(N), self._held)
-        return StratifiedPairs(self._labels, self._shortlist, sampled_points(K), [self._seed, 3, self.number], points)
+        (N, K), listed = self._labels.shape, self._shortlist
+        by_label = positives_by_label(self._labels), listed_by_label(listed, K)
+        return stratified_pairs(by_label, K, self._seed, self.number, np.setdiff1d(np.arange(N), self._held))
+
+
+def stratified_pairs(by_label, K, seed, number, points):
+    """Return the `StratifiedPairs` of a sweep.
+
+    Parameters
+    ----------
+    by_label : tuple
+        The positives and the listed negatives, see `positives_by_label`.
+    K : int
+    seed : int
+        Of the settings.
+    number : int
+        Of the sweep.
+    points : ndarray of int
+        The points that are not left out, in ascending order.
+    """
+    return StratifiedPairs(*by_label, sampled_points(K), [seed, 3, number], points)

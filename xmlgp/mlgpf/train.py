@@ -14,6 +14,7 @@ from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, HeldOut, calibration_poi
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent, sweep_count
+from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
@@ -57,7 +58,7 @@ class _Plan(NamedTuple):
     calibration: list | None
 
 
-def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None, cluster=None):
     """Train MLGPF as its settings say.
 
     With a validation part of enough points with labels (`can_judge`), and more than one label to rank, training on the
@@ -84,6 +85,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         See `xmlgp.runtime.progress`.
     checkpoints : CheckpointWriter, optional
         Writes checkpoints, and holds the one to resume from.
+    cluster : Cluster, optional
+        Computes blocks of points and labels.
 
     Returns
     -------
@@ -96,8 +99,10 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         If the bound or a parameter becomes non-finite in the second attempt as well.
     ModelFolderError
         If the checkpoint is damaged.
+    ClusterError
+        If the cluster is lost.
     """
-    coordinates, inducing = preprocessed.coordinates(features, settings.dtype), preprocessed.inducing
+    coordinates, inducing = _coordinates(features, preprocessed, settings, cluster), preprocessed.inducing
     count, label_count = labels.shape
     pooled = may_pool(settings, *labels.shape)
     hook = _calibration_hook(features, labels, preprocessed, settings) if settings.in_weight_space else None
@@ -115,7 +120,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     if history is None or settings.refit:
         parameters = None  # frees memory
         settings = dataclasses.replace(settings, epochs=plan.epochs)
-        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate)
+        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate, cluster)
         facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
         parameters, history = attempts.run(progress, hook, checkpoints, facts)
         calibration = hook.coefficients if hook else calibration
@@ -125,6 +130,13 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         parameters |= {"calibration": np.array(calibration)}
     parameters |= statistics_of(features, labels)
     return Trained(parameters, history, plan.validation)
+
+
+def _coordinates(features, preprocessed, settings, cluster):
+    """Return the `Coordinates` of the training points; of weighted features in files for training on a cluster."""
+    if cluster is None or not settings.in_weight_space:
+        return preprocessed.coordinates(features, settings.dtype)
+    return Coordinates(preprocessed.weigh(features), None, settings.dtype, sparse=True)
 
 
 def may_pool(settings, N, K):
@@ -173,8 +185,9 @@ def _inference(settings):
     return WeightSpaceAscent if settings.in_weight_space else StochasticAscent
 
 
-def _attempts(coordinates, labels, inducing, settings, learning_rate):
-    make_loop = partial(Loop, _inference(settings), make_model(settings), coordinates, labels, inducing)
+def _attempts(coordinates, labels, inducing, settings, learning_rate, cluster=None):
+    model = make_model(settings, cluster)
+    make_loop = partial(Loop, _inference(settings), model, coordinates, labels, inducing)
     return RetryOnDivergence(make_loop, learning_rate)
 
 

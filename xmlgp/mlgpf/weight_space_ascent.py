@@ -7,6 +7,7 @@ from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.initial import uses_label_weights
+from xmlgp.mlgpf.shared_sweep import SharedSweep, store_factors
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.mlgpf.sweep import (
     OFFSET_SHARE,
@@ -53,7 +54,8 @@ class WeightSpaceAscent(Inference):
     Parameters
     ----------
     model, coordinates, labels, inducing, learning_rate
-        As for `StochasticAscent`; the inducing inputs are not used.
+        As for `StochasticAscent`; the inducing inputs are not used. Blocks of points and labels are tasks of the
+        model's cluster, if it has one (`SharedSweep`).
     """
 
     advice = StochasticAscent.advice
@@ -61,6 +63,7 @@ class WeightSpaceAscent(Inference):
 
     def __init__(self, model, coordinates, labels, inducing, learning_rate=None):
         settings = model.settings
+        self._cluster, self._stored_factors = model.cluster, None
         self._trained, self._held = calibration_points(settings, labels)
         part = (coordinates.select(self._trained), labels[self._trained]) if len(self._held) else (coordinates, labels)
         self._factors = StochasticAscent(model, *part, inducing, learning_rate)
@@ -145,6 +148,9 @@ class WeightSpaceAscent(Inference):
         seen = without_labels_of(self._labels, held) if len(held) else self._labels
         parameters, weights = self._parameters, self._weights
         self._scales = prior_scales(np.bincount(seen.indices, minlength=seen.shape[1]), parameters["loadings"].dtype)
+        options = {"held": held, "offset_share": OFFSET_SHARE, "with_weights": number > 0}
+        if self._cluster is not None:
+            return self._make_shared_sweep(number, seen, options)
         return Sweep(
             number,
             self._seed,
@@ -155,9 +161,27 @@ class WeightSpaceAscent(Inference):
             weights,
             self._shortlist,
             lambda first, last: WeightsPrior.of_training(weights, first, self._scales[first:last]),
-            held=held,
-            offset_share=OFFSET_SHARE,
-            with_weights=number > 0,
+            **options,
+        )
+
+    def _make_shared_sweep(self, number, seen, options):
+        if self._stored_factors is None:
+            self._stored_factors = store_factors(self._cluster, self._features, self._parameters)
+        if self._sweep is not None:
+            self._sweep.close()
+        return SharedSweep(
+            self._cluster,
+            self._stored_factors,
+            number,
+            self._seed,
+            self._features,
+            seen,
+            self._weights,
+            self._shortlist,
+            self._scales,
+            self._point_blocks[number],
+            self._label_blocks,
+            **options,
         )
 
     def _is_last(self, sweep):

@@ -31,6 +31,7 @@ def train_model(
     checkpoint_seconds=CHECKPOINT_SECONDS,
     names=None,
     on_plan=lambda plan: None,
+    cluster=None,
 ):
     """Train a model into its folder, at stage "trained"; preprocess first if that is not done.
 
@@ -55,6 +56,8 @@ def train_model(
         Of the labels and features; the model keeps them.
     on_plan : callable
         Called with the `RunPlan` before training.
+    cluster : Cluster, optional
+        Trains on its workers; the model then tells their number.
 
     Returns
     -------
@@ -70,6 +73,8 @@ def train_model(
         one that is worth keeping.
     NumericalError
         If training diverges.
+    ClusterError
+        If the cluster is lost; the last checkpoint stays.
     OSError
         If the folder cannot be written; the earlier model stays, and so does the last checkpoint.
     """
@@ -86,15 +91,15 @@ def train_model(
         on_plan(plan)
         if plan.action is Action.NOTHING:
             return ModelFolder(path)
-        return _Run(dataset, path, plan, progress, checkpoint_seconds, names).train()
+        return _Run(dataset, path, plan, progress, checkpoint_seconds, names, cluster).train()
 
 
 class _Run:
     """One training run into a locked folder."""
 
-    def __init__(self, dataset, path, plan, progress, checkpoint_seconds, names):
+    def __init__(self, dataset, path, plan, progress, checkpoint_seconds, names, cluster):
         self._dataset, self._path, self._plan, self._progress = dataset, path, plan, progress
-        self._names = names
+        self._names, self._cluster = names, cluster
         self._settings, self._seconds = plan.settings, checkpoint_seconds
         self._file = path / CHECKPOINT
         #: Entries of arrays that this run wrote, and its checkpoints.
@@ -111,6 +116,7 @@ class _Run:
         try:
             preprocessed, entries = self._preprocess()
             trained = self._train(preprocessed, entries)
+            facts = {} if self._cluster is None else {"workers": self._cluster.most_workers}
             folder = ModelFolder.write(
                 self._path,
                 settings=self._settings,
@@ -121,6 +127,7 @@ class _Run:
                 history=trained.history,
                 validation=trained.validation,
                 names=self._names,
+                **facts,
             )
         except BaseException as error:
             # An interruption leaves what a checkpoint names.
@@ -174,8 +181,9 @@ class _Run:
             if not self._kept:
                 self._checkpoints.save()
         model, dataset = MODELS[self._settings.model], self._dataset
+        options = {} if self._cluster is None else {"cluster": self._cluster}
         return model.train(
-            dataset.features, dataset.labels, preprocessed, self._settings, self._progress, self._checkpoints
+            dataset.features, dataset.labels, preprocessed, self._settings, self._progress, self._checkpoints, **options
         )
 
     def _describe(self, entries):

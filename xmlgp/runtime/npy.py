@@ -25,16 +25,19 @@ def write_array(stream, array):
     stream.write((array if array.flags.c_contiguous else array.T).reshape(-1).view(np.uint8))
 
 
-def write_header(stream, dtype, length):
-    """Write the header of a one-dimensional array, which takes the same number of bytes for every length.
+def write_header(stream, dtype, length, row=()):
+    """Write the header of an array, which takes the same number of bytes for every length.
 
     Parameters
     ----------
     stream : binary file
     dtype : str
     length : int
+        The first dimension.
+    row : tuple of int
+        The others.
     """
-    np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": (length,)})
+    np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": (length, *row)})
 
 
 def read_header(stream):

@@ -152,7 +152,7 @@ class CheckpointWriter:
         self._about, self._interval = about, interval
         self._last, self._duration = time.monotonic(), 0.0
 
-    def maybe_save(self, state, epoch_ended=False):
+    def maybe_save(self, state, epoch_ended=False, now=False):
         """Write a checkpoint if it is time for one, then raise `Interrupted` if a signal waits.
 
         Parameters
@@ -160,11 +160,13 @@ class CheckpointWriter:
         state : callable
             Returns the `TrainingState`; called only if a checkpoint is written.
         epoch_ended : bool
+        now : bool
+            Whether it is time in any case, because training cannot go on.
         """
         wait = TIME_RATIO * self._duration
         if not epoch_ended:
             wait = max(wait, self._interval)
-        if self._interval and (signal_pending() or time.monotonic() - self._last >= wait):
+        if self._interval and (now or signal_pending() or time.monotonic() - self._last >= wait):
             self.save(state())
         raise_pending_signal()
 

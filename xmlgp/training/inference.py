@@ -84,6 +84,8 @@ class Inference:
         ------
         NumericalError
             If a computation becomes non-finite.
+        ClusterError
+            If the cluster is lost. The state is then that before the step, but for the random generator.
         """
         raise NotImplementedError
 

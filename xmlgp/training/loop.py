@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.errors import NumericalError
+from xmlgp.errors import ClusterError, NumericalError
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.interrupts import defer_signals
 from xmlgp.runtime.progress import silent
@@ -185,7 +185,8 @@ class Loop:
                 shown |= inference.place(len(self.history))
                 while True:
                     cost = inference.cost(len(self.history), self._done)
-                    shown |= self._make_step()
+                    with self._saved_if_lost(checkpoints):
+                        shown |= self._make_step()
                     bar.update(cost, **shown)
                     self._seconds = time.perf_counter() - began
                     if self._done == inference.steps_in(len(self.history)):
@@ -198,6 +199,20 @@ class Loop:
                     bar.update(total - self._cost_before(len(self.history)), **shown)
                 if checkpoints:
                     checkpoints.maybe_save(self.state, epoch_ended=True)
+
+    @contextlib.contextmanager
+    def _saved_if_lost(self, checkpoints):
+        """Write a checkpoint of the state before a step if the cluster is lost in it."""
+        random = self.inference.random
+        before = random and random.bit_generator.state
+        try:
+            yield
+        except ClusterError:
+            if checkpoints:
+                if random:
+                    random.bit_generator.state = before
+                checkpoints.maybe_save(self.state, now=True)
+            raise
 
     def _make_step(self):
         """Make one step; return its estimate of the objective to be shown."""
