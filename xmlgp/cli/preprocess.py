@@ -44,7 +44,7 @@ def preprocess(data, model, recipe, chosen, columns, corpus_format, scheduler, w
     file = locate_training_data(data, model)
     with cluster_of(scheduler, workers, quiet) as cluster:
         dataset, data_format, _ = read_training_data(
-            file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet)
+            file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), cluster
         )
         request = Request(chosen, recipe, default_model(data_format))
         settings, notes = request.settings(dataset)
