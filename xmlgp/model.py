@@ -56,7 +56,8 @@ class Model:
     summary : str
         Description of the model, for the help of `--model`.
     preprocess : callable
-        `preprocess(features, settings, progress)` returns a `Preprocessed`; features are a csr_array, N×D.
+        `preprocess(features, settings, progress)` returns a `Preprocessed`; features are a csr_array, N×D. With
+        `on_cluster` it also takes `cluster`, a `Cluster` or None.
     train : callable
         `train(features, labels, preprocessed, settings, progress, checkpoints)` returns a `Trained`; labels are a
         csr_array of bool, N×K, and `checkpoints` is a `CheckpointWriter` or None.
@@ -87,6 +88,8 @@ class Model:
         has learned more points; `earlier` is an `Earlier`, and `preprocessed` is that of all points so far.
     topics : callable, optional
         `topics(parameters, top)` returns a list of `Topic`, for a model that has topics.
+    on_cluster : bool
+        Whether the model can be preprocessed and trained on a Dask cluster.
     """
 
     settings: type
@@ -104,11 +107,22 @@ class Model:
     hyperparameters: Callable = _nothing
     learn: Callable | None = None
     topics: Callable | None = None
+    on_cluster: bool = False
 
     @property
     def name(self):
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
+
+    def check_cluster(self, cluster):
+        """Raise SettingsError if a cluster is given to a model that cannot use it.
+
+        Parameters
+        ----------
+        cluster : Cluster or None
+        """
+        if cluster is not None and not self.on_cluster:
+            raise SettingsError(f"{self.name} is trained on one machine; leave out --scheduler and --workers")
 
     def check_memory(self, settings, dataset):
         """Raise SettingsError if training needs more memory than is available.

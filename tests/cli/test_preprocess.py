@@ -197,3 +197,34 @@ def test_the_fingerprint_does_not_depend_on_the_order_of_features(tmp_path):
         run("preprocess", data, "model", *SIZES)
         prints.add(ModelFolder("model").description["data"]["fingerprint"])
     assert len(prints) == 1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("inducing", ["subspace", "free"])
+def test_workers_give_the_same_arrays(inducing):
+    options = [*SIZES, "--inducing", inducing]
+    assert run("preprocess", "data", "expected", *options).exit_code == 0
+    result = run("preprocess", "data", "model", *options, "--workers", "2")
+    assert (result.exit_code, result.stdout) == (0, "")
+    first, second = result.stderr.splitlines()
+    assert first.startswith("2 workers of a Dask cluster")
+    assert second == "model: preprocessed; continue with `xmlgp train data model`"
+    found, expected = arrays("model"), arrays("expected")
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_allclose(found[name], array, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+@pytest.mark.parametrize("name", ["bmlpl", "gpc"])
+def test_models_of_one_machine_refuse_workers(tmp_path, name):
+    write_dataset(tmp_path / "one.txt", small_dataset(K=1))
+    result = run("preprocess", "one.txt", "model", "--model", name, "--workers", "1", "-q")
+    assert said(result) == f"{name} is trained on one machine; leave out --scheduler and --workers"
+
+
+def test_a_scheduler_and_workers_exclude_each_other():
+    arguments = ["--scheduler", "tcp://127.0.0.1:9", "--workers", "2"]
+    assert said(run("preprocess", "data", "model", *arguments), status=2).startswith(
+        "--scheduler and --workers exclude"
+    )

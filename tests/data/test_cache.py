@@ -257,13 +257,13 @@ def test_the_folder_follows_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XMLGP_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache._root() == tmp_path / "home/.cache/xmlgp"
+    assert cache.cache_root() == tmp_path / "home/.cache/xmlgp"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache._root() == tmp_path / "home/.cache/xmlgp"
+    assert cache.cache_root() == tmp_path / "home/.cache/xmlgp"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache._root() == tmp_path / "xdg/xmlgp"
+    assert cache.cache_root() == tmp_path / "xdg/xmlgp"
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "own"))
-    assert cache._root() == tmp_path / "own"
+    assert cache.cache_root() == tmp_path / "own"
 
 
 def test_a_user_without_a_home_has_no_cache(path, monkeypatch, tmp_path):

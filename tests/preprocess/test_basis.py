@@ -11,6 +11,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from tests.problems import small_features
 from xmlgp.preprocess import basis as module
+from xmlgp.preprocess import gram
 from xmlgp.preprocess.basis import truncated_svd_basis
 
 #: Ten singular values are far above the others, which suits the randomised method.
@@ -130,7 +131,7 @@ def test_the_randomised_basis_is_as_good_as_that_of_scikit_learn(monkeypatch, si
 def test_the_basis_does_not_depend_on_panels(monkeypatch, panel):
     features = small_features(80, 50, density=0.1)
     expected = basis_of(monkeypatch, "randomised", features, 20)
-    monkeypatch.setattr(module, "PANEL", panel)
+    monkeypatch.setattr(gram, "PANEL", panel)
     found = basis_of(monkeypatch, "randomised", features, 20)
     assert subspace_angles(found.T, expected.T).max() < 1e-4
 
@@ -139,7 +140,7 @@ def test_the_basis_does_not_depend_on_panels(monkeypatch, panel):
 def test_the_basis_does_not_depend_on_chunks(monkeypatch, chunk):
     features = with_spectrum(GAP)
     expected = basis_of(monkeypatch, "gram", features, 10)
-    monkeypatch.setattr(module, "GRAM_CHUNK", chunk)
+    monkeypatch.setattr(gram, "CHUNK", chunk)
     np.testing.assert_allclose(np.abs(basis_of(monkeypatch, "gram", features, 10)), np.abs(expected), atol=1e-5)
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from xmlgp.cli.cluster_options import cluster_of, cluster_options
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import OutputPath, cache_option, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
@@ -20,9 +21,10 @@ __all__ = ["preprocess"]
 @recipe_option
 @settings_options(preprocess_only=True)
 @corpus_options
+@cluster_options
 @cache_option
 @quiet_option
-def preprocess(data, model, recipe, chosen, columns, corpus_format, cache, quiet):
+def preprocess(data, model, recipe, chosen, columns, corpus_format, scheduler, workers, cache, quiet):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
@@ -40,13 +42,14 @@ def preprocess(data, model, recipe, chosen, columns, corpus_format, cache, quiet
     """
     progress = terminal_progress(quiet)
     file = locate_training_data(data, model)
-    dataset, data_format, _ = read_training_data(
-        file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet)
-    )
-    request = Request(chosen, recipe, default_model(data_format))
-    settings, notes = request.settings(dataset)
-    for text in notes:
-        note(f"{model}: {text}", quiet)
-    folder = preprocess_model(dataset, model, settings, progress)
+    with cluster_of(scheduler, workers, quiet) as cluster:
+        dataset, data_format, _ = read_training_data(
+            file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), cluster
+        )
+        request = Request(chosen, recipe, default_model(data_format))
+        settings, notes = request.settings(dataset)
+        for text in notes:
+            note(f"{model}: {text}", quiet)
+        folder = preprocess_model(dataset, model, settings, progress, cluster)
     command = train_command(data, model, *corpus_arguments(columns, corpus_format))
     note(f"{model}: {folder.stage}; continue with `{command}`", quiet)

@@ -67,8 +67,6 @@ def train(
     """
     began, progress = time.perf_counter(), terminal_progress(quiet)
     file = locate_training_data(data, model)
-    found = read_training_data(file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet))
-    request = Request(chosen, recipe, default_model(found.format))
     plans = []
 
     def show(plan):
@@ -78,10 +76,13 @@ def train(
 
     try:
         with cluster_of(scheduler, workers, quiet) as cluster:
+            found = read_training_data(
+                file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), cluster
+            )
             folder = train_model(
                 found.dataset,
                 model,
-                request,
+                Request(chosen, recipe, default_model(found.format)),
                 progress,
                 resume=resume,
                 checkpoint_seconds=60 * minutes,
@@ -90,7 +91,7 @@ def train(
                 cluster=cluster,
             )
     except Interrupted as error:
-        left = readable_run(model)
+        left = readable_run(model) if plans else None
         if left:
             command = train_command(data, model, *corpus_arguments(columns, corpus_format), "--resume")
             error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")

@@ -62,13 +62,18 @@ class Cluster:
         self._usable, self._callers = [], {}
         #: Matrices on shared storage, by the identity of the matrix, which is kept so that no other one gets it.
         self._stored, self._folders = {}, 0
-        self._known, self._looked, self.most_workers = set(), -LOOK_SECONDS, 0
+        self._known, self._looked, self.most_workers, self._threads = set(), -LOOK_SECONDS, 0, 1
         self._wait_for_workers()
 
     @property
     def worker_count(self):
         """The number of workers that can be used."""
         return len(self._usable)
+
+    @property
+    def threads(self):
+        """The most threads that a worker has."""
+        return self._threads
 
     @property
     def dashboard(self):
@@ -295,7 +300,9 @@ class Cluster:
         with contextlib.suppress(OSError, TimeoutError, RuntimeError, ValueError):
             if self._client.status == "running":
                 identity = self._client.sync(self._client.scheduler.identity, callback_timeout=PATIENCE_SECONDS)
-                return set(identity["workers"])
+                workers = identity["workers"]
+                self._threads = max((worker["nthreads"] for worker in workers.values()), default=self._threads)
+                return set(workers)
         return None
 
     def _check(self, worker):

@@ -20,7 +20,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.npy import map_array, write_header
 
-__all__ = ["cache_root", "load_or_store"]
+__all__ = ["cache_root", "load_or_store", "read_part", "write_part"]
 
 #: Incremented when the meaning of the files changes.
 FORMAT_VERSION = 2
@@ -116,6 +116,30 @@ def _load(entry, text_digest, header):
     return dataset
 
 
+def write_part(folder, blocks):
+    """Write some points to a folder with the files of a copy; another process may write the same points.
+
+    Parameters
+    ----------
+    folder : Path
+        It appears when it is complete.
+    blocks : iterable of Dataset
+    """
+    with _replacing(folder) as temporary:
+        _store(temporary, None, blocks)
+
+
+def read_part(folder, header):
+    """Return the points that `write_part` has written (`Dataset`), mapped into memory.
+
+    Parameters
+    ----------
+    folder : Path
+    header : Header
+    """
+    return _as_dataset({name: np.asarray(map_array(folder / f"{name}.npy")) for name in ARRAYS}, header)
+
+
 def _open(entry, text_digest, header):
     """Return the data set in the folder `entry`; raise an exception of any kind if it is damaged."""
     digests = json.loads((entry / DIGESTS).read_text())
@@ -128,6 +152,10 @@ def _open(entry, text_digest, header):
         if array.dtype != dtype or array.ndim != 1 or hashlib.sha256(array).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
         arrays[name] = np.asarray(array)
+    return _as_dataset(arrays, header)
+
+
+def _as_dataset(arrays, header):
     features = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
     return Dataset(features, as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
 

@@ -15,12 +15,12 @@ __all__ = ["LIBSVM", "REPOSITORY", "blocks_of", "points_of", "read_blocks", "rea
 REPOSITORY, LIBSVM = "repository", "libsvm"
 
 
-def read_dataset(path, cache=True, progress=silent):
+def read_dataset(path, cache=True, progress=silent, cluster=None):
     """Read a whole data file.
 
     Parameters
     ----------
-    path, cache, progress
+    path, cache, progress, cluster
         As for `repository_format.read_dataset`. Files in libsvm format are not cached.
 
     Returns
@@ -33,6 +33,8 @@ def read_dataset(path, cache=True, progress=silent):
     ------
     DataFormatError
         If the file is malformed; it names the line.
+    ClusterError
+        As for `repository_format.read_dataset`.
     """
     path = os.fspath(path)
     # A pipe cannot be opened twice.
@@ -40,7 +42,7 @@ def read_dataset(path, cache=True, progress=silent):
         with open_input(path) as stream:
             cacheable = not is_libsvm(LineReader(stream, path).peek_line())
         if cacheable:
-            return repository_format.read_dataset(path, cache, progress), REPOSITORY
+            return repository_format.read_dataset(path, cache, progress, cluster), REPOSITORY
     with open_input(path) as stream:
         return points_of(LineReader(stream, path), progress)
 

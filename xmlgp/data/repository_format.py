@@ -16,6 +16,7 @@ import numpy as np
 
 from xmlgp.data import cache as text_cache
 from xmlgp.data.block_parser import parse_block
+from xmlgp.data.byte_ranges import Unreadable, read_ranges
 from xmlgp.data.dataset import stack
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
@@ -53,7 +54,7 @@ class Header(NamedTuple):
     K: int
 
 
-def read_dataset(path, cache=True, progress=silent):
+def read_dataset(path, cache=True, progress=silent, cluster=None):
     """Read a whole data file.
 
     Parameters
@@ -65,6 +66,8 @@ def read_dataset(path, cache=True, progress=silent):
         mapped into memory read-only. Writing it takes little memory, however large the file.
     progress : callable
         See `xmlgp.runtime.progress`.
+    cluster : Cluster, optional
+        Its workers read the file, if that is neither compressed nor in the cache; see `xmlgp.data.byte_ranges`.
 
     Returns
     -------
@@ -74,12 +77,14 @@ def read_dataset(path, cache=True, progress=silent):
     ------
     DataFormatError
         If the file is malformed; it names the line.
+    ClusterError
+        If the cluster is lost, or a worker cannot read the file.
     """
     path = os.fspath(path)
     if cache and path != "-" and os.path.isfile(path):
         # A cache that cannot be written is not used; an error of the text file occurs again below.
         with contextlib.suppress(OSError):
-            dataset = text_cache.load_or_store(path, partial(_read_all, path, progress))
+            dataset = _cached(path, progress, cluster)
             if dataset is not None:
                 return dataset
     with open_input(path) as stream:
@@ -175,6 +180,24 @@ def write_blocks(path, header, blocks, progress=silent):
                 raise XmlgpError(f"{path}: a feature is not finite and cannot be written")
             stream.write(_format_block(block))
             bar.update(block.N)
+
+
+def _cached(path, progress, cluster):
+    """Return the data set of a file from its copy in the cache; None if the new copy is damaged."""
+    if cluster is not None and not path.endswith(".gz"):
+        # Here the file is read from its start, by which an error gets its line.
+        with contextlib.suppress(Unreadable):
+            return text_cache.load_or_store(path, partial(_read_on_cluster, path, progress, cluster))
+    return text_cache.load_or_store(path, partial(_read_all, path, progress))
+
+
+def _read_on_cluster(path, progress, cluster):
+    """Return the header and an iterator over the data sets that make up the file, which workers read."""
+    with open_input(path) as stream:
+        text = LineReader(stream, path).read_lines(1)
+    header = _parse_header(text, path)
+    blocks = read_ranges(path, len(text), header, cluster)
+    return header, _with_progress(header, ((None, block) for block in blocks), path, progress)
 
 
 def _read_all(path, progress):

@@ -56,4 +56,5 @@ MLGPF = Model(
     notes=_notes,
     review=_review,
     learn=learn,
+    on_cluster=True,
 )

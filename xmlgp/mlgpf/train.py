@@ -15,6 +15,7 @@ from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent, sweep_count
 from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.row_shards import weigh_on_cluster
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
@@ -136,7 +137,8 @@ def _coordinates(features, preprocessed, settings, cluster):
     """Return the `Coordinates` of the training points; of weighted features in files for training on a cluster."""
     if cluster is None or not settings.in_weight_space:
         return preprocessed.coordinates(features, settings.dtype)
-    return Coordinates(preprocessed.weigh(features), None, settings.dtype, sparse=True)
+    weighted = weigh_on_cluster(features, preprocessed.weighting, cluster)
+    return Coordinates(weighted, None, settings.dtype, sparse=True)
 
 
 def may_pool(settings, N, K):

@@ -9,33 +9,24 @@ approximation of a positive-semidefinite matrix, NIPS 2017), which needs one pro
 image.
 """
 
-import functools
-import threading
-
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from xmlgp.linear_algebra import dense
-from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.preprocess.gram import Gram, ShardedGram
 from xmlgp.runtime.progress import silent
-from xmlgp.runtime.threads import one_blas_thread, run_parallel
+from xmlgp.runtime.threads import one_blas_thread
 
 __all__ = ["truncated_svd_basis"]
 
 #: Features up to which XᵀX is computed and decomposed exactly.
 GRAM_LIMIT = 3000
 
-#: Stored elements whose part of XᵀX is computed at a time.
-GRAM_CHUNK = 1 << 20
-
 #: Powers of XᵀX. With as many, scikit-learn's randomised SVD in double precision explains no more of X.
 POWER_ITERATIONS = 4
 
 #: Additional vectors, the number that Halko, Martinsson, Tropp recommend.
 OVERSAMPLING = 10
-
-#: Vectors that are multiplied at a time, so that their elements of the most frequent features stay in a core's cache.
-PANEL = 128
 
 #: Columns of a triangular matrix that are multiplied at a time.
 TRIANGLE_BLOCK = 256
@@ -59,7 +50,7 @@ ORTHOGONALITY = 5e-6
 ORTHOGONALISATIONS = 4
 
 
-def truncated_svd_basis(features, size, seed, progress=silent):
+def truncated_svd_basis(features, size, seed, progress=silent, cluster=None):
     """Return the top right singular vectors of X as the rows of X̃ ([S] section 2.2).
 
     With more than `GRAM_LIMIT` features the memory is twice that of the result, and a little for each core.
@@ -74,6 +65,8 @@ def truncated_svd_basis(features, size, seed, progress=silent):
         Used by the randomised method.
     progress : callable
         See `xmlgp.runtime.progress`.
+    cluster : Cluster, optional
+        Computes the products with XᵀX, by row shards.
 
     Returns
     -------
@@ -82,46 +75,38 @@ def truncated_svd_basis(features, size, seed, progress=silent):
         products with rows of X need it.
     """
     size = min(size, *features.shape)
-    # Scaling does not change singular vectors, but prevents overflow of high powers.
-    scale = 1 / float(max(features.data.max(initial=0), -features.data.min(initial=0)) or 1)
+    # The scale of XᵀX does not change its eigenvectors.
+    gram = Gram(features) if cluster is None else ShardedGram(features, cluster)
     if features.shape[1] <= GRAM_LIMIT:
-        return _exact(features, scale, size).T
+        return _exact(gram, size).T
     with one_blas_thread():
-        return _randomised(features, scale, size, seed, progress).T
+        return _randomised(gram, features.shape[1], size, seed, progress).T
 
 
-def _exact(features, scale, size):
+def _exact(gram, size):
     """Return the vectors, D×R, from the eigenvectors of XᵀX."""
-    N, D = features.shape
-    gram = np.zeros((D, D))
-    rows = max(1, N * GRAM_CHUNK // max(1, features.nnz))
-    for start in range(0, N, rows):
-        # In single precision, squares would hide singular values below 1/3000 of the largest.
-        chunk = features[start : start + rows].astype(np.float64) * scale
-        gram += (chunk.T @ chunk).toarray()
     # Computing all eigenvectors by divide and conquer is faster than half of them by bisection.
-    _, vectors = np.linalg.eigh(gram)
+    _, vectors = np.linalg.eigh(gram.matrix())
     return np.ascontiguousarray(vectors[:, ::-1][:, :size], dtype=np.float32)
 
 
-def _randomised(features, scale, size, seed, progress):
+def _randomised(gram, D, size, seed, progress):
     """Return the vectors, D×R, by shifted powers of XᵀX."""
-    D = features.shape[1]
     random = np.random.default_rng(seed)
     width = min(size + OVERSAMPLING, D)
     block = random.standard_normal((D, width), np.float32)
     image = np.empty_like(block)
-    total = (POWER_ITERATIONS + 1) * -(-width // PANEL)
+    total = (POWER_ITERATIONS + 1) * gram.panel_count(width)
     with progress("truncated SVD", total=total, unit="panel") as bar:
         shift = 0.0
         for iteration in range(POWER_ITERATIONS):
-            _shifted_gram(features, scale, block, shift, image, bar)
+            gram.product(block, shift, image, bar)
             inverse, least = _inverse_root(_precise_gram(image))
             if iteration:
                 # The block was orthonormal, so its smallest image bounds the smallest eigenvalue in its span.
                 shift = max(shift, (shift + least) / 2)
             _triangular_product(image, inverse, out=block)
-        _shifted_gram(features, scale, block, 0.0, image, bar)
+        gram.product(block, 0.0, image, bar)
     square = dense.product(block.T, image)
     root, _ = _inverse_root((square + square.T) / 2)
     eigenvalues, vectors = np.linalg.eigh(root.T @ _precise_gram(image) @ root)
@@ -133,48 +118,6 @@ def _randomised(features, scale, size, seed, progress):
     # Beyond the rank of X, any vectors that are orthogonal to the others are singular vectors.
     basis[:, rank:] = random.standard_normal((D, size - rank), np.float32) / np.sqrt(D)
     return _orthonormal(basis, spare)
-
-
-def _shifted_gram(features, scale, matrix, shift, out, bar):
-    """Write (scale² XᵀX − shift I) times a matrix, D×L, to `out`."""
-    reporting = threading.Lock()
-
-    def panel(columns):
-        right = np.ascontiguousarray(matrix[:, columns])
-        total = right * np.float32(-shift)
-        _add_gram(features.indptr, features.indices, features.data, scale, right, total)
-        out[:, columns] = total
-        with reporting:
-            bar.update()
-
-    run_parallel(functools.partial(panel, slice(i, i + PANEL)) for i in range(0, matrix.shape[1], PANEL))
-
-
-@compiled
-def _add_gram(indptr, indices, data, scale, right, total):
-    width = right.shape[1]
-    point = np.empty(width, right.dtype)
-    for i in range(len(indptr) - 1):
-        start, end = indptr[i], indptr[i + 1]
-        point[:] = 0
-        e = start
-        # Four features at a time, to read and write the point a quarter as often.
-        while e + 4 <= end:
-            d0, d1 = right.dtype.type(data[e] * scale), right.dtype.type(data[e + 1] * scale)
-            d2, d3 = right.dtype.type(data[e + 2] * scale), right.dtype.type(data[e + 3] * scale)
-            r0, r1, r2, r3 = right[indices[e]], right[indices[e + 1]], right[indices[e + 2]], right[indices[e + 3]]
-            for j in range(width):
-                point[j] += d0 * r0[j] + d1 * r1[j] + d2 * r2[j] + d3 * r3[j]
-            e += 4
-        while e < end:
-            d, r = right.dtype.type(data[e] * scale), right[indices[e]]
-            for j in range(width):
-                point[j] += d * r[j]
-            e += 1
-        for e in range(start, end):
-            d, t = right.dtype.type(data[e] * scale), total[indices[e]]
-            for j in range(width):
-                t[j] += d * point[j]
 
 
 def _inverse_root(gram):

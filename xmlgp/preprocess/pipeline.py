@@ -9,6 +9,7 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates, are_dense
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
+from xmlgp.preprocess.row_shards import count_points, sizes_of, weigh_on_cluster, weighted_sizes
 from xmlgp.preprocess.standardise import mean_and_scale
 from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, idf_of_counts, row_chunks, weigh
 from xmlgp.runtime.progress import silent
@@ -118,7 +119,7 @@ class Preprocessed(NamedTuple):
         return weigh(features, *self.weighting)
 
 
-def weight_features(features, settings, progress=silent):
+def weight_features(features, settings, progress=silent, cluster=None):
     """Return the feature weights of a model without inducing inputs (`Preprocessed`).
 
     Parameters
@@ -129,19 +130,24 @@ def weight_features(features, settings, progress=silent):
         Uses `weighting`.
     progress : callable
         See `xmlgp.runtime.progress`.
+    cluster : Cluster, optional
+        Computes by row shards.
 
     Raises
     ------
     SettingsError
         If no point has a feature, or points are so far from the origin that computations overflow.
     """
-    weighting = _fit_weighting(features, settings.weighting)
-    # In parts, because features may be in a file that is larger than memory.
-    check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
+    weighting = _fit_weighting(features, settings.weighting, cluster)
+    if cluster is not None:
+        _check_sizes(weighted_sizes(features, weighting, cluster))
+    else:
+        # In parts, because features may be in a file that is larger than memory.
+        check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
     return Preprocessed(weighting, None, None)
 
 
-def find_inducing_inputs(features, settings, progress=silent):
+def find_inducing_inputs(features, settings, progress=silent, cluster=None):
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
     Parameters
@@ -152,6 +158,9 @@ def find_inducing_inputs(features, settings, progress=silent):
         Uses `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`, `kernel` and `seed`.
     progress : callable
         See `xmlgp.runtime.progress`.
+    cluster : Cluster, optional
+        Computes document frequencies, weighted features and the basis by row shards. Inducing inputs are computed here,
+        from a sample of the points.
 
     Returns
     -------
@@ -162,14 +171,17 @@ def find_inducing_inputs(features, settings, progress=silent):
     SettingsError
         As in `weight_features`.
     """
-    weighting = _fit_weighting(features, settings.weighting)
-    weighted = weigh(features, *weighting)
-    check_size([weighted])
-    basis, leading = None, None
     if settings.inducing == "features":
-        return Preprocessed(weighting, None, None)
+        return weight_features(features, settings, progress, cluster)
+    weighting = _fit_weighting(features, settings.weighting, cluster)
+    if cluster is not None:
+        weighted = weigh_on_cluster(features, weighting, cluster, _check_sizes)
+    else:
+        weighted = weigh(features, *weighting)
+        check_size([weighted])
+    basis, leading = None, None
     if settings.inducing == "subspace":
-        basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress)
+        basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, cluster)
         leading = LEADING
     inducing = _initial_inducing(Coordinates(weighted, basis, np.float32, dense_limit=0), settings, leading, progress)
     if "se" in settings.kernel:
@@ -217,10 +229,12 @@ def standardise_features(features, settings, progress=silent):
     return preprocessed._replace(inducing=_initial_inducing(coordinates, settings, None, progress))
 
 
-def _fit_weighting(features, name):
+def _fit_weighting(features, name, cluster):
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
     _check_not_empty(features)
-    return weighting_of_counts(name, features.shape[0], sparse.column_sums(features.indices, features.shape[1]))
+    N, D = features.shape
+    counts = sparse.column_sums(features.indices, D) if cluster is None else count_points(features, cluster)
+    return weighting_of_counts(name, N, counts)
 
 
 def weighting_of_counts(name, N, counts):
@@ -264,8 +278,12 @@ def check_size(parts, advice="choose another --weighting"):
     advice : str
         What the user can do, besides scaling features.
     """
-    sizes = [(np.abs(part.data).max(initial=0), np.diff(part.indptr).max(initial=0)) for part in parts]
-    peak, length = np.max(sizes, axis=0, initial=0)
+    _check_sizes(map(sizes_of, parts), advice)
+
+
+def _check_sizes(sizes, advice="choose another --weighting"):
+    """Raise SettingsError as `check_size` does, of the results of `sizes_of`."""
+    peak, length = np.max(list(sizes), axis=0, initial=0)
     if peak * np.sqrt(length) > MAX_LENGTH:
         raise SettingsError(
             f"features are as large as {peak:.3g}, and sums of their squares do not fit single precision; scale them, "

@@ -26,7 +26,9 @@ def row_chunks(matrix, size):
     """
     start, rows = 0, matrix.shape[0]
     while start < rows:
-        stop = int(np.searchsorted(matrix.indptr, matrix.indptr[start] + size, side="right")) - 1
+        # In the type of the array, which NumPy would convert otherwise; a sum can be too large for it.
+        end = min(int(matrix.indptr[start]) + size, int(matrix.indptr[-1]))
+        stop = int(np.searchsorted(matrix.indptr, matrix.indptr.dtype.type(end), side="right")) - 1
         stop = min(max(stop, start + 1), rows)
         yield slice(start, stop)
         start = stop

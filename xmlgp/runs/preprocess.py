@@ -11,7 +11,7 @@ from xmlgp.runtime.progress import silent
 __all__ = ["check_data", "preprocess_data", "preprocess_model"]
 
 
-def preprocess_model(dataset, path, settings, progress=silent):
+def preprocess_model(dataset, path, settings, progress=silent, cluster=None):
     """Preprocess a data set into a model folder, at stage "preprocessed".
 
     Parameters
@@ -23,6 +23,8 @@ def preprocess_model(dataset, path, settings, progress=silent):
     settings : Settings
     progress : callable
         See `xmlgp.runtime.progress`.
+    cluster : Cluster, optional
+        A Dask cluster to preprocess on.
 
     Returns
     -------
@@ -31,7 +33,9 @@ def preprocess_model(dataset, path, settings, progress=silent):
     Raises
     ------
     SettingsError
-        For data that the model cannot be trained on.
+        For data that the model cannot be trained on, or a cluster that it cannot use.
+    ClusterError
+        If the cluster is lost.
     ModelFolderError
         If another process is writing the folder.
     OSError
@@ -39,7 +43,7 @@ def preprocess_model(dataset, path, settings, progress=silent):
     """
     with lock_model_folder(path):
         ModelFolder.check_writable(path)
-        arrays = named_arrays(preprocess_data(dataset, settings, progress))
+        arrays = named_arrays(preprocess_data(dataset, settings, progress, cluster))
         interrupted = readable_run(path)
         return ModelFolder.write(
             path,
@@ -51,21 +55,25 @@ def preprocess_model(dataset, path, settings, progress=silent):
         )
 
 
-def preprocess_data(dataset, settings, progress=silent):
+def preprocess_data(dataset, settings, progress=silent, cluster=None):
     """Return the result of preprocessing (`Preprocessed`) as the model of the settings does it.
 
     Parameters
     ----------
-    dataset, settings, progress
+    dataset, settings, progress, cluster
         As in `preprocess_model`.
 
     Raises
     ------
-    SettingsError
-        For data that the model cannot be trained on.
+    SettingsError, ClusterError
+        As in `preprocess_model`.
     """
+    model = MODELS[settings.model]
+    model.check_cluster(cluster)
     check_data(dataset, settings)
-    return MODELS[settings.model].preprocess(dataset.features, settings, progress)
+    # Others need not know of clusters.
+    options = {"cluster": cluster} if model.on_cluster else {}
+    return model.preprocess(dataset.features, settings, progress, **options)
 
 
 def check_data(dataset, settings):

@@ -86,8 +86,10 @@ def train_model(
         plan = plan_run(path, dataset, request, resume)
         # Before an interrupted run is discarded.
         check_data(dataset, plan.settings)
+        model = MODELS[plan.settings.model]
+        model.check_cluster(cluster)
         if plan.action is not Action.NOTHING:
-            MODELS[plan.settings.model].check_memory(plan.settings, dataset)
+            model.check_memory(plan.settings, dataset)
         on_plan(plan)
         if plan.action is Action.NOTHING:
             return ModelFolder(path)
@@ -148,7 +150,7 @@ class _Run:
         folder = ModelFolder(self._path) if self._is_preprocessed() else None
         if folder:
             return stored_preprocessing(folder), folder.entries("preprocess.")
-        preprocessed = preprocess_data(self._dataset, self._settings, self._progress)
+        preprocessed = preprocess_data(self._dataset, self._settings, self._progress, self._cluster)
         write_arrays(self._path, named_arrays(preprocessed), self._written)
         return preprocessed, self._written
 

@@ -37,7 +37,9 @@ class TrainingData(NamedTuple):
     names: Names
 
 
-def read_training_data(path, columns=None, corpus_format=None, cache=True, progress=silent, tell=lambda text: None):
+def read_training_data(
+    path, columns=None, corpus_format=None, cache=True, progress=silent, tell=lambda text: None, cluster=None
+):
     """Read training data (`TrainingData`).
 
     Parameters
@@ -52,6 +54,8 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
         As for `xmlgp.data.formats.read_dataset`.
     tell : callable
         Receives a message about what a corpus has, or if names beside the file cannot be used.
+    cluster : Cluster, optional
+        As for `xmlgp.data.formats.read_dataset`; text is read here.
 
     Raises
     ------
@@ -59,13 +63,15 @@ def read_training_data(path, columns=None, corpus_format=None, cache=True, progr
         If the file is malformed; it names the line.
     XmlgpError
         If a corpus has no words or labels, or if a vectorizer beside the file is malformed.
+    ClusterError
+        As for `xmlgp.data.formats.read_dataset`.
     """
     path = os.fspath(path)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         if _is_text(reader, columns, corpus_format):
             return _of_corpus(vectorize_new(reader, Analysis(), columns, corpus_format, progress=progress), path, tell)
-        dataset, data_format = _rows(reader, cache, progress)
+        dataset, data_format = _rows(reader, cache, progress, cluster)
     return TrainingData(dataset, data_format, _names_beside(path, dataset, tell))
 
 
@@ -163,10 +169,12 @@ def _of_corpus(found, path, tell):
     return TrainingData(dataset, REPOSITORY, Names(found.labels, found.vectorizer.words, found.vectorizer))
 
 
-def _rows(reader, cache, progress):
+def _rows(reader, cache, progress, cluster=None):
     """Return the points of a file of rows, and its format."""
     # A pipe cannot be opened twice.
-    return read_dataset(reader.path, cache, progress) if _is_file(reader.path) else points_of(reader, progress)
+    if not _is_file(reader.path):
+        return points_of(reader, progress)
+    return read_dataset(reader.path, cache, progress, cluster)
 
 
 def _is_file(path):

@@ -1,0 +1,205 @@
+"""Files that the workers of a Dask cluster read are read as on one machine, errors included."""
+
+import gzip
+import itertools
+import random
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tests.data.test_repository_format import SMALL, same
+from tests.problems import small_dataset
+from xmlgp.cluster.connection import open_cluster
+from xmlgp.data import byte_ranges
+from xmlgp.data.formats import LIBSVM, REPOSITORY
+from xmlgp.data.formats import read_dataset as read_any
+from xmlgp.data.libsvm_format import is_libsvm
+from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.errors import ClusterError, XmlgpError
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+POINTS = b"0,3 1:1.000000 4:0.5 8:-2.5e-3\n 0:1 2:.25\n4\n\n2,1,0 7:3 5:12.125 6:+1\n1 3:0.333333 8:7\n"
+
+#: Files that are read, and files with one mistake.
+TEXTS = {
+    "ordinary": SMALL,
+    "CRLF": SMALL.replace(b"\n", b"\r\n"),
+    "mixed line ends": SMALL.replace(b"4\n", b"4\r\n"),
+    "blank lines at the end": b"8 9 5\n" + POINTS + b"\n \n",
+    "no points": b"0 9 5\n",
+    "no points and no features": b"0 0 0\n",
+    "zeros": b"2 3 3\n0 1:0 2:5\n1 0:0\n",
+    "many points": b"".join([b"600 9 5\n", *itertools.repeat(POINTS, 100)]),
+    "no newline at the end": SMALL[:-1],
+    "no newline after the header": b"0 9 5",
+    "nothing but a broken header": b"6 9",
+    "empty": b"",
+    "a broken header": b"6 9 x\n" + POINTS,
+    "too few points": b"7 9 5\n" + POINTS,
+    "too many points": b"5 9 5\n" + POINTS,
+    "a blank line too many": SMALL + b"\n",
+    "no points declared": b"0 9 5\n" + POINTS,
+    "a mistake after the last point": b"2 9 5\n" + POINTS + b"x\n",
+    "a mistake and too few points": b"9 9 5\n" + POINTS + b"x\n",
+    "a mistake and no newline": SMALL.replace(b"8:7\n", b"8:x"),
+    "a feature beyond D": SMALL.replace(b"8:7", b"9:7"),
+    "a label beyond K": SMALL.replace(b"2,1,0 ", b"2,5,0 "),
+    "a feature twice": SMALL.replace(b"5:12.125", b"7:12.125"),
+    "a number too large": SMALL.replace(b"12.125", b"1e39"),
+    "a lone carriage return": SMALL.replace(b"4\n", b"4\r5\n"),
+    "zero bytes": SMALL.replace(b"4\n", b"\0\n"),
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cluster")))
+        with open_cluster(workers=2) as opened:
+            yield opened
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Return what `read_dataset` needs of a cluster, which runs the tasks in this process and counts them."""
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(function, items):
+        for item in items:
+            found.tasks += 1
+            yield function(*item)
+
+    found = SimpleNamespace(new_folder=lambda name: Path(tempfile.mkdtemp(dir=work)), map=run, tasks=0)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _small_ranges(monkeypatch):
+    monkeypatch.setattr(byte_ranges, "RANGE", 50)
+
+
+@pytest.fixture
+def outcome(tmp_path, monkeypatch):
+    """Return a function that returns what a file is read as, or its error, and the files in the cache."""
+
+    def read(text, cluster):
+        path, cache = tmp_path / "data.txt", tmp_path / f"cache-{cluster is None}"
+        path.write_bytes(text)
+        monkeypatch.setenv("XMLGP_CACHE_DIR", str(cache))
+        try:
+            dataset = read_dataset(path, cluster=cluster)
+        except XmlgpError as error:
+            return type(error), str(error)
+        files = [file for file in sorted(cache.rglob("*")) if file.is_file()]
+        return dataset, {str(file.relative_to(cache)): file.read_bytes() for file in files}
+
+    return read
+
+
+def assert_same(found, expected):
+    if isinstance(expected[0], type):
+        assert found == expected
+    else:
+        assert same(found[0], expected[0])
+        assert len(expected[1]) >= 6
+        assert found[1] == expected[1]
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_workers_read_files_as_they_are_read_here(cluster, outcome, kind):
+    assert_same(outcome(TEXTS[kind], cluster), outcome(TEXTS[kind], None))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("kind", TEXTS)
+def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, tmp_path, here, outcome, kind, size):
+    monkeypatch.setattr(byte_ranges, "RANGE", size)
+    assert_same(outcome(TEXTS[kind], here), outcome(TEXTS[kind], None))
+    assert not list((tmp_path / "work").iterdir())
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_damaged_files_are_read_as_they_are_read_here(here, outcome, seed):
+    randomly = random.Random(seed)
+    text = bytearray(randomly.choice([TEXTS["ordinary"], TEXTS["CRLF"], TEXTS["blank lines at the end"]]))
+    for _ in range(randomly.randint(1, 2)):
+        place = randomly.randrange(len(text))
+        change = randomly.choice([b"", b"\n", b"\r\n", b" ", b"7", b",", b":", b"\n\n"])
+        text[place : place + randomly.randint(0, 3)] = change
+    assert_same(outcome(bytes(text), here), outcome(bytes(text), None))
+
+
+def test_many_points_are_read_in_many_tasks(here, outcome):
+    outcome(TEXTS["many points"], here)
+    assert here.tasks > 100
+
+
+def test_a_long_line_is_read_here(monkeypatch, here, outcome):
+    monkeypatch.setattr(byte_ranges, "LONG_LINE", 20)
+    assert_same(outcome(SMALL, here), outcome(SMALL, None))
+
+
+def test_a_copy_in_the_cache_is_used(here, outcome):
+    expected = outcome(SMALL, here)
+    tasks = here.tasks
+    assert tasks > 0
+    assert_same(outcome(SMALL, here), expected)
+    assert here.tasks == tasks
+
+
+def test_compressed_files_libsvm_files_and_files_without_cache_are_read_here(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    dataset = small_dataset()
+    write_dataset(tmp_path / "data.txt", dataset)
+    text = (tmp_path / "data.txt").read_bytes()
+    (tmp_path / "data.txt.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "data.svm").write_bytes(b"+1 1:2\n-1 2:1\n")
+    assert is_libsvm(b"+1 1:2\n")
+    assert read_any(tmp_path / "data.svm", cluster=here)[1] == LIBSVM
+    found = [
+        read_any(tmp_path / "data.txt.gz", cluster=here),
+        read_any(tmp_path / "data.txt", cache=False, cluster=here),
+    ]
+    assert here.tasks == 0
+    found.append(read_any(str(tmp_path / "data.txt"), cluster=here))
+    assert here.tasks > 0
+    for read, data_format in found:
+        assert data_format == REPOSITORY
+        assert same(read, dataset)
+
+
+def test_the_progress_is_the_number_of_points(here, tmp_path, monkeypatch):
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "data.txt").write_bytes(SMALL)
+    seen = []
+
+    class Bar:
+        def __enter__(self):
+            return SimpleNamespace(update=seen.append)
+
+        def __exit__(self, *details):
+            seen.append("end")
+
+    read_dataset(tmp_path / "data.txt", progress=lambda label, total, unit: seen.append(total) or Bar(), cluster=here)
+    assert seen[0] == sum(seen[1:-1]) == 6
+    assert seen[-1] == "end"
+
+
+def test_a_relative_path_is_that_of_this_process(cluster, outcome, tmp_path, monkeypatch):
+    (tmp_path / "other.txt").write_bytes(SMALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    assert read_dataset("other.txt", cluster=cluster).N == 6
+
+
+def test_a_file_that_workers_cannot_see_is_one_sentence(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "data.txt").write_bytes(SMALL)
+    monkeypatch.setattr(byte_ranges.os.path, "abspath", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ of the Dask cluster cannot .*data.txt: No such file"):
+        read_dataset("data.txt", cluster=cluster)
