@@ -184,6 +184,15 @@ def test_training_with_the_same_shards_is_the_same_with_any_number_of_workers(cl
     assert found_bounds == bounds
 
 
+def test_each_worker_keeps_the_coordinates_of_its_shard_only(cluster):
+    dataset, preprocessed, arguments = problem(epochs=1)
+    count = cluster.worker_count
+    train(DividedAscent, SharedPoints(cluster, dataset.features, preprocessed), *arguments)
+    kept = cluster._client.run(lambda: [key[:2] for key in divided_steps._kept._data._coordinates])
+    bounds = [dataset.N * worker // count for worker in range(count + 1)]
+    assert sorted(kept.values()) == [[shard] for shard in itertools.pairwise(bounds)]
+
+
 def test_some_of_the_points(cluster):
     dataset, preprocessed, (model, coordinates, labels, inducing) = problem()
     rows = np.flatnonzero(np.arange(dataset.N) % 7)

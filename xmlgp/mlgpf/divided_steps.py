@@ -213,16 +213,14 @@ def _pairs_of(pairs, points):
 
 
 def _sum(gradients):
-    """Return the sum of the gradients of all parts with respect to one parameter."""
-    first, *others = gradients
-    if isinstance(first, IndexedRows):
+    """Return the sum of the gradients of all parts with respect to one parameter; the first may be overwritten."""
+    total, *others = gradients
+    if isinstance(total, IndexedRows):
         indices = np.unique(np.concatenate([gradient.indices for gradient in gradients]))
-        total = np.zeros((len(indices), *first.values.shape[1:]), first.values.dtype)
+        values = np.zeros((len(indices), *total.values.shape[1:]), total.values.dtype)
         for gradient in gradients:
-            total[np.searchsorted(indices, gradient.indices)] += gradient.values
-        return IndexedRows(indices, total)
-    # A copy, because arrays that have travelled are read-only.
-    total = np.array(first)
+            values[np.searchsorted(indices, gradient.indices)] += gradient.values
+        return IndexedRows(indices, values)
     for gradient in others:
         total += gradient
     return total
