@@ -65,32 +65,35 @@ class StochasticAscent(Inference):
         self._before = np.cumsum([0, *self._counts]).tolist()
         #: Points in the order in which the current epoch visits them.
         self._order = np.zeros(N, np.int64)
-        #: The epoch whose minibatches are known, and these: views of that order.
-        self._known = None, None
 
     def steps_in(self, epoch):
         """Return the number of minibatches of an epoch, counted from 0."""
         return self._counts[epoch]
 
     def step(self, epoch, done):
-        """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before."""
-        if not done:
-            self._order[:] = self.random.permutation(len(self._order))
-        if self._known[0] != epoch:
-            self._known = epoch, np.array_split(self._order, self._counts[epoch])
-        rows = self._known[1][done]
+        """Update with one minibatch; at every `BOUND_EVERY`-th step return an estimate of the bound before.
+
+        Nothing but the random generator has changed if the gradients cannot be computed.
+        """
+        order = self._order if done else self.random.permutation(len(self._order))
         number = self._before[epoch] + done
+        wanted = not done or number % BOUND_EVERY == 0
+        value, gradients = self._value_and_gradients(_minibatch(order, self._counts[epoch], done), wanted)
+        if not done:
+            self._order[:] = order
+        self._optimiser.step_count = number
+        self._optimiser.step(self._parameters, gradients, self._rate * self._schedule(number / self._before[-1]))
+        return value if wanted else None
+
+    def _value_and_gradients(self, rows, value_needed):
+        """Return what `Bound.value_and_gradients` does for a step with the minibatch of some rows."""
         weighted = "label_weights.mean" in self._parameters
         batch = make_batch(self._coordinates, self._labels, rows, self._negatives, self.random, self._sampler, weighted)
-        wanted = not done or number % BOUND_EVERY == 0
         if self._label_sampler is not None:
             batch = batch._replace(
                 sample=self._label_sampler.sample(batch.labels, self.random, self._coordinates.dtype)
             )
-        value, gradients = self._bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
-        self._optimiser.step_count = number
-        self._optimiser.step(self._parameters, gradients, self._rate * self._schedule(number / self._before[-1]))
-        return value if wanted else None
+        return self._bound.value_and_gradients(self._parameters, batch, value_needed, for_step=True)
 
     def free(self):
         """Free the state of the optimiser, after the last step."""
@@ -109,3 +112,10 @@ class StochasticAscent(Inference):
     def notes(self):
         """Return the learning rate if it is not that of the settings."""
         return {} if self._rate == self._default_rate else {"learning_rate": self._rate}
+
+
+def _minibatch(order, count, number):
+    """Return one of `count` almost equal parts of an array, counted from 0: that of `numpy.array_split`."""
+    size, longer = divmod(len(order), count)
+    start = number * size + min(number, longer)
+    return order[start : start + size + (number < longer)]
