@@ -5,6 +5,7 @@ import functools
 import click
 import numpy as np
 
+from xmlgp.cli.cluster_options import cluster_of, cluster_options
 from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.label_set import read_label_set
 from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
@@ -14,12 +15,12 @@ from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import AssignmentRule, assign
+from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import FORMATS, Explanation, format_of, write_labels
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
-from xmlgp.prediction.restricted import RestrictedPredictor
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.plan import readable_run
+from xmlgp.runs.predict import Wanted, predict_blocks, predict_blocks_on_cluster
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.corpus import corpus_format as told_format
@@ -111,14 +112,15 @@ class _LabelCount(click.ParamType):
     type=click.IntRange(1),
     default=MEMORY,
     show_default=True,
-    help="Memory limit of scoring, in megabytes, besides the model.",
+    help="Memory limit of scoring, in megabytes, besides the model; on a Dask cluster that of each worker.",
 )
+@cluster_options
 @corpus_options
 @quiet_option
 @click.pass_context
 def predict(
     context, model, data, k, threshold, limit, expected_f1, only, without, out, output_format, output, no_calibration,
-    words, with_std, memory, columns, corpus_format, quiet,
+    words, with_std, memory, columns, corpus_format, scheduler, workers, quiet,
 ):  # fmt: skip
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
@@ -135,9 +137,13 @@ def predict(
     many. Without any of these options, the threshold and the limit that `xmlgp tune` stored in MODEL apply. If these
     are for other scores than those written, the 5 best labels are written.
 
+    With --scheduler or --workers, points are scored on a Dask cluster, whose workers see MODEL under the same path. The
+    output is the same, to the last digit.
+
     \b
     Examples:
       xmlgp predict models/bibtex data/bibtex/test.txt -k 5 -o bibtex.scores
+      xmlgp predict models/amazoncat data/amazoncat --scheduler tcp://head:8786 -o amazoncat.scores
       xmlgp predict models/bibtex data/bibtex/test.txt --threshold 0.2 -o bibtex.labels
       zcat new.txt.gz | xmlgp predict models/bibtex - --with-std | head
       echo "My screen is dark" | xmlgp predict models/tickets - --explain 3
@@ -157,8 +163,6 @@ def predict(
         predictor.check_explainable()
     K = predictor.label_count
     uncalibrated = no_calibration and predictor.calibration is not None
-    if no_calibration:
-        predictor.calibration = None
     output = "probability" if expected_f1 else output or predictor.default_output
     if no_calibration and not (uncalibrated and output == "probability"):
         reason = "on utilities" if uncalibrated else f"on {model}, which has no calibration"
@@ -173,11 +177,10 @@ def predict(
         rule = AssignmentRule(threshold, limit, expected_f1)
     if [data, only, without].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
-    ranker = predictor
-    if only or without:
-        ranker = RestrictedPredictor(predictor, _allowed_labels(only, without, K, names.labels))
+    allowed = _allowed_labels(only, without, K, names.labels) if only or without else None
+    wanted = Wanted(rule, output, with_std, memory, not no_calibration, allowed)
     path = locate(data, "test")
-    with open_input(path) as stream:
+    with open_input(path) as stream, cluster_of(scheduler, workers, quiet) as cluster:
         reader = LineReader(stream, path)
         if is_text(reader, columns or corpus_format, folder, data):
             source = _Text(reader, names.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
@@ -186,13 +189,13 @@ def predict(
         with terminal_progress(quiet)("predict", source.N, " points") as bar, open_output(out) as written:
 
             def scored():
-                for identifiers, features in source.blocks():
-                    place = 0
-                    for scores in assign(ranker, features, rule, output, with_std, memory):
-                        rows = slice(place, place + scores.N)
-                        yield identifiers[rows], features[rows], scores
-                        place += scores.N
-                        bar.update(scores.N)
+                if cluster is None:
+                    found = predict_blocks(predictor, source.blocks(), wanted)
+                else:
+                    found = predict_blocks_on_cluster(cluster, folder, source.blocks(), wanted)
+                for identifiers, features, scores in found:
+                    yield identifiers, features, scores
+                    bar.update(scores.N)
 
             if source.format == "scores":
                 write_scores(written, source.N, K, (scores for *_, scores in scored()))
@@ -244,16 +247,16 @@ class _Text:
         if output_format == "scores":
             # The number of documents comes first in a scores file.
             read = vectorize_known(reader, vectorizer, [], columns, corpus_format, labelled=False)
-            self.N, self._blocks = read.N, (([], block.features) for block in read.blocks())
+            self.N, self._blocks = read.N, (([None] * block.N, block.features) for block in read.blocks())
         else:
-            self._blocks = documents_as_points(reader, vectorizer, columns, corpus_format)
+            blocks = documents_as_points(reader, vectorizer, columns, corpus_format)
+            self._blocks = (([document.id for document in documents], features) for documents, features in blocks)
 
     def blocks(self):
         """Yield the identifiers of documents, and their features."""
         first = 1
-        for documents, features in self._blocks:
+        for identifiers, features in self._blocks:
             self._without_words += np.count_nonzero(np.diff(features.indptr) == 0)
-            identifiers = [document.id for document in documents]
             numbered = enumerate(identifiers, first)
             yield [number if identifier is None else identifier for number, identifier in numbered], features
             first += features.shape[0]

@@ -1,5 +1,7 @@
 """The base class of predictors: scores of all labels, or of the top labels in bounded memory."""
 
+import functools
+import itertools
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -9,7 +11,7 @@ from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.top_k import update_top_k
-from xmlgp.runtime.threads import one_blas_thread, parallel_for
+from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["MEMORY", "OUTPUTS", "Predictor", "ignore_overflow"]
 
@@ -20,6 +22,10 @@ MEMORY = 256
 
 #: Points and labels scored at a time, so that their scores stay in a core's cache until the best are selected.
 ROWS, LABELS = 256, 1024
+
+#: Points are split for the cores into a multiple of this number of parts, so that few cores are all busy to the end,
+#: but not into parts of fewer points than the second number.
+PARTS, LEAST_ROWS = 16, 32
 
 #: Candidates for the top k labels, in multiples of k + 4. Points for which the first number may be too small are scored
 #: again with the second: 1% of them with 20,000 labels, a third with 670,000. If it may be too small as well, every
@@ -348,16 +354,13 @@ class Predictor(ABC):
             )
         found = Contributions.unset(features, scores, self.dtype)
 
-        def part(first, last):
-            for start in range(first, last, ROWS):
-                stop = min(start + ROWS, last)
-                pairs = slice(scores.indptr[start], scores.indptr[stop])
-                elements = slice(found.indptr[pairs.start], found.indptr[pairs.stop])
-                rows = features[start:stop], scores.rows(start, stop)
-                self.contributions(*rows, found.values[elements], found.rest[pairs])
+        def part(start, stop):
+            pairs = slice(scores.indptr[start], scores.indptr[stop])
+            elements = slice(found.indptr[pairs.start], found.indptr[pairs.stop])
+            rows = features[start:stop], scores.rows(start, stop)
+            self.contributions(*rows, found.values[elements], found.rest[pairs])
 
-        with one_blas_thread(), ignore_overflow():
-            parallel_for(part, features.shape[0], 1)
+        _for_parts(part, features.shape[0])
         _check_finite(found, scores)
         return found
 
@@ -382,13 +385,11 @@ class Predictor(ABC):
     def _for_points(self, function, features, output, with_std):
         """Call `function(rows, points)` for a few hundred prepared points at a time, on all cores."""
 
-        def part(first, last):
-            for start in range(first, last, ROWS):
-                rows = slice(start, min(start + ROWS, last))
-                function(rows, self.prepare(features[rows], output, with_std))
+        def part(start, stop):
+            rows = slice(start, stop)
+            function(rows, self.prepare(features[rows], output, with_std))
 
-        with one_blas_thread(), ignore_overflow():
-            parallel_for(part, features.shape[0], 1)
+        _for_parts(part, features.shape[0])
 
     def _select(self, points, features, output, labels, scores):
         """Write the labels of highest score and their scores: best first, equal scores by label.
@@ -430,6 +431,18 @@ class Predictor(ABC):
         """Write the labels for which `scores` or `approximate_scores` is highest, and its values, best first."""
         for block in _blocks(self.label_count):
             update_top_k(function(points, block, output), block.start, labels, best)
+
+
+def _for_parts(function, count):
+    """Call `function(start, stop)` on all cores for parts of range(count), a few hundred points each.
+
+    The parts do not depend on the number of cores: BLAS adds up in an order that depends on the shapes of matrices, so
+    the last digits of scores would depend on it too.
+    """
+    parts = max(1, min(-(-count // (ROWS * PARTS)) * PARTS, count // LEAST_ROWS), -(-count // ROWS))
+    bounds = [count * part // parts for part in range(parts + 1)]
+    with one_blas_thread(), ignore_overflow():
+        run_parallel(functools.partial(function, *part) for part in itertools.pairwise(bounds))
 
 
 def _descending(scores):

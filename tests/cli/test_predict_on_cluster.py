@@ -1,0 +1,205 @@
+"""`xmlgp predict` on the workers of a Dask cluster: the output is that of one process, byte for byte."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from tests.cli.command import run, said
+from tests.problems import paired_dataset, small_dataset
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.cli import predict as command
+from xmlgp.cluster.connection import open_cluster
+from xmlgp.data.repository_format import write_dataset
+from xmlgp.errors import ClusterError
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.assignment import AssignmentRule
+from xmlgp.runs import predict as library
+from xmlgp.runs.predict import Wanted, predict_blocks, predict_blocks_on_cluster
+from xmlgp.runs.stored import open_predictor
+from xmlgp.runs.train import train_model
+from xmlgp.runtime.threads import limit_cores
+from xmlgp.text.labelled_data import read_training_data
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+#: More than two shards.
+POINTS = 2 * library.ROWS + 300
+
+SMALL = {"factors": 3, "inducing_count": 6, "epochs": 2, "batch_size": 16}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        with open_cluster(workers=2) as opened:
+            yield opened
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return a folder with models and data."""
+    folder = tmp_path_factory.mktemp("files")
+    write_dataset(folder / "points.txt", small_dataset(seed=7, N=POINTS))
+    train_model(paired_dataset(), folder / "regression", MLGPFSettings(**SMALL, label_weights=True))
+    settings = MLGPFSettings(**SMALL, inducing="subspace", basis_size=9, validation=0, label_weights=True)
+    train_model(small_dataset(), folder / "subspace", settings)
+    train_model(small_dataset(), folder / "topics", BMLPLSettings(topics=3, iterations=3))
+    (folder / "train.jsonl").write_text(_documents(60))
+    (folder / "new.jsonl").write_text(_documents(300))
+    data = read_training_data(folder / "train.jsonl")
+    train_model(data.dataset, folder / "text", MLGPFSettings(**SMALL, validation=0), names=data.names)
+    points = np.random.default_rng(0).normal(size=(POINTS, 2))
+    dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(folder / "two.svm"), zero_based=False)
+    assert run("train", "-q", folder / "two.svm", folder / "gpc", "-M", "5", "--iterations", "2").exit_code == 0
+    return folder
+
+
+def _documents(N):
+    words = ["red", "green", "blue"]
+    return "".join(
+        json.dumps({"text": f"{words[i % 3]} {words[i // 3 % 3]} w{i % 7}", "labels": [words[i % 3]]}) + "\n"
+        for i in range(N)
+    )
+
+
+@pytest.fixture
+def on_workers(cluster, files, monkeypatch):
+    """Let `--workers` use the cluster that runs; return a function that predicts with it and without."""
+    monkeypatch.chdir(files)
+
+    def both(*arguments, stdin=None):
+        here = run("predict", "-q", *arguments, stdin=stdin)
+        with monkeypatch.context() as patch:
+            patch.setattr(command, "cluster_of", lambda *arguments: contextlib.nullcontext(cluster))
+            there = run("predict", "-q", *arguments, "--workers", "2", stdin=stdin)
+        assert (here.exit_code, there.exit_code) == (0, 0), there.stderr
+        assert there.stdout_bytes == here.stdout_bytes
+        assert there.stderr == here.stderr
+        assert not list(cluster.work.iterdir())
+        return here.stdout
+
+    return both
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [("regression", "points.txt"), ("subspace", "points.txt"), ("topics", "points.txt"), ("gpc", "two.svm")],
+)
+@pytest.mark.parametrize("options", [[], ["-k", "all", "--with-std", "--output", "probability"]])
+def test_scores_are_those_of_one_process(on_workers, model, data, options):
+    assert on_workers(model, data, *options).count("\n") == POINTS + 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--threshold", "0.3", "--limit", "2"],
+        ["--assign", "--with-std"],
+        ["--output", "utility", "-k", "2", "--memory", "1"],
+        ["--no-calibration"],
+        ["--only", "some", "--format", "csv"],
+        ["--without", "some", "--threshold", "0.2", "--format", "tsv"],
+    ],
+)
+def test_every_option_works_on_workers(on_workers, files, options):
+    (files / "some").write_text("1\n3\n")
+    on_workers("regression", "points.txt", *options)
+
+
+def test_text_is_explained(on_workers):
+    answers = [json.loads(line) for line in on_workers("text", "new.jsonl", "--explain", "2").splitlines()]
+    assert [answer["id"] for answer in answers] == list(range(1, 301))
+    assert any(label["for"] for label in answers[0]["labels"])
+    on_workers("text", "new.jsonl", "--format", "scores")
+
+
+def test_points_come_from_standard_input(on_workers, files):
+    content = (files / "points.txt").read_bytes()
+    assert on_workers("regression", "-", stdin=content) == on_workers("regression", "points.txt")
+
+
+def test_no_points_have_no_scores(on_workers):
+    assert on_workers("subspace", "-", stdin=b"0 25 7\n") == "0 7\n"
+
+
+@pytest.mark.parametrize("model", ["regression", "subspace", "topics"])
+def test_scores_do_not_depend_on_the_number_of_cores(on_workers, model, monkeypatch):
+    monkeypatch.setattr("xmlgp.runtime.threads._all_cores", lambda: 16)
+    found = set()
+    for cores in (1, 2, 3, 16):
+        with limit_cores(cores):
+            found.add(run("predict", "-q", model, "points.txt", "-k", "all", "--with-std").stdout)
+    assert len(found) == 1
+
+
+def test_scores_do_not_depend_on_blocks():
+    rows = library.ROWS
+    features = small_dataset(seed=7, N=2 * rows + 4).features
+    cuts = [0, 1, 700, rows, rows + 1, 2 * rows - 1, 2 * rows + 4]
+    pieces = [(range(a, b), features[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    shards = list(library._shards(pieces))
+    assert [number for numbers, _ in shards for number in numbers] == list(range(2 * rows + 4))
+    assert [part.shape[0] for _, part in shards] == [rows, rows, 4]
+    assert (shards[1][1] != features[rows : 2 * rows]).nnz == 0
+
+
+def test_a_worker_that_is_killed_costs_nothing(cluster, files):
+    folder = ModelFolder(files / "regression")
+    features = small_dataset(seed=7, N=POINTS).features
+    wanted = Wanted(AssignmentRule(limit=3))
+    (pid, *_) = cluster._client.run(os.getpid).values()
+    threading.Timer(0.2, os.kill, [pid, signal.SIGKILL]).start()
+
+    def slow():
+        for number in range(12):
+            time.sleep(0.1)
+            yield range(number * POINTS, (number + 1) * POINTS), features
+
+    found = list(predict_blocks_on_cluster(cluster, folder, slow(), wanted))
+    expected = list(predict_blocks(open_predictor(folder), slow(), wanted))
+    for place in (0, 2):
+        ours, theirs = ([part[place] for part in parts] for parts in (found, expected))
+        if place == 2:
+            ours, theirs = (
+                [getattr(scores, name).tolist() for name in ("labels", "scores")]
+                for scores in (type(parts[0]).stack(parts) for parts in (ours, theirs))
+            )
+        else:
+            ours, theirs = (sum(parts, []) for parts in (ours, theirs))
+        assert ours == theirs
+
+
+def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):
+    shutil.copytree(files / "subspace", tmp_path / "gone")
+    folder = ModelFolder(tmp_path / "gone")
+    blocks, wanted = [(range(9), small_dataset().features[:9])], Wanted(AssignmentRule(limit=3))
+    shutil.rmtree(tmp_path / "gone")
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
+        list(predict_blocks_on_cluster(cluster, folder, blocks, wanted))
+    shutil.copytree(files / "topics", tmp_path / "gone")
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: this is another model"):
+        list(predict_blocks_on_cluster(cluster, folder, blocks, wanted))
+    assert not list(cluster.work.iterdir())
+
+
+def test_a_cluster_is_started_for_a_command(files, monkeypatch, tmp_path):
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    result = run("predict", "topics", "points.txt", "--workers", "1", "-o", tmp_path / "scores")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("1 worker of a Dask cluster; dashboard http://")
+    assert (tmp_path / "scores").read_text() == run("predict", "topics", "points.txt").stdout
+    assert not list(Path(tmp_path / "cache/cluster").iterdir())
+    both = run("predict", "topics", "points.txt", "--workers", "1", "--scheduler", "tcp://127.0.0.1:9")
+    assert said(both, 2) == "--scheduler and --workers exclude each other."
