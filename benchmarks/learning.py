@@ -1,8 +1,8 @@
 """Learning on beside training anew: precision and time after each batch, new labels, and growth.
 
     python benchmarks/learning.py batches DATA [--order file|labels] [--model NAME] [--seed 0] [--json FILE]
-    python benchmarks/learning.py labels DATA [--count 50] [--points 20] [--seed 0] [--json FILE]
-    python benchmarks/learning.py growth [--labels 1000 10000 100000] [--points 10000 100000 1000000] [--json FILE]
+    python benchmarks/learning.py labels DATA [--sample N] [--count 50] [--points 20] [--seed 0] [--json FILE]
+    python benchmarks/learning.py growth [--json FILE]
 
 `batches` takes train.txt and test.txt of the folder DATA; without them it is skipped with a message. The first 80% of
 the training points are trained on, and the rest comes in four batches of 5%: in the order of the file, or sorted by the
@@ -13,10 +13,12 @@ points of the first part.
 
 `labels` takes labels with at least twice `--points` training points. In one half of the runs of each, all training
 points of the label are in the first part; in the other, the first part has no point with any of these labels, and a
-batch has `--points` of each. Both models see the same points of these labels.
+batch has `--points` of each. Both models see the same points of these labels. With `--sample` only so many training
+points are used, drawn at random.
 
-`growth` generates points (30 features each, 3 labels each), trains on them for one epoch, and then measures `xmlgp
-learn` with a batch of 2,000 points of 1,000 labels, and how much of that is reading and writing the folder.
+`growth` measures the function that learns a batch of 2,000 points of 1,000 labels, without reading and writing the
+folder. The model before is in weight space and has random parameters, so that nothing has to be trained: the time does
+not depend on their values. First its number of labels grows, then that of its earlier points.
 """
 
 import json
@@ -32,17 +34,29 @@ import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.gp.label_weights import PRIOR_VARIANCE
 from xmlgp.metrics.evaluation import evaluate_scores
 from xmlgp.metrics.propensity import propensities
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.preprocess.pipeline import Preprocessed, weighting_of_counts
+from xmlgp.runs.learn import learn_points
 from xmlgp.runs.stored import open_predictor
+from xmlgp.training.statistics import STATISTICS, statistics_of
 
 #: Share of the points that is trained on first, and batches of the rest.
 FIRST, BATCHES = 0.8, 4
 
 #: Labels that are predicted, and most points of the first part that are ranked.
 TOP, KNOWN = 50, 10_000
+
+#: Earlier points and labels of the models of `growth`; labels grow first, then points.
+SIZES = [(10_000, 1000), (10_000, 10_000), (10_000, 100_000), (100_000, 10_000), (1_000_000, 10_000)]
+
+#: Features of these models, weights of each label, and points and labels of the batch.
+FEATURES, WEIGHTS, BATCH, BATCH_LABELS = 50_000, 300, 2000, 1000
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "log_loss")
 
@@ -139,15 +153,18 @@ def batches(data, order, model, seed, json_file):
 
 @main.command()
 @click.argument("data", type=click.Path())
+@click.option("--sample", type=click.IntRange(1), help="Use so many random training points.  [default: all]")
 @click.option("--count", default=50)
 @click.option("--points", default=20)
 @click.option("--seed", default=0)
 @click.option("--json", "json_file", type=click.Path())
-def labels(data, count, points, seed, json_file):
+def labels(data, sample, count, points, seed, json_file):
     """Rank labels that came with a batch beside the same labels known from the start."""
     train, test = read_pair(data)
-    counts, tested = (np.bincount(part.labels.indices, minlength=train.K) for part in (train, test))
     random = np.random.default_rng(seed)
+    if sample:
+        train = train.rows(np.sort(random.choice(train.N, min(sample, train.N), replace=False)))
+    counts, tested = (np.bincount(part.labels.indices, minlength=train.K) for part in (train, test))
     able = np.flatnonzero((counts >= 2 * points) & (counts <= 20 * points) & (tested >= 5))
     chosen = np.sort(random.choice(able, min(count, len(able)), replace=False))
     # All points with these labels are left out but for some of each.
@@ -217,52 +234,64 @@ def new_label_measures(model, points, chosen, trained):
 
 
 @main.command()
-@click.option("--labels", "label_counts", multiple=True, type=int, default=[1000, 10_000, 100_000])
-@click.option("--points", "point_counts", multiple=True, type=int, default=[10_000, 100_000, 1_000_000])
 @click.option("--json", "json_file", type=click.Path())
-def growth(label_counts, point_counts, json_file):
+def growth(json_file):
     """Measure a batch after different numbers of points and labels."""
+    # Compiled functions are loaded before anything is measured.
+    learned_after(*SIZES[0])
     rows = []
-    for K in label_counts:
-        for N in point_counts:
-            if (point_counts[0], K) != (N, K) and label_counts[1] != K:
-                continue
-            rows.append(grown(N, K))
-            show(rows[-1])
+    for N, K in SIZES:
+        seconds, busy = learned_after(N, K)
+        rows.append({"N": N, "K": K, "seconds": round(seconds, 2), "processor seconds": round(busy, 2)})
+        show(rows[-1])
     write_json(json_file, rows)
 
 
-def grown(N, K, D=50_000, batch=2000, labels=1000):
-    """Return what a batch takes after N points and K labels."""
+def learned_after(N, K):
+    """Return what a batch takes a model with random parameters that has learned N points and K labels.
+
+    Returns
+    -------
+    seconds, processor_seconds : float
+    """
     random = np.random.default_rng(0)
+    batch = random_batch(K, random)
+    settings = MLGPFSettings(inducing="features")
+    # Earlier points had features as often as those of the batch, and all labels equally often.
+    by_label, by_feature = np.full(K, -(-3 * N // K)), statistics_of(batch.features, batch.labels)[STATISTICS[1]]
+    statistics = dict(zip(STATISTICS, (by_label, by_feature * N // BATCH), strict=True))
+    parameters = make_model(settings).initial(FEATURES, batch.labels, random)
+    parameters |= random_label_weights(K, random) | statistics
+    preprocessed = Preprocessed(weighting_of_counts(settings.weighting, N, statistics[STATISTICS[1]]), None, None)
+    facts = {"N": N, "D": FEATURES, "K": K, "fingerprint": ""}
+    began = time.perf_counter(), time.process_time()
+    learn_points(settings, preprocessed, parameters, facts, batch)
+    return time.perf_counter() - began[0], time.process_time() - began[1]
 
-    def points(count, most):
-        starts = np.arange(0, 30 * count + 1, 30)
-        columns = np.minimum((D * random.power(0.3, 30 * count)).astype(np.int32), D - 1)
-        chosen = random.integers(0, most, 3 * count, np.int32)
-        shapes = (count, D), (count, K)
-        arrays = [
-            (np.ones(len(columns), np.float32), columns, starts),
-            (np.ones(len(chosen), bool), chosen, starts // 10),
-        ]
-        found = [sparse_array(part, shape) for part, shape in zip(arrays, shapes, strict=True)]
-        return Dataset(*found)
 
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        write_dataset(folder / "train.txt", points(N, K))
-        write_dataset(folder / "batch.txt", points(batch, labels))
-        trained = run(
-            "train", folder / "train.txt", folder / "model", "--inducing", "features", "--epochs", 1, "--no-calibration"
-        )
-        seconds = run("learn", folder / "model", folder / "batch.txt")
-        description = json.loads((folder / "model" / "model.json").read_text())
-        history = description["learned"][-1]["history"]
-        size = sum(file.stat().st_size for file in (folder / "model").rglob("*") if file.is_file())
-    return {
-        "N": N, "K": K, "train": round(trained, 1), "learn": round(seconds, 2),
-        "steps and sweep": round(history[-1]["seconds"], 2), "model MB": round(size / 1e6),
-    }  # fmt: skip
+def random_batch(K, random):
+    """Return points of 30 features, some of which are frequent, with 3 of the first labels."""
+    columns = np.minimum((FEATURES * random.power(0.3, 30 * BATCH)).astype(np.int32), FEATURES - 1)
+    chosen = random.integers(0, BATCH_LABELS, 3 * BATCH, np.int32)
+    starts = np.arange(BATCH + 1)
+    features = np.ones(len(columns), np.float32), columns, 30 * starts
+    labels = np.ones(len(chosen), bool), chosen, 3 * starts
+    return Dataset(sparse_array(features, (BATCH, FEATURES)), sparse_array(labels, (BATCH, K)))
+
+
+def random_label_weights(K, random):
+    """Return random weights of each label, on features that are spread over all."""
+    count, width = K * WEIGHTS, FEATURES / WEIGHTS
+    # One feature of each of equal ranges, so that they ascend and none is there twice.
+    columns = random.random((K, WEIGHTS), np.float32) * (width - 1) + np.arange(WEIGHTS) * width
+    found = {
+        "indptr": np.arange(0, count + 1, WEIGHTS),
+        "features": columns.astype(np.int32).ravel(),
+        "mean": random.standard_normal(count, np.float32),
+        "log_variance": np.full(count, -1, np.float32),
+        "log_prior": np.full(FEATURES, np.log(PRIOR_VARIANCE), np.float32),
+    }
+    return {f"label_weights.{name}": value for name, value in found.items()}
 
 
 def sparse_array(arrays, shape):
