@@ -42,6 +42,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
         yield None
         return
     try:
+        import dask
         import distributed
 
         from xmlgp.cluster.cluster import Cluster
@@ -50,10 +51,16 @@ def open_cluster(scheduler=None, workers=None, client=None):
     with contextlib.ExitStack() as stack:
         if workers is not None:
             threads = max(1, core_count() // workers)
-            local = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
-            )
-            address, security = stack.enter_context(local).scheduler_address, None
+            # Dask tells its processes to return memory at once, which took 1.7 times the processor time of a step.
+            environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ"))
+            environment.pop("MALLOC_TRIM_THRESHOLD_", None)
+            with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
+                local = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
+                    )
+                )
+            address, security = local.scheduler_address, None
         elif client is not None:
             address, security = client.scheduler.address, client.security
         else:

@@ -6,8 +6,6 @@ so that a step is that of `StochasticAscent`, except for rounding.
 """
 
 import os
-import tempfile
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -65,7 +63,7 @@ class SharedPoints:
     """
 
     def __init__(self, cluster, features, preprocessed):
-        folder = Path(tempfile.mkdtemp(prefix="preprocessed-", dir=cluster.work))
+        folder = cluster.new_folder("preprocessed")
         store_arrays(folder, preprocessed.to_arrays())
         self.cluster = cluster
         self.files = PointFiles(cluster.stored(features), os.fspath(folder), are_dense(features))
@@ -178,7 +176,7 @@ class DividedAscent(StochasticAscent):
     def __init__(self, points, model, coordinates, labels, inducing, learning_rate=None, parts=None):
         super().__init__(model, coordinates, labels, inducing, learning_rate)
         self._points, self._parts, self._dtype = points, parts, coordinates.dtype
-        folder = Path(tempfile.mkdtemp(prefix="fixed-", dir=points.cluster.work))
+        folder = points.cluster.new_folder("fixed")
         store_arrays(folder, {name: self._parameters[name] for name in self._parameters.keys() - self._moving.keys()})
         self._run = Run(points.files, model.settings, os.fspath(folder), 0)
 

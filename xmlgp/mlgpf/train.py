@@ -10,6 +10,7 @@ import numpy as np
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.mlgpf.divided_steps import DividedAscent, SharedPoints
 from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, HeldOut, calibration_points, can_judge
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
@@ -104,6 +105,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         If the cluster is lost.
     """
     coordinates, inducing = _coordinates(features, preprocessed, settings, cluster), preprocessed.inducing
+    divided = cluster is not None and not settings.in_weight_space
+    points = SharedPoints(cluster, features, preprocessed) if divided else None
     count, label_count = labels.shape
     pooled = may_pool(settings, *labels.shape)
     hook = _calibration_hook(features, labels, preprocessed, settings) if settings.in_weight_space else None
@@ -114,14 +117,15 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     if plan is None and stops:
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
         held_out = HeldOut(features[held], *others, preprocessed, settings)
-        plan, parameters = _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints)
+        some = points and points.select(trained)
+        plan, parameters = _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints, some)
     elif plan is None:
         plan = _Plan(settings.epoch_count(count), default_rate(settings), pooled, None, None)
     history, calibration = plan.validation, plan.calibration
     if history is None or settings.refit:
         parameters = None  # frees memory
         settings = dataclasses.replace(settings, epochs=plan.epochs)
-        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate, cluster)
+        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate, points, cluster)
         facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
         parameters, history = attempts.run(progress, hook, checkpoints, facts)
         calibration = hook.coefficients if hook else calibration
@@ -187,9 +191,10 @@ def _inference(settings):
     return WeightSpaceAscent if settings.in_weight_space else StochasticAscent
 
 
-def _attempts(coordinates, labels, inducing, settings, learning_rate, cluster=None):
-    model = make_model(settings, cluster)
-    make_loop = partial(Loop, _inference(settings), model, coordinates, labels, inducing)
+def _attempts(coordinates, labels, inducing, settings, learning_rate, points=None, cluster=None):
+    arguments = make_model(settings, cluster), coordinates, labels, inducing
+    divided = partial(Loop, DividedAscent, points) if points else partial(Loop, _inference(settings))
+    make_loop = partial(divided, *arguments)
     return RetryOnDivergence(make_loop, learning_rate)
 
 
@@ -202,13 +207,13 @@ def _stored_plan(checkpoints):
         return checkpoint.facts["plan"] and _Plan(**checkpoint.facts["plan"])
 
 
-def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints):
+def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints, points):
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
     stopping = EarlyStopping(held_out.ndcg, settings.patience)
     epochs = settings.epoch_count(len(part[0]))
     # Which epoch of the second half ranks best is mostly chance, so that half is not worth its time.
     most = math.ceil(epochs / 2) if settings.refit else epochs
-    attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings))
+    attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings), points)
     facts = {"part": "the points not held out", "plan": None}
     _, history = attempts.run(progress, stopping, checkpoints, facts)
     if stopping.best_epoch is None:
