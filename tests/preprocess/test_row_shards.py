@@ -1,6 +1,7 @@
 """Preprocessing on a Dask cluster gives what it gives on one machine, for any number of workers."""
 
 import contextlib
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -74,6 +75,26 @@ def test_chunks_of_rows_are_all_rows_where_sums_of_indices_overflow(dtype):
     matrix = SimpleNamespace(indptr=indptr, shape=(4, 3))
     assert list(row_chunks(matrix, 1 << 20)) == [slice(0, 1), slice(1, 4)]
     assert list(row_chunks(matrix, 4)) == [slice(0, 1), slice(1, 3), slice(3, 4)]
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("size", [1, 10, 200, 3000, 10**9])
+def test_shards_have_about_equally_many_elements(size, dtype):
+    features = text_features()
+    features.indptr = features.indptr.astype(dtype)
+    shards = row_shards.row_shards(features, size)
+    assert [shards[0].start, shards[-1].stop] == [0, 500]
+    assert all(left.stop == right.start for left, right in itertools.pairwise(shards))
+    stored = [features.indptr[rows.stop] - features.indptr[rows.start] for rows in shards]
+    longest = np.diff(features.indptr).max()
+    assert sum(stored) == features.nnz
+    assert max(stored) < 2 * size + longest
+    assert size == 1 or min(stored) > min(size, features.nnz) - longest - 1
+
+
+def test_a_matrix_without_elements_is_one_shard():
+    assert row_shards.row_shards(sp.csr_array((4, 5)), 10) == [slice(0, 4)]
+    assert row_shards.row_shards(sp.csr_array((0, 5)), 10) == []
 
 
 def test_document_frequencies_are_those_of_all_points(cluster):

@@ -4,14 +4,15 @@ Workers map the files into memory: they read the rows that they use, workers of 
 drops them when it needs space.
 """
 
+import contextlib
 import os
+import secrets
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.npy import write_array, write_header
 
 __all__ = ["StoredMatrix", "concatenate", "mapped_file", "read", "store", "store_arrays", "stored_arrays"]
@@ -25,8 +26,25 @@ def store(path, array):
     path : path
     array : ndarray
     """
-    with atomic_write(path) as stream:
+    with _replacing(path) as stream:
         write_array(stream, array)
+
+
+@contextlib.contextmanager
+def _replacing(path):
+    """Write a file that appears under its name when it is complete.
+
+    Unlike `atomic_write` this does not wait for the disk: after a power failure the files of a run are worth nothing.
+    """
+    temporary = f"{os.fspath(path)}.{secrets.token_hex(8)}"
+    try:
+        with open(temporary, "wb") as stream:
+            yield stream
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def read(path):
@@ -88,7 +106,7 @@ def concatenate(path, parts):
     parts : iterable of path
         The files, of arrays of one type that differ in their first dimension only.
     """
-    with atomic_write(path) as stream:
+    with _replacing(path) as stream:
         rows, found = 0, None
         for part in parts:
             array = read(part)

@@ -1,11 +1,12 @@
 """Document frequencies and weighted features on a Dask cluster, by row shards.
 
 Shards are chosen by the matrix alone, so that results do not depend on the number of workers. A shard has about as many
-stored elements as any other, and so few that a task needs little memory. Where the result of a shard is a sum for each
-feature, a shard has more elements if there are many features: then reading and adding the sums takes little time beside
-computing them.
+stored elements as any other, and so few that a task needs little memory; its rows are mapped from their files. Where
+the result of a shard is a sum for each feature, a shard has more elements if there are many features: then reading and
+adding the sums takes little time beside computing them.
 """
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,18 @@ from xmlgp.cluster.files import read, store, store_arrays, stored_arrays
 from xmlgp.cluster.shards import read_rows
 from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra import sparse
-from xmlgp.preprocess.weighting import row_chunks, weigh
+from xmlgp.preprocess.weighting import weigh
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.npy import write_header
 
-__all__ = ["count_points", "shards_for_sums", "sizes_of", "weigh_on_cluster", "weighted_sizes"]
+__all__ = [
+    "count_points",
+    "row_shards",
+    "shards_for_sums",
+    "sizes_of",
+    "weigh_on_cluster",
+    "weighted_sizes",
+]
 
 #: Stored elements of a shard: a task takes some tenths of a second, far more than it costs to start it.
 SHARD = 1 << 21
@@ -34,7 +42,23 @@ def shards_for_sums(features):
     ----------
     features : csr_array, N×D
     """
-    return list(row_chunks(features, max(SHARD, SHARE * features.shape[1])))
+    return row_shards(features, max(SHARD, SHARE * features.shape[1]))
+
+
+def row_shards(matrix, size):
+    """Return slices of consecutive rows (list) with about equally many stored elements: `size`, up to twice as many.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    size : int
+    """
+    stored = int(matrix.indptr[-1])
+    count = max(1, stored // size)
+    # In the type of the array, which NumPy would convert otherwise.
+    ends = np.array([stored * i // count for i in range(1, count)], matrix.indptr.dtype)
+    bounds = np.unique([0, *np.searchsorted(matrix.indptr, ends), matrix.shape[0]]).tolist()
+    return [slice(*bound) for bound in itertools.pairwise(bounds)]
 
 
 def count_points(features, cluster):
@@ -118,7 +142,7 @@ def _weighted_shards(features, weighting, cluster, folder, keep):
     store_arrays(weights, arrays)
     rest = weighting._replace(**dict.fromkeys(arrays))
     stored = cluster.stored(features)
-    items = ((stored, rows, rest, weights, f"{folder}/{rows.start}.npy", keep) for rows in row_chunks(features, SHARD))
+    items = ((stored, rows, rest, weights, f"{folder}/{rows.start}.npy", keep) for rows in row_shards(features, SHARD))
     return cluster.map(_weigh, items)
 
 
