@@ -122,7 +122,7 @@ class Model:
         cluster : Cluster or None
         """
         if cluster is not None and not self.on_cluster:
-            raise SettingsError(f"{self.name} is trained on one machine; leave out --scheduler and --workers")
+            raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
 
     def check_memory(self, settings, dataset):
         """Raise SettingsError if training needs more memory than is available.

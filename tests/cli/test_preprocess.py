@@ -220,7 +220,7 @@ def test_workers_give_the_same_arrays(inducing):
 def test_models_of_one_machine_refuse_workers(tmp_path, name):
     write_dataset(tmp_path / "one.txt", small_dataset(K=1))
     result = run("preprocess", "one.txt", "model", "--model", name, "--workers", "1", "-q")
-    assert said(result) == f"{name} is trained on one machine; leave out --scheduler and --workers"
+    assert said(result) == f"{name} is trained on one machine, not on a Dask cluster"
 
 
 def test_a_scheduler_and_workers_exclude_each_other():

@@ -10,12 +10,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from xmlgp.cluster.connection import open_cluster
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import LONGEST, METRICS, Tuned, check_labels, tune
 from xmlgp.runs.learn import learn_points
+from xmlgp.runs.predict import Wanted, predict_blocks_on_cluster
 from xmlgp.runs.save import save_model
 from xmlgp.runs.stored import open_model
 from xmlgp.runtime.progress import silent
@@ -90,7 +93,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         __init__.__doc__ = None
         cls.__init__, cls.model = __init__, model
 
-    def fit(self, X, Y):
+    def fit(self, X, Y, client=None):
         """Train on points and their labels.
 
         Parameters
@@ -98,6 +101,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         X : array or sparse matrix, N×D
         Y : array or sparse matrix, N×K
             Nonzero where a point has a label.
+        client : distributed.Client, optional
+            Of a Dask cluster to train on.
 
         Returns
         -------
@@ -107,11 +112,14 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         Raises
         ------
         SettingsError
-            For a setting that is not allowed, for X and Y with different numbers of points, or for training that does
-            not fit into memory.
+            For a setting that is not allowed, for X and Y with different numbers of points, for training that does not
+            fit into memory, or for a cluster if the model cannot use one.
+        ClusterError
+            If the cluster is lost.
         """
         features, labels = self._points(X, Y)
-        return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1])
+        with open_cluster(client=client) as cluster:
+            return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1], cluster)
 
     @available_if(_learns_on)
     def partial_fit(self, X, Y):
@@ -163,9 +171,16 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """Return the utilities of all labels, N×K."""
         return self._score(X, "utility")
 
-    def predict_proba(self, X):
-        """Return the probabilities of all labels, N×K."""
-        return self._score(X, "probability")
+    def predict_proba(self, X, client=None):
+        """Return the probabilities of all labels, N×K.
+
+        Parameters
+        ----------
+        X : array or sparse matrix, N×D
+        client : distributed.Client, optional
+            Of a Dask cluster that computes them.
+        """
+        return self._score(X, "probability", client)
 
     @property
     def assignment_rule_(self):
@@ -254,12 +269,14 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             facts["learned"] = self.learned_
         save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **facts)
 
-    def _fit(self, features, labels, classes):
+    def _fit(self, features, labels, classes, cluster=None):
         settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
         dataset = Dataset(features, labels)
+        self.model.check_cluster(cluster)
         self.model.check_memory(settings, dataset)
-        preprocessed = self.model.preprocess(features, settings, silent)
-        trained = self.model.train(features, labels, preprocessed, settings, silent, None)
+        options = {} if cluster is None else {"cluster": cluster}
+        preprocessed = self.model.preprocess(features, settings, silent, **options)
+        trained = self.model.train(features, labels, preprocessed, settings, silent, None, **options)
         predictor = self.model.predictor(settings, preprocessed, trained.parameters, features.shape[1])
         return self._become(settings, dataset.facts, preprocessed, trained, predictor, classes)
 
@@ -293,12 +310,27 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """Return entries of the model folder that only this kind of model has."""
         return {}
 
-    def _score(self, X, output):
+    def _score(self, X, output, client=None):
         check_is_fitted(self)
         features = self._features(X)
         self._check_features(features.shape[1])
+        if client is not None:
+            return self._score_on_cluster(features, output, client)
         scores, _ = self._predictor.score(features, output)
         return scores
+
+    def _score_on_cluster(self, features, output, client):
+        """Return the scores of all labels, N×K, which workers compute with a copy of the model in a folder."""
+        N, K = features.shape[0], self._predictor.label_count
+        found = np.empty((N, K), self._predictor.dtype)
+        with open_cluster(client=client) as cluster:
+            folder = cluster.new_folder("model")
+            self.save(folder)
+            blocks = [(range(N), features)]
+            wanted = Wanted(AssignmentRule(limit=K), output)
+            for points, _, scores in predict_blocks_on_cluster(cluster, ModelFolder(folder), blocks, wanted):
+                found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores
+        return found
 
     def _check_features(self, count):
         """Raise an error for points with a different number of features than those of `fit`."""

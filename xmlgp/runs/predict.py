@@ -116,8 +116,7 @@ def predict_blocks_on_cluster(cluster, folder, blocks, wanted):
         As `predict_blocks` does.
     """
     model = os.path.abspath(folder.path), _identity(folder)
-    work = cluster.work / f"predict-{time.monotonic_ns()}"
-    work.mkdir()
+    work = cluster.new_folder("predict")
     allowed = None
     if wanted.allowed is not None:
         allowed = os.fspath(work / "allowed.npy")
