@@ -126,6 +126,7 @@ def predict_blocks_on_cluster(cluster, folder, blocks, wanted):
     def tasks():
         for number, (identifiers, features, shards) in enumerate(_tasks(_shards(blocks), size)):
             place = work / str(number)
+            place.mkdir()
             matrix = StoredMatrix.of(features, place)
             waiting.append((identifiers, matrix, shards, place))
             yield *model, wanted, matrix, os.fspath(place / "scores")
