@@ -152,6 +152,7 @@ benchmark-learning: $(VENV)/installed
 
 benchmark-cluster: $(VENV)/installed-dask
 	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done
+	for set in $(SETS); do $(BENCHMARK)/cluster.py faults $$set && $(BENCHMARK)/cluster.py steps $$set || exit; done
 	$(BENCHMARK)/cluster.py memory --folder data/cluster
 
 benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed

@@ -71,8 +71,34 @@ def test_time_and_precision_are_compared(data, tmp_path):
     assert len(tables) == 3
 
 
-def test_data_that_are_missing_are_skipped(tmp_path):
-    assert run("time", tmp_path) == []
+def test_killed_workers_are_listed(data, tmp_path):
+    options = ["--options", " ".join([*QUICK, "--epochs", "20"]), "--json", tmp_path / "faults.json"]
+    tables = run("faults", data, "--kills", "2", *options)
+    undisturbed, disturbed = json.loads((tmp_path / "faults.json").read_text())["runs"]
+    assert undisturbed["killed"] == []
+    # A run that is over sooner than the first has fewer.
+    assert len(disturbed["killed"]) in (1, 2)
+    assert all(0 < found["P@1"] <= 100 for found in (undisturbed, disturbed))
+    assert len(tables) == 2
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_bytes_of_steps_are_counted(data, tmp_path):
+    settings = ["--set", "factors=3", "--set", "inducing_count=5", "--set", "basis_size=20", "--set", "batch_size=50"]
+    (table,) = run("steps", data, *settings, "--workers", "2", "--steps", "6", "--json", tmp_path / "steps.json")
+    assert len(table) == 2 + 6
+    measured = json.loads((tmp_path / "steps.json").read_text())["runs"]
+    by_space = {found["inducing"]: found for found in measured if found["workers"]}
+    # Z or A travels to both workers, and its gradient back.
+    for space, columns in ("free", 60), ("subspace", 20):
+        assert by_space[space]["sent"] > 2 * 4 * 5 * columns
+        assert by_space[space]["received"] > 2 * 4 * 5 * columns
+    assert all(found["compute_s"] < found["call_s"] < found["step_s"] for found in by_space.values())
+
+
+@pytest.mark.parametrize("command", ["time", "faults", "steps"])
+def test_data_that_are_missing_are_skipped(command, tmp_path):
+    assert run(command, tmp_path) == []
 
 
 def test_memory_is_measured_by_stage(tmp_path):
