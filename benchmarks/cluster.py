@@ -97,12 +97,14 @@ def train(data, model, workers, options, memory=False):
         environment = os.environ | {"XMLGP_CACHE_DIR": str(Path(folder, "cache"))}
         watched = run_watched(Path(folder, "trace"), arguments, environment, memory)
     description = ModelFolder(model).description
+    weights = description["arrays"].get("parameters.label_weights.mean")
     return {
         "workers": workers,
         "command_s": watched.seconds,
         "training_s": sum(stage["seconds"] for name, stage in watched.stages.items() if name not in OUTSIDE),
         "stages": watched.stages,
         "mapped_files_mb": watched.sizes,
+        "label_weights": weights and weights["shape"][0],
         "history": [{name: entry[name] for name in ("epoch", "seconds")} for entry in description["history"]],
     }
 
@@ -228,7 +230,8 @@ def memory(shape, scale, counts, folder, options, as_json):
     if not (data / "test.txt").exists():
         harness.in_fresh_process(generate.write, whole, data)
     chosen = ["--inducing", "features", "--epochs", 1, *shlex.split(options)]
-    results = {"shape": shape, "scale": scale, "sizes": vars(whole), "options": chosen, "runs": []}
+    size = (data / "train.txt").stat().st_size
+    results = {"shape": shape, "scale": scale, "sizes": vars(whole), "text_bytes": size, "options": chosen, "runs": []}
     print(f"{shape}, N={whole.N:,}, D={whole.D:,}, K={whole.K:,}, `xmlgp train {shlex.join(map(str, chosen))}`:\n")
     for workers in counts:
         shutil.rmtree(model, ignore_errors=True)
