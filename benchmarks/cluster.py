@@ -19,8 +19,8 @@ With 0 workers it trains on one process without Dask. Own memory is that which i
 is in files that workers map, whose pages in memory are listed by what they hold; the peak is that of one worker.
 
 `faults` starts `dask scheduler` and two `dask worker` on the loopback interface, trains on them with nothing lost, and
-then once more with workers that are killed (SIGKILL) at random moments, spread evenly over the seconds of the first
-run. Each is replaced before the next one is killed.
+then once more with workers that are killed (SIGKILL) at random moments, one in each of equal parts of the seconds of
+the first run. Each is replaced before the next one is killed.
 
 `steps` makes training steps on one process and with W workers that share its cores. It counts the bytes of all messages
 between the command and the workers, as Dask sends them. The calls of a step are the messages and what the workers
@@ -61,6 +61,9 @@ NETWORK_GBITS = 10
 
 #: Peaks of memory of a stage, and their columns.
 PEAKS = {"command_mb": "own, command", "worker_mb": "own, worker", "worker_rss_mb": "Rss, worker"}
+
+#: Kinds of files whose rows workers divide.
+SHARDED = ("X", "latent functions", "pairs and shortlists")
 
 #: Stages of a command outside of training.
 OUTSIDE = ("starting", "ending")
@@ -237,6 +240,7 @@ def memory(shape, scale, counts, folder, options, as_json):
         shutil.rmtree(model, ignore_errors=True)
         results["runs"].append(train(data, model, workers, chosen, memory=True))
         report_memory(results["runs"][-1])
+    report_sharded(results["runs"])
     report_peaks(results["runs"])
     harness.write_json(as_json, results)
 
@@ -252,6 +256,20 @@ def report_memory(run):
     rows.append(["size of the files", *[""] * 4, *(f"{run['mapped_files_mb'][kind]:.0f}" for kind in kinds)])
     columns = [f"{run_name(run['workers'])}, MB", "s", *PEAKS.values(), *kinds]
     harness.markdown_table(columns, rows)
+
+
+def report_sharded(runs):
+    """Print what a worker has in memory of that which is divided, by stage and number of workers."""
+    runs = [run for run in runs if run["workers"]]
+    rows = []
+    for name in dict.fromkeys(name for run in runs for name in run["stages"]):
+        stages = [run["stages"].get(name, {"mapped": {}}) for run in runs]
+        peaks = [stage["mapped"].get(kind) for kind in SHARDED for stage in stages]
+        peaks = [stage.get("worker_mb") for stage in stages] + peaks
+        if any(peaks):
+            rows.append([name, *("" if peak is None else f"{peak:.0f}" for peak in peaks)])
+    columns = [f"{kind}, {run_name(run['workers'])}" for kind in ("own", *SHARDED) for run in runs]
+    harness.markdown_table(["MB of a worker", *columns], rows)
 
 
 def report_peaks(runs):
@@ -285,7 +303,8 @@ def faults(data, kills, seed, options, as_json):
         folder = Path(folder)
         undisturbed = train_with_faults(data, folder / "undisturbed", chosen, [], None)
         random = Random(seed)
-        moments = sorted(random.uniform(0, undisturbed["training_s"]) for _ in range(kills))
+        # One in each of equal parts of the first run.
+        moments = [(number + random.random()) / kills * undisturbed["training_s"] for number in range(kills)]
         disturbed = train_with_faults(data, folder / "disturbed", chosen, moments, random)
     report_faults(data, chosen, undisturbed, disturbed, kills)
     harness.write_json(as_json, {"data": data.name, "options": chosen, "runs": [undisturbed, disturbed]})

@@ -223,6 +223,8 @@ def seconds_by_stage(memory):
     run = next(run for run in memory["runs"] if run["workers"])
     found, stages = {}, training_of_memory(memory).stages()
     for name, stage in run["stages"].items():
+        # The sweeps together.
+        name, _, _ = name.partition(", ")
         name = JOINED.get(name, name)
         threaded = name in stages and stages[name].threaded
         # Otherwise more than one thread of the command may be busy beside the work, such as those of Dask.

@@ -65,13 +65,16 @@ class Trace:
 
     def __init__(self, stream):
         self._stream, self._stage, self._place, self._open = stream, None, "", []
+        self._written = None
         self.begin("starting")
 
     def begin(self, stage):
-        """Begin a stage."""
-        if stage != self._stage:
-            self._stage = stage
-            self._write()
+        """Begin a stage; that of the next epoch or sweep is another one."""
+        self._stage = stage
+        if (stage, self._place) != self._written:
+            self._written = stage, self._place
+            line = f"{time.time():.6f}", f"{time.process_time():.6f}", *self._written
+            print(*line, sep="\t", file=self._stream, flush=True)
 
     def watch(self, stages, places):
         """Let functions begin stages, and tell where training is; see `STAGES` and `PLACES`."""
@@ -79,10 +82,6 @@ class Trace:
             _replace(module, name, functools.partial(self._in_stage, stage, following))
         for module, name in places:
             _replace(module, name, self._told)
-
-    def _write(self):
-        line = f"{time.time():.6f}", f"{time.process_time():.6f}", self._stage, self._place
-        print(*line, sep="\t", file=self._stream, flush=True)
 
     def _enter(self, stage):
         self._open.append(self._stage)
@@ -118,10 +117,7 @@ class Trace:
         @functools.wraps(function)
         def watched(*arguments):
             found = function(*arguments)
-            place = ", ".join(f"{name} {value}" for name, value in found.items())
-            if place != self._place:
-                self._place = place
-                self._write()
+            self._place = ", ".join(f"{name} {value}" for name, value in found.items())
             return found
 
         return watched

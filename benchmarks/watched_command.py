@@ -21,6 +21,9 @@ __all__ = ["Entry", "Watched", "kind_of", "read_trace", "run_watched", "start_tr
 #: Seconds from one look at the processes to the next, and to the next list of their mapped files, which takes longer.
 SAMPLE_SECONDS, FILES_SECONDS = 0.2, 2.0
 
+#: Stages that each sweep over the labels has.
+OF_SWEEPS = ("files of a sweep", "shortlists", "pairs", "label weights")
+
 #: What the mapped files under the cache folder are.
 KINDS = {
     "X": r"text/.*/feature_|shards-\d+/data",
@@ -43,6 +46,12 @@ class Entry(NamedTuple):
     stage: str
     place: str
 
+    @property
+    def name(self):
+        """The stage, with the number of the sweep if there are several with such a stage."""
+        _, sweep, number = self.place.partition("sweep ")
+        return f"{self.stage}, sweep {number}" if sweep and self.stage in OF_SWEEPS else self.stage
+
 
 class Watched(NamedTuple):
     """What a command took.
@@ -52,9 +61,9 @@ class Watched(NamedTuple):
     seconds : float
         Of the whole command.
     stages : dict of str to dict
-        For each stage: `seconds`, and processor seconds of the command and of all workers. With memory also, in
-        megabytes, the peaks of the command's own memory, of a worker's own memory, and of a worker's Rss; and by kind
-        `mapped`, the most that a worker has in memory of files.
+        For each stage, those of each sweep apart: `seconds`, and processor seconds of the command (`command_s`) and of
+        all workers (`workers_s`). With memory also, in megabytes, the peaks of the command's own memory, of a worker's
+        own memory, and of a worker's Rss; and by kind `mapped`, the most that a worker has in memory of files.
     sizes : dict of str to float
         Megabytes of all files of each kind that a worker has mapped.
     """
@@ -99,11 +108,11 @@ def run_watched(trace, arguments, environment, memory=False):
     entries = read_trace(trace)
     stages = samples.stages
     for entry, after in zip(entries, [*entries[1:], None], strict=True):
-        stage = stages[entry.stage]
+        stage = stages[entry.name]
         stage["seconds"] += (ended if after is None else after.time) - entry.time
         stage["command_s"] += 0.0 if after is None else after.processor - entry.processor
     # In the order of the trace, without those that were seen for no time.
-    order = dict.fromkeys(entry.stage for entry in entries)
+    order = dict.fromkeys(entry.name for entry in entries)
     return Watched(ended - began, {name: dict(stages[name]) for name in order}, samples.sizes)
 
 
@@ -133,7 +142,7 @@ class _Samples:
     def take(self):
         """Take a sample; processes may end meanwhile."""
         entries = read_trace(self._trace)
-        name = entries[-1].stage if entries else "starting"
+        name = entries[-1].name if entries else "starting"
         stage = self.stages[name]
         workers = _workers_of(self._pid)
         for worker in workers:

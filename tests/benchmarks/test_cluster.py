@@ -37,7 +37,8 @@ def test_a_command_writes_its_stages(data, tmp_path):
     environment = os.environ | {"XMLGP_CACHE_DIR": str(tmp_path / "cache")}
     watched = watched_command.run_watched(tmp_path / "trace", arguments, environment, memory=True)
     names = ["starting", "reading", "preprocessing", "starting values", "steps", "initial label weights"]
-    names += ["shortlists", "label weights", "pairs", "writing", "ending"]
+    names += [f"{name}, sweep {i}/2" for i in (1, 2) for name in ("shortlists", "label weights", "pairs")]
+    names += ["writing", "ending"]
     assert [name for name in watched.stages if name != "calibration"] == names
     assert sum(stage["seconds"] for stage in watched.stages.values()) == pytest.approx(watched.seconds, abs=0.5)
     assert watched.stages["starting"]["command_mb"] > 10
@@ -107,4 +108,4 @@ def test_memory_is_measured_by_stage(tmp_path):
     (measured,) = json.loads((tmp_path / "memory.json").read_text())["runs"]
     assert max(stage.get("worker_mb", 0) for stage in measured["stages"].values()) > 20
     assert {"X", "latent functions"} <= measured["mapped_files_mb"].keys()
-    assert len(tables) == 2
+    assert len(tables) == 3
