@@ -12,7 +12,7 @@ S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations means many-labels text learning
+BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations means many-labels text learning cluster
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -96,7 +96,7 @@ figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -means -many-labels -text -learning
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -means -many-labels -text -learning -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -149,6 +149,13 @@ benchmark-text: $(VENV)/installed-peers
 benchmark-learning: $(VENV)/installed
 	for set in $(SETS); do $(BENCHMARK)/learning.py batches $$set && $(BENCHMARK)/learning.py batches $$set --order labels || exit; done
 	$(BENCHMARK)/learning.py growth
+
+benchmark-cluster: $(VENV)/installed-dask
+	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done
+	for set in $(SETS); do $(BENCHMARK)/cluster.py faults $$set && $(BENCHMARK)/cluster.py steps $$set || exit; done
+	for scale in 0.02 0.2; do $(BENCHMARK)/cluster.py memory --folder data/cluster --scale $$scale --json data/cluster/memory-$$scale.json || exit; done
+	$(BENCHMARK)/cluster.py steps data/cluster/amazoncat-0.2 --inducing features --json data/cluster/steps.json
+	$(BENCHMARK)/cluster_model.py --memory data/cluster/memory-0.02.json --memory data/cluster/memory-0.2.json --steps data/cluster/steps.json
 
 benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py
