@@ -48,6 +48,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
         import dask
         import distributed
 
+        from xmlgp.cluster.client import connect
         from xmlgp.cluster.cluster import Cluster
     except ModuleNotFoundError as error:
         raise ClusterError(f"{error.name} is not installed; install it with `pip install 'xmlgp[dask]'`") from error
@@ -65,12 +66,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
             address, security = client.scheduler.address, client.security
         else:
             address, security = scheduler, None
-        try:
-            own = distributed.Client(
-                address, security=security, direct_to_workers=True, set_as_default=False, timeout=CONNECT_SECONDS
-            )
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterError(f"no Dask scheduler answers at {address}") from error
+        own = connect(address, security, CONNECT_SECONDS)
         stack.callback(_close, own)
         yield Cluster(own, stack.enter_context(_work_folder()))
 
