@@ -2,8 +2,10 @@
 
 import contextlib
 import shutil
+import signal
 import tempfile
 import time
+from multiprocessing import resource_tracker
 
 from xmlgp.data.cache import cache_root
 from xmlgp.errors import ClusterError
@@ -55,7 +57,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
     with contextlib.ExitStack() as stack:
         if workers is not None:
             threads = max(1, core_count() // workers)
-            with dask.config.set(_settings(dask)):
+            with dask.config.set(_settings(dask)), _interrupts_kept_from_processes():
                 local = stack.enter_context(
                     distributed.LocalCluster(
                         n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
@@ -76,6 +78,25 @@ def _settings(dask):
     # Dask tells its processes to return memory at once, which took 1.7 times the processor time of a step.
     environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ")) | MALLOC
     return {"distributed.nanny.pre-spawn-environ": environment, "distributed.worker.profile.enabled": False}
+
+
+@contextlib.contextmanager
+def _interrupts_kept_from_processes():
+    """Keep Ctrl-C from processes that are started in the block; here it takes effect at the end of the block.
+
+    A terminal sends it to them as well. Those that are starting would print tracebacks; this process ends them all.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    # Its start would unblock the signal again.
+    resource_tracker.ensure_running()
+    # Threads and processes inherit the mask: also those by which Dask replaces a lost worker.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _close(client):
