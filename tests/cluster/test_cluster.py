@@ -73,6 +73,20 @@ def test_a_killed_worker_costs_its_call_only(cluster):
     timer.join()
 
 
+def test_a_worker_that_was_restarted_at_its_address_is_used_again(cluster):
+    _settle(cluster)
+    cluster.call(operator.neg, [(1,), (2,)])
+    for worker in cluster._callers:
+        cluster._callers[worker] = _Lost()
+    assert cluster.call(operator.neg, [(1,), (2,)]) == [-1, -2]
+
+
+class _Lost:
+    def call(self, function, *arguments):
+        # As Dask says it.
+        raise RuntimeError("Worker holding Actor was lost")
+
+
 def _slow(value):
     time.sleep(0.1)
     return value

@@ -204,8 +204,12 @@ class Cluster:
     def _ask(self, worker, function, part):
         """Return the answer that a worker will give to a call; None if the worker is lost."""
         caller = self._caller(worker)
-        with contextlib.suppress(OSError, RuntimeError):
-            return caller and caller.call(function, *part)
+        if caller is not None:
+            try:
+                return caller.call(function, *part)
+            except (OSError, RuntimeError):
+                # Another process may have the address of the lost one, and needs a `Caller` of its own.
+                self._lose(worker)
         return None
 
     def _caller(self, worker):
