@@ -55,6 +55,8 @@ def open_cluster(scheduler=None, workers=None, client=None):
     except ModuleNotFoundError as error:
         raise ClusterError(f"{error.name} is not installed; install it with `pip install 'xmlgp[dask]'`") from error
     with contextlib.ExitStack() as stack:
+        # First, so that it is removed after the processes that write to it have ended.
+        work = stack.enter_context(_work_folder())
         if workers is not None:
             threads = max(1, core_count() // workers)
             with dask.config.set(_settings(dask)), _interrupts_kept_from_processes():
@@ -70,7 +72,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
             address, security = scheduler, None
         own = connect(address, security, CONNECT_SECONDS)
         stack.callback(_close, own)
-        yield Cluster(own, stack.enter_context(_work_folder()))
+        yield Cluster(own, work)
 
 
 def _settings(dask):
