@@ -215,6 +215,7 @@ class Cluster:
         try:
             return caller and caller.call(function, *part)
         except (OSError, RuntimeError):
+            # Another process may have the address of the lost one, and needs a `Caller` of its own.
             return self._lose(worker)
 
     def _caller(self, worker):
