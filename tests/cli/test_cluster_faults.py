@@ -129,7 +129,7 @@ def test_an_interrupted_run_resumes_with_another_number_of_workers(processes, lo
     _, said_last = client.communicate(timeout=60)
     assert client.returncode == 130
     assert "interrupted; stopped after" in said_last.splitlines()[-1]
-    assert "--resume" in said_last
+    assert f"--scheduler {processes.address} --resume`" in said_last
     processes.kill_worker(1)
     # In a process whose blocks have the sizes of the first one's.
     result = spawn("train", "many", "model", "--resume", "--scheduler", processes.address)

@@ -9,6 +9,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import distributed
 import pytest
 
 from xmlgp.cluster.connection import open_cluster
@@ -139,3 +140,28 @@ def test_a_server_that_is_no_scheduler_is_one_sentence(monkeypatch):
         with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_cluster(address):
             pass
         server.shutdown()
+
+
+def test_a_client_is_one_of_dask_that_is_open(cluster):
+    with pytest.raises(TypeError, match=r"client is a str, but must be a distributed.Client"), open_cluster(client="x"):
+        pass
+    client = distributed.Client(cluster._client.scheduler.address, set_as_default=False)
+    client.close()
+    with pytest.raises(ClusterError, match="the client of the Dask cluster is closed"), open_cluster(client=client):
+        pass
+
+
+def test_workers_in_the_process_of_the_client_are_refused():
+    with (
+        distributed.Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as client,
+        pytest.raises(ClusterError, match=r"worker inproc://\S+ of the Dask cluster is no process of its own"),
+        open_cluster(client=client),
+    ):
+        pass
+
+
+def test_a_lost_caller_of_a_worker_that_lives_is_made_again(cluster):
+    _settle(cluster)
+    cluster.call(operator.neg, [(1,), (2,)])
+    cluster._client.run(lambda dask_worker: dask_worker.state.actors.clear())
+    assert cluster.call(operator.neg, [(1,), (2,)]) == [-1, -2]

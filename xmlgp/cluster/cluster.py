@@ -14,7 +14,7 @@ import time
 from distributed import CancelledError, wait
 
 from xmlgp.cluster.files import StoredMatrix
-from xmlgp.cluster.worker import Caller, StorageError, problem_of, run
+from xmlgp.cluster.worker import Caller, StorageError, has_actor, problem_of, run
 from xmlgp.errors import ClusterError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 
@@ -236,8 +236,8 @@ class Cluster:
             try:
                 found = answer.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                # An answer that is late can be that of a machine that is gone.
-                if worker in self._look():
+                # An answer that is late can be that of a machine that is gone, or of a process that began anew.
+                if worker in self._look() and self._has_caller(worker):
                     continue
             except (OSError, RuntimeError):
                 pass
@@ -245,6 +245,17 @@ class Cluster:
                 return True, _unpack(found, worker)
             answer = self._lose(worker)
         return False, None
+
+    def _has_caller(self, worker):
+        """Return whether a worker still has the `Caller` that was made there."""
+        caller = self._callers.get(worker)
+        if caller is None:
+            return False
+        try:
+            found = self._client.run(has_actor, caller.key, workers=[worker], on_error="return")
+        except (OSError, TimeoutError, ValueError):
+            return False
+        return found.get(worker) is True
 
     def _lose(self, worker):
         """Forget a worker that does not answer, and look for it again later; return None."""
@@ -316,6 +327,8 @@ class Cluster:
 
     def _check(self, worker):
         """Return whether a new worker can be used; False if it is lost meanwhile."""
+        if worker.startswith("inproc:"):
+            raise ClusterError(f"worker {worker} of the Dask cluster is no process of its own")
         self._known.add(worker)
         try:
             found = self._client.run(

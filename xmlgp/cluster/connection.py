@@ -39,7 +39,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
     Raises
     ------
     ClusterError
-        If Dask is not installed, the scheduler does not answer, or a worker cannot be used.
+        If Dask is not installed, the scheduler does not answer, the client is closed, or a worker cannot be used.
     OSError
         If the folder of the run cannot be written.
     """
@@ -54,6 +54,10 @@ def open_cluster(scheduler=None, workers=None, client=None):
         from xmlgp.cluster.cluster import Cluster
     except ModuleNotFoundError as error:
         raise ClusterError(f"{error.name} is not installed; install it with `pip install 'xmlgp[dask]'`") from error
+    if client is not None and not isinstance(client, distributed.Client):
+        raise TypeError(f"client is a {type(client).__name__}, but must be a distributed.Client")
+    if client is not None and client.scheduler is None:
+        raise ClusterError("the client of the Dask cluster is closed")
     with contextlib.ExitStack() as stack:
         # First, so that it is removed after the processes that write to it have ended.
         work = stack.enter_context(_work_folder())

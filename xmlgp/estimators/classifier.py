@@ -329,7 +329,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         with open_cluster(client=client) as cluster:
             folder = cluster.new_folder("model")
             self.save(folder)
-            blocks = [(range(N), features)]
+            blocks = [(range(N), own_copies(features))]
             wanted = Wanted(AssignmentRule(limit=K), output)
             for points, _, scores in predict_blocks_on_cluster(cluster, ModelFolder(folder), blocks, wanted):
                 found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores
