@@ -33,12 +33,15 @@ class Processes:
         self.scheduler = self._start("scheduler", options)
         return _when(lambda: json.loads(self._file.read_text())["address"])
 
-    def start_worker(self, environment=None, **options):
-        """Start a worker of one thread and wait until it has joined; return its number."""
+    def start_worker(self, environment=None, before=()):
+        """Start a worker of one thread, by a command that runs another, and wait until it has joined.
+
+        Returns its number.
+        """
         number = len(self.workers)
         command = ["--scheduler-file", str(self._file), "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         command += ["--name", f"worker-{number}", "--local-directory", str(self._folder / "local")]
-        self.workers.append(self._start("worker", command, environment, **options))
+        self.workers.append(self._start("worker", command, environment, before))
         log = self._log("worker", number)
         _when(lambda: "Registered to:" in log.read_text() or None)
         return number
@@ -60,15 +63,14 @@ class Processes:
     def _log(self, kind, number):
         return Path(self._folder / f"{kind}-{number}.log")
 
-    def _start(self, kind, options, environment=None, **popen):
+    def _start(self, kind, options, environment=None, before=()):
         log = self._log(kind, len(self.workers) if kind == "worker" else 0)
         with open(log, "wb") as stream:
             return subprocess.Popen(
-                [sys.executable, "-m", "dask", kind, *options],
+                [*before, sys.executable, "-m", "dask", kind, *options],
                 stdout=stream,
                 stderr=stream,
                 env=os.environ | (environment or {}),
-                **popen,
             )
 
 

@@ -8,7 +8,7 @@ import click
 from xmlgp.cli.options import note
 from xmlgp.cluster.connection import open_cluster
 
-__all__ = ["cluster_of", "cluster_options"]
+__all__ = ["cluster_arguments", "cluster_of", "cluster_options"]
 
 
 def cluster_options(command):
@@ -30,6 +30,13 @@ def cluster_options(command):
         return command(*arguments, **options)
 
     return wrapped
+
+
+def cluster_arguments(scheduler, workers):
+    """Return the arguments that ask for the same cluster, for a command that resumes."""
+    if scheduler is not None:
+        return "--scheduler", scheduler
+    return ("--workers", str(workers)) if workers is not None else ()
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import time
 import click
 
 from xmlgp.cli.checkpoint_options import checkpoint_option
-from xmlgp.cli.cluster_options import cluster_of, cluster_options
+from xmlgp.cli.cluster_options import cluster_arguments, cluster_of, cluster_options
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     OutputPath,
@@ -93,7 +93,8 @@ def train(
     except Interrupted as error:
         left = readable_run(model) if plans else None
         if left:
-            command = train_command(data, model, *corpus_arguments(columns, corpus_format), "--resume")
+            options = *corpus_arguments(columns, corpus_format), *cluster_arguments(scheduler, workers)
+            command = train_command(data, model, *options, "--resume")
             error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")
         raise
     except (ClusterError, NumericalError, OSError, MemoryError):

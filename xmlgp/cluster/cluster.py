@@ -14,7 +14,7 @@ import time
 from distributed import CancelledError, wait
 
 from xmlgp.cluster.files import StoredMatrix
-from xmlgp.cluster.worker import Caller, StorageError, problem_of, run
+from xmlgp.cluster.worker import Caller, StorageError, has_actor, problem_of, run
 from xmlgp.errors import ClusterError, XmlgpError
 from xmlgp.runtime.interrupts import uninterruptible
 
@@ -57,7 +57,7 @@ class Cluster:
     """
 
     def __init__(self, client, work):
-        self._client, self.work = client, work
+        self._client, self.work, self._address = client, work, client.scheduler.address
         #: Workers that can be used, and those of them that `call` uses, with their `Caller`.
         self._usable, self._callers = [], {}
         #: Matrices on shared storage, by the identity of the matrix, which is kept so that no other one gets it.
@@ -126,6 +126,10 @@ class Cluster:
         XmlgpError
             If the function raises one.
         """
+        with self._told_if_closed():
+            yield from self._map(function, items)
+
+    def _map(self, function, items):
         waiting = enumerate(items)
         again, running, finished, losses = collections.deque(), {}, {}, collections.Counter()
         number, exhausted = 0, False
@@ -184,9 +188,13 @@ class Cluster:
         ClusterError, XmlgpError
             As in `map`.
         """
-        results, missing, losses = [None] * len(parts), list(range(len(parts))), 0
+        with self._told_if_closed():
+            return self._call(function, parts)
+
+    def _call(self, function, parts):
+        results, missing, lost = [None] * len(parts), list(range(len(parts))), set()
         while missing:
-            if losses >= MOST_LOSSES:
+            if len(lost) >= MOST_LOSSES:
                 raise _too_many_losses()
             workers = self._wait_for_workers()
             calls = []
@@ -198,15 +206,17 @@ class Cluster:
                 done, results[number] = self._answer(answer, worker)
                 if not done:
                     missing.append(number)
-            losses += bool(missing)
+                    lost.add(worker)
         return results
 
     def _ask(self, worker, function, part):
         """Return the answer that a worker will give to a call; None if the worker is lost."""
         caller = self._caller(worker)
-        with contextlib.suppress(OSError, RuntimeError):
+        try:
             return caller and caller.call(function, *part)
-        return None
+        except (OSError, RuntimeError):
+            # Another process may have the address of the lost one, and needs a `Caller` of its own.
+            return self._lose(worker)
 
     def _caller(self, worker):
         """Return the `Caller` of a worker; None if the worker is lost meanwhile."""
@@ -226,19 +236,29 @@ class Cluster:
             try:
                 found = answer.result(timeout=LOOK_SECONDS)
             except TimeoutError:
-                # An answer that is late can be that of a machine that is gone.
-                if worker in self._look():
+                # An answer that is late can be that of a machine that is gone, or of a process that began anew.
+                if worker in self._look() and self._has_caller(worker):
                     continue
             except (OSError, RuntimeError):
                 pass
             else:
                 return True, _unpack(found, worker)
-            self._lose(worker)
-            break
+            answer = self._lose(worker)
         return False, None
 
+    def _has_caller(self, worker):
+        """Return whether a worker still has the `Caller` that was made there."""
+        caller = self._callers.get(worker)
+        if caller is None:
+            return False
+        try:
+            found = self._client.run(has_actor, caller.key, workers=[worker], on_error="return")
+        except (OSError, TimeoutError, ValueError):
+            return False
+        return found.get(worker) is True
+
     def _lose(self, worker):
-        """Forget a worker that does not answer; look for it again later."""
+        """Forget a worker that does not answer, and look for it again later; return None."""
         self._callers.pop(worker, None)
         self._usable = [other for other in self._usable if other != worker]
         self._known.discard(worker)
@@ -307,6 +327,8 @@ class Cluster:
 
     def _check(self, worker):
         """Return whether a new worker can be used; False if it is lost meanwhile."""
+        if worker.startswith("inproc:"):
+            raise ClusterError(f"worker {worker} of the Dask cluster is no process of its own")
         self._known.add(worker)
         try:
             found = self._client.run(
@@ -314,7 +336,7 @@ class Cluster:
             )
         except (OSError, TimeoutError, ValueError):
             found = {}
-        if worker not in found:
+        if isinstance(found.get(worker), OSError | None):
             self._known.discard(worker)
             return False
         problem = problem_of(found[worker])
@@ -322,16 +344,33 @@ class Cluster:
             return True
         raise ClusterError(f"worker {worker} of the Dask cluster {problem}")
 
+    def _is_closed(self):
+        """Return whether the client has given up to connect to the scheduler."""
+        return self._client.status in ("closed", "closing")
+
+    def _scheduler_lost(self):
+        return ClusterError(f"the Dask scheduler at {self._address} is lost")
+
+    @contextlib.contextmanager
+    def _told_if_closed(self):
+        """Raise ClusterError for what a client raises that has lost its scheduler."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, XmlgpError) or not self._is_closed():
+                raise
+            raise self._scheduler_lost() from error
+
     def _wait_for_workers(self):
         """Return the addresses of the workers to use; wait for a while if there are none."""
         self._look_again()
         since = time.monotonic()
         while not self._usable:
-            if self._client.status in ("closed", "closing"):
-                raise ClusterError("the connection to the Dask scheduler is closed")
+            if self._is_closed():
+                raise self._scheduler_lost()
             if time.monotonic() - since > PATIENCE_SECONDS:
                 if self._addresses() is None:
-                    raise ClusterError(f"the Dask scheduler at {self._client.scheduler.address} is lost")
+                    raise self._scheduler_lost()
                 lost = "all workers of the Dask cluster are lost"
                 raise ClusterError(lost if self.most_workers else "the Dask cluster has no worker")
             time.sleep(0.1)

@@ -2,8 +2,10 @@
 
 import contextlib
 import shutil
+import signal
 import tempfile
 import time
+from multiprocessing import resource_tracker
 
 from xmlgp.data.cache import cache_root
 from xmlgp.errors import ClusterError
@@ -37,7 +39,7 @@ def open_cluster(scheduler=None, workers=None, client=None):
     Raises
     ------
     ClusterError
-        If Dask is not installed, the scheduler does not answer, or a worker cannot be used.
+        If Dask is not installed, the scheduler does not answer, the client is closed, or a worker cannot be used.
     OSError
         If the folder of the run cannot be written.
     """
@@ -48,13 +50,20 @@ def open_cluster(scheduler=None, workers=None, client=None):
         import dask
         import distributed
 
+        from xmlgp.cluster.client import connect
         from xmlgp.cluster.cluster import Cluster
     except ModuleNotFoundError as error:
         raise ClusterError(f"{error.name} is not installed; install it with `pip install 'xmlgp[dask]'`") from error
+    if client is not None and not isinstance(client, distributed.Client):
+        raise TypeError(f"client is a {type(client).__name__}, but must be a distributed.Client")
+    if client is not None and client.scheduler is None:
+        raise ClusterError("the client of the Dask cluster is closed")
     with contextlib.ExitStack() as stack:
+        # First, so that it is removed after the processes that write to it have ended.
+        work = stack.enter_context(_work_folder())
         if workers is not None:
             threads = max(1, core_count() // workers)
-            with dask.config.set(_settings(dask)):
+            with dask.config.set(_settings(dask)), _interrupts_kept_from_processes():
                 local = stack.enter_context(
                     distributed.LocalCluster(
                         n_workers=workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50
@@ -65,14 +74,9 @@ def open_cluster(scheduler=None, workers=None, client=None):
             address, security = client.scheduler.address, client.security
         else:
             address, security = scheduler, None
-        try:
-            own = distributed.Client(
-                address, security=security, direct_to_workers=True, set_as_default=False, timeout=CONNECT_SECONDS
-            )
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ClusterError(f"no Dask scheduler answers at {address}") from error
+        own = connect(address, security, CONNECT_SECONDS)
         stack.callback(_close, own)
-        yield Cluster(own, stack.enter_context(_work_folder()))
+        yield Cluster(own, work)
 
 
 def _settings(dask):
@@ -80,6 +84,25 @@ def _settings(dask):
     # Dask tells its processes to return memory at once, which took 1.7 times the processor time of a step.
     environment = dict(dask.config.get("distributed.nanny.pre-spawn-environ")) | MALLOC
     return {"distributed.nanny.pre-spawn-environ": environment, "distributed.worker.profile.enabled": False}
+
+
+@contextlib.contextmanager
+def _interrupts_kept_from_processes():
+    """Keep Ctrl-C from processes that are started in the block; here it takes effect at the end of the block.
+
+    A terminal sends it to them as well. Those that are starting would print tracebacks; this process ends them all.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    # Its start would unblock the signal again.
+    resource_tracker.ensure_running()
+    # Threads and processes inherit the mask: also those by which Dask replaces a lost worker.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _close(client):

@@ -15,7 +15,7 @@ import numpy as np
 from xmlgp.data.dataset import as_csr
 from xmlgp.runtime.npy import write_array, write_header
 
-__all__ = ["StoredMatrix", "concatenate", "mapped_file", "read", "store", "store_arrays", "stored_arrays"]
+__all__ = ["StoredMatrix", "concatenate", "mapped_file", "own_copies", "read", "store", "store_arrays", "stored_arrays"]
 
 
 def store(path, array):
@@ -95,6 +95,26 @@ def mapped_file(array):
             return os.path.abspath(base.filename) if whole else None
         base = getattr(base, "base", None)
     return None
+
+
+def own_copies(matrix):
+    """Return a matrix of a user whose arrays are not mapped from files that workers would read otherwise.
+
+    The file of an array that is mapped copy-on-write does not have what was written to the array; other files than
+    those of NumPy have no header.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    """
+    arrays = []
+    for array in (matrix.data, matrix.indices, matrix.indptr):
+        base = array
+        while base is not None and not isinstance(base, np.memmap):
+            base = getattr(base, "base", None)
+        same = base is None or (base.mode != "c" and str(base.filename).endswith(".npy"))
+        arrays.append(array if same else np.array(array))
+    return as_csr(*arrays, matrix.shape[1])
 
 
 def concatenate(path, parts):

@@ -5,7 +5,7 @@ import threading
 from xmlgp import __version__
 from xmlgp.runtime.threads import limit_cores, one_blas_thread
 
-__all__ = ["Caller", "StorageError", "problem_of", "run"]
+__all__ = ["Caller", "StorageError", "has_actor", "problem_of", "run"]
 
 #: Held by the task that runs.
 _one = threading.Lock()
@@ -51,6 +51,18 @@ class Caller:
     def call(self, function, *arguments):
         """Return what `run` returns."""
         return _run(function, arguments, self._threads)
+
+
+def has_actor(key, dask_worker):
+    """Return whether a worker has the actor with a key.
+
+    Parameters
+    ----------
+    key : str
+    dask_worker : distributed.Worker
+        Dask passes it under this name.
+    """
+    return key in dask_worker.state.actors
 
 
 def problem_of(found):

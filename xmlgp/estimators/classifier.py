@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.cluster.connection import open_cluster
+from xmlgp.cluster.files import own_copies
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
@@ -119,6 +120,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """
         features, labels = self._points(X, Y)
         with open_cluster(client=client) as cluster:
+            if cluster is not None:
+                features = own_copies(features)
             return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1], cluster)
 
     @available_if(_learns_on)
@@ -326,7 +329,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         with open_cluster(client=client) as cluster:
             folder = cluster.new_folder("model")
             self.save(folder)
-            blocks = [(range(N), features)]
+            blocks = [(range(N), own_copies(features))]
             wanted = Wanted(AssignmentRule(limit=K), output)
             for points, _, scores in predict_blocks_on_cluster(cluster, ModelFolder(folder), blocks, wanted):
                 found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores
