@@ -35,7 +35,6 @@ from xmlgp.data.byte_ranges import RANGE
 from xmlgp.gp.label_weights import WEIGHTS_LIMIT
 from xmlgp.mlgpf.held_out import CALIBRATION_MOST, CALIBRATION_SHARE
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.shared_bound import LEAST_LABELS
 from xmlgp.mlgpf.sweep import LABEL_BLOCK, POINT_BLOCK, sampled_points, shortlist_length
 from xmlgp.mlgpf.weight_space_ascent import (
     LAST_ROUNDS,
@@ -129,15 +128,11 @@ class Training:
         """Undivided work of a step: rows of T and Φ that it changes."""
         return self.settings.batch_size * self.shape.features + self.step_labels
 
-    def step_bytes(self, machines):
-        """Bytes of the messages of a step, to all workers and back."""
-        P, parts = self.settings.factor_count, self.step_parts(machines)
+    def step_bytes(self, parts):
+        """Bytes of the messages of a step, to all workers that it is divided among, and back."""
+        P = self.settings.factor_count
         numbers = parts * self.settings.batch_size * (P + 1) + self.step_labels * (P + 1)
-        return 2 * NUMBER * numbers
-
-    def step_parts(self, machines):
-        """Machines that a step uses."""
-        return min(machines, max(1, self.step_labels // LEAST_LABELS))
+        return 2 * NUMBER * numbers if parts else 0
 
     def sweeps(self):
         """Return points that are listed, the cost of that, and updates of ξ of each sweep."""
@@ -297,16 +292,26 @@ def times(training, constants, machines, cores, network, storage):
             "network": 0.0,
             "storage": seconds_of(work.shared_bytes + machines * work.machine_bytes, storage),
         }
-    count, parts = training.step_count, training.step_parts(machines)
-    steps = {
-        "divided": count * training.step_pairs * constants["steps, divided"] / (parts * cores),
-        "undivided": count * training.step_rows * constants["steps, undivided"],
-        "network": count * (parts * constants["steps, message"] + seconds_of(training.step_bytes(machines), network)),
-        "storage": 0.0,
-    }
+    # Divided among as many machines as make them fastest; by the client alone, if it is that.
+    steps = min(
+        (steps_of(training, constants, parts, cores, network) for parts in range(machines + 1)),
+        key=lambda seconds: sum(seconds.values()),
+    )
     # In the order of training.
     names = list(found)
     return {name: steps if name == "steps" else found[name] for name in [*names[:2], "steps", *names[2:]]}
+
+
+def steps_of(training, constants, parts, cores, network):
+    """Return the seconds of all steps by part, if each is divided among so many machines; 0 for the client alone."""
+    count = training.step_count
+    messages = parts * constants["steps, message"] + seconds_of(training.step_bytes(parts), network)
+    return {
+        "divided": count * training.step_pairs * constants["steps, divided"] / (max(1, parts) * cores),
+        "undivided": count * training.step_rows * constants["steps, undivided"],
+        "network": count * messages,
+        "storage": 0.0,
+    }
 
 
 def local(found):

@@ -1,11 +1,13 @@
 """Time and messages of training steps, on one process and on a local Dask cluster."""
 
+import contextlib
 import itertools
 import time
 
 import numpy as np
 
 from xmlgp.cluster.connection import open_cluster
+from xmlgp.mlgpf import divided_steps, shared_bound
 from xmlgp.mlgpf.divided_steps import DividedAscent, SharedPoints
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.mlgpf.weight_space import make_model
@@ -32,7 +34,7 @@ def measure_steps(dataset, preprocessed, settings, workers, steps):
         `step_s` of a step. With workers also `call_s` for the messages and what workers compute, `compute_s` that the
         slowest worker computes, and bytes `sent` and `received`, by all workers together.
     """
-    with open_cluster(workers=workers or None) as cluster, one_blas_thread():
+    with open_cluster(workers=workers or None) as cluster, one_blas_thread(), always_divided(workers):
         inference = _inference(dataset, preprocessed, settings, cluster)
         messages = None if cluster is None else _Messages(cluster)
         found = []
@@ -43,6 +45,17 @@ def measure_steps(dataset, preprocessed, settings, workers, steps):
     # The first steps fill caches and load compiled functions.
     found = found[-(-steps // 5) :]
     return {name: float(np.median([step[name] for step in found])) for name in found[0]}
+
+
+@contextlib.contextmanager
+def always_divided(parts):
+    """Divide steps among so many workers, also where the client alone would be faster."""
+    choose = shared_bound.best_parts, divided_steps.best_parts
+    shared_bound.best_parts = divided_steps.best_parts = lambda *sizes: parts
+    try:
+        yield
+    finally:
+        shared_bound.best_parts, divided_steps.best_parts = choose
 
 
 def _inference(dataset, preprocessed, settings, cluster):

@@ -52,9 +52,10 @@ def test_only_the_divided_part_shrinks(steps):
     training = cluster_model.Training(SHAPE, 2, cluster_model.weight_space_settings(), 12.0)
     one, four = (cluster_model.times(training, constants, machines, 8, 10, 10) for machines in (1, 4))
     assert list(one)[:3] == ["reading", "preprocessing", "steps"]
-    assert four["steps"]["divided"] == pytest.approx(one["steps"]["divided"] / 4)
-    assert four["steps"]["undivided"] == one["steps"]["undivided"]
-    assert four["steps"]["network"] > 2 * one["steps"]["network"]
+    two, all_four = (cluster_model.steps_of(training, constants, parts, 8, 10) for parts in (2, 4))
+    assert all_four["divided"] == pytest.approx(two["divided"] / 2)
+    assert all_four["undivided"] == two["undivided"]
+    assert all_four["network"] > 1.5 * two["network"]
     # Five blocks of points: two of four machines' rounds.
     assert four["shortlists"]["divided"] == pytest.approx(one["shortlists"]["divided"] * 2 / 5)
     assert four["label weights"]["storage"] > one["label weights"]["storage"]
@@ -67,7 +68,14 @@ def test_the_steps_are_those_of_the_code(steps):
     assert training.step_count == 80
     assert training.step_labels == 2000
     assert training.step_bytes(1) == 2 * 4 * 201 * 2500
-    assert training.step_parts(64) == 15
+
+
+def test_steps_are_divided_only_where_that_is_faster(steps):
+    constants = cluster_model.constants_of([memory_of(SHAPE)], steps)
+    training = cluster_model.Training(SHAPE, 2, cluster_model.weight_space_settings(), 12.0)
+    found = [cluster_model.times(training, constants, 64, cores, 10, 10)["steps"] for cores in (1, 64)]
+    assert found[0]["network"] > 0
+    assert found[1]["network"] == 0
 
 
 def test_tables_are_printed(steps, tmp_path):
