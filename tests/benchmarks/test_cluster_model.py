@@ -88,5 +88,5 @@ def test_tables_are_printed(steps, tmp_path):
     tables = [part.splitlines() for part in result.stdout.split("\n\n") if part.startswith("|")]
     assert len(tables) == 3
     assert all(len({line.count("|") for line in table}) == 1 for table in tables)
-    assert "less than half of the time is divided; the largest rest is steps, network" in result.stdout
+    assert "less than half of the time is divided; the largest rest is steps, undivided" in result.stdout
     assert list(json.loads((tmp_path / "out.json").read_text())["amazoncat"]["seconds"])[:2] == ["local", "1"]
