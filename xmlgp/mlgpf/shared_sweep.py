@@ -188,18 +188,20 @@ class _OfFiles(Sweep):
         )
 
     def updated_weights(self, first, last, rounds):
-        """Return what `update_weights` returns, and m and log v of the weights of these labels.
-
-        The weights of the sweep stay as they were, so that a task that is repeated has the same result.
-        """
-        ends = self._weights["label_weights.indptr"]
-        parts = [self._weights[f"label_weights.{name}"][ends[first] : ends[last]] for name in CHANGED]
-        before = [part.copy() for part in parts]
+        """Return what `update_weights` returns, and m and log v of the weights of these labels."""
         bounds = self.update_weights(first, last, rounds)
-        updated = np.stack(parts)
-        for part, values in zip(parts, before, strict=True):
-            part[:] = values
-        return bounds, updated
+        updated, self._block = self._block, None
+        return bounds, np.stack([updated[f"label_weights.{name}"] for name in CHANGED])
+
+    def _weights_of(self, first, last):
+        """Return a copy of the weights of a block, so that those of the sweep stay as they were, in their file."""
+        indptr = self._weights["label_weights.indptr"][first : last + 1]
+        part = slice(indptr[0], indptr[-1])
+        self._block = {
+            "label_weights.indptr": indptr - indptr[0],
+            "label_weights.features": self._weights["label_weights.features"][part],
+        } | {f"label_weights.{name}": self._weights[f"label_weights.{name}"][part].copy() for name in CHANGED}
+        return self._block, 0
 
     @functools.cached_property
     def _pairs(self):

@@ -242,8 +242,12 @@ class Sweep:
         if self._compute_mean_point is not None:
             pairs = self._mean_point.add_to(pairs, first, self._labels.shape[0])
         pairs = pairs_with_offsets(pairs, first, self._latent, loadings, bias, self._offset_share)
-        prior = self._prior(first, last)
-        return update_label_weights(pairs, first, self._features, self._weights, prior, rounds, CG_STEPS)
+        weights, place = self._weights_of(first, last)
+        return update_label_weights(pairs, place, self._features, weights, self._prior(first, last), rounds, CG_STEPS)
+
+    def _weights_of(self, first, last):
+        """Return arrays with the weights of consecutive labels, to be updated, and the place of the first label."""
+        return self._weights, first
 
     @functools.cached_property
     def _latent(self):
