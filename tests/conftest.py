@@ -61,3 +61,15 @@ def _one_blas_thread():
     """Keep the idle threads of two BLAS libraries from spinning: the matrices of tests are small."""
     with threadpool_limits(1, user_api="blas"):
         yield
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Return a `Cluster` of two processes with a cache of their own."""
+    # Not every test needs Dask.
+    from xmlgp.cluster.connection import open_cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        with open_cluster(workers=2) as opened:
+            yield opened

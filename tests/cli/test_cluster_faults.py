@@ -26,6 +26,11 @@ OPTIONS += ["--label-sample", "40", "--checkpoint-every", "0.001"]
 TRAIN = ["train", "many", "model", *OPTIONS]
 
 
+def more(*steps):
+    """Return steps of tests that take long and are like others."""
+    return [pytest.param(step, marks=pytest.mark.exhaustive) for step in steps]
+
+
 @pytest.fixture
 def processes(workdir, tmp_path, monkeypatch):
     """Start a scheduler and two workers; the data have enough blocks for a test to interrupt the run among them."""
@@ -87,7 +92,7 @@ def test_the_model_is_that_of_one_machine(processes, local):
     assert not list(Path(os.environ["XMLGP_CACHE_DIR"], "cluster").iterdir())
 
 
-@pytest.mark.parametrize("step", [3, 98, 130, 170])
+@pytest.mark.parametrize("step", [3, 130, *more(98, 170)])
 def test_a_lost_worker_changes_nothing(processes, local, monkeypatch, step):
     at_step(monkeypatch, step, lambda: processes.kill_worker(0))
     result = run(*TRAIN, "--scheduler", processes.address)
@@ -102,7 +107,7 @@ def test_a_worker_that_joins_is_used(processes, local, monkeypatch):
     assert_close("model", local)
 
 
-@pytest.mark.parametrize("step", [5, 110, 175])
+@pytest.mark.parametrize("step", [110, *more(5, 175)])
 def test_without_workers_the_run_can_be_resumed_on_one_machine(processes, local, monkeypatch, step):
     at_step(monkeypatch, step, lambda: [processes.kill_worker(number) for number in range(2)])
     result = run(*TRAIN, "--scheduler", processes.address)
@@ -114,7 +119,7 @@ def test_without_workers_the_run_can_be_resumed_on_one_machine(processes, local,
     assert_close("model", local)
 
 
-@pytest.mark.parametrize("step", [5, 140])
+@pytest.mark.parametrize("step", [5, *more(140)])
 def test_without_the_scheduler_the_run_can_be_resumed_on_other_workers(processes, local, monkeypatch, step):
     at_step(monkeypatch, step, processes.kill_scheduler)
     result = run(*TRAIN, "--scheduler", processes.address)

@@ -17,7 +17,6 @@ from tests.cli.command import run, said
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.cli import predict as command
-from xmlgp.cluster.connection import open_cluster
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import ClusterError
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -36,14 +35,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 POINTS = 2 * library.ROWS + 300
 
 SMALL = {"factors": 3, "inducing_count": 6, "epochs": 2, "batch_size": 16}
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        with open_cluster(workers=2) as opened:
-            yield opened
 
 
 @pytest.fixture(scope="module")

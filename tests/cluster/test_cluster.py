@@ -18,14 +18,6 @@ from xmlgp.errors import ClusterError, SettingsError
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        with open_cluster(workers=2) as opened:
-            yield opened
-
-
 def _pids(cluster):
     return list(cluster._client.run(os.getpid).values())
 

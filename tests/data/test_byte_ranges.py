@@ -11,7 +11,6 @@ import pytest
 
 from tests.data.test_repository_format import SMALL, same
 from tests.problems import small_dataset
-from xmlgp.cluster.connection import open_cluster
 from xmlgp.data import byte_ranges
 from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.formats import read_dataset as read_any
@@ -52,14 +51,6 @@ TEXTS = {
     "a lone carriage return": SMALL.replace(b"4\n", b"4\r5\n"),
     "zero bytes": SMALL.replace(b"4\n", b"\0\n"),
 }
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cluster")))
-        with open_cluster(workers=2) as opened:
-            yield opened
 
 
 @pytest.fixture

@@ -4,21 +4,12 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.cluster.connection import open_cluster
 from xmlgp.mlgpf import weight_space_ascent
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        with open_cluster(workers=2) as opened:
-            yield opened
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

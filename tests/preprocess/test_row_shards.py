@@ -26,14 +26,6 @@ from xmlgp.preprocess.weighting import Weighting, row_chunks, weigh
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        with open_cluster(workers=2) as opened:
-            yield opened
-
-
 @pytest.fixture(autouse=True)
 def _many_shards(monkeypatch):
     monkeypatch.setattr(row_shards, "SHARD", 200)
