@@ -36,4 +36,5 @@ def test_scores_and_measures_are_compared_and_integers_and_times_are_not():
 def test_few_examples_are_not_run():
     blocks = [block for page in WITH_EXAMPLES for block in blocks_of(page.read_text(encoding="utf-8"))]
     assert len(blocks) > 30
-    assert sum(block.reason is not None for block in blocks) <= 5
+    # Those of docs/distributed.md need several machines.
+    assert sum(block.reason is not None for block in blocks) <= 9

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import logging
 
 import click
 
@@ -51,6 +52,8 @@ def cluster_of(scheduler, workers, quiet):
     """
     if scheduler is not None and workers is not None:
         raise click.UsageError("--scheduler and --workers exclude each other.")
+    # What Dask would log is told in a sentence, or is none of the user's business.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with open_cluster(scheduler, workers) as cluster:
         if cluster is not None:
             count = cluster.worker_count
