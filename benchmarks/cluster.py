@@ -327,7 +327,7 @@ def train_with_faults(data, folder, options, moments, random):
     model, scores, trace = folder / "model", folder / "scores", folder / "trace"
     environment = os.environ | {"XMLGP_CACHE_DIR": str(folder / "cache")}
     killed = []
-    with DaskProcesses(folder, environment) as processes:
+    with DaskProcesses(folder) as processes:
         for _ in range(2):
             processes.start_worker()
         arguments = ["train", "-q", data, model, "--no-resume", *options, "--scheduler", processes.address]
@@ -337,7 +337,7 @@ def train_with_faults(data, folder, options, moments, random):
                 entry = wait_for(command, trace, moment)
                 if entry is None:
                     break
-                processes.kill_worker(random)
+                processes.kill_worker(random.choice(processes.alive))
                 began = training_began(read_trace(trace))
                 killed.append({"seconds": time.time() - began, "stage": entry.stage, "place": entry.place})
                 processes.start_worker()

@@ -1,13 +1,14 @@
 """A Dask scheduler and workers on the loopback interface, started and killed one by one."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 
 __all__ = ["DaskProcesses"]
 
-#: Seconds until a process must have started.
+#: Seconds until a process must have started; far more than it takes on a busy machine.
 START_SECONDS = 60
 
 
@@ -18,13 +19,18 @@ class DaskProcesses:
     ----------
     folder : Path
         For the address of the scheduler, logs, and what workers write.
-    environment : mapping of str to str
+
+    Attributes
+    ----------
+    address : str
+        Of the scheduler.
+    alive : list of int
+        The numbers of the workers that have not been killed.
     """
 
-    def __init__(self, folder, environment):
-        self._folder, self._environment = folder, environment
-        self._file = folder / "scheduler.json"
-        self._scheduler, self._workers, self._started = None, [], 0
+    def __init__(self, folder):
+        self._folder, self._file = folder, folder / "scheduler.json"
+        self._scheduler, self._workers = None, []
 
     def __enter__(self):
         options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", self._file]
@@ -34,31 +40,51 @@ class DaskProcesses:
 
     def __exit__(self, *error):
         for process in [*self._workers, self._scheduler]:
-            process.kill()
-            process.wait()
+            _kill(process)
 
-    def start_worker(self):
-        """Start a worker and wait until it has joined."""
-        name = f"worker-{self._started}"
-        self._started += 1
+    @property
+    def alive(self):
+        return [number for number, process in enumerate(self._workers) if process.poll() is None]
+
+    def start_worker(self, environment=None, before=()):
+        """Start a worker and wait until it has joined; return its number.
+
+        Parameters
+        ----------
+        environment : mapping of str to str, optional
+            Variables beside those of this process.
+        before : sequence of str
+            A command that runs another one.
+        """
+        number = len(self._workers)
+        name = f"worker-{number}"
         options = ["--scheduler-file", self._file, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--name", name]
-        self._workers.append(self._start(name, [*options, "--local-directory", self._folder / "local"]))
+        options += ["--local-directory", self._folder / "local"]
+        self._workers.append(self._start(name, options, environment, before))
         log = self._log(name)
         _when(lambda: "Registered to:" in log.read_text() or None)
+        return number
 
-    def kill_worker(self, random):
-        """End a worker as a machine that fails does, chosen by a `random.Random`."""
-        process = self._workers.pop(random.randrange(len(self._workers)))
-        process.kill()
-        process.wait()
+    def kill_worker(self, number):
+        """End a worker as a machine that fails does."""
+        _kill(self._workers[number])
+
+    def kill_scheduler(self):
+        """End the scheduler as a machine that fails does."""
+        _kill(self._scheduler)
 
     def _log(self, name):
         return self._folder / f"{name}.log"
 
-    def _start(self, name, options):
-        command = [sys.executable, "-m", "dask", name.partition("-")[0], *map(str, options)]
+    def _start(self, name, options, environment=None, before=()):
+        command = [*before, sys.executable, "-m", "dask", name.partition("-")[0], *map(str, options)]
         with open(self._log(name), "wb") as stream:
-            return subprocess.Popen(command, stdout=stream, stderr=stream, env=self._environment)
+            return subprocess.Popen(command, stdout=stream, stderr=stream, env=os.environ | (environment or {}))
+
+
+def _kill(process):
+    process.kill()
+    process.wait()
 
 
 def _when(found):

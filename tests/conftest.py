@@ -2,11 +2,17 @@
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 import scipy.linalg  # noqa: F401 -- loads its BLAS library before the limit is set
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+# Benchmarks import each other by their plain names, as scripts in one folder do. At the end of the path, so that their
+# names do not hide other modules.
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 #: Signals that processes ignore if `nohup`, a script (`pytest &`) or a service manager starts them.
 OFTEN_IGNORED = [signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM]

@@ -114,15 +114,23 @@ class Model:
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
 
-    def check_cluster(self, cluster):
-        """Raise SettingsError if a cluster is given to a model that cannot use it.
+    def cluster_options(self, cluster):
+        """Return the options of `preprocess` and `train` for a cluster (dict); none without one.
 
         Parameters
         ----------
         cluster : Cluster or None
+
+        Raises
+        ------
+        SettingsError
+            If a cluster is given to a model that cannot use it.
         """
-        if cluster is not None and not self.on_cluster:
+        if cluster is None:
+            return {}
+        if not self.on_cluster:
             raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
+        return {"cluster": cluster}
 
     def check_memory(self, settings, dataset):
         """Raise SettingsError if training needs more memory than is available.

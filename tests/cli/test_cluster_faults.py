@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dask_processes import DaskProcesses
 
 from tests.cli.command import run, said, spawn
-from tests.cluster.processes import Processes
 from tests.problems import small_dataset
 from xmlgp.cluster import cluster as cluster_module
 from xmlgp.data.repository_format import write_dataset
@@ -43,14 +43,10 @@ def processes(workdir, tmp_path, monkeypatch):
     monkeypatch.setattr(step_division, "core_count", lambda: 0.5)
     monkeypatch.setattr(sweep, "POINT_BLOCK", 16)
     monkeypatch.setattr(sweep, "LABEL_BLOCK", 8)
-    started = Processes(tmp_path)
-    started.address = started.start_scheduler()
-    try:
+    with DaskProcesses(tmp_path) as started:
         for _ in range(2):
             started.start_worker()
         yield started
-    finally:
-        started.stop()
 
 
 @pytest.fixture
@@ -207,8 +203,7 @@ def test_twenty_workers_killed_at_random_moments(processes, local):
         for _ in range(20):
             if over.wait(times.uniform(0.2, 1.5)):
                 return
-            alive = [number for number, worker in enumerate(processes.workers) if worker.poll() is None]
-            processes.kill_worker(times.choice(alive))
+            processes.kill_worker(times.choice(processes.alive))
             processes.start_worker()
 
     thread = threading.Thread(target=kill)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from xmlgp.cluster.files import StoredMatrix, own_copies
+from xmlgp.cluster.files import StoredMatrix
 
 
 @pytest.fixture(params=["changed in memory", "not of NumPy"])
@@ -21,5 +21,5 @@ def matrix(request, tmp_path):
 def test_workers_read_what_a_user_sees(matrix, tmp_path):
     folder = tmp_path / "stored"
     folder.mkdir()
-    stored = StoredMatrix.of(own_copies(matrix), folder)
+    stored = StoredMatrix.of(matrix, folder)
     assert stored.open().data.tolist() == [1, 2, 3]

@@ -13,7 +13,6 @@ from tests.problems import small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.cluster.connection import open_cluster
 from xmlgp.cluster.files import mapped_file
-from xmlgp.cluster.shards import read_rows
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -56,9 +55,9 @@ def test_rows_are_read_as_they_are(cluster):
     features = text_features()
     stored = cluster.stored(features)
     for rows in slice(0, 7), slice(7, 7), slice(7, 499), slice(499, 500):
-        assert same(read_rows(stored, rows), features[rows])
+        assert same(stored.rows(rows), features[rows])
     labels = features.astype(bool)
-    assert same(read_rows(cluster.stored(labels), slice(3, 9)), labels[3:9])
+    assert same(cluster.stored(labels).rows(slice(3, 9)), labels[3:9])
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])

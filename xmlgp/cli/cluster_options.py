@@ -1,7 +1,6 @@
 """The options of commands that can run on a Dask cluster."""
 
 import contextlib
-import functools
 import logging
 
 import click
@@ -14,23 +13,18 @@ __all__ = ["cluster_arguments", "cluster_of", "cluster_options"]
 
 def cluster_options(command):
     """Add `--scheduler` and `--workers` to a command; it gets both."""
-
-    @click.option(
+    scheduler = click.option(
         "--scheduler",
         metavar="ADDRESS",
         help="Run on the Dask cluster with the scheduler at this address, such as tcp://HOST:8786.",
     )
-    @click.option(
+    workers = click.option(
         "--workers",
         type=click.IntRange(1),
         metavar="N",
         help="Run on N processes of this machine, as on a Dask cluster.",
     )
-    @functools.wraps(command)
-    def wrapped(*arguments, **options):
-        return command(*arguments, **options)
-
-    return wrapped
+    return scheduler(workers(command))
 
 
 def cluster_arguments(scheduler, workers):

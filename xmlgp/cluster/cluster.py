@@ -152,20 +152,19 @@ class Cluster:
                     if exhausted and not again and not finished:
                         return
                     continue
-                for future in self._first_done(running):
-                    worker, task = running.pop(future)
-                    done, result = self._result(future, worker)
+                ended = self._first_done(running)
+                for future, (worker, task) in list(running.items()):
+                    done, result = self._result(future, worker) if future in ended else (False, None)
                     if done:
                         finished[task[0]] = result
-                    else:
-                        again.append(task)
-                for future, (worker, task) in list(running.items()):
-                    if worker not in self._usable:
-                        del running[future]
+                    elif future in ended or worker not in self._usable:
                         again.append(task)
                         losses[task[0]] += 1
                         if losses[task[0]] == MOST_LOSSES:
                             raise _too_many_losses()
+                    else:
+                        continue
+                    del running[future]
         finally:
             with contextlib.suppress(Exception), uninterruptible:
                 self._client.cancel(list(running), force=True)
@@ -271,7 +270,7 @@ class Cluster:
             )
 
     def _first_done(self, futures):
-        """Return the futures that are done; none after a while."""
+        """Return the futures that have ended, in a result or otherwise; none after a while."""
         with contextlib.suppress(TimeoutError, CancelledError), self._client.as_current():
             wait(list(futures), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
         self._look_again()
@@ -395,6 +394,4 @@ def _unpack(answer, worker):
         return result
     if isinstance(error, StorageError):
         raise ClusterError(f"worker {worker} of the Dask cluster cannot use the shared storage: {error}") from error
-    if isinstance(error, XmlgpError):
-        raise error
     raise error

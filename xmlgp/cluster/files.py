@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.cache import cache_root
 from xmlgp.data.dataset import as_csr
 from xmlgp.runtime.npy import write_array, write_header
 
-__all__ = ["StoredMatrix", "concatenate", "mapped_file", "own_copies", "read", "store", "store_arrays", "stored_arrays"]
+__all__ = ["StoredMatrix", "concatenate", "mapped_file", "read", "store", "store_arrays", "stored_arrays"]
 
 
 def store(path, array):
@@ -82,39 +83,22 @@ def stored_arrays(folder):
 
 
 def mapped_file(array):
-    """Return the file that a whole array is mapped from; None if it is in memory, or only a part of a file.
+    """Return the file on shared storage that a whole array is mapped from; None if there is none.
+
+    A user may have mapped other files, which workers need not see, and changed in memory what was read from them. Those
+    in the cache folder are xmlgp's own.
 
     Parameters
     ----------
     array : ndarray
     """
     base = array
-    while base is not None:
-        if isinstance(base, np.memmap):
-            whole = base.filename is not None and (base.size, base.dtype) == (array.size, array.dtype)
-            return os.path.abspath(base.filename) if whole else None
+    while base is not None and not isinstance(base, np.memmap):
         base = getattr(base, "base", None)
-    return None
-
-
-def own_copies(matrix):
-    """Return a matrix of a user whose arrays are not mapped from files that workers would read otherwise.
-
-    The file of an array that is mapped copy-on-write does not have what was written to the array; other files than
-    those of NumPy have no header.
-
-    Parameters
-    ----------
-    matrix : csr_array
-    """
-    arrays = []
-    for array in (matrix.data, matrix.indices, matrix.indptr):
-        base = array
-        while base is not None and not isinstance(base, np.memmap):
-            base = getattr(base, "base", None)
-        same = base is None or (base.mode != "c" and str(base.filename).endswith(".npy"))
-        arrays.append(array if same else np.array(array))
-    return as_csr(*arrays, matrix.shape[1])
+    if base is None or base.filename is None or (base.size, base.dtype) != (array.size, array.dtype):
+        return None
+    file = os.path.realpath(base.filename)
+    return file if Path(os.path.realpath(cache_root())) in Path(file).parents else None
 
 
 def concatenate(path, parts):
@@ -180,6 +164,21 @@ class StoredMatrix(NamedTuple):
         return cls(**paths, columns=matrix.shape[1])
 
     def open(self):
-        """Return the matrix (csr_array); its arrays are read-only."""
+        """Return the matrix (csr_array), whose elements are mapped from their files."""
         data = None if self.data is None else read(self.data)
         return as_csr(data, read(self.indices), read(self.indptr), self.columns)
+
+    def rows(self, rows):
+        """Return consecutive rows (csr_array), whose elements are mapped from their files.
+
+        Nothing of the size of the whole matrix is allocated, not even where SciPy would convert its indices to 64 bits.
+
+        Parameters
+        ----------
+        rows : slice
+            With `start` and `stop`.
+        """
+        indptr = read(self.indptr)[rows.start : rows.stop + 1]
+        part = slice(int(indptr[0]), int(indptr[-1]))
+        data = None if self.data is None else read(self.data)[part]
+        return as_csr(data, read(self.indices)[part], indptr - indptr[0], self.columns)

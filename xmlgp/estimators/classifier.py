@@ -11,7 +11,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.cluster.connection import open_cluster
-from xmlgp.cluster.files import own_copies
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
@@ -120,8 +119,6 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """
         features, labels = self._points(X, Y)
         with open_cluster(client=client) as cluster:
-            if cluster is not None:
-                features = own_copies(features)
             return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1], cluster)
 
     @available_if(_learns_on)
@@ -275,9 +272,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def _fit(self, features, labels, classes, cluster=None):
         settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
         dataset = Dataset(features, labels)
-        self.model.check_cluster(cluster)
+        options = self.model.cluster_options(cluster)
         self.model.check_memory(settings, dataset)
-        options = {} if cluster is None else {"cluster": cluster}
         preprocessed = self.model.preprocess(features, settings, silent, **options)
         trained = self.model.train(features, labels, preprocessed, settings, silent, None, **options)
         predictor = self.model.predictor(settings, preprocessed, trained.parameters, features.shape[1])
@@ -329,7 +325,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         with open_cluster(client=client) as cluster:
             folder = cluster.new_folder("model")
             self.save(folder)
-            blocks = [(range(N), own_copies(features))]
+            blocks = [(range(N), features)]
             wanted = Wanted(AssignmentRule(limit=K), output)
             for points, _, scores in predict_blocks_on_cluster(cluster, ModelFolder(folder), blocks, wanted):
                 found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores

@@ -51,7 +51,7 @@ def store_factors(cluster, features, parameters):
 def _write_latent(stored, folder, start, stop):
     """Write the means of the latent functions of some points; return the file."""
     path = f"{folder}/latent-{start}.npy"
-    store(path, sparse.product(stored.open()[start:stop], read(f"{folder}/latent_weights.mean.npy")))
+    store(path, sparse.product(stored.rows(slice(start, stop)), read(f"{folder}/latent_weights.mean.npy")))
     return path
 
 

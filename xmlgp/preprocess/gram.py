@@ -10,7 +10,6 @@ import threading
 import numpy as np
 
 from xmlgp.cluster.files import read, store
-from xmlgp.cluster.shards import read_rows
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.preprocess.row_shards import shards_for_sums
 from xmlgp.runtime.threads import run_parallel
@@ -141,16 +140,16 @@ def gram_of(features, scale):
 
 
 def _shard_peak(stored, rows):
-    return _peak(read_rows(stored, rows))
+    return _peak(stored.rows(rows))
 
 
 def _shard_gram(stored, rows, scale, folder):
-    store(folder / f"{rows.start}.npy", gram_of(read_rows(stored, rows), scale))
+    store(folder / f"{rows.start}.npy", gram_of(stored.rows(rows), scale))
 
 
 def _shard_product(stored, rows, scale, shift, group, folder):
     """Write the product of the rows' part of s²XᵀX + shift I with each panel of a group to a file."""
-    features = read_rows(stored, rows)
+    features = stored.rows(rows)
 
     def panel(number):
         right = np.array(read(folder / f"{number}.npy"))

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from xmlgp.cluster.files import read, store, store_arrays, stored_arrays
-from xmlgp.cluster.shards import read_rows
+from xmlgp.cluster.files import concatenate, read, store, store_arrays, stored_arrays
 from xmlgp.data.dataset import as_csr
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.weighting import weigh
-from xmlgp.runtime.atomic_files import atomic_write
-from xmlgp.runtime.npy import write_header
 
 __all__ = [
     "count_points",
@@ -78,7 +75,7 @@ def count_points(features, cluster):
 
 
 def _count(stored, rows, folder):
-    part = read_rows(stored, rows)
+    part = stored.rows(rows)
     path = f"{folder}/{rows.start}.npy"
     store(path, sparse.column_sums(part.indices, stored.columns))
     return path
@@ -106,18 +103,18 @@ def weigh_on_cluster(features, weighting, cluster, check=None):
     # The arrays are mapped, also if those of the features are not.
     whole = stored.open()
     none = whole[:0]
-    weighted = weigh(none, *weighting)
-    if weighted is none:
+    if weigh(none, *weighting) is none:
         if check is not None:
             check(list(weighted_sizes(features, weighting, cluster)))
         return whole
     data, sizes = folder / "data.npy", []
-    with atomic_write(data) as stream:
-        write_header(stream, weighted.dtype.str, features.nnz)
+
+    def parts():
         for path, size in _weighted_shards(features, weighting, cluster, folder, keep=True):
             sizes.append(size)
-            stream.write(read(path))
-            Path(path).unlink()
+            yield path
+
+    concatenate(data, parts())
     if check is not None:
         check(sizes)
     return as_csr(read(data), whole.indices, whole.indptr, whole.shape[1])
@@ -148,7 +145,7 @@ def _weighted_shards(features, weighting, cluster, folder, keep):
 
 def _weigh(stored, rows, weighting, weights, path, keep):
     weighting = weighting._replace(**stored_arrays(weights))
-    weighted = weigh(read_rows(stored, rows), *weighting)
+    weighted = weigh(stored.rows(rows), *weighting)
     if keep:
         store(path, weighted.data)
     return path, sizes_of(weighted)

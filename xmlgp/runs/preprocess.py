@@ -69,10 +69,8 @@ def preprocess_data(dataset, settings, progress=silent, cluster=None):
         As in `preprocess_model`.
     """
     model = MODELS[settings.model]
-    model.check_cluster(cluster)
+    options = model.cluster_options(cluster)
     check_data(dataset, settings)
-    # Others need not know of clusters.
-    options = {"cluster": cluster} if model.on_cluster else {}
     return model.preprocess(dataset.features, settings, progress, **options)
 
 

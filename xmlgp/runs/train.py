@@ -87,7 +87,7 @@ def train_model(
         # Before an interrupted run is discarded.
         check_data(dataset, plan.settings)
         model = MODELS[plan.settings.model]
-        model.check_cluster(cluster)
+        model.cluster_options(cluster)
         if plan.action is not Action.NOTHING:
             model.check_memory(plan.settings, dataset)
         on_plan(plan)
@@ -183,10 +183,8 @@ class _Run:
             if not self._kept:
                 self._checkpoints.save()
         model, dataset = MODELS[self._settings.model], self._dataset
-        options = {} if self._cluster is None else {"cluster": self._cluster}
-        return model.train(
-            dataset.features, dataset.labels, preprocessed, self._settings, self._progress, self._checkpoints, **options
-        )
+        run = self._settings, self._progress, self._checkpoints
+        return model.train(dataset.features, dataset.labels, preprocessed, *run, **model.cluster_options(self._cluster))
 
     def _describe(self, entries):
         return describe_run(self._dataset.facts, self._settings, entries)
