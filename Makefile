@@ -152,10 +152,7 @@ benchmark-learning: $(VENV)/installed
 
 benchmark-cluster: $(VENV)/installed-dask
 	for set in $(SETS); do $(BENCHMARK)/cluster.py time $$set || exit; done
-	for set in $(SETS); do $(BENCHMARK)/cluster.py faults $$set && $(BENCHMARK)/cluster.py steps $$set || exit; done
-	for scale in 0.02 0.2; do $(BENCHMARK)/cluster.py memory --folder data/cluster --scale $$scale --json data/cluster/memory-$$scale.json || exit; done
-	$(BENCHMARK)/cluster.py steps data/cluster/amazoncat-0.2 --inducing features --json data/cluster/steps.json
-	$(BENCHMARK)/cluster_model.py --memory data/cluster/memory-0.02.json --memory data/cluster/memory-0.2.json --steps data/cluster/steps.json
+	$(BENCHMARK)/cluster.py memory --folder data/cluster --scale 0.2
 
 benchmark-step benchmark-scaling benchmark-basis: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py

@@ -1,11 +1,8 @@
-"""Training and prediction on a Dask cluster of this machine: time, memory, faults, and the messages of a step.
+"""Training and prediction on a Dask cluster of this machine: time, memory, and what more machines would be worth.
 
     python benchmarks/cluster.py time DATA [--workers 2 ...] [--epochs E] [--seeds 1] [--options TEXT] [--json FILE]
     python benchmarks/cluster.py memory --folder FOLDER [--shape amazoncat] [--scale 0.1] [--workers 1 ...]
         [--options TEXT] [--json FILE]
-    python benchmarks/cluster.py faults DATA [--kills 20] [--seed 0] [--options TEXT] [--json FILE]
-    python benchmarks/cluster.py steps DATA [--inducing free ...] [--workers 1 ...] [--steps 25] [--set NAME=VALUE ...]
-        [--json FILE]
 
 `time` runs the same commands on one process with all cores and then with `--workers W`, W processes that share these
 cores: `xmlgp train` on DATA/train.txt with an empty cache, `xmlgp predict` and `xmlgp evaluate` on DATA/test.txt. The
@@ -14,18 +11,12 @@ starting workers and ending them. Processor seconds are those of the command and
 the local run is repeated with other seeds, which shows how much precision varies. The model of the local run also
 predicts with W workers; the scores files are compared byte by byte. The limit is 1.3 times the local training.
 
+From the first run with workers follows a model of the time on more machines like this one: processor seconds of the
+command stay, and those of the workers are divided. Storage and network, not slow on one machine, are left out.
+
 `memory` generates a data set (benchmarks/generate.py), trains in weight space, and looks at all processes every 0.2 s.
 With 0 workers it trains on one process without Dask. Own memory is that which is not mapped from files. What is sharded
-is in files that workers map, whose pages in memory are listed by what they hold; the peak is that of one worker.
-
-`faults` starts `dask scheduler` and two `dask worker` on the loopback interface, trains on them with nothing lost, and
-then once more with workers that are killed (SIGKILL) at random moments, one in each of equal parts of the seconds of
-the first run. Each is replaced before the next one is killed.
-
-`steps` makes training steps on one process and with W workers that share its cores. It counts the bytes of all messages
-between the command and the workers, as Dask sends them. The calls of a step are the messages and what the workers
-compute, of which the slowest counts; the rest of the step is not divided. The last column is the least time of the
-messages on a network of 10 Gb/s, which all pass through the connection of one machine.
+is in files that workers map; the peak is that of one worker.
 """
 
 import filecmp
@@ -34,36 +25,29 @@ import os
 import shlex
 import shutil
 import tempfile
-import time
 from pathlib import Path
-from random import Random
 
 import click
 import generate
 import harness  # before NumPy
-import numpy as np
 import recipes
-from dask_processes import DaskProcesses
-from step_messages import measure_steps
-from watched_command import read_trace, run_watched, start_traced
+from watched_command import run_watched
 
-from xmlgp.data.repository_format import read_dataset
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.preprocess.pipeline import find_inducing_inputs
 
 MEASURES = ("P@1", "P@3", "P@5")
 
 #: Most times that training may take as long as on one process.
 LIMIT = 1.3
 
-#: Rate of the network that messages are compared with.
-NETWORK_GBITS = 10
+#: Machines in the model of the time.
+MACHINES = (1, 2, 4, 8, 16, 32)
 
 #: Peaks of memory of a stage, and their columns.
 PEAKS = {"command_mb": "own, command", "worker_mb": "own, worker", "worker_rss_mb": "Rss, worker"}
 
 #: Kinds of files whose rows workers divide.
-SHARDED = ("X", "latent functions", "pairs and shortlists")
+SHARDED = ("X and Y as read", "files of the run")
 
 #: Stages of a command outside of training.
 OUTSIDE = ("starting", "ending")
@@ -190,6 +174,7 @@ def report_time(results):
     columns = ["", "training s", "× local", f"at most ×{LIMIT}", "command s", *MEASURES]
     harness.markdown_table(columns, rows)
     report_stages([local, *(run for run in others if run["workers"])])
+    report_model(next(run for run in others if run["workers"]), results["cores"])
     rows = [
         [run_name(run["workers"]), run["predicting_s"], run["command_s"], {None: "", True: "yes", False: "no"}[equal]]
         for run in results["predictions"]
@@ -214,6 +199,15 @@ def report_stages(runs):
             row += [f"{stage[key]:.2f}" if stage else "" for key in keys]
         rows.append(row)
     harness.markdown_table(columns, rows)
+
+
+def report_model(run, cores):
+    """Print the seconds of training that more machines would take, by stages that workers compute and others."""
+    stages = {name: stage for name, stage in run["stages"].items() if name not in OUTSIDE}
+    divided = {name: stage["workers_s"] / cores for name, stage in stages.items()}
+    stays = sum(max(0.0, stage["seconds"] - divided[name]) for name, stage in stages.items())
+    rows = [["seconds", *(f"{stays + sum(divided.values()) / machines:.0f}" for machines in MACHINES)]]
+    harness.markdown_table(["machines", *map(str, MACHINES)], rows)
 
 
 # ---- Memory
@@ -283,162 +277,6 @@ def report_peaks(runs):
         rows.append([run_name(run["workers"]), *(f"{peak:.0f}" if peak else "" for peak in peaks)])
     columns = ["peak MB", *PEAKS.values(), *kinds]
     harness.markdown_table(columns, rows)
-
-
-# ---- Faults
-
-
-@main.command()
-@data_argument()
-@click.option("--kills", type=click.IntRange(1), default=20, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the moments and the workers.")
-@options_option
-@harness.json_option
-def faults(data, kills, seed, options, as_json):
-    """Kill workers at random moments of training; each one is replaced before the next is killed."""
-    if not harness.has_data(data):
-        return
-    chosen = shlex.split(options)
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        undisturbed = train_with_faults(data, folder / "undisturbed", chosen, [], None)
-        random = Random(seed)
-        # One in each of equal parts of the first run.
-        moments = [(number + random.random()) / kills * undisturbed["training_s"] for number in range(kills)]
-        disturbed = train_with_faults(data, folder / "disturbed", chosen, moments, random)
-    report_faults(data, chosen, undisturbed, disturbed, kills)
-    harness.write_json(as_json, {"data": data.name, "options": chosen, "runs": [undisturbed, disturbed]})
-
-
-def train_with_faults(data, folder, options, moments, random):
-    """Train with two workers, one of which is killed at each moment; return the numbers of the run.
-
-    Parameters
-    ----------
-    data, folder : Path
-        The folder is new.
-    options : list of str
-    moments : list of float
-        Seconds from the first byte read.
-    random : random.Random
-        Chooses the workers.
-    """
-    folder.mkdir()
-    model, scores, trace = folder / "model", folder / "scores", folder / "trace"
-    environment = os.environ | {"XMLGP_CACHE_DIR": str(folder / "cache")}
-    killed = []
-    with DaskProcesses(folder) as processes:
-        for _ in range(2):
-            processes.start_worker()
-        arguments = ["train", "-q", data, model, "--no-resume", *options, "--scheduler", processes.address]
-        command = start_traced(trace, arguments, env=environment)
-        try:
-            for moment in moments:
-                entry = wait_for(command, trace, moment)
-                if entry is None:
-                    break
-                processes.kill_worker(random.choice(processes.alive))
-                began = training_began(read_trace(trace))
-                killed.append({"seconds": time.time() - began, "stage": entry.stage, "place": entry.place})
-                processes.start_worker()
-            command.wait()
-        finally:
-            command.kill()
-    if command.returncode:
-        raise SystemExit(command.returncode)
-    entries = read_trace(trace)
-    ended = next(entry.time for entry in entries if entry.stage == "ending")
-    predict(model, data, scores)
-    run = {"training_s": ended - training_began(entries), "killed": killed}
-    return run | evaluate(scores, data)
-
-
-def wait_for(command, trace, moment):
-    """Wait for some seconds of training; return the entry of the trace then, or None if training is over."""
-    while command.poll() is None:
-        entries = read_trace(trace)
-        if entries and entries[-1].stage == "ending":
-            return None
-        began = training_began(entries)
-        if began is not None and time.time() >= began + moment:
-            return entries[-1]
-        time.sleep(0.02)
-    return None
-
-
-def training_began(entries):
-    """Return the time when a traced command began to read; None before."""
-    return next((entry.time for entry in entries if entry.stage == "reading"), None)
-
-
-def report_faults(data, options, undisturbed, disturbed, kills):
-    """Print when workers were killed, and both runs."""
-    print(f"{data.name}, two workers of one thread, `xmlgp train {shlex.join(options)}`:\n")
-    killed = disturbed["killed"]
-    rows = [[number, f"{kill['seconds']:.1f}", kill["stage"], kill["place"]] for number, kill in enumerate(killed, 1)]
-    harness.markdown_table(["kill", "after s", "stage", "place"], rows)
-    if len(killed) < kills:
-        print(f"training ended before {kills - len(killed)} of {kills} moments\n")
-    rows = [
-        [f"{len(run['killed'])} kills", run["training_s"], *(f"{run[measure]:.2f}" for measure in MEASURES)]
-        for run in (undisturbed, disturbed)
-    ]
-    harness.markdown_table(["", "training s", *MEASURES], rows)
-
-
-# ---- Steps
-
-
-@main.command()
-@data_argument()
-@click.option(
-    "--inducing",
-    "spaces",
-    multiple=True,
-    type=click.Choice(["free", "subspace", "features"]),
-    default=["free", "subspace", "features"],
-    show_default=True,
-    help="Inducing inputs: Z, A of a subspace, or none, in weight space.",
-)
-@workers_option([1, 2])
-@click.option("--steps", type=click.IntRange(1), default=25, show_default=True)
-@harness.set_option
-@harness.json_option
-def steps(data, spaces, counts, steps, chosen, as_json):
-    """Measure the time of a training step, and the bytes that travel for it."""
-    if not harness.has_data(data):
-        return
-    dataset = read_dataset(data / "train.txt", cache=False)
-    sizes = {"N": dataset.N, "D": dataset.D, "K": dataset.K, "features": dataset.features.nnz / dataset.N}
-    sizes |= {"labels": dataset.labels.nnz / dataset.N}
-    results = {"data": data.name, "sizes": sizes, "cores": len(os.sched_getaffinity(0)), "runs": []}
-    rows = []
-    for space in spaces:
-        settings = harness.resolve_settings("default", dataset, chosen | {"model": "mlgpf", "inducing": space})
-        preprocessed = find_inducing_inputs(dataset.features, settings)
-        shape = dict(zip("MR", np.shape(preprocessed.inducing), strict=False))
-        facts = {"inducing": space, "B": settings.batch_size, "P": settings.factor_count, **shape}
-        if space == "features":
-            facts["label_sample"] = settings.label_sample
-        for workers in (0, *counts):
-            measured = measure_steps(dataset, preprocessed, settings, workers, steps)
-            results["runs"].append(facts | {"workers": workers} | measured)
-            rows.append(step_row(results["runs"][-1]))
-    print(f"{data.name}, {results['cores']} cores, N={dataset.N:,}, D={dataset.D:,}, K={dataset.K:,}:\n")
-    columns = ["inducing", "sizes", "", "step ms", "calls ms", "computing ms", "sent MB", "received MB"]
-    harness.markdown_table([*columns, f"ms at {NETWORK_GBITS} Gb/s"], rows)
-    harness.write_json(as_json, results)
-
-
-def step_row(run):
-    """Return the row of one run: milliseconds and megabytes of a step."""
-    sizes = ", ".join(f"{name}={run[name]}" for name in "MRBP" if name in run)
-    row = [run["inducing"], sizes, run_name(run["workers"]), f"{1e3 * run['step_s']:.1f}"]
-    if not run["workers"]:
-        return row + [""] * 5
-    row += [f"{1e3 * run[name]:.1f}" for name in ("call_s", "compute_s")]
-    row += [f"{run[name] / 1e6:.2f}" for name in ("sent", "received")]
-    return [*row, f"{1e3 * (run['sent'] + run['received']) * 8 / (NETWORK_GBITS * 1e9):.1f}"]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -64,6 +65,22 @@ class DaskProcesses:
         log = self._log(name)
         _when(lambda: "Registered to:" in log.read_text() or None)
         return number
+
+    def have_workers(self, count):
+        """Start workers, or end some, until there are so many.
+
+        Parameters
+        ----------
+        count : int
+        """
+        for number in self.alive[count:]:
+            self.kill_worker(number)
+        while len(self.alive) < count:
+            self.start_worker()
+
+    def stop_worker(self, number):
+        """Stop a worker, whose connections stay open."""
+        self._workers[number].send_signal(signal.SIGSTOP)
 
     def kill_worker(self, number):
         """End a worker as a machine that fails does."""

@@ -25,26 +25,19 @@ STAGES = {
     "train": [
         ("xmlgp.cli.train", "read_training_data", "reading", None),
         ("xmlgp.runs.train", "preprocess_data", "preprocessing", "starting values"),
-        ("xmlgp.mlgpf.train", "weigh_on_cluster", "weighting", "starting values"),
+        ("xmlgp.mlgpf.train", "weigh_points", "weighting", "starting values"),
         ("xmlgp.mlgpf.stochastic", "StochasticAscent.step", "steps", None),
         ("xmlgp.mlgpf.train", "HeldOut.ndcg", "held-out points", None),
         ("xmlgp.mlgpf.weight_space_ascent", "initial_label_weights", "initial label weights", None),
-        ("xmlgp.mlgpf.weight_space_ascent", "store_factors", "latent functions", None),
-        ("xmlgp.mlgpf.shared_sweep", "store_arrays", "files of a sweep", None),
-        ("xmlgp.mlgpf.shared_sweep", "listed_by_label", "pairs", None),
+        ("xmlgp.mlgpf.weight_space_ascent", "WeightSpaceAscent._latent_functions", "latent functions", None),
         ("xmlgp.mlgpf.sweep", "listed_by_label", "pairs", None),
         ("xmlgp.mlgpf.sweep", "Sweep.list_negatives", "shortlists", None),
         ("xmlgp.mlgpf.sweep", "Sweep.update_weights", "label weights", None),
-        ("xmlgp.mlgpf.shared_sweep", "SharedSweep.list_negatives", "shortlists", None),
-        ("xmlgp.mlgpf.shared_sweep", "SharedSweep.update_weights", "label weights", None),
         ("xmlgp.mlgpf.held_out", "_calibrate", "calibration", None),
         ("xmlgp.mlgpf.train", "fit_exact_gp", "regression", None),
         ("xmlgp.runs.train", "ModelFolder.write", "writing", "ending"),
     ],
-    "predict": [
-        ("xmlgp.cli.predict", "predict_blocks", "predicting", "ending"),
-        ("xmlgp.cli.predict", "predict_blocks_on_cluster", "predicting", "ending"),
-    ],
+    "predict": [("xmlgp.cli.predict", "predict_blocks", "predicting", "ending")],
 }
 
 #: Functions that tell the epoch or sweep.

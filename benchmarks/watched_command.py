@@ -22,17 +22,12 @@ __all__ = ["Entry", "Watched", "kind_of", "read_trace", "run_watched", "start_tr
 SAMPLE_SECONDS, FILES_SECONDS = 0.2, 2.0
 
 #: Stages that each sweep over the labels has.
-OF_SWEEPS = ("files of a sweep", "shortlists", "pairs", "label weights")
+OF_SWEEPS = ("shortlists", "pairs", "label weights")
 
 #: What the mapped files under the cache folder are.
 KINDS = {
-    "X": r"text/.*/feature_|shards-\d+/data",
-    "Y": r"text/.*/label_|matrix-\d+/",
-    "latent functions": r"factors-\d+/latent[-.]",
-    "T, Φ, b": r"factors-\d+/",
-    "label weights": r"sweep-\d+/weights",
-    "pairs and shortlists": r"sweep-\d+/",
-    "ranges of the text": r"ranges-\d+/",
+    "X and Y as read": r"text/",
+    "files of the run": r"cluster/",
 }
 
 MAPPING = re.compile(r"[0-9a-f]+-[0-9a-f]+ \S+ \S+ \S+ \S+ +(/.*)?$")

@@ -1,5 +1,6 @@
 """Give every test the same environment, regardless of how the suite is started and of the user's shell."""
 
+import logging
 import os
 import signal
 import sys
@@ -69,13 +70,21 @@ def _one_blas_thread():
         yield
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Return a `Cluster` of two processes with a cache of their own."""
+@pytest.fixture(scope="session")
+def cluster(_environment):
+    """Return a `DaskCluster` of two processes, which are replaced when a test kills them."""
     # Not every test needs Dask.
-    from xmlgp.cluster.connection import open_cluster
+    from xmlgp.work.connection import open_work
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XMLGP_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        with open_cluster(workers=2) as opened:
-            yield opened
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with open_work(workers=2) as opened:
+        yield opened
+
+
+@pytest.fixture
+def in_files(tmp_path, monkeypatch):
+    """Return what stands for a cluster in this process (`InFiles`)."""
+    from tests.work.in_files import InFiles
+
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
+    return InFiles(tmp_path / "cache" / "run")

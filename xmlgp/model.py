@@ -57,7 +57,7 @@ class Model:
         Description of the model, for the help of `--model`.
     preprocess : callable
         `preprocess(features, settings, progress)` returns a `Preprocessed`; features are a csr_array, N×D. With
-        `on_cluster` it also takes `cluster`, a `Cluster` or None.
+        `on_cluster` it and `train` also take `work`, a `DaskCluster` or `ThisMachine`.
     train : callable
         `train(features, labels, preprocessed, settings, progress, checkpoints)` returns a `Trained`; labels are a
         csr_array of bool, N×K, and `checkpoints` is a `CheckpointWriter` or None.
@@ -114,23 +114,23 @@ class Model:
         """The model's name, in commands, recipes and model folders."""
         return self.settings.model
 
-    def cluster_options(self, cluster):
-        """Return the options of `preprocess` and `train` for a cluster (dict); none without one.
+    def work_options(self, work):
+        """Return the options of `preprocess` and `train` for where they compute (dict); none for this machine.
 
         Parameters
         ----------
-        cluster : Cluster or None
+        work : ThisMachine or DaskCluster
 
         Raises
         ------
         SettingsError
             If a cluster is given to a model that cannot use it.
         """
-        if cluster is None:
+        if not work.is_cluster:
             return {}
         if not self.on_cluster:
             raise SettingsError(f"{self.name} is trained on one machine, not on a Dask cluster")
-        return {"cluster": cluster}
+        return {"work": work}
 
     def check_memory(self, settings, dataset):
         """Raise SettingsError if training needs more memory than is available.

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import signal
-import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +21,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runs import predict as library
-from xmlgp.runs.predict import Wanted, predict_blocks, predict_blocks_on_cluster
+from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.threads import limit_cores
@@ -72,22 +70,26 @@ def on_workers(cluster, files, monkeypatch):
     def both(*arguments, stdin=None):
         here = run("predict", "-q", *arguments, stdin=stdin)
         with monkeypatch.context() as patch:
-            patch.setattr(command, "cluster_of", lambda *arguments: contextlib.nullcontext(cluster))
+            patch.setattr(command, "work_of", lambda *arguments: contextlib.nullcontext(cluster))
             there = run("predict", "-q", *arguments, "--workers", "2", stdin=stdin)
         assert (here.exit_code, there.exit_code) == (0, 0), there.stderr
         assert there.stdout_bytes == here.stdout_bytes
         assert there.stderr == here.stderr
-        assert not list(cluster.work.iterdir())
+        assert not list(cluster._folder.iterdir())
         return here.stdout
 
     return both
 
 
 @pytest.mark.parametrize(
-    ("model", "data"),
-    [("regression", "points.txt"), ("subspace", "points.txt"), ("topics", "points.txt"), ("gpc", "two.svm")],
+    ("model", "data", "options"),
+    [
+        ("regression", "points.txt", []),
+        ("subspace", "points.txt", ["-k", "all", "--with-std", "--output", "probability"]),
+        ("topics", "points.txt", ["-k", "all"]),
+        ("gpc", "two.svm", ["--with-std"]),
+    ],
 )
-@pytest.mark.parametrize("options", [[], ["-k", "all", "--with-std", "--output", "probability"]])
 def test_scores_are_those_of_one_process(on_workers, model, data, options):
     assert on_workers(model, data, *options).count("\n") == POINTS + 1
 
@@ -147,41 +149,36 @@ def test_scores_do_not_depend_on_blocks():
 
 def test_a_worker_that_is_killed_costs_nothing(cluster, files):
     folder = ModelFolder(files / "regression")
-    features = small_dataset(seed=7, N=POINTS).features
-    wanted = Wanted(AssignmentRule(limit=3))
-    (pid, *_) = cluster._client.run(os.getpid).values()
-    threading.Timer(0.2, os.kill, [pid, signal.SIGKILL]).start()
+    stored, features = StoredPredictor(open_predictor(folder), folder), small_dataset(seed=7, N=POINTS).features
+    pids = list(cluster._client.run(os.getpid).values())
 
-    def slow():
-        for number in range(12):
-            time.sleep(0.1)
+    def blocks(killed):
+        for number in range(8):
+            if killed and number == 4:
+                os.kill(pids[0], signal.SIGKILL)
             yield range(number * POINTS, (number + 1) * POINTS), features
 
-    found = list(predict_blocks_on_cluster(cluster, folder, slow(), wanted))
-    expected = list(predict_blocks(open_predictor(folder), slow(), wanted))
-    for place in (0, 2):
-        ours, theirs = ([part[place] for part in parts] for parts in (found, expected))
-        if place == 2:
-            ours, theirs = (
-                [getattr(scores, name).tolist() for name in ("labels", "scores")]
-                for scores in (type(parts[0]).stack(parts) for parts in (ours, theirs))
-            )
-        else:
-            ours, theirs = (sum(parts, []) for parts in (ours, theirs))
-        assert ours == theirs
+    wanted = Wanted(AssignmentRule(limit=3))
+    found = list(predict_blocks(stored, blocks(True), wanted, cluster))
+    expected = list(predict_blocks(stored, blocks(False), wanted))
+    assert [names for names, *_ in found] == [names for names, *_ in expected]
+    ours, theirs = (type(parts[0][2]).stack([scores for *_, scores in parts]) for parts in (found, expected))
+    np.testing.assert_array_equal(ours.labels, theirs.labels)
+    np.testing.assert_array_equal(ours.scores, theirs.scores)
 
 
 def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):
     shutil.copytree(files / "subspace", tmp_path / "gone")
     folder = ModelFolder(tmp_path / "gone")
     blocks, wanted = [(range(9), small_dataset().features[:9])], Wanted(AssignmentRule(limit=3))
+    stored = StoredPredictor(open_predictor(folder), folder)
     shutil.rmtree(tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
-        list(predict_blocks_on_cluster(cluster, folder, blocks, wanted))
+        list(predict_blocks(stored, blocks, wanted, cluster))
     shutil.copytree(files / "topics", tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: this is another model"):
-        list(predict_blocks_on_cluster(cluster, folder, blocks, wanted))
-    assert not list(cluster.work.iterdir())
+        list(predict_blocks(stored, blocks, wanted, cluster))
+    assert not list(cluster._folder.iterdir())
 
 
 def test_a_cluster_is_started_for_a_command(files, monkeypatch, tmp_path):

@@ -3,8 +3,6 @@
 import gzip
 import itertools
 import random
-import tempfile
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -53,21 +51,6 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-def here(tmp_path):
-    """Return what `read_dataset` needs of a cluster, which runs the tasks in this process and counts them."""
-    work = tmp_path / "work"
-    work.mkdir()
-
-    def run(function, items):
-        for item in items:
-            found.tasks += 1
-            yield function(*item)
-
-    found = SimpleNamespace(new_folder=lambda name: Path(tempfile.mkdtemp(dir=work)), map=run, tasks=0)
-    return found
-
-
 @pytest.fixture(autouse=True)
 def _small_ranges(monkeypatch):
     monkeypatch.setattr(byte_ranges, "RANGE", 50)
@@ -77,12 +60,12 @@ def _small_ranges(monkeypatch):
 def outcome(tmp_path, monkeypatch):
     """Return a function that returns what a file is read as, or its error, and the files in the cache."""
 
-    def read(text, cluster):
-        path, cache = tmp_path / "data.txt", tmp_path / f"cache-{cluster is None}"
+    def read(text, work):
+        path, cache = tmp_path / "data.txt", tmp_path / f"cache-{work is None}"
         path.write_bytes(text)
         monkeypatch.setenv("XMLGP_CACHE_DIR", str(cache))
         try:
-            dataset = read_dataset(path, cluster=cluster)
+            dataset = read_dataset(path, work=work)
         except XmlgpError as error:
             return type(error), str(error)
         files = [file for file in sorted(cache.rglob("*")) if file.is_file()]
@@ -100,49 +83,48 @@ def assert_same(found, expected):
         assert found[1] == expected[1]
 
 
-@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("kind", ["many points", "a mistake and too few points"])
 def test_workers_read_files_as_they_are_read_here(cluster, outcome, kind):
     assert_same(outcome(TEXTS[kind], cluster), outcome(TEXTS[kind], None))
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
 @pytest.mark.parametrize("kind", TEXTS)
-def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, tmp_path, here, outcome, kind, size):
+def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, in_files, outcome, kind, size):
     monkeypatch.setattr(byte_ranges, "RANGE", size)
-    assert_same(outcome(TEXTS[kind], here), outcome(TEXTS[kind], None))
-    assert not list((tmp_path / "work").iterdir())
+    assert_same(outcome(TEXTS[kind], in_files), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_damaged_files_are_read_as_they_are_read_here(here, outcome, seed):
+@pytest.mark.parametrize("seed", range(60))
+def test_damaged_files_are_read_as_they_are_read_here(in_files, outcome, seed):
     randomly = random.Random(seed)
     text = bytearray(randomly.choice([TEXTS["ordinary"], TEXTS["CRLF"], TEXTS["blank lines at the end"]]))
     for _ in range(randomly.randint(1, 2)):
         place = randomly.randrange(len(text))
         change = randomly.choice([b"", b"\n", b"\r\n", b" ", b"7", b",", b":", b"\n\n"])
         text[place : place + randomly.randint(0, 3)] = change
-    assert_same(outcome(bytes(text), here), outcome(bytes(text), None))
+    assert_same(outcome(bytes(text), in_files), outcome(bytes(text), None))
 
 
-def test_many_points_are_read_in_many_tasks(here, outcome):
-    outcome(TEXTS["many points"], here)
-    assert here.tasks > 100
+def test_many_points_are_read_in_many_tasks(in_files, outcome):
+    outcome(TEXTS["many points"], in_files)
+    assert in_files.blocks > 100
 
 
-def test_a_long_line_is_read_here(monkeypatch, here, outcome):
+def test_a_long_line_is_read_here(monkeypatch, in_files, outcome):
     monkeypatch.setattr(byte_ranges, "LONG_LINE", 20)
-    assert_same(outcome(SMALL, here), outcome(SMALL, None))
+    assert_same(outcome(SMALL, in_files), outcome(SMALL, None))
 
 
-def test_a_copy_in_the_cache_is_used(here, outcome):
-    expected = outcome(SMALL, here)
-    tasks = here.tasks
+def test_a_copy_in_the_cache_is_used(in_files, outcome):
+    expected = outcome(SMALL, in_files)
+    tasks = in_files.blocks
     assert tasks > 0
-    assert_same(outcome(SMALL, here), expected)
-    assert here.tasks == tasks
+    assert_same(outcome(SMALL, in_files), expected)
+    assert in_files.blocks == tasks
 
 
-def test_compressed_files_libsvm_files_and_files_without_cache_are_read_here(here, tmp_path, monkeypatch):
+def test_compressed_files_libsvm_files_and_files_without_cache_are_read_here(in_files, tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     dataset = small_dataset()
     write_dataset(tmp_path / "data.txt", dataset)
@@ -150,20 +132,20 @@ def test_compressed_files_libsvm_files_and_files_without_cache_are_read_here(her
     (tmp_path / "data.txt.gz").write_bytes(gzip.compress(text))
     (tmp_path / "data.svm").write_bytes(b"+1 1:2\n-1 2:1\n")
     assert is_libsvm(b"+1 1:2\n")
-    assert read_any(tmp_path / "data.svm", cluster=here)[1] == LIBSVM
+    assert read_any(tmp_path / "data.svm", work=in_files)[1] == LIBSVM
     found = [
-        read_any(tmp_path / "data.txt.gz", cluster=here),
-        read_any(tmp_path / "data.txt", cache=False, cluster=here),
+        read_any(tmp_path / "data.txt.gz", work=in_files),
+        read_any(tmp_path / "data.txt", cache=False, work=in_files),
     ]
-    assert here.tasks == 0
-    found.append(read_any(str(tmp_path / "data.txt"), cluster=here))
-    assert here.tasks > 0
+    assert in_files.blocks == 0
+    found.append(read_any(str(tmp_path / "data.txt"), work=in_files))
+    assert in_files.blocks > 0
     for read, data_format in found:
         assert data_format == REPOSITORY
         assert same(read, dataset)
 
 
-def test_the_progress_is_the_number_of_points(here, tmp_path, monkeypatch):
+def test_the_progress_is_the_number_of_points(in_files, tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "data.txt").write_bytes(SMALL)
     seen = []
@@ -175,7 +157,7 @@ def test_the_progress_is_the_number_of_points(here, tmp_path, monkeypatch):
         def __exit__(self, *details):
             seen.append("end")
 
-    read_dataset(tmp_path / "data.txt", progress=lambda label, total, unit: seen.append(total) or Bar(), cluster=here)
+    read_dataset(tmp_path / "data.txt", progress=lambda label, total, unit: seen.append(total) or Bar(), work=in_files)
     assert seen[0] == sum(seen[1:-1]) == 6
     assert seen[-1] == "end"
 
@@ -184,7 +166,7 @@ def test_a_relative_path_is_that_of_this_process(cluster, outcome, tmp_path, mon
     (tmp_path / "other.txt").write_bytes(SMALL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-    assert read_dataset("other.txt", cluster=cluster).N == 6
+    assert read_dataset("other.txt", work=cluster).N == 6
 
 
 def test_a_file_that_workers_cannot_see_is_one_sentence(cluster, tmp_path, monkeypatch):
@@ -193,4 +175,4 @@ def test_a_file_that_workers_cannot_see_is_one_sentence(cluster, tmp_path, monke
     monkeypatch.setattr(byte_ranges.os.path, "abspath", lambda path: path)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ of the Dask cluster cannot .*data.txt: No such file"):
-        read_dataset("data.txt", cluster=cluster)
+        read_dataset("data.txt", work=cluster)

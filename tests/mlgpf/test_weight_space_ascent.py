@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
+from xmlgp.gp.label_weight_updates import WeightsPrior
 from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf import weight_space_ascent as module
 from xmlgp.mlgpf.record import MLGPF
@@ -21,7 +22,7 @@ def ascent(N=40, K=7, **options):
     dataset = small_dataset(N=N, K=K)
     settings = MLGPFSettings(**{"inducing": "features", "factors": 3, "epochs": EPOCHS, "batch_size": 10} | options)
     coordinates = find_inducing_inputs(dataset.features, settings).coordinates(dataset.features, settings.dtype)
-    return WeightSpaceAscent(make_model(settings), coordinates, dataset.labels, None)
+    return WeightSpaceAscent(make_model(settings), coordinates, dataset.labels)
 
 
 def costs(inference, epoch):
@@ -78,7 +79,7 @@ def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
 
 def test_sweeps_update_weights_and_prior_variances_with_these_scales(monkeypatch):
     seen = []
-    for owner, name in ((module.WeightsPrior, "of_training"), (module, "update_prior_variances")):
+    for owner, name in ((WeightsPrior, "of_training"), (module, "update_prior_variances")):
         original = getattr(owner, name)
 
         def recorded(*arguments, original=original):

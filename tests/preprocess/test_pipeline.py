@@ -19,6 +19,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.preprocess import basis
 from xmlgp.preprocess import pipeline as module
+from xmlgp.preprocess import weighting as weighting_module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import initial_inducing
 from xmlgp.preprocess.pipeline import Preprocessed
@@ -94,7 +95,7 @@ def test_preprocessing_for_bmlpl_has_weights_only(weighting):
 
 @pytest.mark.parametrize("weighting", ["root-idf", "none"])
 def test_preprocessing_for_bmlpl_does_not_copy_the_features(monkeypatch, weighting):
-    monkeypatch.setattr(module, "CHUNK", 1 << 14)
+    monkeypatch.setattr(weighting_module, "SHARD", 1 << 14)
     features = sp.random_array((20_000, 300), density=0.2, rng=np.random.default_rng(0), dtype=np.float32).tocsr()
     tracemalloc.start()
     try:
@@ -226,7 +227,7 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
 @pytest.mark.parametrize("inducing", ["free", "subspace"])
 @pytest.mark.parametrize("value", [1e16, -3e38])
 def test_features_whose_squares_overflow_are_refused(monkeypatch, inducing, value):
-    monkeypatch.setattr(module, "CHUNK", 4)
+    monkeypatch.setattr(weighting_module, "SHARD", 4)
     features = small_features()
     features.data[3] = value
     settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}

@@ -6,9 +6,9 @@ import logging
 import click
 
 from xmlgp.cli.options import note
-from xmlgp.cluster.connection import open_cluster
+from xmlgp.work.connection import open_work
 
-__all__ = ["cluster_arguments", "cluster_of", "cluster_options"]
+__all__ = ["cluster_arguments", "cluster_options", "work_of"]
 
 
 def cluster_options(command):
@@ -35,8 +35,8 @@ def cluster_arguments(scheduler, workers):
 
 
 @contextlib.contextmanager
-def cluster_of(scheduler, workers, quiet):
-    """Yield the `Cluster` that options ask for, or None; tell the address of its dashboard.
+def work_of(scheduler, workers, quiet):
+    """Yield the `DaskCluster` that options ask for, or this machine; tell the address of the dashboard.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def cluster_of(scheduler, workers, quiet):
     """
     if scheduler is not None and workers is not None:
         raise click.UsageError("--scheduler and --workers exclude each other.")
-    # What Dask would log is told in a sentence, or is none of the user's business.
+    # Of what Dask would log the user sees one sentence, or nothing.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with open_cluster(scheduler, workers) as cluster:
-        if cluster is not None:
-            count = cluster.worker_count
-            dashboard = f"; dashboard {cluster.dashboard}" if cluster.dashboard else ""
+    with open_work(scheduler, workers) as work:
+        if work.is_cluster:
+            count = work.workers
+            dashboard = f"; dashboard {work.dashboard}" if work.dashboard else ""
             note(f"{count} worker{'s' * (count != 1)} of a Dask cluster{dashboard}", quiet)
-        yield cluster
+        yield work

@@ -5,7 +5,7 @@ import functools
 import click
 import numpy as np
 
-from xmlgp.cli.cluster_options import cluster_of, cluster_options
+from xmlgp.cli.cluster_options import cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.label_set import read_label_set
 from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
@@ -20,7 +20,7 @@ from xmlgp.prediction.label_files import FORMATS, Explanation, format_of, write_
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.plan import readable_run
-from xmlgp.runs.predict import Wanted, predict_blocks, predict_blocks_on_cluster
+from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.corpus import corpus_format as told_format
@@ -112,7 +112,7 @@ class _LabelCount(click.ParamType):
     type=click.IntRange(1),
     default=MEMORY,
     show_default=True,
-    help="Memory limit of scoring, in megabytes, besides the model; on a Dask cluster that of each worker.",
+    help="Memory limit of scoring, in megabytes, besides the model; on a Dask cluster that of each thread.",
 )
 @cluster_options
 @corpus_options
@@ -180,7 +180,7 @@ def predict(
     allowed = _allowed_labels(only, without, K, names.labels) if only or without else None
     wanted = Wanted(rule, output, with_std, memory, not no_calibration, allowed)
     path = locate(data, "test")
-    with open_input(path) as stream, cluster_of(scheduler, workers, quiet) as cluster:
+    with open_input(path) as stream, work_of(scheduler, workers, quiet) as work:
         reader = LineReader(stream, path)
         if is_text(reader, columns or corpus_format, folder, data):
             source = _Text(reader, names.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
@@ -189,10 +189,7 @@ def predict(
         with terminal_progress(quiet)("predict", source.N, " points") as bar, open_output(out) as written:
 
             def scored():
-                if cluster is None:
-                    found = predict_blocks(predictor, source.blocks(), wanted)
-                else:
-                    found = predict_blocks_on_cluster(cluster, folder, source.blocks(), wanted)
+                found = predict_blocks(StoredPredictor(predictor, folder), source.blocks(), wanted, work)
                 for identifiers, features, scores in found:
                     yield identifiers, features, scores
                     bar.update(scores.N)

@@ -2,7 +2,7 @@
 
 import click
 
-from xmlgp.cli.cluster_options import cluster_of, cluster_options
+from xmlgp.cli.cluster_options import cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import OutputPath, cache_option, locate_training_data, note, quiet_option, train_command
 from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
@@ -42,14 +42,14 @@ def preprocess(data, model, recipe, chosen, columns, corpus_format, scheduler, w
     """
     progress = terminal_progress(quiet)
     file = locate_training_data(data, model)
-    with cluster_of(scheduler, workers, quiet) as cluster:
+    with work_of(scheduler, workers, quiet) as work:
         dataset, data_format, _ = read_training_data(
-            file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), cluster
+            file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), work
         )
         request = Request(chosen, recipe, default_model(data_format))
         settings, notes = request.settings(dataset)
         for text in notes:
             note(f"{model}: {text}", quiet)
-        folder = preprocess_model(dataset, model, settings, progress, cluster)
+        folder = preprocess_model(dataset, model, settings, progress, work)
     command = train_command(data, model, *corpus_arguments(columns, corpus_format))
     note(f"{model}: {folder.stage}; continue with `{command}`", quiet)

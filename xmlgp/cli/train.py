@@ -5,7 +5,7 @@ import time
 import click
 
 from xmlgp.cli.checkpoint_options import checkpoint_option
-from xmlgp.cli.cluster_options import cluster_arguments, cluster_of, cluster_options
+from xmlgp.cli.cluster_options import cluster_arguments, cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     OutputPath,
@@ -75,9 +75,9 @@ def train(
             note(f"{model}: {text}", quiet)
 
     try:
-        with cluster_of(scheduler, workers, quiet) as cluster:
+        with work_of(scheduler, workers, quiet) as work:
             found = read_training_data(
-                file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), cluster
+                file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), work
             )
             folder = train_model(
                 found.dataset,
@@ -88,7 +88,7 @@ def train(
                 checkpoint_seconds=60 * minutes,
                 names=found.names,
                 on_plan=show,
-                cluster=cluster,
+                work=work,
             )
     except Interrupted as error:
         left = readable_run(model) if plans else None

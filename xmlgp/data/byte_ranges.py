@@ -1,15 +1,13 @@
 """Read a large data file on a Dask cluster: workers parse ranges of its bytes that end at line ends.
 
-Each range becomes a folder with arrays on shared storage, and this machine puts them together. Ranges are chosen by the
-file alone. The workers find out that something is wrong, but not in which line: they do not know how many lines are
-before a range. Then the caller reads the file itself.
+Ranges are chosen by the file alone. The workers find out that something is wrong, but not in which line: they do not
+know how many lines are before a range. Then the caller reads the file itself.
 """
 
 import os
-import shutil
 
 from xmlgp.data.block_parser import parse_block
-from xmlgp.data.cache import read_part, write_part
+from xmlgp.data.dataset import Dataset, as_csr, stack
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import BLOCK_BYTES, MAX_LINE_BYTES, LineReader
 from xmlgp.errors import DataFormatError
@@ -27,7 +25,7 @@ class Unreadable(Exception):
     """A file that the workers cannot read: it is malformed, or a line is very long."""
 
 
-def read_ranges(path, start, header, cluster):
+def read_ranges(path, start, header, work):
     """Yield the points of a file in the repository's format, as many data sets as there are ranges.
 
     Parameters
@@ -37,8 +35,7 @@ def read_ranges(path, start, header, cluster):
     start : int
         Where the first line after the header starts.
     header : Header
-    cluster : Cluster
-        Anything with its methods `map` and `new_folder`.
+    work : ThisMachine or DaskCluster
 
     Raises
     ------
@@ -47,22 +44,21 @@ def read_ranges(path, start, header, cluster):
     XmlgpError
         As `map` raises it.
     """
-    path, folder = os.path.abspath(path), cluster.new_folder("ranges")
     missing = header.N
-    try:
-        with open(path, "rb") as stream:
-            items = ((path, part, header, folder / str(part[0])) for part in _ranges(stream, start))
-            for written in cluster.map(_read_range, items):
-                block = None if written is None else read_part(written, header)
-                if block is None or missing < block.N:
-                    raise Unreadable
-                missing -= block.N
-                yield block
-                shutil.rmtree(written, ignore_errors=True)
-        if missing:
-            raise Unreadable
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with open(path, "rb") as stream:
+        for arrays in work.map(_read_range, _ranges(stream, start), (os.path.abspath(path), header)):
+            block = None if arrays is None else _as_dataset(arrays, header)
+            if block is None or missing < block.N:
+                raise Unreadable
+            missing -= block.N
+            yield block
+    if missing:
+        raise Unreadable
+
+
+def _as_dataset(arrays, header):
+    data, indices, indptr, label_indices, label_indptr = arrays
+    return Dataset(as_csr(data, indices, indptr, header.D), as_csr(None, label_indices, label_indptr, header.K))
 
 
 def _ranges(stream, start):
@@ -78,15 +74,17 @@ def _ranges(stream, start):
         start = stream.tell()
 
 
-def _read_range(path, part, header, folder):
-    """Write the points of a range to a folder, and return the folder; None if a line is malformed or very long."""
+def _read_range(shared, start, stop):
+    """Return the arrays of the points in a range; None if a line is malformed or very long."""
+    path, header = shared
     try:
         with open(path, "rb") as stream:
-            stream.seek(part[0])
-            write_part(folder, _blocks(LineReader(_Range(stream, part[1] - part[0]), path), header))
+            stream.seek(start)
+            blocks = list(_blocks(LineReader(_Range(stream, stop - start), path), header))
     except (DataFormatError, Unreadable):
         return None
-    return folder
+    features, labels = (points := stack(blocks)).features, points.labels
+    return features.data, features.indices, features.indptr, labels.indices, labels.indptr
 
 
 def _blocks(reader, header):

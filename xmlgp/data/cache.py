@@ -20,7 +20,7 @@ from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
 from xmlgp.runtime.npy import map_array, write_header
 
-__all__ = ["cache_root", "load_or_store", "read_part", "write_part"]
+__all__ = ["cache_root", "load_or_store", "temporary_folder"]
 
 #: Incremented when the meaning of the files changes.
 FORMAT_VERSION = 2
@@ -116,28 +116,23 @@ def _load(entry, text_digest, header):
     return dataset
 
 
-def write_part(folder, blocks):
-    """Write some points to a folder with the files of a copy; another process may write the same points.
+@contextlib.contextmanager
+def temporary_folder(kind):
+    """Yield a new folder for files that all machines see, which is removed at the end.
 
     Parameters
     ----------
-    folder : Path
-        It appears when it is complete.
-    blocks : iterable of Dataset
+    kind : str
+        The name of the folder that has all of them. Those that killed processes left in it are removed after a while.
     """
-    with _replacing(folder) as temporary:
-        _store(temporary, None, blocks)
-
-
-def read_part(folder, header):
-    """Return the points that `write_part` has written (`Dataset`), mapped into memory.
-
-    Parameters
-    ----------
-    folder : Path
-    header : Header
-    """
-    return _as_dataset({name: np.asarray(map_array(folder / f"{name}.npy")) for name in ARRAYS}, header)
+    parent = cache_root() / kind
+    parent.mkdir(parents=True, exist_ok=True)
+    _remove_unused(parent)
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _open(entry, text_digest, header):
@@ -152,10 +147,6 @@ def _open(entry, text_digest, header):
         if array.dtype != dtype or array.ndim != 1 or hashlib.sha256(array).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
         arrays[name] = np.asarray(array)
-    return _as_dataset(arrays, header)
-
-
-def _as_dataset(arrays, header):
     features = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
     return Dataset(features, as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
 

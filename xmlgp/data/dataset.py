@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["Dataset", "as_csr", "check_room", "no_points", "stack"]
+__all__ = ["Dataset", "as_csr", "check_room", "consecutive_rows", "no_points", "stack"]
 
 #: Above this many stored elements SciPy needs 64-bit indices.
 INT32_MAX = np.iinfo(np.int32).max
@@ -115,6 +115,20 @@ def as_csr(data, indices, indptr, columns):
     if data is None:
         data = np.ones(len(indices), dtype=bool)
     return csr_array((data, indices, indptr), shape=(len(indptr) - 1, columns), copy=False)
+
+
+def consecutive_rows(matrix, rows):
+    """Return consecutive rows of a matrix (csr_array), without copying their elements.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    rows : slice
+        With `start` and `stop`.
+    """
+    indptr = matrix.indptr[rows.start : rows.stop + 1]
+    part = slice(int(indptr[0]), int(indptr[-1]))
+    return as_csr(matrix.data[part], matrix.indices[part], indptr - indptr[0], matrix.shape[1])
 
 
 def check_room(dataset, D, K, path=None):

@@ -15,12 +15,12 @@ __all__ = ["LIBSVM", "REPOSITORY", "blocks_of", "points_of", "read_blocks", "rea
 REPOSITORY, LIBSVM = "repository", "libsvm"
 
 
-def read_dataset(path, cache=True, progress=silent, cluster=None):
+def read_dataset(path, cache=True, progress=silent, work=None):
     """Read a whole data file.
 
     Parameters
     ----------
-    path, cache, progress, cluster
+    path, cache, progress, work
         As for `repository_format.read_dataset`. Files in libsvm format are not cached.
 
     Returns
@@ -42,7 +42,7 @@ def read_dataset(path, cache=True, progress=silent, cluster=None):
         with open_input(path) as stream:
             cacheable = not is_libsvm(LineReader(stream, path).peek_line())
         if cacheable:
-            return repository_format.read_dataset(path, cache, progress, cluster), REPOSITORY
+            return repository_format.read_dataset(path, cache, progress, work), REPOSITORY
     with open_input(path) as stream:
         return points_of(LineReader(stream, path), progress)
 

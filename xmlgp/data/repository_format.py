@@ -54,7 +54,7 @@ class Header(NamedTuple):
     K: int
 
 
-def read_dataset(path, cache=True, progress=silent, cluster=None):
+def read_dataset(path, cache=True, progress=silent, work=None):
     """Read a whole data file.
 
     Parameters
@@ -66,8 +66,9 @@ def read_dataset(path, cache=True, progress=silent, cluster=None):
         mapped into memory read-only. Writing it takes little memory, however large the file.
     progress : callable
         See `xmlgp.runtime.progress`.
-    cluster : Cluster, optional
-        Its workers read the file, if that is neither compressed nor in the cache; see `xmlgp.data.byte_ranges`.
+    work : ThisMachine or DaskCluster, optional
+        The workers of a cluster read the file, if it is neither compressed nor in the cache; see
+        `xmlgp.data.byte_ranges`.
 
     Returns
     -------
@@ -84,7 +85,7 @@ def read_dataset(path, cache=True, progress=silent, cluster=None):
     if cache and path != "-" and os.path.isfile(path):
         # A cache that cannot be written is not used; an error of the text file occurs again below.
         with contextlib.suppress(OSError):
-            dataset = _cached(path, progress, cluster)
+            dataset = _cached(path, progress, work)
             if dataset is not None:
                 return dataset
     with open_input(path) as stream:
@@ -182,21 +183,21 @@ def write_blocks(path, header, blocks, progress=silent):
             bar.update(block.N)
 
 
-def _cached(path, progress, cluster):
+def _cached(path, progress, work):
     """Return the data set of a file from its copy in the cache; None if the new copy is damaged."""
-    if cluster is not None and not path.endswith(".gz"):
+    if work is not None and work.is_cluster and not path.endswith(".gz"):
         # Here the file is read from its start, by which an error gets its line.
         with contextlib.suppress(Unreadable):
-            return text_cache.load_or_store(path, partial(_read_on_cluster, path, progress, cluster))
+            return text_cache.load_or_store(path, partial(_read_on_cluster, path, progress, work))
     return text_cache.load_or_store(path, partial(_read_all, path, progress))
 
 
-def _read_on_cluster(path, progress, cluster):
+def _read_on_cluster(path, progress, work):
     """Return the header and an iterator over the data sets that make up the file, which workers read."""
     with open_input(path) as stream:
         text = LineReader(stream, path).read_lines(1)
     header = _parse_header(text, path)
-    blocks = read_ranges(path, len(text), header, cluster)
+    blocks = read_ranges(path, len(text), header, work)
     return header, _with_progress(header, ((None, block) for block in blocks), path, progress)
 
 

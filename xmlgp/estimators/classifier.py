@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from xmlgp.cluster.connection import open_cluster
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
@@ -18,12 +17,14 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import LONGEST, METRICS, Tuned, check_labels, tune
 from xmlgp.runs.learn import learn_points
-from xmlgp.runs.predict import Wanted, predict_blocks_on_cluster
+from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.save import save_model
 from xmlgp.runs.stored import open_model
 from xmlgp.runtime.progress import silent
 from xmlgp.text.names import Names
 from xmlgp.training.trained import Trained
+from xmlgp.work import THIS_MACHINE
+from xmlgp.work.connection import open_work
 
 __all__ = ["Classifier", "load_estimator"]
 
@@ -118,8 +119,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             If the cluster is lost.
         """
         features, labels = self._points(X, Y)
-        with open_cluster(client=client) as cluster:
-            return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1], cluster)
+        with open_work(client=client) as work:
+            return self._fit(features, labels, [np.array([0, 1])] * labels.shape[1], work)
 
     @available_if(_learns_on)
     def partial_fit(self, X, Y):
@@ -269,10 +270,10 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             facts["learned"] = self.learned_
         save_model(path, self._settings, self._data, self._preprocessed, trained, self.tuned_, **facts)
 
-    def _fit(self, features, labels, classes, cluster=None):
+    def _fit(self, features, labels, classes, work=THIS_MACHINE):
         settings = self.model.settings(**self.get_params()).for_shape(*features.shape, labels.shape[1])
         dataset = Dataset(features, labels)
-        options = self.model.cluster_options(cluster)
+        options = self.model.work_options(work)
         self.model.check_memory(settings, dataset)
         preprocessed = self.model.preprocess(features, settings, silent, **options)
         trained = self.model.train(features, labels, preprocessed, settings, silent, None, **options)
@@ -322,12 +323,12 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
         """Return the scores of all labels, N×K, which workers compute with a copy of the model in a folder."""
         N, K = features.shape[0], self._predictor.label_count
         found = np.empty((N, K), self._predictor.dtype)
-        with open_cluster(client=client) as cluster:
-            folder = cluster.new_folder("model")
+        with open_work(client=client) as work:
+            folder = work.new_folder()
             self.save(folder)
-            blocks = [(range(N), features)]
+            stored = StoredPredictor(self._predictor, ModelFolder(folder))
             wanted = Wanted(AssignmentRule(limit=K), output)
-            for points, _, scores in predict_blocks_on_cluster(cluster, ModelFolder(folder), blocks, wanted):
+            for points, _, scores in predict_blocks(stored, [(range(N), features)], wanted, work):
                 found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores
         return found
 

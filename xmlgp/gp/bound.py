@@ -166,7 +166,7 @@ class Bound:
         if batch.sample is not None:
             return self._log_likelihood_of_sample(loadings, bias, batch, moments, **options)
         if batch.pairs is None:
-            return self._log_likelihood_of(moments, loadings, bias, batch.labels, **options)
+            return full_log_likelihood(moments, loadings, bias, batch.labels, self.expectations, **options)
         return sampled_log_likelihood(moments, loadings, bias, batch.pairs, self.expectations, **options)
 
     def _log_likelihood_of_sample(self, loadings, bias, batch, moments, **options):
@@ -175,14 +175,10 @@ class Bound:
         columns = np.searchsorted(used, batch.labels.indices)
         shape = batch.labels.shape[0], len(used)
         labels = sp.csr_array((batch.labels.data, columns, batch.labels.indptr), shape=shape)
-        value, d_moments, gradients = self._log_likelihood_of(
-            moments, loadings[used], bias[used], labels, negative_weights=weights, **options
+        value, d_moments, gradients = full_log_likelihood(
+            moments, loadings[used], bias[used], labels, self.expectations, negative_weights=weights, **options
         )
         return value, d_moments, {name: IndexedRows(used, gradient) for name, gradient in gradients.items()}
-
-    def _log_likelihood_of(self, moments, loadings, bias, labels, **options):
-        """Return what `full_log_likelihood` does."""
-        return full_log_likelihood(moments, loadings, bias, labels, self.expectations, **options)
 
 
 class LearningBound(Bound):

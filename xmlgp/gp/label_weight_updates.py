@@ -75,6 +75,20 @@ class WeightsPrior(NamedTuple):
     mean: np.ndarray
     precision: np.ndarray
 
+    def of(self, weights, first, last):
+        """Return the prior of the weights of some consecutive labels.
+
+        Parameters
+        ----------
+        weights : mapping of str to ndarray
+            See `xmlgp.gp.label_weights.initial_label_weights`.
+        first, last : int
+            The first of the labels, and the one after the last.
+        """
+        ends = weights["label_weights.indptr"]
+        part = slice(ends[first], ends[last])
+        return WeightsPrior(self.mean[part], self.precision[part])
+
     @classmethod
     def of_training(cls, parameters, first, scales):
         """Return the prior N(0, ρ_k τ_d) of the weights of L consecutive labels.

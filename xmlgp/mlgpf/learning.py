@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from xmlgp.gp.exact_gp import add_points, scaled_features
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weight_parts import put_labels, take_labels
-from xmlgp.gp.label_weight_updates import WeightsPrior
 from xmlgp.gp.label_weights import PRIOR_VARIANCE, WEIGHTS_LIMIT, has_label_weights, label_features
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Unwhitened
@@ -32,6 +31,7 @@ from xmlgp.training.minibatches import SAMPLERS, LabelSampler, SeededMinibatches
 from xmlgp.training.schedules import SCHEDULES
 from xmlgp.training.statistics import STATISTICS, added, older_model, statistics_of
 from xmlgp.training.trained import Trained
+from xmlgp.work import THIS_MACHINE
 
 __all__ = ["LearningAscent", "learn"]
 
@@ -288,18 +288,26 @@ class LearningAscent(Inference):
         self._shortlist = np.full((n, shortlist_length(n, L)), -1, np.int32)
         # The last row stands for the earlier points, in the features that the batch has.
         self._rows = sp.csr_array(sp.vstack([self._features, self._mean_features()], "csr"))
-        self._sweep = Sweep(
+        #: Made at the first step: a resumed run fills arrays after it begins an epoch.
+        self._sweep = None
+
+    def _make_sweep(self):
+        latent = self._latent()
+        return Sweep(
+            THIS_MACHINE,
             0,
             self._settings.seed,
             self._rows,
             self._labels,
-            self._latent,
+            latent,
             self._parameters,
             self._weights,
             self._shortlist,
-            self._prior_of,
+            self._prior,
+            self._point_blocks,
+            self._label_blocks,
             offset_share=self._offset_share,
-            mean_point=self._mean_point,
+            mean_point=self._mean_point(latent),
         )
 
     def _latent(self):
@@ -331,11 +339,6 @@ class LearningAscent(Inference):
             features = sp.csr_array(features[:, self._used])
         return Coordinates(features, self._basis, self._settings.dtype, sparse=self._settings.in_weight_space)
 
-    def _prior_of(self, first, last):
-        ends = self._weights["label_weights.indptr"]
-        part = slice(ends[first], ends[last])
-        return WeightsPrior(self._prior.mean[part], self._prior.precision[part])
-
     def steps_in(self, epoch):
         """Return the number of stochastic steps, or of blocks of points and labels in the sweep."""
         return len(self._point_blocks) + len(self._label_blocks) if epoch else self._steps
@@ -344,6 +347,8 @@ class LearningAscent(Inference):
         """Make one step; in the sweep, list the negatives of a block of points or update a block of labels."""
         if epoch == 0:
             return self._stochastic_step(done)
+        if self._sweep is None:
+            self._sweep = self._make_sweep()
         blocks = self._point_blocks
         if done < len(blocks):
             self._sweep.list_negatives(blocks[done])

@@ -1,13 +1,14 @@
 """One sweep over the labels: shortlists of negatives for every point, then closed-form updates of the label weights."""
 
-import functools
+import itertools
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit
 
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.gp.label_weight_updates import update_label_weights
+from xmlgp.gp.label_weight_updates import WeightsPrior, update_label_weights
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.mlgpf.label_pairs import (
@@ -22,6 +23,7 @@ __all__ = [
     "OFFSET_SHARE",
     "POINT_BLOCK",
     "MeanPoint",
+    "ScaledPrior",
     "Sweep",
     "label_blocks",
     "point_blocks",
@@ -45,6 +47,9 @@ RARE_SPREAD = 4.0
 
 #: Points whose shortlist is found in a step, and labels whose weights are updated in a step.
 POINT_BLOCK, LABEL_BLOCK = 1 << 12, 1 << 9
+
+#: Label weights that a sweep changes.
+CHANGED = ("label_weights.mean", "label_weights.log_variance")
 
 #: Conjugate gradient steps after each update of ξ. More of them do not change precision.
 CG_STEPS = 3
@@ -158,14 +163,98 @@ class MeanPoint(NamedTuple):
         )
 
 
+class ScaledPrior(NamedTuple):
+    """The prior of W in training, N(0, ρ_k τ_d), as `WeightsPrior` gives that of a posterior.
+
+    Attributes
+    ----------
+    scales : ndarray, K
+        ρ.
+    """
+
+    scales: np.ndarray
+
+    def of(self, weights, first, last):
+        """Return the `WeightsPrior` of consecutive labels; see `WeightsPrior.of`."""
+        return WeightsPrior.of_training(weights, first, self.scales[first:last])
+
+
+class _Points(NamedTuple):
+    """What shortlists are found with: X, Y, h, Φ and b, W or None, and the length of a shortlist."""
+
+    features: sp.csr_array
+    labels: sp.csr_array
+    latent: np.ndarray
+    loadings: np.ndarray
+    bias: np.ndarray
+    weights: dict | None
+    length: int
+
+    def opened(self):
+        weights = None if self.weights is None else LabelWeights(self.weights)
+        return self, UtilityMoments(self.loadings, self.bias, weights)
+
+
+def _negatives(shared, rows):
+    """Return the shortlists of some points, B×S, a slice or an ndarray of their numbers."""
+    points, utilities = shared
+    batch = points.latent[rows], points.features[rows], points.labels[rows]
+    found = np.empty((len(batch[0]), points.length), np.int32)
+    shortlist_negatives(utilities, *batch, found)
+    return found
+
+
+class _Labels(NamedTuple):
+    """What label weights are updated with: X, h, Φ and b, W, its prior, the share of Φ h, pairs and the `MeanPoint`.
+
+    Pairs are made of the positives and listed negatives by label, K, the seed, the number of the sweep and the points
+    that are not left out.
+    """
+
+    features: sp.csr_array
+    latent: np.ndarray
+    loadings: np.ndarray
+    bias: np.ndarray
+    weights: dict
+    prior: ScaledPrior | WeightsPrior
+    offset_share: float
+    by_label: tuple
+    label_count: int
+    seed: list
+    points: np.ndarray
+    mean_point: MeanPoint | None
+
+    def opened(self):
+        return self, StratifiedPairs(*self.by_label, sampled_points(self.label_count), self.seed, self.points)
+
+
+def _updated_weights(shared, first, last, rounds):
+    """Return the bounds of consecutive labels, and the updated means and log variances of their weights."""
+    labels, pairs = shared
+    found = pairs.of(first, last)
+    if labels.mean_point is not None:
+        found = labels.mean_point.add_to(found, first, len(labels.latent) - 1)
+    found = pairs_with_offsets(found, first, labels.latent, labels.loadings, labels.bias, labels.offset_share)
+    indptr = labels.weights["label_weights.indptr"][first : last + 1]
+    part = slice(indptr[0], indptr[-1])
+    block = {name: labels.weights[name][part].copy() for name in CHANGED}
+    block["label_weights.features"] = labels.weights["label_weights.features"][part]
+    block["label_weights.indptr"] = indptr - indptr[0]
+    prior = labels.prior.of(labels.weights, first, last)
+    bounds = update_label_weights(found, 0, labels.features, block, prior, rounds, CG_STEPS)
+    return bounds, *(block[name] for name in CHANGED)
+
+
 class Sweep:
     """The steps of one sweep over the labels.
 
-    What they share is made when first needed. Utilities have W as it was before the sweep, pairs need every shortlist,
-    and a resumed run may begin between the two.
+    Blocks of points and of labels are blocks of work, which may be ahead of the steps: a step takes the result of its
+    block. Utilities have W as it was before the sweep, pairs need every shortlist, and a resumed run may begin between
+    the two.
 
     Parameters
     ----------
+    work : ThisMachine or DaskCluster
     number : int
         Counted from 0; decides with the seed which points are drawn.
     seed : int
@@ -174,24 +263,28 @@ class Sweep:
         X, weighted.
     labels : csr_array, N×K
         Y, without those of points that are left out.
-    latent : callable
-        Returns the means of the latent functions, N×P.
+    latent : ndarray, N×P
+        Means of the latent functions.
     parameters : mapping of str to ndarray
         Φ and b.
     weights : mapping of str to ndarray
         See `xmlgp.gp.label_weights.initial_label_weights`; they are updated in place.
     shortlist : ndarray of int32, N×S
         Negatives of each point, updated in place; −1 after the last of a point that has fewer.
-    prior : callable
-        Returns the `WeightsPrior` of consecutive labels, from the first to before the last.
+    prior : ScaledPrior or WeightsPrior
+        Of all weights.
+    point_blocks : list of slice or ndarray of int
+        The points of each step that lists negatives.
+    label_blocks : list of tuple of int
+        The labels of each step that updates weights, see `label_blocks`.
     held : ndarray of int, optional
         Points that are left out.
     offset_share : float
         Share of Φ h in the offsets.
     with_weights : bool
         Whether the utilities of the shortlists have W x.
-    mean_point : callable, optional
-        Returns the `MeanPoint`, given the latent functions. Features and latent functions have a row more than labels.
+    mean_point : MeanPoint, optional
+        Features and latent functions have a row more than labels.
 
     Attributes
     ----------
@@ -200,6 +293,7 @@ class Sweep:
 
     def __init__(
         self,
+        work,
         number,
         seed,
         features,
@@ -209,79 +303,65 @@ class Sweep:
         weights,
         shortlist,
         prior,
+        point_blocks,
+        label_blocks,
         *,
         held=(),
         offset_share=1.0,
         with_weights=True,
         mean_point=None,
     ):
-        self.number, self._seed = number, seed
-        self._features, self._labels, self._shortlist = features, labels, shortlist
-        self._compute_latent, self._parameters, self._weights = latent, parameters, weights
-        self._prior, self._held = prior, np.asarray(held, np.int64)
-        self._offset_share, self._with_weights, self._compute_mean_point = offset_share, with_weights, mean_point
+        self.number, self._work, self._seed, self._labels = number, work, [seed, 3, number], labels
+        self._weights, self._shortlist, self._held = weights, shortlist, np.asarray(held, np.int64)
+        self._point_blocks, self._label_blocks = point_blocks, label_blocks
+        self._common = features, latent, parameters["loadings"], parameters["bias"]
+        self._with_weights, self._rest = with_weights, (prior, offset_share, mean_point)
+        #: The results of blocks of points, and of labels.
+        self._listed = self._updated = None
 
     def list_negatives(self, rows):
-        """Find the shortlists of some points, a slice or an ndarray of their numbers."""
-        self._shortlist[rows] = self.negatives(rows)
+        """Find the shortlists of a block of points; the blocks come in their order."""
+        if self._listed is None:
+            blocks = itertools.dropwhile(lambda block: _first(block) != _first(rows), self._point_blocks)
+            features, *others = self._common
+            shared = _Points(
+                features, self._labels, *others, self._weights if self._with_weights else None, self._shortlist.shape[1]
+            )
+            self._listed = self._work.map(_negatives, ((block,) for block in blocks), shared)
+        self._shortlist[rows] = next(self._listed)
         self._shortlist[self._held] = -1
 
-    def negatives(self, rows):
-        """Return the shortlists of some points, B×S, a slice or an ndarray of their numbers."""
-        points = self._latent[rows], self._features[rows], self._labels[rows]
-        found = np.empty((len(points[0]), self._shortlist.shape[1]), np.int32)
-        shortlist_negatives(self._utilities, *points, found)
-        return found
-
     def update_weights(self, first, last, rounds):
-        """Update the weights of consecutive labels, with some updates of ξ; return their bounds."""
-        # All shortlists are known.
-        self.__dict__.pop("_utilities", None)
-        loadings, bias = self._parameters["loadings"], self._parameters["bias"]
-        pairs = self._pairs.of(first, last)
-        if self._compute_mean_point is not None:
-            pairs = self._mean_point.add_to(pairs, first, self._labels.shape[0])
-        pairs = pairs_with_offsets(pairs, first, self._latent, loadings, bias, self._offset_share)
-        weights, place = self._weights_of(first, last)
-        return update_label_weights(pairs, place, self._features, weights, self._prior(first, last), rounds, CG_STEPS)
+        """Update the weights of a block of labels, with some updates of ξ; return their bounds.
 
-    def _weights_of(self, first, last):
-        """Return arrays with the weights of consecutive labels, to be updated, and the place of the first label."""
-        return self._weights, first
+        The blocks come in their order.
+        """
+        if self._updated is None:
+            # All shortlists are known.
+            self.close()
+            blocks = ((*block, rounds) for block in self._label_blocks if block[0] >= first)
+            self._updated = self._work.map(_updated_weights, blocks, self._shared_by_labels())
+        bounds, *changed = next(self._updated)
+        ends = self._weights["label_weights.indptr"]
+        for name, values in zip(CHANGED, changed, strict=True):
+            self._weights[name][ends[first] : ends[last]] = values
+        return bounds
 
-    @functools.cached_property
-    def _latent(self):
-        return self._compute_latent()
+    def _shared_by_labels(self):
+        N, K = self._labels.shape
+        by_label = positives_by_label(self._labels), listed_by_label(self._shortlist, K)
+        points = np.setdiff1d(np.arange(N), self._held)
+        prior, offset_share, mean_point = self._rest
+        pairs = by_label, K, self._seed, points
+        return _Labels(*self._common, self._weights, prior, offset_share, *pairs, mean_point)
 
-    @functools.cached_property
-    def _mean_point(self):
-        return self._compute_mean_point(self._latent)
-
-    @functools.cached_property
-    def _utilities(self):
-        weights = LabelWeights(self._weights) if self._with_weights else None
-        return UtilityMoments(self._parameters["loadings"], self._parameters["bias"], weights)
-
-    @functools.cached_property
-    def _pairs(self):
-        (N, K), listed = self._labels.shape, self._shortlist
-        by_label = positives_by_label(self._labels), listed_by_label(listed, K)
-        return stratified_pairs(by_label, K, self._seed, self.number, np.setdiff1d(np.arange(N), self._held))
+    def close(self):
+        """Give up blocks whose results are not needed."""
+        for results in self._listed, self._updated:
+            if results is not None:
+                results.close()
 
 
-def stratified_pairs(by_label, K, seed, number, points):
-    """Return the `StratifiedPairs` of a sweep.
-
-    Parameters
-    ----------
-    by_label : tuple
-        The positives and the listed negatives, see `positives_by_label`.
-    K : int
-    seed : int
-        Of the settings.
-    number : int
-        Of the sweep.
-    points : ndarray of int
-        The points that are not left out, in ascending order.
-    """
-    return StratifiedPairs(*by_label, sampled_points(K), [seed, 3, number], points)
+def _first(rows):
+    """Return the first of some points, a slice or an ndarray of their numbers."""
+    return rows.start if isinstance(rows, slice) else int(rows[0])

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,19 +9,19 @@ import numpy as np
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.mlgpf.divided_steps import DividedAscent, SharedPoints
 from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, HeldOut, calibration_points, can_judge
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent, sweep_count
 from xmlgp.preprocess.coordinates import Coordinates
-from xmlgp.preprocess.row_shards import weigh_on_cluster
+from xmlgp.preprocess.weighting import weigh_points
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
 from xmlgp.training.statistics import statistics_of
 from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out
 from xmlgp.training.trained import Trained
+from xmlgp.work import THIS_MACHINE
 
 __all__ = ["REGRESSION_RANK", "may_pool", "regression_parameters", "run_inference", "train"]
 
@@ -60,7 +59,7 @@ class _Plan(NamedTuple):
     calibration: list | None
 
 
-def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None, cluster=None):
+def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None, work=THIS_MACHINE):
     """Train MLGPF as its settings say.
 
     With a validation part of enough points with labels (`can_judge`), and more than one label to rank, training on the
@@ -87,8 +86,8 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
         See `xmlgp.runtime.progress`.
     checkpoints : CheckpointWriter, optional
         Writes checkpoints, and holds the one to resume from.
-    cluster : Cluster, optional
-        Computes blocks of points and labels.
+    work : ThisMachine or DaskCluster
+        Computes the sweeps of weight space; stochastic steps are made here.
 
     Returns
     -------
@@ -104,9 +103,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     ClusterError
         If the cluster is lost.
     """
-    coordinates, inducing = _coordinates(features, preprocessed, settings, cluster), preprocessed.inducing
-    divided = cluster is not None and not settings.in_weight_space
-    points = SharedPoints(cluster, features, preprocessed) if divided else None
+    coordinates, inducing = _coordinates(features, preprocessed, settings, work), preprocessed.inducing
     count, label_count = labels.shape
     pooled = may_pool(settings, *labels.shape)
     hook = _calibration_hook(features, labels, preprocessed, settings) if settings.in_weight_space else None
@@ -117,15 +114,14 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     if plan is None and stops:
         part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
         held_out = HeldOut(features[held], *others, preprocessed, settings)
-        some = points and points.select(trained)
-        plan, parameters = _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints, some)
+        plan, parameters = _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints)
     elif plan is None:
         plan = _Plan(settings.epoch_count(count), default_rate(settings), pooled, None, None)
     history, calibration = plan.validation, plan.calibration
     if history is None or settings.refit:
         parameters = None  # frees memory
         settings = dataclasses.replace(settings, epochs=plan.epochs)
-        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate, points, cluster)
+        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate, work)
         facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
         parameters, history = attempts.run(progress, hook, checkpoints, facts)
         calibration = hook.coefficients if hook else calibration
@@ -137,11 +133,11 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     return Trained(parameters, history, plan.validation)
 
 
-def _coordinates(features, preprocessed, settings, cluster):
-    """Return the `Coordinates` of the training points; of weighted features in files for training on a cluster."""
-    if cluster is None or not settings.in_weight_space:
+def _coordinates(features, preprocessed, settings, work):
+    """Return the `Coordinates` of the training points."""
+    if not settings.in_weight_space:
         return preprocessed.coordinates(features, settings.dtype)
-    weighted = weigh_on_cluster(features, preprocessed.weighting, cluster)
+    weighted = weigh_points(features, preprocessed.weighting, work)
     return Coordinates(weighted, None, settings.dtype, sparse=True)
 
 
@@ -183,19 +179,21 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
         As `train` does.
     """
     settings = dataclasses.replace(settings, calibration=False)
-    loop = Loop(_inference(settings), make_model(settings), coordinates, labels, inducing)
+    loop = Loop(*_inference(coordinates, labels, inducing, settings, THIS_MACHINE))
     return loop.run(progress, after_epoch, checkpoints)
 
 
-def _inference(settings):
-    return WeightSpaceAscent if settings.in_weight_space else StochasticAscent
+def _inference(coordinates, labels, inducing, settings, work):
+    """Return the class of the inference, and its arguments before the learning rate."""
+    arguments = make_model(settings), coordinates, labels
+    if settings.in_weight_space:
+        return WeightSpaceAscent, *arguments, work
+    return StochasticAscent, *arguments, inducing
 
 
-def _attempts(coordinates, labels, inducing, settings, learning_rate, points=None, cluster=None):
-    arguments = make_model(settings, cluster), coordinates, labels, inducing
-    divided = partial(Loop, DividedAscent, points) if points else partial(Loop, _inference(settings))
-    make_loop = partial(divided, *arguments)
-    return RetryOnDivergence(make_loop, learning_rate)
+def _attempts(coordinates, labels, inducing, settings, learning_rate, work=THIS_MACHINE):
+    arguments = _inference(coordinates, labels, inducing, settings, work)
+    return RetryOnDivergence(lambda rate: Loop(*arguments, rate), learning_rate)
 
 
 def _stored_plan(checkpoints):
@@ -207,13 +205,13 @@ def _stored_plan(checkpoints):
         return checkpoint.facts["plan"] and _Plan(**checkpoint.facts["plan"])
 
 
-def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints, points):
+def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints):
     """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
     stopping = EarlyStopping(held_out.ndcg, settings.patience)
     epochs = settings.epoch_count(len(part[0]))
     # Which epoch of the second half ranks best is mostly chance, so that half is not worth its time.
     most = math.ceil(epochs / 2) if settings.refit else epochs
-    attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings), points)
+    attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings))
     facts = {"part": "the points not held out", "plan": None}
     _, history = attempts.run(progress, stopping, checkpoints, facts)
     if stopping.best_epoch is None:

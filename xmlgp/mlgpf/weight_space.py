@@ -9,7 +9,6 @@ from xmlgp.gp.posteriors import Moments
 from xmlgp.gp.weight_space import FeatureShares, WeightSpace
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.model import MLGPF, Predictive, initial_bias, random_rows
-from xmlgp.mlgpf.shared_bound import SharedBound
 
 __all__ = ["WeightSpaceMLGPF", "make_model"]
 
@@ -27,21 +26,16 @@ class WeightSpaceMLGPF(MLGPF):
     ----------
     settings : MLGPFSettings
         In weight space.
-    cluster : Cluster, optional
-        Computes parts of training.
     """
 
-    def __init__(self, settings, cluster=None):
-        self.settings, self.cluster, self.rates = settings, cluster, {}
+    def __init__(self, settings):
+        self.settings, self.rates = settings, {}
         self._expectations = make_expectations(settings.expectations, settings.nodes)
 
     def make_bound(self, coordinates):
         """Return the bound; see `MLGPF.make_bound`."""
         shares = FeatureShares(coordinates.weighted(slice(None)))
-        latent = WeightSpace(shares)
-        if self.cluster is not None:
-            return SharedBound(self.cluster, latent, self.settings)
-        return WeightSpaceBound(latent, self._expectations)
+        return WeightSpaceBound(WeightSpace(shares), self._expectations)
 
     def learning_bound(self, coordinates, parameters):
         """Return the bound of a batch; see `MLGPF.learning_bound`. The prior variances are those in the parameters."""
@@ -104,6 +98,6 @@ class _WeightSpacePredictive(Predictive):
         return self._parameters["latent_weights.mean"]
 
 
-def make_model(settings, cluster=None):
-    """Return the model of settings (`MLGPFSettings`), with a `Cluster` if it is trained on one."""
-    return WeightSpaceMLGPF(settings, cluster) if settings.in_weight_space else MLGPF(settings)
+def make_model(settings):
+    """Return the model of settings (`MLGPFSettings`)."""
+    return WeightSpaceMLGPF(settings) if settings.in_weight_space else MLGPF(settings)

@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from xmlgp.gp.label_weight_updates import WeightsPrior, update_prior_variances
+from xmlgp.data.dataset import consecutive_rows
+from xmlgp.gp.label_weight_updates import update_prior_variances
 from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.initial import uses_label_weights
-from xmlgp.mlgpf.shared_sweep import SharedSweep, store_factors
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.mlgpf.sweep import (
     OFFSET_SHARE,
     POINT_BLOCK,
+    ScaledPrior,
     Sweep,
     label_blocks,
     point_blocks,
@@ -20,6 +21,7 @@ from xmlgp.mlgpf.sweep import (
     shortlist_length,
 )
 from xmlgp.training.inference import Inference
+from xmlgp.work import THIS_MACHINE
 
 __all__ = ["WeightSpaceAscent", "sweep_count"]
 
@@ -34,6 +36,9 @@ ROUNDS, LAST_ROUNDS = 2, 1
 #: first is for a point and a label, beside multiplications; the next for a multiplication for the shortlists of the
 #: first and of later sweeps; the last for a pair and a byte of its features, in the updates of label weights.
 PAIR_COST, LIST_COSTS, UPDATE_COST = 100, (0.5, 0.85), 90
+
+#: Points whose latent functions are a block of work.
+LATENT_BLOCK = 1 << 15
 
 #: Label weights that sweeps change.
 MOVING = ("mean", "log_variance", "log_prior")
@@ -53,20 +58,20 @@ class WeightSpaceAscent(Inference):
 
     Parameters
     ----------
-    model, coordinates, labels, inducing, learning_rate
-        As for `StochasticAscent`; the inducing inputs are not used. Blocks of points and labels are tasks of the
-        model's cluster, if it has one (`SharedSweep`).
+    model, coordinates, labels, learning_rate
+        As for `StochasticAscent`.
+    work : ThisMachine or DaskCluster
+        Computes the sweeps; the stochastic steps are made here.
     """
 
     advice = StochasticAscent.advice
     advice_at_start = StochasticAscent.advice_at_start
 
-    def __init__(self, model, coordinates, labels, inducing, learning_rate=None):
-        settings = model.settings
-        self._cluster, self._stored_factors = model.cluster, None
+    def __init__(self, model, coordinates, labels, work=THIS_MACHINE, learning_rate=None):
+        settings, self._work = model.settings, work
         self._trained, self._held = calibration_points(settings, labels)
         part = (coordinates.select(self._trained), labels[self._trained]) if len(self._held) else (coordinates, labels)
-        self._factors = StochasticAscent(model, *part, inducing, learning_rate)
+        self._factors = StochasticAscent(model, *part, None, learning_rate)
         self.random = self._factors.random
         self._settings = settings
         self._seed, self._labels, self._coordinates = settings.seed, labels, coordinates
@@ -82,6 +87,8 @@ class WeightSpaceAscent(Inference):
         self._weights = {}
         self._label_blocks = label_blocks(K)
         self._sweep = None
+        #: Means of the latent functions, made for the first sweep.
+        self._latent = None
         #: ρ of the prior of W in the current sweep.
         self._scales = None
 
@@ -149,40 +156,36 @@ class WeightSpaceAscent(Inference):
         parameters, weights = self._parameters, self._weights
         self._scales = prior_scales(np.bincount(seen.indices, minlength=seen.shape[1]), parameters["loadings"].dtype)
         options = {"held": held, "offset_share": OFFSET_SHARE, "with_weights": number > 0}
-        if self._cluster is not None:
-            return self._make_shared_sweep(number, seen, options)
+        if self._latent is None:
+            self._latent = self._latent_functions()
+        if self._sweep is not None:
+            self._sweep.close()
         return Sweep(
+            self._work,
             number,
             self._seed,
             self._features,
             seen,
-            lambda: sparse.product(self._features, parameters["latent_weights.mean"]),
+            self._latent,
             parameters,
             weights,
             self._shortlist,
-            lambda first, last: WeightsPrior.of_training(weights, first, self._scales[first:last]),
-            **options,
-        )
-
-    def _make_shared_sweep(self, number, seen, options):
-        if self._stored_factors is None:
-            self._stored_factors = store_factors(self._cluster, self._features, self._parameters)
-        if self._sweep is not None:
-            self._sweep.close()
-        return SharedSweep(
-            self._cluster,
-            self._stored_factors,
-            number,
-            self._seed,
-            self._features,
-            seen,
-            self._weights,
-            self._shortlist,
-            self._scales,
+            ScaledPrior(self._scales),
             self._point_blocks[number],
             self._label_blocks,
             **options,
         )
+
+    def _latent_functions(self):
+        """Return the means of the latent functions of all points, N×P, which sweeps do not change."""
+        mean = self._parameters["latent_weights.mean"]
+        N = self._features.shape[0]
+        latent = self._work.empty((N, mean.shape[1]), mean.dtype)
+        blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
+        parts = self._work.map(_latent_means, ((rows,) for rows in blocks), (self._features, mean))
+        for rows, part in zip(blocks, parts, strict=True):
+            latent[rows] = part
+        return latent
 
     def _is_last(self, sweep):
         """Return whether a sweep is the one that adds the held-out points."""
@@ -206,6 +209,11 @@ class WeightSpaceAscent(Inference):
     def notes(self):
         """Return the notes of `StochasticAscent`, and the number of the sweep, counted from 1."""
         return self._factors.notes() | ({"sweep": self._sweep.number + 1} if self._sweep else {})
+
+
+def _latent_means(shared, rows):
+    features, mean = shared
+    return sparse.product(consecutive_rows(features, rows), mean)
 
 
 def sweep_count(settings, N, D, K):

@@ -13,9 +13,10 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri
 
 from xmlgp.linear_algebra import dense
-from xmlgp.preprocess.gram import Gram, ShardedGram
+from xmlgp.preprocess.gram import Gram
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
+from xmlgp.work import THIS_MACHINE
 
 __all__ = ["truncated_svd_basis"]
 
@@ -50,7 +51,7 @@ ORTHOGONALITY = 5e-6
 ORTHOGONALISATIONS = 4
 
 
-def truncated_svd_basis(features, size, seed, progress=silent, cluster=None):
+def truncated_svd_basis(features, size, seed, progress=silent, work=THIS_MACHINE):
     """Return the top right singular vectors of X as the rows of X̃ ([S] section 2.2).
 
     With more than `GRAM_LIMIT` features the memory is twice that of the result, and a little for each core.
@@ -65,8 +66,8 @@ def truncated_svd_basis(features, size, seed, progress=silent, cluster=None):
         Used by the randomised method.
     progress : callable
         See `xmlgp.runtime.progress`.
-    cluster : Cluster, optional
-        Computes the products with XᵀX, by row shards.
+    work : ThisMachine or DaskCluster
+        Computes the products with XᵀX.
 
     Returns
     -------
@@ -76,7 +77,7 @@ def truncated_svd_basis(features, size, seed, progress=silent, cluster=None):
     """
     size = min(size, *features.shape)
     # The scale of XᵀX does not change its eigenvectors.
-    gram = Gram(features) if cluster is None else ShardedGram(features, cluster)
+    gram = Gram(features, work)
     if features.shape[1] <= GRAM_LIMIT:
         return _exact(gram, size).T
     with one_blas_thread():

@@ -1,20 +1,19 @@
-"""Products with XᵀX of sparse features X, on this machine or by row shards on a Dask cluster.
+"""Products with XᵀX of sparse features X, by row shards.
 
-`Gram` and `ShardedGram` have the same methods, and compute with the same functions.
+Shards are chosen by the matrix alone, so that results do not depend on where they are computed.
 """
 
 import functools
-import shutil
-import threading
 
 import numpy as np
 
-from xmlgp.cluster.files import read, store
+from xmlgp.data.dataset import consecutive_rows
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.preprocess.row_shards import shards_for_sums
+from xmlgp.preprocess.weighting import shards_for_sums
 from xmlgp.runtime.threads import run_parallel
+from xmlgp.work import THIS_MACHINE
 
-__all__ = ["Gram", "ShardedGram", "gram_of"]
+__all__ = ["Gram"]
 
 #: Stored elements whose part of XᵀX is computed at a time.
 CHUNK = 1 << 20
@@ -30,15 +29,21 @@ class Gram:
     ----------
     features : csr_array, N×D
         X.
+    work : ThisMachine or DaskCluster
+        Computes the parts of row shards.
     """
 
-    def __init__(self, features):
-        self._features = features
-        self._scale = _inverse(_peak(features))
+    def __init__(self, features, work=THIS_MACHINE):
+        self._features, self._work = features, work
+        self._shards = shards_for_sums(features)
+        self._scale = 1 / (max(work.map(_peak, ((rows,) for rows in self._shards), features), default=0.0) or 1)
 
     def matrix(self):
         """Return s²XᵀX, D×D, in double precision."""
-        return gram_of(self._features, self._scale)
+        total = np.zeros((self._features.shape[1],) * 2)
+        for part in self._work.map(_gram, ((rows, self._scale) for rows in self._shards), self._features):
+            total += part
+        return total
 
     def product(self, matrix, shift, out, bar):
         """Write (s²XᵀX − shift I) times a matrix, D×L, to `out`.
@@ -51,17 +56,24 @@ class Gram:
         bar
             A progress bar, which advances by one for each of the `panel_count(L)` panels.
         """
-        features, reporting = self._features, threading.Lock()
+        panels, together = _panels(matrix.shape[1]), self._work.cores
+        groups = [panels[start : start + together] for start in range(0, len(panels), together)]
+        last = self._shards[-1]
 
-        def panel(columns):
-            right = np.ascontiguousarray(matrix[:, columns])
-            total = right * np.float32(-shift)
-            _add_gram(features.indptr, features.indices, features.data, self._scale, right, total)
-            out[:, columns] = total
-            with reporting:
-                bar.update()
+        def blocks():
+            for group in groups:
+                vectors = [np.ascontiguousarray(matrix[:, columns]) for columns in group]
+                for rows in self._shards:
+                    # Each product has the shift once.
+                    yield rows, self._scale, -shift * (not rows.start), vectors
 
-        run_parallel(functools.partial(panel, columns) for columns in _panels(matrix.shape[1]))
+        parts = self._work.map(_products, blocks(), self._features)
+        for group in groups:
+            for rows in self._shards:
+                for columns, part in zip(group, next(parts), strict=True):
+                    out[:, columns] = part if not rows.start else out[:, columns] + part
+                    bar.update(int(rows is last))
+        parts.close()
 
     @staticmethod
     def panel_count(width):
@@ -69,114 +81,35 @@ class Gram:
         return len(_panels(width))
 
 
-class ShardedGram:
-    """s²XᵀX on a Dask cluster, with the methods of `Gram`.
-
-    The panels of a product are independent of each other, so a task takes a few panels and a row shard, and a matrix
-    with many columns keeps many workers busy however few shards there are. Workers exchange with this machine D×L
-    numbers for each power, and as many for each shard.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X.
-    cluster : Cluster
-    """
-
-    def __init__(self, features, cluster):
-        self._cluster, self._stored = cluster, cluster.stored(features)
-        self._shards = shards_for_sums(features)
-        peaks = cluster.map(_shard_peak, ((self._stored, rows) for rows in self._shards))
-        self._scale = _inverse(max(peaks, default=0.0))
-
-    panel_count = staticmethod(Gram.panel_count)
-
-    def matrix(self):
-        """Return s²XᵀX, D×D, in double precision."""
-        total = np.zeros((self._stored.columns,) * 2)
-        folder = self._cluster.new_folder("gram")
-        items = ((self._stored, rows, self._scale, folder) for rows in self._shards)
-        for rows, _ in zip(self._shards, self._cluster.map(_shard_gram, items), strict=True):
-            _take(folder / f"{rows.start}.npy", total)
-        return total
-
-    def product(self, matrix, shift, out, bar):
-        """Write (s²XᵀX − shift I) times a matrix, D×L, to `out`; see `Gram.product`."""
-        panels = _panels(matrix.shape[1])
-        folder = self._cluster.new_folder("gram")
-        for number, columns in enumerate(panels):
-            store(folder / f"{number}.npy", np.ascontiguousarray(matrix[:, columns]))
-        # A worker computes a panel on each of its threads. The partial sums are the same for any number of them.
-        together = -(-len(panels) // self._cluster.threads)
-        groups = [group.tolist() for group in np.array_split(np.arange(len(panels)), together)]
-        tasks = [(group, rows) for group in groups for rows in self._shards]
-        items = ((self._stored, rows, self._scale, -shift * (not rows.start), group, folder) for group, rows in tasks)
-        out[:] = 0
-        for (group, rows), _ in zip(tasks, self._cluster.map(_shard_product, items), strict=True):
-            for number in group:
-                _take(folder / f"{number}-{rows.start}.npy", out[:, panels[number]])
-                if rows == self._shards[-1]:
-                    bar.update()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def gram_of(features, scale):
-    """Return s²XᵀX, D×D, in double precision.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    scale : float
-        s.
-    """
-    N, D = features.shape
-    gram = np.zeros((D, D))
-    rows = max(1, N * CHUNK // max(1, features.nnz))
-    for start in range(0, N, rows):
-        # In single precision, squares would hide singular values below 1/3000 of the largest.
-        chunk = features[start : start + rows].astype(np.float64) * scale
-        gram += (chunk.T @ chunk).toarray()
-    return gram
-
-
-def _shard_peak(stored, rows):
-    return _peak(stored.rows(rows))
-
-
-def _shard_gram(stored, rows, scale, folder):
-    store(folder / f"{rows.start}.npy", gram_of(stored.rows(rows), scale))
-
-
-def _shard_product(stored, rows, scale, shift, group, folder):
-    """Write the product of the rows' part of s²XᵀX + shift I with each panel of a group to a file."""
-    features = stored.rows(rows)
-
-    def panel(number):
-        right = np.array(read(folder / f"{number}.npy"))
-        total = right * np.float32(shift)
-        _add_gram(features.indptr, features.indices, features.data, scale, right, total)
-        store(folder / f"{number}-{rows.start}.npy", total)
-
-    run_parallel(functools.partial(panel, number) for number in group)
-
-
-def _take(path, total):
-    """Add the array in a file to another one, and remove the file."""
-    total += read(path)
-    path.unlink()
-
-
 def _panels(width):
     """Return the slices of columns that are multiplied at a time."""
     return [slice(start, min(start + PANEL, width)) for start in range(0, width, PANEL)]
 
 
-def _peak(features):
-    return float(max(features.data.max(initial=0), -features.data.min(initial=0)))
+def _peak(features, rows):
+    data = consecutive_rows(features, rows).data
+    return float(max(data.max(initial=0), -data.min(initial=0)))
 
 
-def _inverse(peak):
-    return 1 / (peak or 1)
+def _gram(features, rows, scale):
+    features = consecutive_rows(features, rows)
+    N, D = features.shape
+    gram = np.zeros((D, D))
+    count = max(1, N * CHUNK // max(1, features.nnz))
+    for start in range(0, N, count):
+        # In single precision, squares would hide singular values below 1/3000 of the largest.
+        chunk = features[start : start + count].astype(np.float64) * scale
+        gram += (chunk.T @ chunk).toarray()
+    return gram
+
+
+def _products(features, rows, scale, shift, vectors):
+    """Return the products of the rows' part of s²XᵀX + shift I with some panels, D×128 each."""
+    features = consecutive_rows(features, rows)
+    totals = [panel * np.float32(shift) for panel in vectors]
+    arrays = features.indptr, features.indices, features.data, scale
+    run_parallel(functools.partial(_add_gram, *arrays, *pair) for pair in zip(vectors, totals, strict=True))
+    return totals
 
 
 @compiled

@@ -5,14 +5,22 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.errors import SettingsError
-from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import Coordinates, are_dense
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
-from xmlgp.preprocess.row_shards import count_points, sizes_of, weigh_on_cluster, weighted_sizes
 from xmlgp.preprocess.standardise import mean_and_scale
-from xmlgp.preprocess.weighting import IDF_WEIGHTINGS, Weighting, idf_of_counts, row_chunks, weigh
+from xmlgp.preprocess.weighting import (
+    IDF_WEIGHTINGS,
+    Weighting,
+    count_points,
+    idf_of_counts,
+    sizes_of,
+    weigh,
+    weigh_points,
+    weighted_sizes,
+)
 from xmlgp.runtime.progress import silent
+from xmlgp.work import THIS_MACHINE
 
 __all__ = [
     "Preprocessed",
@@ -25,9 +33,6 @@ __all__ = [
 
 #: Largest length of a weighted point: its square can be summed over a hundred million points in single precision.
 MAX_LENGTH = 1e15
-
-#: Stored elements that are weighted at a time to check their size.
-CHUNK = 1 << 20
 
 
 class Preprocessed(NamedTuple):
@@ -119,7 +124,7 @@ class Preprocessed(NamedTuple):
         return weigh(features, *self.weighting)
 
 
-def weight_features(features, settings, progress=silent, cluster=None):
+def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights of a model without inducing inputs (`Preprocessed`).
 
     Parameters
@@ -130,24 +135,20 @@ def weight_features(features, settings, progress=silent, cluster=None):
         Uses `weighting`.
     progress : callable
         See `xmlgp.runtime.progress`.
-    cluster : Cluster, optional
-        Computes by row shards.
+    work : ThisMachine or DaskCluster
 
     Raises
     ------
     SettingsError
         If no point has a feature, or points are so far from the origin that computations overflow.
     """
-    weighting = _fit_weighting(features, settings.weighting, cluster)
-    if cluster is not None:
-        _check_sizes(weighted_sizes(features, weighting, cluster))
-    else:
-        # In parts, because features may be in a file that is larger than memory.
-        check_size(weigh(features[rows], *weighting) for rows in row_chunks(features, CHUNK))
+    weighting = _fit_weighting(features, settings.weighting, work)
+    # In parts, because features may be in a file that is larger than memory.
+    _check_sizes(weighted_sizes(features, weighting, work))
     return Preprocessed(weighting, None, None)
 
 
-def find_inducing_inputs(features, settings, progress=silent, cluster=None):
+def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE):
     """Return the feature weights, the basis of the subspace if there is one, and the initial inducing inputs.
 
     Parameters
@@ -158,9 +159,9 @@ def find_inducing_inputs(features, settings, progress=silent, cluster=None):
         Uses `weighting`, `inducing`, `basis_size`, `inducing_count`, `inducing_start`, `kernel` and `seed`.
     progress : callable
         See `xmlgp.runtime.progress`.
-    cluster : Cluster, optional
-        Computes document frequencies, weighted features and the basis by row shards. Inducing inputs are computed here,
-        from a sample of the points.
+    work : ThisMachine or DaskCluster
+        Computes document frequencies, weighted features and the basis. Inducing inputs are computed here, from a sample
+        of the points.
 
     Returns
     -------
@@ -172,16 +173,13 @@ def find_inducing_inputs(features, settings, progress=silent, cluster=None):
         As in `weight_features`.
     """
     if settings.inducing == "features":
-        return weight_features(features, settings, progress, cluster)
-    weighting = _fit_weighting(features, settings.weighting, cluster)
-    if cluster is not None:
-        weighted = weigh_on_cluster(features, weighting, cluster, _check_sizes)
-    else:
-        weighted = weigh(features, *weighting)
-        check_size([weighted])
+        return weight_features(features, settings, progress, work)
+    weighting = _fit_weighting(features, settings.weighting, work)
+    weighted = weigh_points(features, weighting, work)
+    check_size([weighted])
     basis, leading = None, None
     if settings.inducing == "subspace":
-        basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, cluster)
+        basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, work)
         leading = LEADING
     inducing = _initial_inducing(Coordinates(weighted, basis, np.float32, dense_limit=0), settings, leading, progress)
     if "se" in settings.kernel:
@@ -229,12 +227,10 @@ def standardise_features(features, settings, progress=silent):
     return preprocessed._replace(inducing=_initial_inducing(coordinates, settings, None, progress))
 
 
-def _fit_weighting(features, name, cluster):
+def _fit_weighting(features, name, work):
     """Return the `Weighting` of a name with the inverse document frequencies of these features."""
     _check_not_empty(features)
-    N, D = features.shape
-    counts = sparse.column_sums(features.indices, D) if cluster is None else count_points(features, cluster)
-    return weighting_of_counts(name, N, counts)
+    return weighting_of_counts(name, features.shape[0], count_points(features, work))
 
 
 def weighting_of_counts(name, N, counts):

@@ -5,15 +5,33 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.data.dataset import as_csr, consecutive_rows
 from xmlgp.linear_algebra import sparse
+from xmlgp.work import THIS_MACHINE
 
-__all__ = ["IDF_WEIGHTINGS", "Weighting", "idf_of_counts", "inverse_document_frequency", "row_chunks", "weigh"]
+__all__ = [
+    "IDF_WEIGHTINGS",
+    "Weighting",
+    "count_points",
+    "idf_of_counts",
+    "inverse_document_frequency",
+    "row_chunks",
+    "shards_for_sums",
+    "sizes_of",
+    "weigh",
+    "weigh_points",
+    "weighted_sizes",
+]
 
 #: Values of the setting `weighting` with inverse document frequencies.
 IDF_WEIGHTINGS = ("root-idf", "idf")
 
 #: Stored elements that are processed at a time, so that temporary arrays stay in a core's cache.
 CHUNK = 1 << 16
+
+#: Stored elements of a row shard, a block of work: some tenths of a second, little memory. Where the result is a sum
+#: for each feature, the least number of them for each feature: then adding the sums takes little time.
+SHARD, SHARE = 1 << 21, 64
 
 
 def row_chunks(matrix, size):
@@ -32,6 +50,29 @@ def row_chunks(matrix, size):
         stop = min(max(stop, start + 1), rows)
         yield slice(start, stop)
         start = stop
+
+
+def shards_for_sums(features):
+    """Return the row shards (list of slice) of features, N×D, whose results are sums for each feature."""
+    return list(row_chunks(features, max(2 * SHARD, SHARE * features.shape[1])))
+
+
+def count_points(features, work=THIS_MACHINE):
+    """Return the number of points that have each feature, D.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+    work : ThisMachine or DaskCluster
+    """
+    counts = np.zeros(features.shape[1], np.int64)
+    for part in work.map(_count, ((rows,) for rows in shards_for_sums(features)), features):
+        counts += part
+    return counts
+
+
+def _count(features, rows):
+    return sparse.column_sums(consecutive_rows(features, rows).indices, features.shape[1])
 
 
 def inverse_document_frequency(features):
@@ -124,3 +165,58 @@ def weigh(features, idf, unit, logarithm=False, scale=None):
             values /= norms[row]
         weighted[part] = values
     return sp.csr_array((weighted, features.indices, features.indptr), shape=features.shape)
+
+
+def weigh_points(features, weighting, work=THIS_MACHINE):
+    """Return what `weigh` does, by row shards.
+
+    Parameters
+    ----------
+    features : csr_array, N×D
+        X as read.
+    weighting : Weighting
+        Without a scale.
+    work : ThisMachine or DaskCluster
+    """
+    none = features[:0]
+    if weigh(none, *weighting) is none:
+        return features
+    weighted, blocks = work.empty((features.nnz,), np.float32), ((rows,) for rows in row_chunks(features, SHARD))
+    end = 0
+    for values in work.map(_weigh, blocks, (features, weighting)):
+        weighted[end : end + len(values)] = values
+        end += len(values)
+    return as_csr(weighted, features.indices, features.indptr, features.shape[1])
+
+
+def _weigh(shared, rows):
+    features, weighting = shared
+    return weigh(consecutive_rows(features, rows), *weighting).data
+
+
+def weighted_sizes(features, weighting, work=THIS_MACHINE):
+    """Yield what `sizes_of` returns for the weighted features of each row shard; these are not kept.
+
+    Parameters
+    ----------
+    features, weighting, work
+        As for `weigh_points`.
+    """
+    return work.map(_sizes, ((rows,) for rows in row_chunks(features, SHARD)), (features, weighting))
+
+
+def _sizes(shared, rows):
+    features, weighting = shared
+    return sizes_of(weigh(consecutive_rows(features, rows), *weighting))
+
+
+def sizes_of(weighted):
+    """Return the largest magnitude of the elements of features, and the most elements of a row.
+
+    Parameters
+    ----------
+    weighted : csr_array
+    """
+    # Without an array of magnitudes.
+    peak = max(weighted.data.max(initial=0), -weighted.data.min(initial=0))
+    return float(peak), int(np.diff(weighted.indptr).max(initial=0))

@@ -7,11 +7,12 @@ from xmlgp.models import MODELS
 from xmlgp.runs.plan import readable_run
 from xmlgp.runs.stored import named_arrays
 from xmlgp.runtime.progress import silent
+from xmlgp.work import THIS_MACHINE
 
 __all__ = ["check_data", "preprocess_data", "preprocess_model"]
 
 
-def preprocess_model(dataset, path, settings, progress=silent, cluster=None):
+def preprocess_model(dataset, path, settings, progress=silent, work=THIS_MACHINE):
     """Preprocess a data set into a model folder, at stage "preprocessed".
 
     Parameters
@@ -23,8 +24,7 @@ def preprocess_model(dataset, path, settings, progress=silent, cluster=None):
     settings : Settings
     progress : callable
         See `xmlgp.runtime.progress`.
-    cluster : Cluster, optional
-        A Dask cluster to preprocess on.
+    work : ThisMachine or DaskCluster
 
     Returns
     -------
@@ -43,7 +43,7 @@ def preprocess_model(dataset, path, settings, progress=silent, cluster=None):
     """
     with lock_model_folder(path):
         ModelFolder.check_writable(path)
-        arrays = named_arrays(preprocess_data(dataset, settings, progress, cluster))
+        arrays = named_arrays(preprocess_data(dataset, settings, progress, work))
         interrupted = readable_run(path)
         return ModelFolder.write(
             path,
@@ -55,12 +55,12 @@ def preprocess_model(dataset, path, settings, progress=silent, cluster=None):
         )
 
 
-def preprocess_data(dataset, settings, progress=silent, cluster=None):
+def preprocess_data(dataset, settings, progress=silent, work=THIS_MACHINE):
     """Return the result of preprocessing (`Preprocessed`) as the model of the settings does it.
 
     Parameters
     ----------
-    dataset, settings, progress, cluster
+    dataset, settings, progress, work
         As in `preprocess_model`.
 
     Raises
@@ -69,7 +69,7 @@ def preprocess_data(dataset, settings, progress=silent, cluster=None):
         As in `preprocess_model`.
     """
     model = MODELS[settings.model]
-    options = model.cluster_options(cluster)
+    options = model.work_options(work)
     check_data(dataset, settings)
     return model.preprocess(dataset.features, settings, progress, **options)
 

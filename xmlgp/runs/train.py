@@ -14,6 +14,7 @@ from xmlgp.runs.request import Request
 from xmlgp.runs.stored import named_arrays, preprocessed_from, stored_preprocessing
 from xmlgp.runtime.progress import silent
 from xmlgp.training.checkpoints import CheckpointWriter
+from xmlgp.work import THIS_MACHINE
 
 __all__ = ["CHECKPOINT_SECONDS", "train_model"]
 
@@ -31,7 +32,7 @@ def train_model(
     checkpoint_seconds=CHECKPOINT_SECONDS,
     names=None,
     on_plan=lambda plan: None,
-    cluster=None,
+    work=THIS_MACHINE,
 ):
     """Train a model into its folder, at stage "trained"; preprocess first if that is not done.
 
@@ -56,7 +57,7 @@ def train_model(
         Of the labels and features; the model keeps them.
     on_plan : callable
         Called with the `RunPlan` before training.
-    cluster : Cluster, optional
+    work : ThisMachine or DaskCluster
         Trains on its workers; the model then tells their number.
 
     Returns
@@ -87,21 +88,21 @@ def train_model(
         # Before an interrupted run is discarded.
         check_data(dataset, plan.settings)
         model = MODELS[plan.settings.model]
-        model.cluster_options(cluster)
+        model.work_options(work)
         if plan.action is not Action.NOTHING:
             model.check_memory(plan.settings, dataset)
         on_plan(plan)
         if plan.action is Action.NOTHING:
             return ModelFolder(path)
-        return _Run(dataset, path, plan, progress, checkpoint_seconds, names, cluster).train()
+        return _Run(dataset, path, plan, progress, checkpoint_seconds, names, work).train()
 
 
 class _Run:
     """One training run into a locked folder."""
 
-    def __init__(self, dataset, path, plan, progress, checkpoint_seconds, names, cluster):
+    def __init__(self, dataset, path, plan, progress, checkpoint_seconds, names, work):
         self._dataset, self._path, self._plan, self._progress = dataset, path, plan, progress
-        self._names, self._cluster = names, cluster
+        self._names, self._work = names, work
         self._settings, self._seconds = plan.settings, checkpoint_seconds
         self._file = path / CHECKPOINT
         #: Entries of arrays that this run wrote, and its checkpoints.
@@ -118,7 +119,7 @@ class _Run:
         try:
             preprocessed, entries = self._preprocess()
             trained = self._train(preprocessed, entries)
-            facts = {} if self._cluster is None else {"workers": self._cluster.most_workers}
+            facts = {"workers": self._work.workers} if self._work.is_cluster else {}
             folder = ModelFolder.write(
                 self._path,
                 settings=self._settings,
@@ -150,7 +151,7 @@ class _Run:
         folder = ModelFolder(self._path) if self._is_preprocessed() else None
         if folder:
             return stored_preprocessing(folder), folder.entries("preprocess.")
-        preprocessed = preprocess_data(self._dataset, self._settings, self._progress, self._cluster)
+        preprocessed = preprocess_data(self._dataset, self._settings, self._progress, self._work)
         write_arrays(self._path, named_arrays(preprocessed), self._written)
         return preprocessed, self._written
 
@@ -184,7 +185,7 @@ class _Run:
                 self._checkpoints.save()
         model, dataset = MODELS[self._settings.model], self._dataset
         run = self._settings, self._progress, self._checkpoints
-        return model.train(dataset.features, dataset.labels, preprocessed, *run, **model.cluster_options(self._cluster))
+        return model.train(dataset.features, dataset.labels, preprocessed, *run, **model.work_options(self._work))
 
     def _describe(self, entries):
         return describe_run(self._dataset.facts, self._settings, entries)

@@ -6,12 +6,14 @@ Signals belong to the process and Python delivers them to its main thread, so th
 import contextlib
 import signal
 import threading
+from multiprocessing import resource_tracker
 
 __all__ = [
     "Interrupted",
     "defer_signals",
     "handle_signals",
     "ignore_signals",
+    "interrupts_kept_from_processes",
     "raise_pending_signal",
     "signal_pending",
     "uninterruptible",
@@ -105,6 +107,25 @@ def raise_pending_signal():
     if _state.pending is not None:
         number, _state.pending, _state.second = _state.pending, None, False
         raise Interrupted(number)
+
+
+@contextlib.contextmanager
+def interrupts_kept_from_processes():
+    """Keep Ctrl-C from processes that are started in the block; here it takes effect at the end of the block.
+
+    A terminal sends it to them as well. Those that are starting would print tracebacks; this process ends them all.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    # Its start would unblock the signal again.
+    resource_tracker.ensure_running()
+    # Threads and processes inherit the mask: also threads that later start processes in the place of lost ones.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Uninterruptible:

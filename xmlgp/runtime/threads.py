@@ -25,6 +25,7 @@ __all__ = [
     "split_range",
     "prefer_avx512",
     "run_parallel",
+    "single_thread",
 ]
 
 
@@ -120,15 +121,23 @@ _inside = threading.local()
 
 
 def _work(tasks):
-    outer, _inside.task = getattr(_inside, "task", False), True
     try:
-        for task in tasks:
-            task()
+        with single_thread():
+            for task in tasks:
+                task()
     except BaseException:
         # Drop the remaining tasks; the caller waits for those that are running.
         for _ in tasks:
             pass
         raise
+
+
+@contextlib.contextmanager
+def single_thread():
+    """Run what `run_parallel` and `parallel_for` would divide on the calling thread alone, within the block."""
+    outer, _inside.task = getattr(_inside, "task", False), True
+    try:
+        yield
     finally:
         _inside.task = outer
 

@@ -38,7 +38,7 @@ class TrainingData(NamedTuple):
 
 
 def read_training_data(
-    path, columns=None, corpus_format=None, cache=True, progress=silent, tell=lambda text: None, cluster=None
+    path, columns=None, corpus_format=None, cache=True, progress=silent, tell=lambda text: None, work=None
 ):
     """Read training data (`TrainingData`).
 
@@ -54,7 +54,7 @@ def read_training_data(
         As for `xmlgp.data.formats.read_dataset`.
     tell : callable
         Receives a message about what a corpus has, or if names beside the file cannot be used.
-    cluster : Cluster, optional
+    work : ThisMachine or DaskCluster, optional
         As for `xmlgp.data.formats.read_dataset`; text is read here.
 
     Raises
@@ -71,7 +71,7 @@ def read_training_data(
         reader = LineReader(stream, path)
         if _is_text(reader, columns, corpus_format):
             return _of_corpus(vectorize_new(reader, Analysis(), columns, corpus_format, progress=progress), path, tell)
-        dataset, data_format = _rows(reader, cache, progress, cluster)
+        dataset, data_format = _rows(reader, cache, progress, work)
     return TrainingData(dataset, data_format, _names_beside(path, dataset, tell))
 
 
@@ -169,12 +169,12 @@ def _of_corpus(found, path, tell):
     return TrainingData(dataset, REPOSITORY, Names(found.labels, found.vectorizer.words, found.vectorizer))
 
 
-def _rows(reader, cache, progress, cluster=None):
+def _rows(reader, cache, progress, work=None):
     """Return the points of a file of rows, and its format."""
     # A pipe cannot be opened twice.
     if not _is_file(reader.path):
         return points_of(reader, progress)
-    return read_dataset(reader.path, cache, progress, cluster)
+    return read_dataset(reader.path, cache, progress, work)
 
 
 def _is_file(path):

@@ -1,0 +1,149 @@
+"""Preprocessing by row shards is that of all points, wherever the shards are computed."""
+
+import contextlib
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import subspace_angles
+
+from tests.problems import small_features
+from xmlgp.data.dataset import consecutive_rows
+from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra import sparse
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.preprocess import basis, weighting
+from xmlgp.preprocess.basis import truncated_svd_basis
+from xmlgp.preprocess.pipeline import find_inducing_inputs, weighting_of_counts
+from xmlgp.preprocess.weighting import Weighting, count_points, row_chunks, shards_for_sums, weigh, weigh_points
+from xmlgp.work import THIS_MACHINE
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def _many_shards(monkeypatch):
+    monkeypatch.setattr(weighting, "SHARD", 200)
+    monkeypatch.setattr(weighting, "SHARE", 1)
+
+
+@pytest.fixture(params=["this machine", "in files"])
+def work(request):
+    return THIS_MACHINE if request.param == "this machine" else request.getfixturevalue("in_files")
+
+
+def text_features(N=500, D=4000, seed=0):
+    """Return counts of words whose frequencies differ as those of text do, with points that have none."""
+    random = np.random.default_rng(seed)
+    frequency = 1 / np.arange(1, D + 1)
+    rows = [random.choice(D, size, p=frequency / frequency.sum()) for size in random.integers(0, 40, N)]
+    counts = sp.csr_array((N, D), dtype=np.float32).tolil()
+    for number, row in enumerate(rows):
+        for column in row:
+            counts[number, column] += 1
+    return sp.csr_array(counts.tocsr())
+
+
+def same(left, right):
+    return left.shape == right.shape and all(
+        getattr(left, name).dtype == getattr(right, name).dtype
+        and np.array_equal(getattr(left, name), getattr(right, name))
+        for name in ("data", "indices", "indptr")
+    )
+
+
+def test_consecutive_rows_are_those_of_scipy():
+    for matrix in text_features(), text_features().astype(bool):
+        for rows in slice(0, 7), slice(7, 7), slice(7, 499), slice(499, 500):
+            assert same(consecutive_rows(matrix, rows), matrix[rows])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_chunks_of_rows_are_all_rows_where_sums_of_indices_overflow(dtype):
+    indptr = np.array([0, 2**31 - 9, 2**31 - 5, 2**31 - 5, 2**31 - 1], dtype)
+    matrix = SimpleNamespace(indptr=indptr, shape=(4, 3))
+    assert list(row_chunks(matrix, 1 << 20)) == [slice(0, 1), slice(1, 4)]
+    assert list(row_chunks(matrix, 4)) == [slice(0, 1), slice(1, 3), slice(3, 4)]
+
+
+def test_document_frequencies_are_those_of_all_points(work):
+    features = text_features()
+    assert len(shards_for_sums(features)) > 1
+    np.testing.assert_array_equal(count_points(features, work), sparse.column_sums(features.indices, 4000))
+
+
+@pytest.mark.parametrize("name", ["root-idf", "idf", "unit", "none"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weighted_features_are_the_same(work, name, dtype):
+    features = text_features().astype(dtype)
+    weights = weighting_of_counts(name, 500, sparse.column_sums(features.indices, 4000))
+    assert same(weigh_points(features, weights, work), weigh(features, *weights))
+
+
+def test_weighted_features_are_not_written_again(in_files):
+    features = text_features()
+    weighted = weigh_points(features, Weighting.named("unit"), in_files)
+    before = sorted(in_files.folder.iterdir())
+    assert list(in_files.map(stored, [()], weighted)) == [weighted.nnz]
+    # Only their index arrays, which are those of the user, are.
+    assert len(sorted(in_files.folder.iterdir())) <= len(before) + 2
+
+
+def stored(matrix):
+    return matrix.nnz
+
+
+@pytest.mark.parametrize("D", [60, 4000])
+@pytest.mark.parametrize("size", [5, 300])
+def test_the_basis_does_not_depend_on_the_shards(in_files, monkeypatch, D, size):
+    features = weigh(text_features(D=D), None, True)
+    found = truncated_svd_basis(features, size, 3)
+    # Nor on how many panels are computed together.
+    np.testing.assert_array_equal(truncated_svd_basis(features, size, 3, work=in_files), found)
+    monkeypatch.setattr(weighting, "SHARD", 1 << 20)
+    whole = truncated_svd_basis(features, size, 3)
+    assert (found.dtype, found.shape) == (whole.dtype, whole.shape)
+    assert found.T.flags.c_contiguous
+    assert subspace_angles(found.T.astype(float), whole.T.astype(float)).max() < 1e-3
+    captured = [np.square(features @ vectors.T).sum(axis=0) for vectors in (found, whole)]
+    np.testing.assert_allclose(*captured, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("inducing", ["subspace", "free", "features"])
+def test_preprocessing_on_a_cluster_is_that_of_one_machine(cluster, inducing):
+    features = text_features()
+    settings = MLGPFSettings(inducing=inducing, basis_size=20, inducing_count=30, inducing_start="rows")
+    found = find_inducing_inputs(features, settings, work=cluster)
+    expected = find_inducing_inputs(features, settings)
+    np.testing.assert_array_equal(found.weighting.idf, expected.weighting.idf)
+    assert found.weighting[1:] == expected.weighting[1:]
+    for name in "basis", "inducing":
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_features_whose_squares_overflow_are_refused(work, inducing):
+    features = small_features()
+    features.data[3] = -3e38
+    settings = MLGPFSettings(weighting="none", inducing=inducing, inducing_count=4)
+    with pytest.raises(SettingsError, match="features are as large as 3e\\+38"):
+        find_inducing_inputs(features, settings, work=work)
+
+
+def test_points_without_features_are_refused(work):
+    with pytest.raises(SettingsError, match="no training point has a feature"):
+        find_inducing_inputs(sp.csr_array((4, 5), dtype=np.float32), MLGPFSettings(), work=work)
+
+
+def test_progress_reaches_its_total(work, monkeypatch):
+    monkeypatch.setattr(basis, "GRAM_LIMIT", 0)
+    reports = []
+
+    @contextlib.contextmanager
+    def progress(label, total=None, unit="it"):
+        yield SimpleNamespace(update=lambda count=1, **facts: reports.append(count))
+        assert sum(reports) == total
+
+    truncated_svd_basis(text_features(), 300, 0, progress, work)
+    assert reports

@@ -1,0 +1,44 @@
+"""Blocks of work in this process, whose arguments and results are pickled and go through files as on a cluster."""
+
+import pickle
+
+from xmlgp.runtime.threads import one_blas_thread, single_thread
+from xmlgp.work import opened
+from xmlgp.work.files import array_in_file, pack, unpack
+
+__all__ = ["InFiles"]
+
+
+class InFiles:
+    """What a `DaskCluster` is to its callers.
+
+    Parameters
+    ----------
+    folder : Path
+        In the cache folder.
+
+    Attributes
+    ----------
+    blocks : int
+        How many were computed.
+    """
+
+    is_cluster, cores = True, 1
+
+    def __init__(self, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.blocks, self._kept = folder, 0, ({}, folder)
+
+    def map(self, function, blocks, shared=None):
+        shared = opened(self._sent(shared, self._kept))
+        for block in blocks:
+            self.blocks += 1
+            with single_thread(), one_blas_thread():
+                result = function(shared, *self._sent(block))
+            yield self._sent(result, passing=True)
+
+    def empty(self, shape, dtype):
+        return array_in_file(self.folder, shape, dtype)
+
+    def _sent(self, value, kept=None, passing=False):
+        return unpack(pickle.loads(pickle.dumps(pack(value, self.folder, kept, passing))))

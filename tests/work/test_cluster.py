@@ -1,0 +1,250 @@
+"""Blocks of work on a Dask cluster of local processes, with real faults."""
+
+import operator
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import distributed
+import numpy as np
+import pytest
+
+from xmlgp.errors import ClusterError, SettingsError
+from xmlgp.work import THIS_MACHINE
+from xmlgp.work import cluster as cluster_module
+from xmlgp.work.connection import open_work
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+
+#: Elements of a result that goes through a file.
+LARGE = 5000
+
+
+def negative(shared, value):
+    return -value
+
+
+def marked(folder, value):
+    """Note the process that computes a block, and take a while; the result is as large as the block says."""
+    (folder / f"{value}-{os.getpid()}").touch()
+    time.sleep(0.1)
+    return np.full(LARGE * (value % 2), value)
+
+
+def test_results_are_in_the_order_of_the_blocks(cluster):
+    assert list(cluster.map(negative, ((i,) for i in range(50)))) == [-i for i in range(50)]
+
+
+@pytest.mark.parametrize("work", ["cluster", "this machine"])
+def test_blocks_are_taken_as_there_is_room(request, work):
+    work = THIS_MACHINE if work == "this machine" else request.getfixturevalue("cluster")
+    taken = []
+    results = work.map(negative, ((taken.append(i) or i,) for i in range(200)))
+    next(results)
+    assert 1 <= len(taken) <= 2 * cluster_module.AHEAD + 1
+    results.close()
+
+
+class Opened:
+    """What blocks share; it counts in a file how often it is opened."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def opened(self):
+        with open(self.file, "a") as stream:
+            stream.write(f"{os.getpid()}\n")
+        return 10
+
+
+def test_what_blocks_share_is_opened_once_in_each_process(cluster, tmp_path):
+    assert list(cluster.map(operator.add, ((i,) for i in range(40)), Opened(tmp_path / "opened"))) == list(
+        range(10, 50)
+    )
+    pids = (tmp_path / "opened").read_text().split()
+    assert 1 <= len(pids) == len(set(pids)) <= 2
+    assert list(THIS_MACHINE.map(operator.add, [(1,), (2,)], Opened(tmp_path / "here"))) == [11, 12]
+    assert (tmp_path / "here").read_text() == f"{os.getpid()}\n"
+
+
+def test_files_are_removed(cluster):
+    shared = np.ones(LARGE)
+    for result in cluster.map(operator.mul, ((np.full(LARGE, i),) for i in range(5)), shared):
+        assert result.shape == (LARGE,)
+    assert not list(cluster._folder.rglob("*"))
+
+
+def test_an_error_of_a_function_is_raised_as_it_is(cluster):
+    with pytest.raises(SettingsError, match="^no$"):
+        list(cluster.map(refuse, [("no",)]))
+
+
+def refuse(shared, text):
+    raise SettingsError(text)
+
+
+def test_a_file_that_a_worker_cannot_read_is_named_with_the_worker(cluster, tmp_path):
+    with pytest.raises(ClusterError, match=r"worker tcp://\S+ of the Dask cluster .*absent: No such file"):
+        list(cluster.map(status, [(str(tmp_path / "absent"),)]))
+
+
+def status(shared, path):
+    os.stat(path)
+
+
+def pid_of(folder, value):
+    """Return the process that computes a block, as soon as there is one."""
+    while not (found := list(folder.glob(f"{value}-*"))):
+        time.sleep(0.01)
+    return int(found[0].name.partition("-")[2])
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_lost_or_stopped_while_it_computes_costs_nothing(cluster, tmp_path, number):
+    results = cluster.map(marked, ((i,) for i in range(30)), tmp_path)
+    assert len(next(results)) == 0
+    os.kill(pid_of(tmp_path, 4), number)
+    assert [found.tolist() for found in results] == [[i] * LARGE * (i % 2) for i in range(1, 30)]
+
+
+def test_a_worker_that_is_lost_before_its_result_is_fetched_costs_nothing(cluster, tmp_path, monkeypatch):
+    fetched, killed = type(cluster)._result, []
+
+    def when_done(self, future):
+        if not killed and len(list(tmp_path.iterdir())) > 5:
+            distributed.wait([future])
+            killed.append(pid_of(tmp_path, 5))
+            os.kill(killed[0], signal.SIGKILL)
+        return fetched(self, future)
+
+    monkeypatch.setattr(type(cluster), "_result", when_done)
+    with cluster._client.as_current():
+        found = [result.tolist() for result in cluster.map(marked, ((i,) for i in range(12)), tmp_path)]
+    assert killed
+    assert found == [[i] * LARGE * (i % 2) for i in range(12)]
+
+
+class Travelling:
+    """A result that takes long to be sent at first."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
+    def __reduce__(self):
+        if not self.marker.exists():
+            self.marker.write_text(str(os.getpid()))
+            time.sleep(30)
+        return str, ("here",)
+
+
+def test_a_worker_that_is_lost_while_its_result_travels_costs_nothing(cluster, tmp_path):
+    marker = tmp_path / "marker"
+
+    def kill():
+        while not (marker.exists() and marker.read_text()):
+            time.sleep(0.01)
+        os.kill(int(marker.read_text()), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    assert list(cluster.map(travelling, [()], marker)) == ["here"]
+    thread.join(10)
+
+
+def travelling(marker):
+    return Travelling(marker)
+
+
+def test_a_block_that_kills_its_workers_is_one_sentence(cluster):
+    with pytest.raises(ClusterError, match="^several workers of the Dask cluster were lost while they ran the same"):
+        list(cluster.map(die, [()]))
+    # The cluster is as it was.
+    assert list(cluster.map(negative, [(1,)])) == [-1]
+
+
+def die(shared):
+    os._exit(1)
+
+
+def test_no_block_is_left_out_while_there_is_no_worker(cluster, monkeypatch):
+    monkeypatch.setattr(cluster, "_threads", 0)
+    assert list(cluster.map(negative, [(1,), (2,)])) == [-1, -2]
+
+
+def test_a_worker_that_says_nothing_is_one_sentence_where_dask_keeps_it(cluster, tmp_path, monkeypatch):
+    """The scheduler of a user waits for minutes."""
+    monkeypatch.setattr(cluster_module, "PATIENCE_SECONDS", 4.0)
+    asked = cluster_module.DaskCluster._ask
+
+    def as_before(self, method, *arguments, **options):
+        answer = asked(self, method, *arguments, **options)
+        for worker in answer["workers"].values():
+            worker["last_seen"] = 0.0
+        return answer
+
+    monkeypatch.setattr(cluster_module.DaskCluster, "_ask", as_before)
+    with pytest.raises(ClusterError, match=r"^worker tcp://\S+ of the Dask cluster does not answer"):
+        list(cluster.map(wait_for, [()], tmp_path / "never"))
+    monkeypatch.undo()
+    (tmp_path / "never").touch()
+
+
+def wait_for(file):
+    end = time.monotonic() + 30
+    while not Path(file).exists() and time.monotonic() < end:
+        time.sleep(0.05)
+
+
+def test_workers_may_be_threads_of_the_client():
+    with (
+        distributed.Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as client,
+        open_work(client=client) as work,
+    ):
+        assert list(work.map(negative, [(1,), (2,)])) == [-1, -2]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://127.0.0.1:9", "tcp://", "tcp://127.0.0.1", "http://127.0.0.1:9", "foo://x:1", "tls://127.0.0.1:9"],
+)
+def test_an_address_without_a_scheduler_is_one_sentence(address):
+    with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_work(address):
+        pass
+
+
+def test_nothing_is_printed_when_no_scheduler_answers():
+    """Dask waits when an unfinished client is deleted, and then prints a traceback."""
+    code = (
+        "from xmlgp.errors import ClusterError\n"
+        "from xmlgp.work.connection import open_work\n"
+        "try:\n"
+        "    with open_work('tls://127.0.0.1:9'): pass\n"
+        "except ClusterError as error: print(error)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert found.stdout == "no Dask scheduler answers at tls://127.0.0.1:9\n"
+    assert found.stderr == ""
+
+
+def test_a_server_that_is_no_scheduler_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("xmlgp.work.connection.CONNECT_SECONDS", 1)
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.server_port}"
+        with pytest.raises(ClusterError, match=f"^no Dask scheduler answers at {address}$"), open_work(address):
+            pass
+        server.shutdown()
+
+
+def test_a_client_is_one_of_dask_that_is_open(cluster):
+    with pytest.raises(TypeError, match=r"client is a str, but must be a distributed.Client"), open_work(client="x"):
+        pass
+    client = distributed.Client(cluster._client.scheduler.address, set_as_default=False)
+    client.close()
+    with pytest.raises(ClusterError, match="the client of the Dask cluster is closed"), open_work(client=client):
+        pass

@@ -1,0 +1,103 @@
+"""Arguments and results of blocks, whose large arrays are in files."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, random_array
+
+from xmlgp.work.files import array_in_file, pack, unpack
+
+
+class Two(NamedTuple):
+    left: object
+    right: object
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path))
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run"
+
+
+def files(folder):
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_values_come_back_as_they_were(folder):
+    large, small = np.arange(9000.0).reshape(90, 100), np.arange(3)
+    value = Two({"a": [large, small, "text"]}, (np.asfortranarray(large), None))
+    found = unpack(pack(value, folder))
+    assert isinstance(found, Two)
+    np.testing.assert_array_equal(found.left["a"][0], large)
+    np.testing.assert_array_equal(found.right[0], large)
+    assert found.right[0].flags.f_contiguous
+    assert found.left["a"][1] is small
+    assert (found.left["a"][2], found.right[1]) == ("text", None)
+    assert len(files(folder)) == 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, bool])
+def test_sparse_matrices_come_back_as_they_were(folder, dtype):
+    matrix = csr_array(random_array((300, 400), density=0.2, rng=0).astype(dtype))
+    found = unpack(pack(matrix, folder))
+    assert (found.shape, found.dtype) == (matrix.shape, matrix.dtype)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+    assert len(files(folder)) == (1 if dtype is bool else 2)  # indptr is small
+
+
+def test_a_matrix_that_is_kept_is_written_once(folder):
+    matrix, kept = csr_array(random_array((300, 400), density=0.2, rng=0)), ({}, folder)
+    first = pack((matrix, 1), folder, kept)
+    before = files(folder)
+    assert pack((matrix, 2), folder, kept)[0] == first[0]
+    assert files(folder) == before
+    other = matrix * 2
+    assert (unpack(pack(other, folder, kept)) != other).nnz == 0
+
+
+def test_what_is_written_to_an_array_does_not_reach_its_file(folder):
+    packed = pack(np.zeros(9000), folder)
+    unpack(packed)[:] = 1
+    assert not unpack(packed).any()
+
+
+def test_results_are_read_once_and_their_files_removed(folder):
+    packed = pack(np.ones(9000), folder, passing=True)
+    assert len(files(folder)) == 1
+    found = unpack(packed)
+    assert not files(folder)
+    assert not isinstance(found, np.memmap)
+    assert found.sum() == 9000
+
+
+def test_arrays_in_files_of_the_cache_are_not_written_again(folder):
+    array = array_in_file(folder, (90, 100), np.float32)
+    array[:] = 2
+    before = files(folder)
+    assert unpack(pack(array, folder)).sum() == 18000
+    assert files(folder) == before
+    # A part is another array.
+    assert unpack(pack(array[40:], folder)).sum() == 10000
+    assert len(files(folder)) == len(before) + 1
+
+
+@pytest.fixture(params=["changed in memory", "not of NumPy"])
+def mapped(request, tmp_path_factory):
+    """Return an array that a user has mapped from a file."""
+    file = tmp_path_factory.mktemp("user") / "data"
+    if request.param == "not of NumPy":
+        data = np.memmap(file, np.float32, "w+", shape=9000)
+    else:
+        with open(file, "wb") as stream:
+            np.save(stream, np.zeros(9000, np.float32))
+        data = np.load(file, mmap_mode="c")
+    data[:] = 3
+    return data
+
+
+def test_workers_read_what_a_user_sees(folder, mapped):
+    assert unpack(pack(mapped, folder)).sum() == 27000
+    assert len(files(folder)) == 1

@@ -1,0 +1,105 @@
+"""Arguments and results of blocks, whose large arrays are in files that all machines see.
+
+Workers map the files into memory: they read what they use, those of one machine share it, and it can be dropped at any
+time. Nothing large passes through the scheduler.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.data.cache import cache_root
+from xmlgp.data.dataset import as_csr
+from xmlgp.runtime.npy import write_array
+
+__all__ = ["array_in_file", "pack", "unpack"]
+
+#: Bytes of an array that goes to a file; smaller ones travel with the message.
+LEAST = 1 << 14
+
+
+class _File(NamedTuple):
+    """An array in a file, which is removed when it has been read if it is `passing`."""
+
+    path: str
+    passing: bool
+
+
+class _Sparse(NamedTuple):
+    """The packed parts of a csr_array: data (None if all stored elements are True), indices, indptr."""
+
+    parts: tuple
+    columns: int
+
+
+def pack(value, folder, kept=None, passing=False):
+    """Return a value whose large arrays, also inside containers and csr_arrays, are in files of a folder (Path).
+
+    `kept` has the csr_arrays that are not written again (dict), and the folder that they are in. What is `passing` is
+    read once.
+    """
+    if isinstance(value, np.ndarray):
+        return _mapped_file(value) or (_written(value, folder, passing) if value.nbytes >= LEAST else value)
+    if isinstance(value, sp.csr_array):
+        matrices, place = kept or ({}, folder)
+        if id(value) not in matrices:
+            parts = None if value.dtype == bool else value.data, value.indices, value.indptr
+            # With the matrix, so that no other one gets its identity.
+            matrices[id(value)] = value, _Sparse(pack(parts, place, None, passing), value.shape[1])
+        return matrices[id(value)][1]
+    return _of_parts(lambda part: pack(part, folder, kept, passing), value)
+
+
+def unpack(value):
+    """Return the value that was packed; its arrays are mapped from their files."""
+    if isinstance(value, _File):
+        # Compiled loops are compiled again for read-only arrays. What is written does not reach the file.
+        array = np.asarray(np.lib.format.open_memmap(value.path, mode="c"))
+        if value.passing:
+            array = np.array(array)
+            os.unlink(value.path)
+        return array
+    if isinstance(value, _Sparse):
+        return as_csr(*unpack(value.parts), value.columns)
+    return _of_parts(unpack, value)
+
+
+def array_in_file(folder, shape, dtype):
+    """Return a new array in a file, which `pack` does not write again."""
+    path = folder / f"{secrets.token_hex(8)}.npy"
+    return np.asarray(np.lib.format.open_memmap(path, mode="w+", dtype=dtype, shape=shape))
+
+
+def _of_parts(function, value):
+    """Return a container with the results of a function for its parts, and anything else as it is."""
+    if isinstance(value, dict):
+        return {name: function(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [function(part) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return value
+
+
+def _written(array, folder, passing):
+    path = os.fspath(folder / f"{secrets.token_hex(8)}.npy")
+    with open(path, "wb") as stream:
+        write_array(stream, array)
+    return _File(path, passing)
+
+
+def _mapped_file(array):
+    """Return the file of the cache folder, which is xmlgp's own, that a whole array is mapped from, or None."""
+    base = array
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    if base is None or (base.shape, base.strides, base.dtype) != (array.shape, array.strides, array.dtype):
+        return None
+    file = Path(os.path.realpath(base.filename or ""))
+    if Path(os.path.realpath(cache_root())) not in file.parents:
+        return None
+    base.flush()
+    return _File(os.fspath(file), False)
