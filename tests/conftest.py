@@ -47,6 +47,12 @@ def pytest_make_parametrize_id(config, val, argname):
     return argname if isinstance(val, bytes) and val.startswith((b"\x1f\x8b", b"PK")) else None
 
 
+def pytest_terminal_summary(terminalreporter, config):
+    """Say how to repeat the order of this run; with -q pytest prints no header, where pytest-randomly says it."""
+    if (seed := config.getoption("randomly_seed", None)) is not None:
+        terminalreporter.write_line(f"random order: --randomly-seed={seed}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory):
     """Keep the user's cache out of the tests, and do not wait for the disk: no test is about power failures."""
