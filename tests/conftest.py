@@ -35,7 +35,7 @@ def _reset_signals():
 
 _reset_signals()
 # No test is about time: by default hypothesis fails an example that takes 200 ms, as many do on a busy machine.
-settings.register_profile("any time", deadline=None)
+settings.register_profile("any time", deadline=None, max_examples=40)
 settings.load_profile("any time")
 for _name in USER_VARIABLES:
     os.environ.pop(_name, None)

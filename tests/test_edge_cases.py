@@ -88,7 +88,7 @@ LARGE = {"large", "largest floats", "large and small"}
 #: Values of settings. Many are too large for so few points, features and labels: M > N, R > rank, P > K.
 CHOICES = {
     "data": list(DATA),
-    "weighting": ["root-idf", "idf", "unit", "none"],
+    "weighting": ["root-idf", "unit", "none"],
     "kernel": ["linear", "se", "se+linear"],
     "ard": [True, False],
     "posterior": ["shared-diagonal", "diagonal", "cholesky"],
@@ -102,7 +102,7 @@ CHOICES = {
     "regression_points": [25_000, 0],
     "validation": [0.3, 0],
     "refit": [True, False],
-    "negatives": [None, 1, 3, 50],
+    "negatives": [None, 1, 50],
     "sampling": ["frequency", "uniform"],
     "batch_size": [16, 1, 500],
     "start": ["newton", "random"],
@@ -207,7 +207,11 @@ TOPICS = {
 }
 
 
-@grid(name=list(DATA), inference=INFERENCES, case=list(TOPICS))
+@pytest.mark.parametrize(
+    ("name", "inference", "case"),
+    # Each kind of data, each inference and each case.
+    [(name, INFERENCES[i % 4], list(TOPICS)[i % 6]) for i, name in enumerate(DATA)],
+)
 def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
     chosen = dict(TOPICS[case])
     if inference == "online-em":

@@ -64,7 +64,7 @@ def test_the_default_number_of_iterations(inference):
 
 
 @any_inference
-@pytest.mark.parametrize("chosen", [{}, {"revealed": 0.5}, {"topics": 2}, {"dtype": "float64"}], ids=str)
+@pytest.mark.parametrize("chosen", [{"revealed": 0.5}, {"topics": 2, "dtype": "float64"}], ids=str)
 def test_results_are_reproducible_given_the_seed(inference, chosen):
     first, again, other = (run_inference(*prepared(inference=inference, seed=seed, **chosen)) for seed in (0, 0, 1))
     assert_same_result(again, first)
@@ -122,18 +122,15 @@ def test_the_hook_gets_the_parameters_of_each_iteration(inference):
 
 
 #: Settings that add state or random draws.
-CHOICES = [
-    {},
-    {"learn_precision": True, "iterations": 14},
-    {"revealed": 0.6},
-    {"dtype": "float64"},
-    {"topics": 9, "weighting": "none", "batch_size": 7},
-    {"burn_in": 4, "thinning": 1},
-]
-SETTINGS = [
-    {"inference": inference} | chosen
-    for inference, chosen in itertools.product(INFERENCES, CHOICES)
-    if not (inference == "online-em" and "learn_precision" in chosen)
+SETTINGS = [{"inference": inference, "revealed": 0.6} for inference in INFERENCES]
+SETTINGS += [
+    *(
+        {"inference": inference, "learn_precision": True, "iterations": 14}
+        for inference in INFERENCES
+        if inference != "online-em"
+    ),
+    {"inference": "online-em", "topics": 9, "weighting": "none", "batch_size": 7, "dtype": "float64"},
+    {"inference": "gibbs", "burn_in": 4, "thinning": 1},
 ]
 
 
@@ -148,9 +145,8 @@ def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     assert interruptions == batches * problem[2].passes
 
 
-@any_inference
-def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
-    check_resuming_after_random_steps(run_inference, prepared(inference=inference, iterations=9), tmp_path)
+def test_resuming_after_random_steps_gives_the_same_result(tmp_path):
+    check_resuming_after_random_steps(run_inference, prepared(inference="online-em", iterations=9), tmp_path)
 
 
 @any_inference
@@ -159,14 +155,14 @@ def test_writing_checkpoints_does_not_change_the_result(tmp_path, inference):
 
 
 @any_inference
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
+def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference):
     problem, kind = prepared(inference=inference), INFERENCES[inference].load()
-    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, number, monkeypatch)
+    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, signal.SIGTERM, monkeypatch)
 
 
-@any_inference
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("inference", "value"), list(zip(INFERENCES, itertools.cycle([math.nan, math.inf, -math.inf]), strict=False))
+)
 def test_a_non_finite_log_posterior_ends_training(monkeypatch, inference, value):
     steps, kind = itertools.count(), INFERENCES[inference].load()
     step = kind.step

@@ -31,7 +31,7 @@ TEXTS = {
     "no points": b"0 9 5\n",
     "no points and no features": b"0 0 0\n",
     "zeros": b"2 3 3\n0 1:0 2:5\n1 0:0\n",
-    "many points": b"".join([b"600 9 5\n", *itertools.repeat(POINTS, 100)]),
+    "many points": b"".join([b"180 9 5\n", *itertools.repeat(POINTS, 30)]),
     "no newline at the end": SMALL[:-1],
     "no newline after the header": b"0 9 5",
     "nothing but a broken header": b"6 9",
@@ -105,7 +105,7 @@ def test_workers_read_files_as_they_are_read_here(cluster, outcome, kind):
     assert_same(outcome(TEXTS[kind], cluster), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize(("kind", "size"), [*((kind, 7) for kind in TEXTS), ("CRLF", 1), ("zero bytes", 1000)])
+@pytest.mark.parametrize(("kind", "size"), [*((kind, 7) for kind in TEXTS), ("CRLF", 1)])
 def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, tmp_path, here, outcome, kind, size):
     monkeypatch.setattr(byte_ranges, "RANGE", size)
     assert_same(outcome(TEXTS[kind], here), outcome(TEXTS[kind], None))
@@ -125,7 +125,7 @@ def test_damaged_files_are_read_as_they_are_read_here(here, outcome, seed):
 
 def test_many_points_are_read_in_many_tasks(here, outcome):
     outcome(TEXTS["many points"], here)
-    assert here.tasks > 100
+    assert here.tasks > 30
 
 
 def test_a_long_line_is_read_here(monkeypatch, here, outcome):

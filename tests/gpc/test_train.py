@@ -167,9 +167,9 @@ def test_verdict_stops_training(inference):
 
 
 #: Settings that affect the state in checkpoints.
-CHOICES = [{}, {"sparse": True}, {"nodes": 30}, {"iterations": 8}]
-SETTINGS = [{"inference": inference} | chosen for inference, chosen in itertools.product(INFERENCES, CHOICES)]
-SETTINGS += [{"inference": "svi-adadelta", "learning_rate": 2.0}, {"inference": "svi-adadelta", "batch_size": 7}]
+SETTINGS = [{"inference": inference} for inference in INFERENCES]
+SETTINGS += [{"inference": "svi-adadelta", "learning_rate": 2.0, "batch_size": 7}]
+SETTINGS += [{"inference": "vi-taylor", "sparse": True, "nodes": 30}]
 
 
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
@@ -183,7 +183,7 @@ def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     assert interruptions == batches * problem[-1].passes
 
 
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-jj", "vi-taylor"])
 @pytest.mark.usefixtures("early_stopping")
 def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference):
     problem = prepared(inference, iterations=60)
@@ -194,9 +194,8 @@ def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference)
     )
 
 
-@any_inference
-def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
-    check_resuming_after_random_steps(run_inference, prepared(inference, iterations=9), tmp_path)
+def test_resuming_after_random_steps_gives_the_same_result(tmp_path):
+    check_resuming_after_random_steps(run_inference, prepared("svi-adadelta", iterations=9), tmp_path)
 
 
 @any_inference
@@ -205,17 +204,17 @@ def test_writing_checkpoints_does_not_change_the_result(tmp_path, inference):
 
 
 @any_inference
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
+def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference):
     problem, kind = prepared(inference), INFERENCES[inference].load()
-    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, number, monkeypatch)
+    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, signal.SIGTERM, monkeypatch)
 
 
 ADVICE = {"svi-adadelta": "try a lower --learning-rate"}
 
 
-@any_inference
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    ("inference", "value"), list(zip(INFERENCES, itertools.cycle([math.nan, math.inf, -math.inf]), strict=False))
+)
 def test_non_finite_bound_raises(monkeypatch, inference, value):
     steps, kind = itertools.count(), INFERENCES[inference].load()
     step = kind.step

@@ -230,11 +230,10 @@ def test_best_parameters_keep_their_memory_order_and_reuse_memory():
             value += 1
 
 
-@pytest.mark.parametrize("chosen", [{}, {"kernel": "se", "inducing": "subspace", "negatives": 2}], ids=str)
-def test_overfitting_training_returns_the_parameters_of_the_best_epoch(chosen):
+def test_overfitting_training_returns_the_parameters_of_the_best_epoch():
     dataset = small_dataset(N=60, K=12)
     sizes = {"inducing_count": 20, "basis_size": 20, "factors": 8, "epochs": 200, "batch_size": 16}
-    settings = MLGPFSettings(inducing_start="rows", learning_rate=0.1, **sizes, **chosen)
+    settings = MLGPFSettings(inducing_start="rows", learning_rate=0.1, **sizes)
     training, validation = hold_out(60, 0.4, rng())
     preprocessed = find_inducing_inputs(dataset.features[training], settings)
     coordinates = preprocessed.coordinates(dataset.features[training], settings.dtype)
