@@ -16,7 +16,7 @@ from xmlgp.cli import COMMANDS, main
 from xmlgp.errors import XmlgpError
 
 OPTIONS = [
-    pytest.param(name, option, id=f"{name} {option.name}")
+    (name, option)
     for name in COMMANDS
     for option in main.get_command(None, name).params
     if isinstance(option, click.Option)
@@ -55,13 +55,13 @@ def test_every_command_has_help_with_a_valid_example(name):
     assert name in [parse_command(command).info_name for command in commands]
 
 
-@pytest.mark.parametrize(("name", "option"), OPTIONS)
-def test_every_option_has_a_help_text_with_its_default(name, option):
-    text, _, default = option.help.partition("  [default: ")
-    assert text.endswith(".")
-    known = option.get_default(click.Context(main.get_command(None, name)))
-    if isinstance(known, str | int | float) and known is not False:
-        assert option.show_default or default
+def test_every_option_has_a_help_text_with_its_default():
+    for name, option in OPTIONS:
+        text, _, default = option.help.partition("  [default: ")
+        assert text.endswith("."), (name, option)
+        known = option.get_default(click.Context(main.get_command(None, name)))
+        if isinstance(known, str | int | float) and known is not False:
+            assert option.show_default or default, (name, option)
 
 
 def test_defaults_of_switches_are_the_switch_or_say_what_decides():

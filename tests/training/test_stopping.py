@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import ndcg_score
 
+from tests.grids import grid
 from tests.problems import small_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.gp.inner_products import Points
@@ -101,9 +102,7 @@ def stored(scores):
     return sp.csr_array((scores.ravel(), np.tile(np.arange(K), N), np.arange(N + 1) * K), scores.shape)
 
 
-@pytest.mark.parametrize("name", SCORES)
-@pytest.mark.parametrize("k", [1, 3, 5, 30, 100])
-@pytest.mark.parametrize("block", [1, 7, 60, 100])
+@grid(name=list(SCORES), k=[1, 3, 5, 30, 100], block=[1, 7, 60, 100])
 def test_ndcg_of_blocks_equals_ndcg_of_all_scores(name, k, block):
     scores, labels = random_scores(SCORES[name])
     before = scores.copy()
