@@ -52,7 +52,7 @@ def test_it_is_most_of_the_peak_and_never_more(options):
 
 def check_that_it_is_most_of_the_peak(settings):
     # Compiles functions.
-    dataset = small_dataset()
+    dataset = wide_dataset(N=100, D=800, K=1000)
     train(dataset.features, dataset.labels, find_inducing_inputs(dataset.features, settings), settings)
     dataset = wide_dataset()
     tracemalloc.start()
