@@ -50,7 +50,7 @@ PYTEST = $(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 test: $(VENV)/installed-test ## install, then run the tests, on two cores (WORKERS=2)
 	$(PYTEST)
 
-test-all: $(VENV)/installed-test ## the same with every case of the large grids
+test-all: $(VENV)/installed-test ## the same with the examples of all pages and the longest tests of clusters
 	$(PYTEST) -m ""
 
 fuzz: $(VENV)/installed-test ## try 20,000 damaged files of all kinds that are read, other ones each time; for a scheduled run

@@ -42,7 +42,7 @@ def _reset_signals():
 
 _reset_signals()
 # No test is about time: by default hypothesis fails an example that takes 200 ms, as many do on a busy machine.
-settings.register_profile("any time", deadline=None)
+settings.register_profile("any time", deadline=None, max_examples=40)
 settings.load_profile("any time")
 for _name in USER_VARIABLES:
     os.environ.pop(_name, None)
@@ -52,6 +52,12 @@ os.umask(0o022)
 def pytest_make_parametrize_id(config, val, argname):
     """Name archives by their parameter: their bytes contain the time, but all workers must agree on the names."""
     return argname if isinstance(val, bytes) and val.startswith((b"\x1f\x8b", b"PK")) else None
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say how to repeat the order of this run; with -q pytest prints no header, where pytest-randomly says it."""
+    if (seed := config.getoption("randomly_seed", None)) is not None:
+        terminalreporter.write_line(f"random order: --randomly-seed={seed}")
 
 
 @pytest.fixture(scope="session", autouse=True)

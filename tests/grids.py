@@ -1,4 +1,4 @@
-"""Grids of test cases: pairwise combinations for `make test`, all combinations for `make test-all`."""
+"""Grids of test cases: combinations of settings in which every pair of values occurs."""
 
 import itertools
 
@@ -43,18 +43,11 @@ def _new_pairs(chosen, name, place, missing):
 
 
 def grid(**choices):
-    """Return a mark that parametrizes a test by all combinations; `make test` runs pairwise combinations only.
+    """Return a mark that parametrizes a test by pairwise combinations.
 
     Parameters
     ----------
     choices : list
         The values of each parameter.
     """
-    usual = [list(case.values()) for case in pairwise_cases(choices)]
-    return pytest.mark.parametrize(
-        tuple(choices),
-        [
-            pytest.param(*values, marks=[] if list(values) in usual else pytest.mark.exhaustive)
-            for values in itertools.product(*choices.values())
-        ],
-    )
+    return pytest.mark.parametrize(tuple(choices), [tuple(case.values()) for case in pairwise_cases(choices)])

@@ -265,7 +265,7 @@ MUTANTS = [
         "xmlgp/training/loop.py",
         'state = facts["random"]',
         'state, facts["random"]',
-        ("tests/training/test_loop.py", "tests/mlgpf/test_resuming.py", "tests/bmlpl/test_train.py"),
+        ("tests/training/test_loop.py", "tests/mlgpf/test_resuming.py", "tests/training/test_inferences.py"),
     ),
     # Files, signals, locks and threads.
     Mutant(

@@ -9,7 +9,7 @@ from xmlgp.data.dataset import Dataset
 __all__ = ["DETERMINISTIC", "paired_dataset", "small_dataset", "small_features"]
 
 #: The same examples in every run, without a time limit.
-DETERMINISTIC = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+DETERMINISTIC = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 
 def small_features(N=40, D=25, density=0.25, seed=0, scale=1.0):

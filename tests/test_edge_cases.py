@@ -66,25 +66,19 @@ ALL = slice(None)
 DATA = {
     "one point": dataset(rows=[5]),
     "two points": dataset(rows=[5, 6]),
-    "three points": dataset(rows=[5, 6, 7]),
     "one feature": dataset(setting("X", (ALL, 0), 1.5), columns=[0]),
-    "one column": dataset(setting("X", (ALL, [d for d in range(D) if d != 4]), 0)),
     "one label": dataset(labels=[0]),
     "one label of no point": dataset(setting("Y", ALL, False), labels=[0]),
     "one label of all points": dataset(setting("Y", ALL, True), labels=[0]),
-    "a label of no point": dataset(setting("Y", (ALL, 2), False)),
-    "a label of all points": dataset(setting("Y", (ALL, 2), True)),
     "no labels": dataset(setting("Y", ALL, False)),
     "all labels of all points": dataset(setting("Y", ALL, True)),
     "rows of zeros": dataset(setting("X", slice(None, None, 3), 0)),
     "all rows zero": dataset(setting("X", ALL, 0)),
     "one row not zero": dataset(one_row),
     "identical points": dataset(rows=[5] * 30),
-    "two points many times": dataset(rows=[5, 6] * 15),
     "both signs": dataset(scaled(np.where(np.arange(D) % 2, 1, -1))),
     "large": dataset(scaled(1e30)),
     "largest floats": dataset(up_to(3e38)),
-    "small": dataset(scaled(1e-30)),
     "smallest floats": dataset(up_to(1e-38)),
     "large and small": dataset(scaled(np.logspace(-30, 30, D))),
 }
@@ -94,7 +88,7 @@ LARGE = {"large", "largest floats", "large and small"}
 #: Values of settings. Many are too large for so few points, features and labels: M > N, R > rank, P > K.
 CHOICES = {
     "data": list(DATA),
-    "weighting": ["root-idf", "idf", "unit", "none"],
+    "weighting": ["root-idf", "unit", "none"],
     "kernel": ["linear", "se", "se+linear"],
     "ard": [True, False],
     "posterior": ["shared-diagonal", "diagonal", "cholesky"],
@@ -108,7 +102,7 @@ CHOICES = {
     "regression_points": [25_000, 0],
     "validation": [0.3, 0],
     "refit": [True, False],
-    "negatives": [None, 1, 3, 50],
+    "negatives": [None, 1, 50],
     "sampling": ["frequency", "uniform"],
     "batch_size": [16, 1, 500],
     "start": ["newton", "random"],
@@ -185,8 +179,7 @@ def test_mlgpf_trains_and_predicts_or_refuses_the_data(case):
     check_predictions(predictor, new_points(data.D, not unweighted), data.K, error=0.03 if unweighted else 1e-3)
 
 
-@pytest.mark.parametrize("label_weights", [True, False])
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize(("name", "label_weights"), [(name, i % 2 == 0) for i, name in enumerate(DATA)])
 def test_weight_space_trains_and_predicts(name, label_weights):
     chosen = {"inducing": "features", "optimiser": "adagrad", "label_sample": 2, "label_weights": label_weights}
     data, chosen = DATA[name], chosen | {"batch_size": 16, "factors": 3}
@@ -214,7 +207,11 @@ TOPICS = {
 }
 
 
-@grid(name=list(DATA), inference=INFERENCES, case=list(TOPICS))
+@pytest.mark.parametrize(
+    ("name", "inference", "case"),
+    # Each kind of data, each inference and each case.
+    [(name, INFERENCES[i % 4], list(TOPICS)[i % 6]) for i, name in enumerate(DATA)],
+)
 def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
     chosen = dict(TOPICS[case])
     if inference == "online-em":
@@ -250,14 +247,11 @@ def test_bmlpl_separates_labels_of_all_points_from_labels_of_none(inference):
     assert probabilities[:, K + 1].max() < 0.1
 
 
-@pytest.mark.parametrize(
-    ("name", "inference"),
-    [
-        pytest.param(name, inference, marks=[] if i % len(INFERENCES) == j else pytest.mark.exhaustive)
-        for i, name in enumerate(DATA)
-        for j, inference in enumerate(INFERENCES)
-    ],
-)
+#: Data whose models the commands may store, read and report in another way than those of other data.
+UNUSUAL = ["one point", "one label of all points", "all rows zero", "large and small"]
+
+
+@pytest.mark.parametrize(("name", "inference"), list(zip(UNUSUAL, INFERENCES, strict=True)))
 def test_commands_train_and_predict_bmlpl_or_refuse_the_data(tmp_path, name, inference):
     data, model = tmp_path / "train.txt", tmp_path / "model"
     write_dataset(data, DATA[name])
@@ -273,7 +267,7 @@ def test_commands_train_and_predict_bmlpl_or_refuse_the_data(tmp_path, name, inf
     assert np.isfinite(read_scores(tmp_path / "scores").scores).all()
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", UNUSUAL)
 def test_commands_train_and_predict_mlgpf_or_refuse_the_data(tmp_path, name):
     data, model = tmp_path / "train.txt", tmp_path / "model"
     write_dataset(data, DATA[name])

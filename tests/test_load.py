@@ -40,7 +40,6 @@ KINDS = {
     "weight space": (MLGPFClassifier, {"inducing": "features", "factors": 3, "epochs": 2, "label_weights": True}),
     "topics": (BMLPLClassifier, {"topics": 3, "iterations": 5}),
     "classes": (GPCClassifier, {"inducing_count": 8, "iterations": 3}),
-    "classes, as they are": (GPCClassifier, {"inducing_count": 8, "iterations": 3, "standardise": False}),
 }
 
 any_kind = pytest.mark.parametrize("name", KINDS)

@@ -26,10 +26,6 @@ from xmlgp.text.vectorizer import Vectorizer
 KINDS = {
     "pooled and calibrated": (MLGPFClassifier, {"validation": 0.4, "inducing_count": 6, "factors": 3, "epochs": 4}),
     "weight space": (MLGPFClassifier, {"inducing": "features", "factors": 3, "epochs": 2, "label_weights": True}),
-    "subspace": (
-        MLGPFClassifier,
-        {"inducing": "subspace", "basis_size": 9, "inducing_count": 6, "factors": 3, "epochs": 2, "dtype": "float64"},
-    ),
     "topics": (BMLPLClassifier, {"topics": 3, "iterations": 5}),
 }
 KINDS = {name: (kind, settings) for name, (kind, settings) in KINDS.items() if kind.model.learn}

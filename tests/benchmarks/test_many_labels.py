@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from peers import peer_names, ranked, write_scores
 
+from tests.cli.command import run
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -71,6 +72,12 @@ def test_parts_of_training_are_separated(monkeypatch, validation):
 def test_generated_data_have_their_tables_and_other_folders_are_skipped(tmp_path, monkeypatch):
     # New processes take seconds to start.
     monkeypatch.setattr(many_labels.harness, "in_fresh_process", lambda function, *arguments: function(*arguments))
+
+    def within(*arguments, env):
+        assert run(*arguments).exit_code == 0
+        return many_labels.harness.Usage(1.0, 1.0, 1.0)
+
+    monkeypatch.setattr(many_labels.harness, "run_xmlgp", within)
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path))
     quick = ["--options", "--epochs 1 -P 3 -M 5", "--generated-peers", "", "--repeats", "1"]
     shape = ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--folder", tmp_path / "data"]

@@ -13,7 +13,7 @@ from sklearn.metrics import ndcg_score
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.errors import NumericalError, XmlgpError
+from xmlgp.errors import XmlgpError
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -95,20 +95,6 @@ def test_variants_are_sorted_by_group(monkeypatch):
     assert {variant.name for variant in chosen[3:]} == {"epochs=10", "epochs=20", "epochs=80"}
 
 
-def test_table_and_json(data, tmp_path):
-    result = run(data, *TWO, "--fold-count", 2, "--json", tmp_path / "out.json")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("small: 40 of 80 points held out, 2 of 4 folds, 2 seeds\n")
-    table, numbers = rows(result.stdout), json.loads((tmp_path / "out.json").read_text())["small"]
-    assert list(table) == list(numbers) == ["default", "weighting=unit", "weighting=none"]
-    for name, cells in table.items():
-        mean, difference = numbers[name]["mean"], numbers[name]["difference"]
-        assert difference == pytest.approx(np.subtract(mean, numbers["default"]["mean"]))
-        assert [float(cell.split(" ± ")[0]) for cell in cells[:5]] == pytest.approx(mean, abs=0.006)
-    assert table["default"][5:10] == [""] * 5
-    assert numbers["weighting=unit"]["settings"] == {"weighting": "unit"}
-
-
 def test_finished_runs_are_not_repeated(data, tmp_path, monkeypatch):
     cached = ["--cache", tmp_path / "cache.json"]
     fit, trained = precision.harness.fit, []
@@ -148,25 +134,6 @@ def test_runs_without_a_newer_setting_count_as_its_default(tmp_path):
     assert runs.find({"fold": 1}, MLGPFSettings()) is None
 
 
-def diverging(weighting):
-    def fit(dataset, settings):
-        if settings.weighting == weighting:
-            raise NumericalError("after 3 training steps: the bound is nan")
-        return original(dataset, settings)
-
-    original = precision.harness.fit
-    return fit
-
-
-def test_a_variant_that_diverges_does_not_stop_the_others(data, monkeypatch):
-    monkeypatch.setattr(precision.harness, "fit", diverging("unit"))
-    result = run(data, *TWO)
-    assert result.exit_code == 0, result.output
-    table = rows(result.stdout)
-    assert table["weighting=unit"][-1] == "failed after 3 training steps: the bound is nan"
-    assert "±" in table["weighting=none"][-2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -183,13 +150,6 @@ def test_errors_are_one_line(data, arguments, status, message):
     assert result.exit_code == status
     assert message in result.stderr
     assert "Traceback" not in result.output
-
-
-def test_a_default_that_diverges_is_an_error(data, monkeypatch):
-    monkeypatch.setattr(precision.harness, "fit", diverging("root-idf"))
-    result = run(data, *TWO)
-    assert result.exit_code == 1
-    assert result.stderr == "Error: after 3 training steps: the bound is nan\n"
 
 
 def test_points_without_labels_cannot_be_held_out():

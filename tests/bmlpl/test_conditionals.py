@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import expit, roots_genlaguerre
 
 from tests.bmlpl.reference import random_problem, z_score
+from tests.grids import grid
 from xmlgp.bmlpl.conditionals import (
     LARGE_LOG_ODDS,
     LEAST_ACTIVATION,
@@ -139,8 +140,7 @@ def polya_gamma_moments(total, log_odds):
     return total / (2 * z) * np.tanh(z / 2), total / (2 * z**3) * (1 - e * e - 2 * z * e) / (1 + e) ** 2
 
 
-@pytest.mark.parametrize("total", [1e-6, 1e-4, LEAST_TOTAL, 0.1, 1.0, 13.5, 200.2])
-@pytest.mark.parametrize("log_odds", [0.0, 0.5, -3.0, LARGE_LOG_ODDS - 1.0, LARGE_LOG_ODDS + 1.0, -60.0, 1e4])
+@grid(total=[1e-6, LEAST_TOTAL, 1.0, 200.2], log_odds=[0.0, -3.0, LARGE_LOG_ODDS - 1.0, LARGE_LOG_ODDS + 1.0, 1e4])
 def test_omega_has_the_moments_of_polya_gamma_variables(total, log_odds):
     count = 0 if total < 1 else int(total)
     shape = (1, 10_000)

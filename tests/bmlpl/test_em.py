@@ -105,8 +105,11 @@ def test_precisions_are_updated_periodically_from_means_and_samples_of_weights(m
     assert changed == [module.WARM_UP, module.WARM_UP + module.PRECISIONS_EVERY]
 
 
-@pytest.mark.parametrize("size", [(25, 6, 5, 3), (12, 3, 4, 6)])
-@pytest.mark.parametrize("chosen", [{"inference": "em"}, {"inference": "em-cg", "cg_steps": 3}], ids=["em", "em-cg"])
+@pytest.mark.parametrize(
+    ("size", "chosen"),
+    [((25, 6, 5, 3), {"inference": "em-cg", "cg_steps": 3}), ((12, 3, 4, 6), {"inference": "em"})],
+    ids=["em-cg", "em"],
+)
 def test_em_converges_to_a_stationary_point_of_the_posterior(constant_shapes, size, chosen):
     traced = Traced(size, seed=1, shapes=0.7, **chosen)
     for iteration in range(3000):

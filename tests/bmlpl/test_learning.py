@@ -181,7 +181,7 @@ def test_recovered_counts_of_a_trained_model():
     np.testing.assert_allclose(found, counts, rtol=0.1, atol=0.5)
 
 
-@pytest.mark.parametrize("inference", ["em-cg", "em", "online-em"])
+@pytest.mark.parametrize("inference", ["em-cg", "online-em"])
 def test_a_model_of_few_points_approaches_em_of_all(inference):
     features, labels = clustered(900)
     chosen = {"inference": inference, "iterations": 60}

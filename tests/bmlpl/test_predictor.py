@@ -12,6 +12,7 @@ from scipy.stats import gamma
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
+from tests.grids import grid
 from tests.problems import small_dataset, small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
@@ -199,9 +200,7 @@ def test_scores_are_finite_for_all_log_odds(tmp_path, output, weight):
     assert (scores >= 0).all()
 
 
-@pytest.mark.parametrize("rows", [1, 3, 100])
-@pytest.mark.parametrize("labels", [1, 2, 100])
-@pytest.mark.parametrize("memory", [0, 1])
+@grid(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
 def test_scores_do_not_depend_on_chunks(tmp_path, monkeypatch, rows, labels, memory):
     predictor = open_predictor(model(tmp_path))
     (whole,) = predictor.top(NEW, 3, with_std=True)

@@ -1,4 +1,4 @@
-"""Kill training runs and resume them: `python -m tests.cli.killing KIND EXPECTED [--every]`, in a folder with data/.
+"""Kill training runs and resume them: `python -m tests.cli.killing EXPECTED`, in a folder with data/.
 
 Files change only at the calls in `CALLS`, so a run is killed before calls of given numbers, the
 same on every machine. One process imports and compiles what training needs and forks for each run. After a kill
@@ -12,7 +12,6 @@ import random
 import shutil
 import signal
 import sys
-import time
 from functools import partial
 from pathlib import Path
 
@@ -24,26 +23,14 @@ from xmlgp.training import checkpoints
 #: Functions that create, write, replace and remove files.
 CALLS = ("open", "fsync", "replace", "unlink")
 
-#: Kills at moments by the clock, with `--every`: these also fall within a write.
-RANDOM_MOMENTS = 20
-
-#: Options of each kind of training.
-KINDS = {
-    "mlgpf": ["--recipe", "s-SMALL", "--epochs", "3", "--batch-size", "30", "--validation", "0.1"]
-    + ["--regression-points", "1000", "--label-weights"],
-    **{
-        inference: ["--model", "bmlpl", "--inference", inference, "--iterations", "8", "--batch-size", "50"]
-        for inference in ("em", "em-cg", "online-em", "gibbs")
-    },
-    "svi-adadelta": ["--model", "gpc", "--inference", "svi-adadelta", "--iterations", "6", "--batch-size", "50"]
-    + ["-M", "6"],
-    "vi-taylor": ["--model", "gpc", "--inference", "vi-taylor", "--iterations", "8", "-M", "6"],
-}
+#: Options of training.
+OPTIONS = ["--recipe", "s-SMALL", "--epochs", "3", "--batch-size", "30", "--validation", "0.1"]
+OPTIONS += ["--regression-points", "1000", "--label-weights"]
 
 
-def train(kind, model, *options):
+def train(model, *options):
     # A checkpoint after most steps.
-    words = ["train", "data", str(model), *KINDS[kind], "--quiet", "--checkpoint-every", "1e-9"]
+    words = ["train", "data", str(model), *OPTIONS, "--quiet", "--checkpoint-every", "1e-9"]
     return main([*words, *options], standalone_mode=False)
 
 
@@ -98,7 +85,7 @@ def killed(work, number):
 
 def chosen_calls(total):
     """Return some numbers of calls: many of preprocessing and of the final save, some of training."""
-    return sorted({*range(0, 25, 4), *range(25, total, 25), *range(max(0, total - 8), total, 3)})
+    return sorted({*range(0, 25, 6), *range(25, total, 40), *range(max(0, total - 8), total, 4)})
 
 
 def stage(model):
@@ -139,40 +126,29 @@ def content(folder, name):
     return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
-def finish(kind, model):
-    assert ended(forked(lambda: train(kind, model, "--resume"))) == 0
+def finish(model):
+    assert ended(forked(lambda: train(model, "--resume"))) == 0
 
 
-def run(kind, expected, every):
+def run(expected):
     # Every epoch ends with a checkpoint.
     checkpoints.TIME_RATIO = 0
     # A kill does not lose what the system has not written to the disk yet.
     os.fsync = lambda descriptor: None
     # Compiles.
-    train(kind, "warm")
+    train("warm")
     model, dice = Path("killed"), random.Random(0)
-    first, resumed = partial(train, kind, model), partial(train, kind, model, "--resume")
-    total = count_calls(partial(train, kind, expected))
-    for number in range(total) if every else chosen_calls(total):
+    first, resumed = partial(train, model), partial(train, model, "--resume")
+    total = count_calls(partial(train, expected))
+    for number in chosen_calls(total):
         shutil.rmtree(model, ignore_errors=True)
         status, where = killed(first, number), stage(model)
         # Killed again, unless it ends before.
         killed(resumed, dice.randrange(total - number))
-        finish(kind, model)
+        finish(model)
         yield {"call": number, "status": status, "stage": where, "differs": differences(model, expected)}
-    began = time.monotonic()
-    finish(kind, Path("timed"))
-    usual = time.monotonic() - began
-    for moment in range(RANDOM_MOMENTS if every else 0):
-        shutil.rmtree(model, ignore_errors=True)
-        child = forked(first)
-        time.sleep(usual * (moment + dice.random()) / RANDOM_MOMENTS)
-        os.kill(child, signal.SIGKILL)
-        status, where = ended(child), stage(model)
-        finish(kind, model)
-        yield {"moment": moment, "status": status, "stage": where, "differs": differences(model, expected)}
 
 
 if __name__ == "__main__":
-    for outcome in run(sys.argv[1], sys.argv[2], "--every" in sys.argv):
+    for outcome in run(sys.argv[1]):
         print(json.dumps(outcome), flush=True)

@@ -29,7 +29,7 @@ def run():
     # Every epoch ends with a checkpoint; few steps.
     checkpoints.TIME_RATIO, learning.STEPS, learning.LEAST_EPOCHS = 0, 4, 1
     os.fsync = lambda descriptor: None
-    train("mlgpf", Path("before"))
+    train(Path("before"))
     # Compiles.
     shutil.copytree("before", "whole")
     learn("whole")

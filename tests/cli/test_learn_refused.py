@@ -133,11 +133,10 @@ def test_damaged_descriptions_of_batches_are_refused(model, batches):
 
 
 #: Shares of the operations that change the folder.
-MOMENTS = [0, 0.2, 0.4, 0.6, 0.8, 1]
+MOMENTS = [0, 0.3, 0.6, 1]
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
-@pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
+@pytest.mark.parametrize(("code", "lasting"), [(errno.EACCES, False), (errno.ENOSPC, True)])
 def test_a_folder_that_cannot_be_written_keeps_its_model(model, monkeypatch, code, lasting):
     monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 3)
     monkeypatch.setattr("xmlgp.mlgpf.learning.LEAST_EPOCHS", 1)
@@ -159,4 +158,4 @@ def test_a_folder_that_cannot_be_written_keeps_its_model(model, monkeypatch, cod
         # Files that could not be removed are harmless.
         assert run(*command).exit_code == 0
         assert arrays("model") == expected
-    assert failures >= 3
+    assert failures >= 2

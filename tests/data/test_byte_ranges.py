@@ -29,7 +29,7 @@ TEXTS = {
     "no points": b"0 9 5\n",
     "no points and no features": b"0 0 0\n",
     "zeros": b"2 3 3\n0 1:0 2:5\n1 0:0\n",
-    "many points": b"".join([b"600 9 5\n", *itertools.repeat(POINTS, 100)]),
+    "many points": b"".join([b"180 9 5\n", *itertools.repeat(POINTS, 30)]),
     "no newline at the end": SMALL[:-1],
     "no newline after the header": b"0 9 5",
     "nothing but a broken header": b"6 9",
@@ -83,19 +83,18 @@ def assert_same(found, expected):
         assert found[1] == expected[1]
 
 
-@pytest.mark.parametrize("kind", ["many points", "a mistake and too few points"])
+@pytest.mark.parametrize("kind", ["many points", "no points", "a mistake after the last point"])
 def test_workers_read_files_as_they_are_read_here(cluster, outcome, kind):
     assert_same(outcome(TEXTS[kind], cluster), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000])
-@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize(("kind", "size"), [*((kind, 7) for kind in TEXTS), ("CRLF", 1)])
 def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, in_files, outcome, kind, size):
     monkeypatch.setattr(byte_ranges, "RANGE", size)
     assert_same(outcome(TEXTS[kind], in_files), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(50))
 def test_damaged_files_are_read_as_they_are_read_here(in_files, outcome, seed):
     randomly = random.Random(seed)
     text = bytearray(randomly.choice([TEXTS["ordinary"], TEXTS["CRLF"], TEXTS["blank lines at the end"]]))
@@ -108,7 +107,7 @@ def test_damaged_files_are_read_as_they_are_read_here(in_files, outcome, seed):
 
 def test_many_points_are_read_in_many_tasks(in_files, outcome):
     outcome(TEXTS["many points"], in_files)
-    assert in_files.blocks > 100
+    assert in_files.blocks > 30
 
 
 def test_a_long_line_is_read_here(monkeypatch, in_files, outcome):

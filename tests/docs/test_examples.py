@@ -18,7 +18,17 @@ def environment(tmp_path_factory):
     return make_environment(tmp_path_factory.mktemp("environment"))
 
 
-@pytest.mark.parametrize("page", WITH_EXAMPLES, ids=name_of)
+#: Pages whose examples train several models; tests of commands have the options in which they differ from other pages.
+LONG = ("docs/distributed.md", "docs/models/bmlpl.md", "docs/python/index.md", "docs/quickstart.md", "docs/text.md")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=pytest.mark.exhaustive if name_of(page) in LONG else [])
+        for page in WITH_EXAMPLES
+    ],
+)
 def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, environment, shared):
     for shown in run_page(page.read_text(encoding="utf-8"), tmp_path, environment, shared):
         place = f"{name_of(page)}:{shown.line}"

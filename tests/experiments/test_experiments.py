@@ -29,6 +29,9 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
 
+#: The last experiment of each kind.
+ONE_OF_A_KIND = {facts["kind"]: name for name, facts in load_catalogue().experiments.items()}.values()
+
 #: Scale of the number of epochs: leaves one or two epochs.
 SHORT = 0.01
 
@@ -50,7 +53,14 @@ def shared_results(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_experiment_runs_on_scaled_down_sets(name, catalogue, data, shared_results, monkeypatch):
+def test_every_experiment_has_its_data_sets_and_recipes(name, catalogue, data):
+    experiment = load_experiment(catalogue, name, data)
+    assert experiment.missing == ()
+    assert experiment.cells
+
+
+@pytest.mark.parametrize("name", ONE_OF_A_KIND)
+def test_every_kind_of_experiment_runs_on_scaled_down_sets(name, catalogue, data, shared_results, monkeypatch):
     monkeypatch.setattr("xmlgp.experiments.timing.ROUNDS", 1)
     experiment = load_experiment(catalogue, name, data, epochs_scale=BRIEF if name.startswith("i-") else SHORT)
     assert experiment.missing == ()

@@ -121,9 +121,7 @@ def test_preconditioned_directions_are_ascent_directions(posterior, negatives, l
     assert bound.value_and_gradients(moved, batch)[0] > value
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("negatives", ["all", "sampled"])
-@pytest.mark.parametrize("posterior", ALL_POSTERIORS)
+@grid(seed=list(range(5)), negatives=["all", "sampled"], posterior=list(ALL_POSTERIORS))
 def test_jaakkola_jordan_bound_is_slightly_below_that_of_quadrature(posterior, negatives, seed):
     kernel, parameters, batch = random_problem(("se",), False, posterior, "dense", negatives, seed=seed)
     below, above = (

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
+from tests.grids import grid
 from tests.problems import small_features
 from xmlgp.errors import NumericalError
 from xmlgp.gp import exact_gp
@@ -49,9 +50,11 @@ def expected(features, labels, points, lengthscale=LENGTHSCALE, noise=NOISE):
 
 
 @pytest.mark.usefixtures("both_methods")
-@pytest.mark.parametrize("unit", [True, False])
-@pytest.mark.parametrize("options", [{}, {"lengthscale": 2.5, "noise": 0.05}])
-@pytest.mark.parametrize("shape", [(N, K), (N, 1), (1, K), (1, 1), (3, K), (300, 3)])
+@grid(
+    unit=[True, False],
+    options=[{}, {"lengthscale": 2.5, "noise": 0.05}],
+    shape=[(N, K), (N, 1), (1, K), (1, 1), (3, K), (300, 3)],
+)
 def test_full_rank_prediction_agrees_with_scikit_learn(unit, options, shape):
     features, labels = problem(*shape, unit=unit)
     points = weigh(small_features(20, D, seed=9), None, unit)

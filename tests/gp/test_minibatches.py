@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.gp.reference import ALL_POSTERIORS, pairs_of, random_labels, random_parameters
+from tests.grids import grid
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
@@ -61,11 +62,14 @@ def with_label_weights(random, parameters, batch):
     return parameters | weights, batch._replace(features=features)
 
 
-@pytest.mark.parametrize("label_weights", [False, True], ids=["", "label weights"])
-@pytest.mark.parametrize("posterior", ALL_POSTERIORS)
-@pytest.mark.parametrize(("size", "negatives"), [(2, None), (3, None), (4, 2), (2, 1), (1, 3)])
-@pytest.mark.parametrize("expectations", EXPECTATIONS)
-def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, size, negatives, label_weights, expectations):
+@grid(
+    posterior=list(ALL_POSTERIORS),
+    chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)],
+    label_weights=[False, True],
+    expectations=list(EXPECTATIONS),
+)
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, label_weights, expectations):
+    size, negatives = chosen
     random = np.random.default_rng(9)
     kernel, parameters = random_parameters(
         random, ("se", "linear"), True, posterior, random.normal(size=(M, D)), factors=P, labels=K

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import grid
 from xmlgp.gp import utilities as module
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.posteriors import Moments
@@ -39,9 +40,7 @@ def problem(request):
     return latent, sp.csr_array(features), loadings, bias, weights, (mean, variance), with_weights
 
 
-@pytest.mark.parametrize("share", [0, 0.5, 1])
-@pytest.mark.parametrize("most", [2, 100])
-@pytest.mark.parametrize("width", [K, 7])
+@grid(share=[0, 0.5, 1], most=[2, 100], width=[K, 7])
 def test_moments_agree_with_dense_products(problem, monkeypatch, share, most, width):
     monkeypatch.setattr(module, "DENSE_SHARE", share)
     monkeypatch.setattr(module, "DENSE_MOST", most)

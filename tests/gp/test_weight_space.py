@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.central_differences import central_differences
+from tests.grids import grid
 from xmlgp.gp.bound import Batch, Bound, LabelSample, WeightSpaceBound
 from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inner_products import Points
@@ -81,9 +82,7 @@ def test_the_divergence_from_an_earlier_posterior_is_that_from_the_prior_of_the_
     np.testing.assert_allclose(moments.mean, of_difference.mean + features @ mean)
 
 
-@pytest.mark.parametrize("expectations", ["quadrature", "jj", "taylor"])
-@pytest.mark.parametrize("sampled", [False, True])
-@pytest.mark.parametrize("earlier", [False, True])
+@grid(expectations=["quadrature", "jj", "taylor"], sampled=[False, True], earlier=[False, True])
 def test_gradients_agree_with_central_differences(expectations, sampled, earlier):
     parameters, features, labels = problem()
     prior_mean = np.random.default_rng(5).normal(size=(D, P)) if earlier else None

@@ -20,7 +20,7 @@ from xmlgp.gpc import collapsed as module
 from xmlgp.gpc.collapsed import PointMoments, optimal_tangent_points, tangent_point_gradient
 from xmlgp.gpc.model import GPC
 
-SEEDS = pytest.mark.parametrize("seed", range(6))
+SEEDS = pytest.mark.parametrize("seed", range(2))
 KINDS = pytest.mark.parametrize("kind", ["jj", "taylor"])
 #: N and M, with more inducing inputs than points, and with one of each.
 SHAPES = pytest.mark.parametrize(("N", "M"), [(13, 5), (5, 9), (40, 1), (1, 4), (1, 1)])

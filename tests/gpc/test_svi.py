@@ -10,7 +10,7 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.svi import SVIAdaDelta
 
 N = 30
-SEEDS = pytest.mark.parametrize("seed", range(3))
+SEEDS = pytest.mark.parametrize("seed", range(2))
 #: A learning rate that leaves parameters almost unchanged.
 STILL = 1e-12
 
@@ -58,8 +58,7 @@ def test_mean_estimate_of_equal_minibatches_is_the_bound(seed):
     assert np.mean(estimates) == pytest.approx(bound_of(problem, parameters), rel=1e-7)
 
 
-@SEEDS
-@pytest.mark.parametrize("batch_size", [7, 1, 29])
+@pytest.mark.parametrize(("seed", "batch_size"), [(0, 7), (1, 1), (2, 29)])
 def test_estimates_are_unbiased(seed, batch_size):
     # Minibatches have equal sizes: 6 with a batch size of 7, and 15 with 29.
     problem = problem_of(seed)
@@ -118,9 +117,8 @@ def test_each_pass_sees_every_point_once_in_an_order_that_depends_on_the_seed(mo
     assert tuple(np.concatenate(seen)) == orders[0, 2]
 
 
-@SEEDS
-def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inputs(seed):
-    problem = problem_of(seed)
+def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inputs():
+    problem = problem_of()
     running = started(problem)
     start = running.parameters(0)
     before = bound_of(problem, start)

@@ -1,20 +1,15 @@
-"""Training of GPC by every inference method: history, reproducibility, resuming bit for bit, divergence."""
+"""Training of GPC by every inference method: history, reproducibility, early stopping, divergence."""
 
-import contextlib
 import itertools
 import math
-import signal
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.gpc.dense_gpc import THETA, random_problem
+from tests.gpc.dense_gpc import random_problem
 from tests.training.interrupting import (
     assert_same_result,
-    check_resuming_after_random_steps,
-    check_signal_in_a_step,
-    check_writing_checkpoints,
     train_with_interruptions,
 )
 from xmlgp.errors import NumericalError
@@ -25,8 +20,6 @@ from xmlgp.gpc.train import run_inference
 from xmlgp.training.loop import Verdict
 
 N, D, M = 40, 3, 8
-#: Minibatches per pass of svi-adadelta.
-BATCHES = 3
 ITERATIONS = 5
 
 any_inference = pytest.mark.parametrize("inference", INFERENCES)
@@ -52,10 +45,6 @@ def early_stopping(monkeypatch):
     """Stop training when its gain is small."""
     monkeypatch.setattr(variational, "TOLERANCE", 1e-3)
     monkeypatch.setattr(variational, "PATIENCE", 2)
-
-
-def steps_per_epoch(inference):
-    return BATCHES if inference == "svi-adadelta" else 1
 
 
 def are_valid(parameters):
@@ -124,116 +113,20 @@ def test_same_seed_gives_the_same_result(inference):
 
 
 @any_inference
-def test_progress_reports_every_step(inference):
-    reports = []
-
-    class Bar:
-        def update(self, count=1, **facts):
-            reports.append((count, facts))
-
-    @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        reports.append((label, total, unit))
-        yield Bar()
-
-    run_inference(*prepared(inference), progress)
-    steps = steps_per_epoch(inference)
-    assert reports[0] == ("train", ITERATIONS * steps, "step")
-    assert [count for count, _ in reports[1:]] == [1] * ITERATIONS * steps
-    assert [facts["epoch"] for _, facts in reports[1:]] == [f"{1 + i // steps}/5" for i in range(ITERATIONS * steps)]
-    assert all(float(facts["bound"]) < 0 for _, facts in reports[1:])
-
-
-@any_inference
-def test_after_epoch_receives_the_parameters_of_each_pass(inference):
-    seen = {}
-
-    def after_epoch(epoch, parameters):
-        seen[epoch] = {name: value.copy() for name, value in parameters().items()}
-
-    problem = prepared(inference)
-    found = run_inference(*problem, after_epoch=after_epoch)
-    assert_same_result(found, run_inference(*problem))
-    assert list(seen) == [1, 2, 3, 4, 5]
-    assert all(map(are_valid, seen.values()))
-    assert seen[1][THETA[0]] != seen[5][THETA[0]]
-    assert_same_result((seen[5], []), (found[0], []))
-
-
-@any_inference
 def test_verdict_stops_training(inference):
     found = run_inference(*prepared(inference), after_epoch=lambda epoch, parameters: Verdict({}, stop=epoch == 2))
     assert_same_result(found, run_inference(*prepared(inference, iterations=2)))
 
 
-#: Settings that affect the state in checkpoints.
-CHOICES = [{}, {"sparse": True}, {"nodes": 30}, {"iterations": 8}]
-SETTINGS = [{"inference": inference} | chosen for inference, chosen in itertools.product(INFERENCES, CHOICES)]
-SETTINGS += [{"inference": "svi-adadelta", "learning_rate": 2.0}, {"inference": "svi-adadelta", "batch_size": 7}]
-
-
-@pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()))
-def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
-    problem = prepared(**chosen)
-    found, interruptions = train_with_interruptions(
-        run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1)
-    )
-    assert_same_result(found, run_inference(*problem))
-    batches = -(-N // problem[-1].batch_size) if chosen["inference"] == "svi-adadelta" else 1
-    assert interruptions == batches * problem[-1].passes
-
-
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-jj", "vi-taylor"])
 @pytest.mark.usefixtures("early_stopping")
 def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference):
     problem = prepared(inference, iterations=60)
     expected = run_inference(*problem)
-    assert len(expected[1]) < 60 or inference == "svi-adadelta"
+    assert len(expected[1]) < 60
     assert_same_result(
         train_with_interruptions(run_inference, problem, tmp_path / "checkpoint", itertools.repeat(1))[0], expected
     )
-
-
-@any_inference
-def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inference):
-    check_resuming_after_random_steps(run_inference, prepared(inference, iterations=9), tmp_path)
-
-
-@any_inference
-def test_writing_checkpoints_does_not_change_the_result(tmp_path, inference):
-    check_writing_checkpoints(run_inference, prepared(inference), tmp_path / "checkpoint")
-
-
-@any_inference
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch, inference, number):
-    problem, kind = prepared(inference), INFERENCES[inference].load()
-    check_signal_in_a_step(run_inference, problem, tmp_path / "checkpoint", kind, number, monkeypatch)
-
-
-ADVICE = {"svi-adadelta": "try a lower --learning-rate"}
-
-
-@any_inference
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_non_finite_bound_raises(monkeypatch, inference, value):
-    steps, kind = itertools.count(), INFERENCES[inference].load()
-    step = kind.step
-    monkeypatch.setattr(kind, "step", lambda *arguments: value if next(steps) == 2 else step(*arguments))
-    with pytest.raises(NumericalError) as caught:
-        run_inference(*prepared(inference))
-    advice = ADVICE.get(inference, "try another --inference")
-    assert str(caught.value) == f"training diverged after 2 steps: the bound is not finite; {advice}"
-
-
-@any_inference
-def test_numerical_error_is_reported_with_its_step(monkeypatch, inference):
-    def failing(*arguments):
-        raise NumericalError("it has no factor")
-
-    monkeypatch.setattr(INFERENCES[inference].load(), "step", failing)
-    with pytest.raises(NumericalError, match="^training diverged before the first step: it has no factor; check"):
-        run_inference(*prepared(inference))
 
 
 @any_inference

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from tests.grids import grid
 from xmlgp.linear_algebra import blocked_cholesky
 from xmlgp.linear_algebra.blocked_cholesky import solve_positive
 from xmlgp.runtime import threads
@@ -43,8 +44,7 @@ def lower_only(matrix):
 
 
 @pytest.mark.usefixtures("cores", "small_blocks")
-@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 7, 8, 9, 30])
-@pytest.mark.parametrize("columns", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize(("size", "columns"), [(0, 0), (1, 2), (3, 1), (4, 5), (5, 3), (7, 1), (8, 2), (9, 3), (30, 5)])
 def test_solution_agrees_with_scipy(size, columns):
     matrix, right = problem(size, columns)
     solution = right.copy()
@@ -54,12 +54,16 @@ def test_solution_agrees_with_scipy(size, columns):
         np.testing.assert_allclose(solution, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "size",
-    [blocked_cholesky.BLOCK - 1, blocked_cholesky.BLOCK, blocked_cholesky.BLOCK + 1, 2 * blocked_cholesky.BLOCK + 70],
+@grid(
+    size=[
+        blocked_cholesky.BLOCK - 1,
+        blocked_cholesky.BLOCK,
+        blocked_cholesky.BLOCK + 1,
+        2 * blocked_cholesky.BLOCK + 70,
+    ],
+    dtype=[np.float32, np.float64],
+    order=["C", "F"],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("order", ["C", "F"])
 def test_solution_with_the_real_block_size_agrees_with_scipy(size, dtype, order):
     matrix, right = problem(size, blocked_cholesky.COLUMNS + 1, dtype)
     solution = np.array(right, order=order)

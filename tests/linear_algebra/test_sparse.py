@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import grid
 from xmlgp.linear_algebra import sparse
 from xmlgp.runtime import threads
 
@@ -15,10 +16,12 @@ def cores(request, monkeypatch):
     monkeypatch.setattr(sparse, "GRAIN", 1)
 
 
-@pytest.mark.parametrize("shape", [(7, 9, 5), (1, 30, 1), (0, 4, 3), (5, 0, 3), (5, 4, 0), (40, 3, 2)])
-@pytest.mark.parametrize("density", [0, 0.3, 1])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("index", [np.int32, np.int64])
+@grid(
+    shape=[(7, 9, 5), (1, 30, 1), (0, 4, 3), (5, 0, 3), (5, 4, 0), (40, 3, 2)],
+    density=[0, 0.3, 1],
+    dtype=[np.float32, np.float64],
+    index=[np.int32, np.int64],
+)
 def test_product_agrees_with_numpy(shape, density, dtype, index):
     random = np.random.default_rng(0)
     rows, inner, columns = shape

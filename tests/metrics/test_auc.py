@@ -91,7 +91,7 @@ def problems(draw):
     return scores, truth, n_labels
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problems())
 def test_agrees_with_scikit_learn_where_the_area_is_defined(problem):
     scores, truth, n_labels = problem

@@ -96,7 +96,7 @@ def problems(draw):
     return scores, truth, ks, propensities
 
 
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(problems())
 def test_agrees_with_a_literal_implementation(problem):
     scores, truth, ks, propensities = problem

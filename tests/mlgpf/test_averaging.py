@@ -225,10 +225,7 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, outpu
             assert all(piece.std is None for piece in pieces)
 
 
-@pytest.mark.parametrize("regressed", [True, False])
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("kernel", ["linear", "se"])
-@pytest.mark.parametrize("inducing", ["free", "subspace"])
+@grid(own=[True, False], regressed=[True, False], kernel=["linear", "se"], inducing=["free", "subspace"])
 def test_moments_of_the_model_agree_with_the_predictor(tmp_path, own, regressed, kernel, inducing):
     folder = model(tmp_path, own, regressed, kernel=kernel, inducing=inducing, basis_size=9)
     preprocessed = stored_preprocessing(folder)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logit
 
+from tests.grids import grid
 from tests.mlgpf import test_averaging as pooled
 from tests.mlgpf import test_predictor as plain
 from tests.problems import small_dataset
@@ -29,6 +30,8 @@ KINDS = {
 }
 CASES = [(posterior, kind) for posterior in POSTERIORS for kind in KINDS if kind != "features"]
 CASES.append(("shared-diagonal", "features"))
+#: With and without label weights in turn.
+ALTERNATING = [(*case, i % 2 == 0) for i, case in enumerate(CASES)]
 
 
 def model(path, posterior, kind, own, **chosen):
@@ -71,8 +74,7 @@ def assert_sums_are_utilities(predictor, scores, **tolerance):
     np.testing.assert_allclose(sums(predictor.explain(NEW, scores)), utilities, **tolerance)
 
 
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize(("posterior", "kind"), CASES)
+@pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
 def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, own):
     predictor = open_predictor(model(tmp_path, posterior, kind, own))
     for scores in ALL, some_labels(), next(predictor.top(NEW, 3)):
@@ -86,8 +88,7 @@ def test_contributions_in_single_precision_sum_to_utilities(tmp_path, kind):
     assert_sums_are_utilities(predictor, ALL, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize(("posterior", "kind"), CASES)
+@pytest.mark.parametrize(("posterior", "kind", "own"), ALTERNATING)
 def test_without_a_feature_the_utility_changes_by_its_contribution(tmp_path, posterior, kind, own):
     predictor = open_predictor(model(tmp_path, posterior, kind, own, weighting="none"))
     utilities, _ = predictor.score(NEW, "utility")
@@ -115,9 +116,7 @@ def test_contributions_are_weighted_features_times_the_utilities_of_single_featu
     np.testing.assert_array_equal(found.rest, np.tile(bias, N))
 
 
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("own", [True, False])
-@pytest.mark.parametrize("scaled", [True, False])
+@grid(own=[True, False], posterior=list(POSTERIORS), scaled=[True, False])
 def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, own, posterior, scaled):
     folder = pooled.model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
     alone = pooled.model(tmp_path / "alone", own, False, posterior=posterior)

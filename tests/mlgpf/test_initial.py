@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.grids import grid
 from tests.problems import small_dataset
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
@@ -29,9 +30,7 @@ def started(seed=0, points=None, **chosen):
     return parameters, -np.logaddexp(0, np.where(positive, -utility, utility)).sum()
 
 
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("kernel", ["linear", "se+linear"])
-@pytest.mark.parametrize("chunk", [7, 1000])
+@grid(posterior=list(POSTERIORS), kernel=["linear", "se+linear"], chunk=[7, 1000])
 def test_newton_start_has_a_higher_likelihood_than_a_random_start(monkeypatch, posterior, kernel, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     options = {"posterior": posterior, "kernel": kernel, "lengthscale": 5.0}

@@ -145,7 +145,7 @@ def auc(found, labels):
 @grid(
     inducing=["free", "subspace"],
     posterior=["shared-diagonal", "diagonal", "cholesky"],
-    kernel=["linear", "se", "se+linear"],
+    kernel=["linear", "se+linear"],
     label_weights=[True, False],
     weighting=["root-idf", "unit"],
     dtype=["float32", "float64"],
@@ -171,11 +171,8 @@ def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, label_wei
     "chosen",
     [
         {},
-        {"label_weights": False},
-        {"label_sample": 2},
-        {"dtype": "float64"},
-        {"weighting": "unit"},
-        {"weighting": "none"},
+        {"label_weights": False, "weighting": "unit"},
+        {"label_sample": 2, "weighting": "none"},
     ],
     ids=str,
 )
@@ -194,15 +191,21 @@ def test_learning_on_in_weight_space(chosen):
 
 
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("chosen", [{"negatives": 3}, {"negatives": 20, "sampling": "uniform"}], ids=str)
-@pytest.mark.parametrize("inducing", SPACES)
+@pytest.mark.parametrize(
+    ("inducing", "chosen"),
+    [
+        ("free", {"negatives": 3}),
+        ("subspace", {"negatives": 20, "sampling": "uniform"}),
+        ("features", {"negatives": 3}),
+    ],
+    ids=str,
+)
 def test_learning_on_with_sampled_negatives(inducing, chosen):
     earlier = model(inducing=inducing, **chosen)
     check_growth(earlier, after(earlier), BATCH)
 
 
-@pytest.mark.parametrize("label_weights", [True, False])
-@pytest.mark.parametrize("inducing", SPACES)
+@pytest.mark.parametrize(("inducing", "label_weights"), [("free", True), ("subspace", False), ("features", False)])
 def test_known_labels_are_predicted_better_after_more_points(inducing, label_weights):
     earlier = model(inducing=inducing, label_weights=label_weights)
     frequent = [k for k in range(K_KNOWN) if known_labels(earlier).sum(axis=0)[k] >= 10]
@@ -232,7 +235,7 @@ def test_several_batches_are_learned_one_after_the_other(inducing):
 
 
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("inducing", SPACES)
+@pytest.mark.parametrize("inducing", ["free", "features"])
 def test_same_seed_gives_the_same_model(inducing):
     arguments = problem(model(inducing=inducing, regression_points=1000))
     assert_same_result(learn(*arguments)[:2], learn(*arguments)[:2])
@@ -347,8 +350,7 @@ def test_points_of_a_new_label_hardly_change_what_is_said_of_others(chosen):
 
 
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("inducing", SPACES)
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("inducing", "dtype"), [("free", "float32"), ("subspace", "float64"), ("features", "float64")])
 def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior(monkeypatch, inducing, dtype):
     monkeypatch.setattr(module, "ROUNDS", 300)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
@@ -409,8 +411,7 @@ def own_weights(parameters, k):
     return parameters["label_weights.features"][part], mean, log_variance
 
 
-@pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
-@pytest.mark.parametrize("inducing", ["free", "subspace"])
+@pytest.mark.parametrize(("inducing", "weighting"), [("free", "root-idf"), ("subspace", "unit"), ("free", "none")])
 def test_regression_is_that_of_all_points_as_weighted_today(inducing, weighting):
     earlier = model(inducing=inducing, weighting=weighting, regression_points=1000)
     found = after(earlier)

@@ -42,10 +42,7 @@ def total(settings, dataset):
     [
         SAMPLED,
         SAMPLED | {"label_weights": False},
-        SAMPLED | {"dtype": "float64"},
-        IN_WEIGHT_SPACE | {"label_weights": False, "label_sample": 10_000},
         INDUCING | {"regression_points": 0},
-        INDUCING | {"regression_points": 0, "label_weights": False},
     ],
     ids=str,
 )
@@ -54,9 +51,10 @@ def test_it_is_most_of_the_peak_and_never_more(options):
 
 
 def check_that_it_is_most_of_the_peak(settings):
-    dataset = wide_dataset()
     # Compiles functions.
+    dataset = wide_dataset(N=100, D=800, K=1000)
     train(dataset.features, dataset.labels, find_inducing_inputs(dataset.features, settings), settings)
+    dataset = wide_dataset()
     tracemalloc.start()
     try:
         train(dataset.features, dataset.labels, find_inducing_inputs(dataset.features, settings), settings)

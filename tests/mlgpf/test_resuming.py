@@ -35,16 +35,15 @@ CHOICES = {
     "calibration": (True, False),
 }
 
-DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 3, "learning_rate": None, "patience": 2}
+DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 2, "learning_rate": None, "patience": 2}
 
-#: Each other value alone, then some combinations.
-SETTINGS = [{}] + [{name: value} for name, values in CHOICES.items() for value in values[1:]]
-SETTINGS += [
-    {"negatives": 3, "sampling": "uniform", "validation": 0},
-    {"inducing": "features", "optimiser": "adagrad", "label_sample": 3},
-    {"inducing": "features", "dtype": "float64"},
-    {"negatives": 3, "inducing": "subspace", "optimiser": "adadelta", "dtype": "float64"},
-    {"batch_size_first": 5, "refit": False, "posterior": "cholesky", "ard": False},
+#: Each other value of every choice occurs once.
+SETTINGS = [
+    {},
+    {"negatives": 3, "sampling": "uniform", "validation": 0, "schedule": "constant"},
+    {"inducing": "features", "optimiser": "adagrad", "label_sample": 3, "posterior": "diagonal"},
+    {"negatives": 3, "inducing": "subspace", "optimiser": "adadelta", "dtype": "float64", "calibration": False},
+    {"batch_size_first": 5, "refit": False, "posterior": "cholesky", "ard": False, "regression_points": 0},
     {"label_weights": False, "inducing_fixed": True, "validation": 0, "kernel": "se+linear"},
 ]
 
@@ -72,7 +71,7 @@ def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
 def test_resuming_after_random_steps_gives_the_same_result(tmp_path):
     problem = prepared(PAIRED, **DEFAULTS | {"negatives": 3, "epochs": 9})
     expected = train(*problem)
-    for seed in range(5):
+    for seed in range(2):
         random = np.random.default_rng(seed)
         lengths = iter(lambda random=random: int(random.integers(1, 12)), 0)
         assert_same_result(train_with_interruptions(train, problem, tmp_path / f"{seed}", lengths)[0], expected)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.metrics import ndcg_score
 
+from tests.grids import grid
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
@@ -223,9 +224,7 @@ def test_nothing_is_held_out_if_one_part_has_no_labels(side):
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("refit", [True, False])
-@pytest.mark.parametrize("rate", [0, 0.1, 0.5])
+@grid(count=[1, 2, 3], refit=[True, False], rate=[0, 0.1, 0.5])
 def test_few_points(count, refit, rate):
     rows = np.flatnonzero(DATASET.labels.sum(axis=1) > 0)[:count]
     dataset = DATASET.rows(rows)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import grid
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.data.dataset import Dataset
@@ -207,9 +208,11 @@ class Interruption(BaseException):
     pass
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), Interruption()])
-@pytest.mark.parametrize("place", ["os.fsync 0", "os.fsync 2", "os.fsync 5", "os.replace 0", "json.dumps 0"])
-@pytest.mark.parametrize("earlier", [True, False])
+@grid(
+    error=[OSError(errno.ENOSPC, "No space left on device"), Interruption()],
+    place=["os.fsync 0", "os.fsync 2", "os.fsync 5", "os.replace 0", "json.dumps 0"],
+    earlier=[True, False],
+)
 def test_failed_write_leaves_the_folder_unchanged(tmp_path, monkeypatch, error, place, earlier):
     path = tmp_path / "models" / "mine"
     if earlier:
@@ -362,7 +365,7 @@ REPLACING = """if True:
 
 def test_model_can_be_read_while_it_is_replaced_repeatedly(tmp_path):
     write(tmp_path)
-    command = [sys.executable, "-c", REPLACING, str(tmp_path), "100"]
+    command = [sys.executable, "-c", REPLACING, str(tmp_path), "40"]
     read = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import grid
 from tests.prediction.test_predictor import NEW as ALL
 from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
 from xmlgp.errors import NumericalError
@@ -12,7 +13,7 @@ from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
 
-NEW = ALL[:60]
+NEW = ALL[:20]
 UTILITIES = NEW.toarray() @ WEIGHTS
 ORDER = np.argsort(-UTILITIES, axis=1, kind="stable")
 RANKED = np.take_along_axis(UTILITIES, ORDER, axis=1)
@@ -44,11 +45,13 @@ def check(blocks, sizes, scores, with_std):
         assert found.std is None
 
 
-@pytest.mark.parametrize("with_std", [False, True])
-@pytest.mark.parametrize("memory", [256, 0])
-@pytest.mark.parametrize("listed", [(16, 64), (1, 2), (3,), ()])
-@pytest.mark.parametrize("limit", [None, 1, 7, 30, 1000])
-@pytest.mark.parametrize("threshold", [-100, 0, 1, 9.5, 100])
+@grid(
+    threshold=[-100, 1, 9.5, 100],
+    limit=[None, 1, 30, 1000],
+    listed=[(16, 64), (1, 2), ()],
+    memory=[256, 0],
+    with_std=[False, True],
+)
 def test_labels_at_or_above_a_threshold(monkeypatch, threshold, limit, listed, memory, with_std):
     monkeypatch.setattr(module, "_LISTED", listed)
     sizes = np.minimum((threshold <= UTILITIES).sum(axis=1), limit or K)
@@ -61,12 +64,10 @@ def test_labels_at_or_above_a_threshold(monkeypatch, threshold, limit, listed, m
 
 
 def test_a_limit_alone_keeps_the_best_labels():
-    check(assign(Linear(), NEW, AssignmentRule(limit=3), "utility"), np.full(60, 3), RANKED, False)
+    check(assign(Linear(), NEW, AssignmentRule(limit=3), "utility"), np.full(20, 3), RANKED, False)
 
 
-@pytest.mark.parametrize("with_std", [False, True])
-@pytest.mark.parametrize("memory", [256, 0])
-@pytest.mark.parametrize("limit", [None, 2])
+@pytest.mark.parametrize(("limit", "memory", "with_std"), [(None, 256, False), (2, 0, True), (None, 0, True)])
 def test_labels_of_the_highest_expected_f1_are_chosen_from_all(limit, memory, with_std):
     probabilities = probability(RANKED.astype(np.float32))
     sizes, _ = highest_expected_f1(probabilities, limit)

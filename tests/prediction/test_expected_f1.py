@@ -23,14 +23,11 @@ def expected_f1_of_all_sets(p):
 
 #: Probabilities of a point: even, steep, small, with certain and impossible labels, of a single label.
 CASES = [
-    [0.5, 0.4, 0.3, 0.2],
-    [0.97, 0.6, 0.1, 0.05],
+    [0.5, 0.4, 0.3],
+    [0.97, 0.6, 0.1],
     [0.12, 0.1, 0.08, 0.07],
-    [0.3, 0.3, 0.3, 0.3, 0.3],
-    [1, 1, 0.2, 0],
     [1, 0.5, 0.5, 0],
-    [0, 0, 0],
-    [0.7],
+    [0, 0],
     [0.4],
 ]
 
@@ -66,11 +63,10 @@ def expected_f1_of_sizes(p):
     return np.array(values)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("K", "mean"), [(50, 3), (300, 6), (300, 40), (300, 150)])
+@pytest.mark.parametrize(("K", "mean", "dtype"), [(50, 3, np.float64), (300, 40, np.float32), (300, 150, np.float64)])
 def test_values_agree_with_sums_over_numbers_of_true_labels(K, mean, dtype):
     random = np.random.default_rng(K + mean)
-    p = np.sort(random.beta(0.5, 0.5 * (K / mean - 1), size=(4, K)).astype(dtype), axis=1)[:, ::-1].copy()
+    p = np.sort(random.beta(0.5, 0.5 * (K / mean - 1), size=(2, K)).astype(dtype), axis=1)[:, ::-1].copy()
     sizes, values = highest_expected_f1(p)
     for row, size, value in zip(p.astype(float), sizes, values, strict=True):
         expected = expected_f1_of_sizes(row)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 
+from tests.grids import grid
 from tests.problems import small_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -54,10 +55,9 @@ class Linear(Predictor):
         return self.size
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize(("few", "width"), [(64, 1024), (64, 7), (0, 7)])
-@pytest.mark.parametrize("k", [1, 5, 64, 65, K, None, 1000])
-def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, few, width, output):
+@grid(k=[1, 5, 64, 65, K, None, 1000], streamed=[(64, 1024), (64, 7), (0, 7)], output=list(OUTPUTS))
+def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, streamed, output):
+    few, width = streamed
     monkeypatch.setattr(module, "MAX_STREAMED", few)
     monkeypatch.setattr(module, "LABELS", width)
     (found,) = Linear().top(NEW, k, output, with_std=True)
@@ -130,10 +130,7 @@ class Approximated(Linear):
         return np.exp2(np.take_along_axis(points @ self.weights, labels, axis=1))
 
 
-@pytest.mark.parametrize("with_std", [True, False])
-@pytest.mark.parametrize("width", [1024, 7])
-@pytest.mark.parametrize("counts", [(4, 32), (1, 3, 5), (2,)])
-@pytest.mark.parametrize("k", [1, 3, 18, 19, 64, 65])
+@grid(k=[1, 3, 18, 19, 64, 65], counts=[(4, 32), (1, 3, 5), (2,)], width=[1024, 7], with_std=[True, False])
 def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkeypatch, k, counts, width, with_std):
     monkeypatch.setattr(module, "LABELS", width)
     monkeypatch.setattr(module, "CANDIDATES", counts)

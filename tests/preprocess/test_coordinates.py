@@ -196,9 +196,11 @@ def test_zero_rows_have_zero_coordinates_and_residuals(dense_limit, size):
 
 @LIMITS
 @DTYPES
-@pytest.mark.parametrize("size", [None, 6])
-@pytest.mark.parametrize("density", [0.05, 0.25])
-@pytest.mark.parametrize("rows", [ROWS, slice(None), slice(5, 9), np.array([], int)], ids=str)
+@pytest.mark.parametrize(
+    ("size", "density", "rows"),
+    [(None, 0.05, ROWS), (6, 0.25, slice(None)), (6, 0.05, slice(5, 9)), (None, 0.25, np.array([], int))],
+    ids=str,
+)
 def test_weighted_features_of_rows(dense_limit, dtype, size, density, rows):
     features = small_features(density=density)
     weight_rows = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)

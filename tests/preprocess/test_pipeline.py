@@ -11,6 +11,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import pairwise_distances
 from sklearn.preprocessing import StandardScaler, normalize
 
+from tests.grids import grid
 from tests.problems import small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
@@ -33,9 +34,7 @@ def preprocess(features, settings, progress=silent):
     return MODELS[settings.model].preprocess(features, settings, progress)
 
 
-@pytest.mark.parametrize("start", ["kmeans", "rows"])
-@pytest.mark.parametrize("inducing", ["subspace", "free"])
-@pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
+@grid(start=["kmeans", "rows"], inducing=["subspace", "free"], weighting=["root-idf", "idf", "unit", "none"])
 def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, inducing, start):
     features = small_features()
     result = preprocess(

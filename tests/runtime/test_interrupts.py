@@ -123,6 +123,9 @@ def test_an_error_in_the_block_takes_precedence_over_a_signal():
 
     with pytest.raises(ZeroDivisionError):
         work()
+    # Nor does it interrupt what follows.
+    with uninterruptible:
+        pass
 
 
 def test_ignored_signals_have_no_effect_until_the_next_block():

@@ -79,6 +79,8 @@ def handle_signals():
         ignore_signals()
         for number, handler in before.items():
             signal.signal(number, handler)
+        # A signal that another exception took precedence over does not interrupt what the process does next.
+        _state.pending, _state.second = None, False
 
 
 def ignore_signals():

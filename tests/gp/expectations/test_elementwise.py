@@ -63,7 +63,7 @@ def test_nan_variances_give_nan(name, dtype, fast):
 
 @EACH
 @EITHER_PRECISION
-@pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
+@pytest.mark.parametrize("variance", [0, 1e-30, 28.5, 3e38])
 @pytest.mark.parametrize("fast", [False, True])
 def test_extreme_inputs_give_finite_results(name, dtype, variance, fast):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
