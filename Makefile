@@ -21,14 +21,15 @@ XMLGP   = $(VENV)/bin/xmlgp
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# One environment, extended by the packages of each purpose; updated when the list of packages changes.
+# One environment, extended by the packages of each purpose; updated when the list of packages changes. Python compiles
+# a module when it is first imported, and most modules of most packages never are.
 $(VENV)/installed: setup.cfg setup.py
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	touch $@
 
 $(VENV)/installed-%: $(VENV)/installed
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
 	touch $@
 
 demo: $(VENV)/installed ## install, then run every subcommand on the embedded data set

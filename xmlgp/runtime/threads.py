@@ -200,14 +200,11 @@ if hasattr(os, "register_at_fork"):
 @contextlib.contextmanager
 def one_blas_thread():
     """Limit every BLAS to one thread within the block, as `run_parallel` and `parallel_for` require."""
-    import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that threadpoolctl finds it
-
     # The limit holds for the whole process: the first thread to enter sets it, the last to leave lifts it.
     with _limit.lock:
         if not _limit.users:
-            libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
-            _limit.lifted = [(library, library.get_num_threads()) for library in libraries]
-            for library in libraries:
+            _limit.lifted = [(library, library.get_num_threads()) for library in _blas_libraries()]
+            for library, _ in _limit.lifted:
                 _set_threads(library, 1)
         _limit.users += 1
     try:
@@ -218,6 +215,14 @@ def one_blas_thread():
             if not _limit.users:
                 for library, count in _limit.lifted:
                     _set_threads(library, count)
+
+
+@functools.cache
+def _blas_libraries():
+    """Return the BLAS libraries of this process; to find them takes some milliseconds."""
+    import scipy.linalg  # noqa: F401 -- loads SciPy's BLAS, so that threadpoolctl finds it
+
+    return [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
 
 
 class _limit:
