@@ -16,7 +16,7 @@ BENCHMARKS = read recipes precision probabilities assignment step time-to-precis
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all fuzz mutants wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
+.PHONY: help demo test test-all fuzz mutants soak wheel-test lint audit format docs tables table-bmlpl figures-gpc $(S_EXPERIMENTS) $(L_EXPERIMENTS) $(B_EXPERIMENTS) $(I_EXPERIMENTS) benchmarks $(addprefix benchmark-,$(BENCHMARKS)) clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ fuzz: $(VENV)/installed-test ## try 20,000 damaged files of all kinds that are r
 
 mutants: $(VENV)/installed-test ## put each of 40 mistakes into a copy of the code and see that a test fails; half an hour
 	$(VENV)/bin/python tests/mutants.py
+
+soak: $(VENV)/installed-test ## kill a worker in each of 200 predictions and 40 trainings on Dask clusters; half an hour
+	$(VENV)/bin/python -m tests.soak
 
 wheel-test: ## build the wheel, install it into an empty environment and run the demo from there
 	rm -rf build

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 
 import distributed
 import numpy as np
@@ -175,30 +174,6 @@ def test_no_block_is_left_out_while_there_is_no_worker(cluster, monkeypatch):
     assert list(cluster.map(negative, [(1,), (2,)])) == [-1, -2]
 
 
-def test_a_worker_that_says_nothing_is_one_sentence_where_dask_keeps_it(cluster, tmp_path, monkeypatch):
-    """The scheduler of a user waits for minutes."""
-    monkeypatch.setattr(cluster_module, "PATIENCE_SECONDS", 4.0)
-    asked = cluster_module.DaskCluster._ask
-
-    def as_before(self, method, *arguments, **options):
-        answer = asked(self, method, *arguments, **options)
-        for worker in answer["workers"].values():
-            worker["last_seen"] = 0.0
-        return answer
-
-    monkeypatch.setattr(cluster_module.DaskCluster, "_ask", as_before)
-    with pytest.raises(ClusterError, match=r"^worker tcp://\S+ of the Dask cluster does not answer"):
-        list(cluster.map(wait_for, [()], tmp_path / "never"))
-    monkeypatch.undo()
-    (tmp_path / "never").touch()
-
-
-def wait_for(file):
-    end = time.monotonic() + 30
-    while not Path(file).exists() and time.monotonic() < end:
-        time.sleep(0.05)
-
-
 def test_workers_may_be_threads_of_the_client():
     with (
         distributed.Client(processes=False, n_workers=1, dashboard_address=None, set_as_default=False) as client,
@@ -247,4 +222,21 @@ def test_a_client_is_one_of_dask_that_is_open(cluster):
     client = distributed.Client(cluster._client.scheduler.address, set_as_default=False)
     client.close()
     with pytest.raises(ClusterError, match="the client of the Dask cluster is closed"), open_work(client=client):
+        pass
+
+
+def test_local_processes_are_started_again_if_one_is_lost_meanwhile(monkeypatch):
+    made, original = [], distributed.LocalCluster
+
+    def failing(*arguments, **options):
+        made.append(options)
+        if len(made) < 2:
+            raise RuntimeError("Nanny failed to start.")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(distributed, "LocalCluster", failing)
+    with open_work(workers=1) as work:
+        assert list(work.map(negative, [(1,)])) == [-1]
+    monkeypatch.setattr("xmlgp.work.connection.STARTS", 0)
+    with pytest.raises(ClusterError, match="^the 3 processes of the Dask cluster do not start$"), open_work(workers=3):
         pass

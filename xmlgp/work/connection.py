@@ -15,6 +15,9 @@ __all__ = ["open_work"]
 #: Seconds until a scheduler must have answered.
 CONNECT_SECONDS = 10
 
+#: Times that local processes are started if one of them is lost meanwhile.
+STARTS = 3
+
 #: A local process that says nothing for so long is replaced.
 LOCAL = {"distributed.scheduler.worker-ttl": "10s"}
 
@@ -67,9 +70,14 @@ def _local_cluster(workers):
     import dask
     from distributed import LocalCluster
 
-    options = {"dashboard_address": ":0", "silence_logs": 50}
+    threads = max(1, core_count() // workers)
     with dask.config.set(LOCAL), interrupts_kept_from_processes():
-        return LocalCluster(n_workers=workers, threads_per_worker=max(1, core_count() // workers), **options)
+        for _ in range(STARTS):
+            try:
+                return LocalCluster(workers, threads_per_worker=threads, dashboard_address=":0", silence_logs=50)
+            except RuntimeError:  # a process was lost while it started
+                continue
+    raise ClusterError(f"the {workers} processes of the Dask cluster do not start")
 
 
 def _connect(address):
