@@ -23,12 +23,14 @@ help: ## list what can be made
 
 # One environment, extended by the packages of each purpose; updated when the list of packages changes. Python compiles
 # a module when it is first imported, and most modules of most packages never are.
-$(VENV)/installed: setup.cfg setup.py
+$(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: setup.cfg setup.py | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	touch $@
 
-$(VENV)/installed-%: $(VENV)/installed
+$(VENV)/installed-%: setup.cfg setup.py | $(VENV)/bin/python
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[$*]'
 	touch $@
 
