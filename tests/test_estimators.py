@@ -208,6 +208,7 @@ def test_features_far_from_zero_are_standardised_without_loss():
     assert GPCClassifier(inducing_count=20, iterations=5).fit(X, y).score(X, y) == 1
 
 
+@pytest.mark.exhaustive
 @parametrize_with_checks([GPCClassifier(inducing_count=10, iterations=5)])
 def test_gpc_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -250,6 +251,7 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1))
     arguments = ["reproduce", "table4", "figure2", "--datasets", "bibtex", "--epochs-scale", "0.01", "-q"]
     arguments += ["--data", data]
     result = CliRunner().invoke(command, list(map(str, arguments)))
