@@ -155,8 +155,8 @@ def test_help_does_not_import_numpy():
     assert b"numpy" not in result.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM])
-def test_signals_end_a_command_with_one_line_and_status_128_plus_number(tmp_path, number):
+def test_signals_end_a_command_with_one_line_and_status_128_plus_number(tmp_path):
+    number = signal.SIGTERM
     command = [sys.executable, "-m", "xmlgp", "train", "-", str(tmp_path / "model"), "-q"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         # This is more than a pipe holds, so the command is reading when the write returns.

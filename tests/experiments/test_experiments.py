@@ -126,15 +126,6 @@ def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch
     run_cells(experiment.cells, results)
 
 
-def test_the_same_cell_gives_the_same_result(catalogue, data, tmp_path):
-    cell = load_experiment(catalogue, "figure2", data, ["delicious"], SHORT).cells[0]
-    for folder in ("one", "two"):
-        in_this_process([cell], tmp_path / folder)
-    one, two = (read_result(cell, tmp_path / folder) for folder in ("one", "two"))
-    assert one["measures"] == two["measures"]
-    assert [epoch["bound"] for epoch in one["history"]] == [epoch["bound"] for epoch in two["history"]]
-
-
 def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
     def names(scale, name="table2"):
         return {cell.name for cell in load_experiment(catalogue, name, data, ["bibtex"], scale).cells}
