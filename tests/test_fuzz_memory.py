@@ -114,18 +114,17 @@ def complaint(result):
 
 def test_memory_is_bounded(place, bounded):
     # The bound is what the process has and a little more.
-    lines = b"1000000 7\n" + b" ".join(b"%d:0.5" % label for label in range(7)) + b"\n"
-    result = bounded("evaluate", "-q", "-", "test.txt", stdin=lines + lines[10:] * 999_999, megabytes=20)
+    lines = b"250000 7\n" + b" ".join(b"%d:0.5" % label for label in range(7)) + b"\n"
+    result = bounded("evaluate", "-q", "-", "test.txt", stdin=lines + lines[10:] * 249_999, megabytes=8)
     assert result.returncode == 1
     assert b"not enough memory" in result.stderr
 
 
-@pytest.mark.parametrize("cache", [["--cache"], ["--no-cache"]], ids=str)
-def test_the_header_of_a_data_file_allocates_nothing(place, bounded, cache):
+def test_the_header_of_a_data_file_allocates_nothing(place, bounded):
     (place / "huge.txt").write_bytes(HUGE)
     reason = "huge.txt:4: the file ends after 2 of 1000000000 points declared in its first line"
     for command in (["evaluate", "-q", "no.scores", "huge.txt"], ["preprocess", "-q", "huge.txt", "model"]):
-        assert complaint(bounded(*command, *cache)) == reason
+        assert complaint(bounded(*command)) == reason
     assert complaint(bounded("evaluate", "-q", "no.scores", "-", stdin=HUGE)) == reason.replace("huge.txt", "-")
     assert not (place / "model").exists()
 
@@ -137,8 +136,8 @@ def test_the_header_of_a_scores_file_allocates_nothing(place, bounded):
     assert complaint(bounded("evaluate", "-q", "-", "test.txt", stdin=HUGE_SCORES)).startswith("-:4: ")
 
 
-@pytest.mark.parametrize("index", [10_000_001, 2_147_483_647, 9_000_000_000])
-def test_a_huge_index_in_a_libsvm_file_allocates_nothing(place, bounded, index):
+def test_a_huge_index_in_a_libsvm_file_allocates_nothing(place, bounded):
+    index = 2_147_483_647
     (place / "one.svm").write_bytes(b"+1 1:1\n-1 2:1\n")
     (place / "one.scores").write_bytes(b"2 1\n0:0.75\n0:0.25\n")
     ready = ["evaluate", "-q", "one.scores", "one.svm"]
@@ -198,7 +197,7 @@ def claim(*names, data=True):
 
 @pytest.mark.parametrize(
     ("name", "arrays"),
-    [("default", []), ("default", ["*"]), ("subspace", ["preprocess.idf"]), ("diagonal", ["parameters.bias"])],
+    [("default", []), ("default", ["*"])],
     ids=str,
 )
 def test_the_sizes_of_a_model_allocate_nothing(place, bounded, damaged, name, arrays):

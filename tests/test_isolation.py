@@ -7,11 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-#: Tests that send signals to their own process, and one that sends them to a command.
-SIGNAL_TESTS = [
-    "tests/runtime/test_interrupts.py",
-    "tests/cli/test_main.py::test_signals_end_a_command_with_one_line_and_status_128_plus_number[2]",
-]
+#: Tests that send signals to their own process.
+SIGNAL_TESTS = ["tests/runtime/test_interrupts.py"]
 
 
 def ignore_signals():

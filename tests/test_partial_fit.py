@@ -50,6 +50,12 @@ def models():
     return make
 
 
+@pytest.fixture(autouse=True)
+def _few_steps(monkeypatch):
+    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 6)
+    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS_IN_WEIGHT_SPACE", 6)
+
+
 def without_seconds(value):
     """Return an entry of a description without times and names of files, which differ between runs."""
     if isinstance(value, dict):
@@ -110,15 +116,6 @@ def test_more_labels_and_features(models, name):
 
 
 @any_kind
-def test_points_can_be_learned_twice(models, name):
-    model = models(name)
-    for count in (1, 2):
-        model.partial_fit(SAME.features, SAME.labels)
-        assert len(model.learned_) == count
-        assert model._data["N"] == 40 + 15 * count
-
-
-@any_kind
 def test_what_was_learned_is_saved_and_loaded(tmp_path, models, name):
     model = models(name).partial_fit(SAME.features, SAME.labels).tune(OLD.features, OLD.labels)
     tuned = model.tuned_
@@ -144,8 +141,8 @@ def test_what_was_learned_is_saved_and_loaded(tmp_path, models, name):
     assert "learned" not in ModelFolder(tmp_path).description
 
 
-@any_kind
-def test_without_fit_it_is_fit(models, name):
+def test_without_fit_it_is_fit(models):
+    name = "weight space"
     kind, settings = KINDS[name]
     model = kind(**settings)
     assert model.partial_fit(OLD.features, OLD.labels) is model
@@ -154,8 +151,8 @@ def test_without_fit_it_is_fit(models, name):
         np.testing.assert_array_equal(model.parameters_[key], value)
 
 
-@any_kind
-def test_the_settings_are_those_of_fit(tmp_path, models, name):
+def test_the_settings_are_those_of_fit(tmp_path, models):
+    name = "weight space"
     model = models(name)
     expected = models(name).partial_fit(SAME.features, SAME.labels)
     model.set_params(seed=7, dtype="float64").partial_fit(SAME.features, SAME.labels)
@@ -166,8 +163,8 @@ def test_the_settings_are_those_of_fit(tmp_path, models, name):
     assert ModelFolder(tmp_path).settings.seed == 0
 
 
-@any_kind
-def test_names_stay_as_long_as_they_name_all(models, name):
+def test_names_stay_as_long_as_they_name_all(models):
+    name = "weight space"
     labels, words = [f"label {k}" for k in range(7)], [f"word{d}" for d in range(25)]
     names = Names(labels, words, Vectorizer(Analysis(), words))
     more_labels = Dataset(SAME.features, sp.csr_array(sp.hstack([SAME.labels, SAME.labels[:, :1]])))
@@ -183,8 +180,8 @@ def test_names_stay_as_long_as_they_name_all(models, name):
         assert model.partial_fit(batch.features, batch.labels).names_ == expected
 
 
-@any_kind
-def test_what_it_cannot_learn_is_refused_and_changes_nothing(models, name):
+def test_what_it_cannot_learn_is_refused_and_changes_nothing(models):
+    name = "weight space"
     model = models(name)
     before = dict(model.__dict__)
     for X, Y, message in [

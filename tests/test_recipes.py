@@ -47,6 +47,9 @@ recipes:
   hollow: {paper: S}
   listed: {settings: [factors, 3]}
 """
+#: The catalogue of the package.
+PAPERS = load_catalogue()
+
 KNOWN, UNKNOWN = (50, 20, 7), (51, 20, 7)
 
 
@@ -188,17 +191,17 @@ def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):
             resolve(catalogue, name, shape, {})
 
 
-@pytest.mark.parametrize("name", load_catalogue().recipes)
+@pytest.mark.parametrize("name", PAPERS.recipes)
 def test_recipes_of_papers_rank_by_the_mean_utility(name):
-    settings, _ = resolve(load_catalogue(), name, UNKNOWN, {})
+    settings, _ = resolve(PAPERS, name, UNKNOWN, {})
     if settings.model == "mlgpf":
-        assert settings.ranking == ("utility" if "paper" in load_catalogue().recipes[name] else "probability")
+        assert settings.ranking == ("utility" if "paper" in PAPERS.recipes[name] else "probability")
 
 
 @pytest.mark.parametrize("name", ["L-LR", "L-SE", "L-SE+LR", "L-SE-F"])
 @pytest.mark.parametrize(("shape", "factors"), [((4880, 1836, 159), 159), ((12920, 500, 983), 100), (UNKNOWN, 100)])
 def test_the_recipes_of_L_have_the_sizes_and_the_model_of_the_paper(name, shape, factors):
-    settings, _ = resolve(load_catalogue(), name, shape, {})
+    settings, _ = resolve(PAPERS, name, shape, {})
     assert (settings.factor_count, settings.inducing_count) == (factors, 200)
     # Section 5 of the paper.
     assert (settings.posterior, settings.ard, settings.nodes, settings.negatives) == ("cholesky", True, 10, None)

@@ -49,6 +49,7 @@ def test_a_command_writes_its_stages(data, tmp_path):
     assert entries == sorted(entries)
 
 
+@pytest.mark.exhaustive
 def test_time_and_precision_are_compared(data, tmp_path):
     options = ["--workers", "2", "--epochs", "1", "--options", " ".join(QUICK), "--json", tmp_path / "time.json"]
     tables = run("time", data, *options)
@@ -58,12 +59,3 @@ def test_time_and_precision_are_compared(data, tmp_path):
     assert measured["runs"][1]["stages"]["steps"]["workers_s"] >= 0
     assert [found.get("equal") for found in measured["predictions"]] == [None, True]
     assert len(tables) == 4
-
-
-def test_memory_is_measured_by_stage(tmp_path):
-    options = ["--scale", "0.0002", "--workers", "1", "--folder", tmp_path, "--json", tmp_path / "memory.json"]
-    tables = run("memory", *options)
-    (measured,) = json.loads((tmp_path / "memory.json").read_text())["runs"]
-    assert max(stage.get("worker_mb", 0) for stage in measured["stages"].values()) > 20
-    assert {"X and Y as read", "files of the run"} == measured["mapped_files_mb"].keys()
-    assert len(tables) == 3

@@ -1,17 +1,11 @@
 """The table of expectations: its ratios, bounds and rows."""
 
-import dataclasses
-
 import expectations
 import numpy as np
-import pytest
 from click.testing import CliRunner
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.mlgpf.settings import MLGPFSettings
-
-SETTINGS = MLGPFSettings(factors=3, inducing_count=6, epochs=3, validation=0, regression_points=0)
 
 
 def test_ratios_compare_runs_with_the_same_seed():
@@ -20,17 +14,6 @@ def test_ratios_compare_runs_with_the_same_seed():
     found = expectations.with_ratios(numbers, baseline)
     assert found.shape == (2, len(expectations.COLUMNS))
     np.testing.assert_array_equal(found[:, 7:], [[1, 0.5, 30, 3], [6, 1.5, 10, 0.5]])
-
-
-@pytest.mark.parametrize("kind", ["quadrature", "jj", "taylor"])
-def test_bounds_are_means_over_all_points(kind):
-    train = small_dataset()
-    model, _ = expectations.harness.fit(train, dataclasses.replace(SETTINGS, expectations=kind))
-    own, exact = expectations.bounds(model, train)
-    if kind == "jj":
-        assert exact - 0.5 < own < exact - 1e-4
-    else:
-        assert own == pytest.approx(exact, abs=1e-4 if kind == "quadrature" else 0.5)
 
 
 def test_the_table_has_a_row_for_each_mode_and_expectation(tmp_path):

@@ -6,28 +6,11 @@ import many_labels
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from peers import peer_names, ranked, write_scores
+from peers import ranked, write_scores
 
 from tests.cli.command import run
-from tests.problems import small_dataset
-from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.scores_file import read_scores
-from xmlgp.preprocess.pipeline import find_inducing_inputs
-
-
-def test_peers_get_the_features_that_the_model_has(tmp_path):
-    train, test = small_dataset(60), small_dataset(30, seed=7)
-    for name, points in (("train", train), ("test", test)):
-        write_dataset(tmp_path / f"{name}.txt", points)
-    many_labels.write_weighted(tmp_path, tmp_path / "weighted")
-    preprocessed = find_inducing_inputs(train.features, MLGPFSettings())
-    for name, points in (("train", train), ("test", test)):
-        written = read_dataset(tmp_path / "weighted" / f"{name}.txt")
-        wanted = preprocessed.weigh(points.features)
-        np.testing.assert_array_equal(written.features.indices, wanted.indices)
-        np.testing.assert_allclose(written.features.data, wanted.data, atol=1e-5)
-        assert (written.labels != points.labels).nnz == 0
 
 
 def test_predictions_of_peers_become_a_scores_file(tmp_path):
@@ -39,11 +22,6 @@ def test_predictions_of_peers_become_a_scores_file(tmp_path):
     assert scores.indptr.tolist() == [0, 5, 6, 6]
     assert scores.labels.tolist() == [3, 0, 5, 1, 2, 4]
     assert scores.scores.tolist() == [5, 4, 3, 2, 1, 5]
-
-
-def test_the_list_of_peers_can_be_empty():
-    assert peer_names("") == []
-    assert peer_names("omikuji,pecos") == ["omikuji", "pecos"]
 
 
 @pytest.mark.parametrize("validation", [None, [{"seconds": 4.0}, {"seconds": 9.0}]])

@@ -1,43 +1,11 @@
 """Closed-form updates of the means of q(u_p): they raise the bound and converge where its gradient is zero."""
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
-from means import Quadratic, harness, main
+from means import harness, main
 
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
-from xmlgp.mlgpf.model import MLGPF
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import run_inference
-from xmlgp.preprocess.pipeline import find_inducing_inputs
-from xmlgp.training.minibatches import make_batch
-
-
-@pytest.fixture(params=[False, True], ids=["", "own"])
-def trained(request):
-    """A model trained for two epochs, its parameters and all points."""
-    dataset = small_dataset()
-    settings = MLGPFSettings(
-        expectations="jj", factors=3, inducing_count=6, epochs=2, label_weights=request.param, dtype="float64"
-    )
-    preprocessed = find_inducing_inputs(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
-    parameters, _ = run_inference(coordinates, dataset.labels, preprocessed.inducing, settings)
-    return MLGPF(settings), parameters, make_batch(coordinates, dataset.labels, np.arange(dataset.N), weighted=True)
-
-
-@pytest.mark.parametrize("update", [Quadratic.sweep, Quadratic.joint_step])
-def test_updates_raise_the_bound_to_a_stationary_point(trained, update):
-    model, parameters, batch = trained
-    value, gradients = model.bound.value_and_gradients(parameters, batch)
-    steepest = np.abs(gradients["posterior.mean"]).max()
-    for _ in range(60):
-        parameters = parameters | {"posterior.mean": update(Quadratic(model, parameters, batch))}
-        before, (value, gradients) = value, model.bound.value_and_gradients(parameters, batch)
-        # The bound has no jitter.
-        assert value > before - 1e-4
-    assert np.abs(gradients["posterior.mean"]).max() < 1e-3 * steepest
 
 
 def test_the_table_has_a_row_for_each_update(tmp_path):

@@ -1,18 +1,13 @@
 """Data sets made from the index of a small, invented package archive."""
 
-import bz2
-import gzip
 import itertools
 import json
-import lzma
 
 import numpy as np
-import pytest
 from click.testing import CliRunner
 from packages import Example, collect, main, read_index, split
 
 from xmlgp.data.repository_format import read_dataset
-from xmlgp.errors import DataFormatError, XmlgpError
 
 PACKAGES = """\
 Package: viewer
@@ -81,34 +76,6 @@ def test_an_index_gives_three_data_sets(tmp_path):
     }
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
-def test_compressed_files_are_read_like_plain_ones(tmp_path, pack):
-    packed = tmp_path / "packed"
-    packed.write_bytes(pack(PACKAGES.encode()))
-    assert list(read_index(packed)) == list(read_index(index(tmp_path, PACKAGES)))
-
-
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
-def test_truncated_files_are_refused(tmp_path, pack):
-    packed = tmp_path / "packed"
-    packed.write_bytes(pack(PACKAGES.encode())[:-12])
-    with pytest.raises(XmlgpError, match="packed: cannot be read to its end"):
-        list(read_index(packed))
-
-
-def test_binary_files_are_refused(tmp_path):
-    path = tmp_path / "index.lz4"
-    path.write_bytes(b"\x04\x22\x4d\x18\xff\xfe")
-    with pytest.raises(XmlgpError, match="not text, nor text compressed"):
-        list(read_index(path))
-
-
-@pytest.mark.parametrize(("text", "line"), [(" indented\n", 1), ("Package: a\nno field\n", 2), ("A: b\n\n c\n", 3)])
-def test_malformed_lines_are_refused(tmp_path, text, line):
-    with pytest.raises(DataFormatError, match=f"index:{line}: a field must be"):
-        list(read_index(index(tmp_path, text)))
-
-
 def test_rare_words_and_unseen_labels_are_dropped():
     examples = [Example(["b", "a", "b", f"own{i}"], {"y", "x"}) for i in range(7)] + [Example(["a"], {"rare"})]
     # With this seed the rare word is in a test point.
@@ -120,11 +87,6 @@ def test_rare_words_and_unseen_labels_are_dropped():
     # One of the two test points has no label that occurs in training, so it is dropped.
     assert test.features.toarray().tolist() == [[1, 2]]
     assert test.labels.toarray().tolist() == [[True, True]]
-
-
-def test_the_limit_bounds_the_number_of_examples():
-    (train, _), (test, _) = split([Example(["a"], {"x"})] * 40, np.random.default_rng(0), limit=20)
-    assert (train.N, test.N) == (15, 5)
 
 
 def run(tmp_path, texts, *options):
@@ -157,11 +119,3 @@ def test_files_can_be_read_and_depend_only_on_the_packages_and_the_seed(tmp_path
     assert written(tmp_path) == files
     run(tmp_path, texts, "--seed", "1")
     assert written(tmp_path) != files
-
-
-@pytest.mark.parametrize("texts", [("", ""), (PACKAGES, TRANSLATION)], ids=["none", "two"])
-def test_too_few_packages_are_a_one_line_error(tmp_path, texts):
-    result = run(tmp_path, texts)
-    assert result.exit_code == 1
-    assert "too few packages" in result.stderr
-    assert "Traceback" not in result.output

@@ -6,39 +6,15 @@ import numpy as np
 import precision
 import pytest
 import scipy.sparse as sp
-from click.testing import CliRunner
 from precision import DEFAULT, MEASURES, VARIANTS, Runs, Variant, by_point, choose, compare, make_folds
 from scipy.stats import ttest_rel
 from sklearn.metrics import ndcg_score
 
 from tests.problems import small_dataset
-from xmlgp.data.repository_format import write_dataset
-from xmlgp.errors import XmlgpError
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import settings_from
-
-QUICK = ["--set", "epochs=1", "--set", "inducing_count=5", "--set", "factors=3"]
-TWO = ["--only", "weighting=unit", "--only", "weighting=none"]
-
-
-@pytest.fixture
-def data(tmp_path):
-    """A folder without test points, which this benchmark must not use."""
-    (tmp_path / "small").mkdir()
-    write_dataset(tmp_path / "small" / "train.txt", small_dataset(80))
-    return tmp_path / "small"
-
-
-def run(data, *arguments):
-    return CliRunner().invoke(precision.main, ["--data", str(data), *QUICK, *map(str, arguments)])
-
-
-def rows(output):
-    """Return the cells of the table by the name of the variant."""
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in output.splitlines() if line.startswith("|")]
-    return {name: rest for _, name, *rest in cells[2:]}
 
 
 @pytest.mark.parametrize("K", [3, 30])
@@ -95,33 +71,6 @@ def test_variants_are_sorted_by_group(monkeypatch):
     assert {variant.name for variant in chosen[3:]} == {"epochs=10", "epochs=20", "epochs=80"}
 
 
-def test_finished_runs_are_not_repeated(data, tmp_path, monkeypatch):
-    cached = ["--cache", tmp_path / "cache.json"]
-    fit, trained = precision.harness.fit, []
-
-    def counted(dataset, settings):
-        trained.append((settings.weighting, settings.seed))
-        return fit(dataset, settings)
-
-    monkeypatch.setattr(precision.harness, "warm_up", lambda settings: None)
-    monkeypatch.setattr(precision.harness, "fit", counted)
-    first = run(data, "--only", "weighting=unit", *cached)
-    assert trained == [("root-idf", 0), ("root-idf", 1), ("unit", 0), ("unit", 1)]
-    trained.clear()
-    again = run(data, "--only", "weighting=unit", *cached)
-    assert (trained, again.stdout) == ([], first.stdout)
-    more = run(data, *TWO, "--seeds", 3, *cached)
-    assert more.exit_code == 0, more.output
-    assert trained == [("root-idf", 2), ("unit", 2), ("none", 0), ("none", 1), ("none", 2)]
-    trained.clear()
-    # Other settings, another split and other data are other runs.
-    run(data, "--only", "weighting=unit", *cached, "--seeds", 1, "--set", "epochs=2")
-    run(data, "--only", "weighting=unit", *cached, "--seeds", 1, "--folds", 5)
-    write_dataset(data / "train.txt", small_dataset(80, seed=1))
-    run(data, "--only", "weighting=unit", *cached, "--seeds", 1)
-    assert trained == [("root-idf", 0), ("unit", 0)] * 3
-
-
 def test_runs_without_a_newer_setting_count_as_its_default(tmp_path):
     runs = Runs(tmp_path / "cache.json")
     runs.add({"fold": 0}, MLGPFSettings(), {"seconds": 1.0})
@@ -132,27 +81,3 @@ def test_runs_without_a_newer_setting_count_as_its_default(tmp_path):
     assert runs.find({"fold": 0}, MLGPFSettings())["seconds"] == 1.0
     assert runs.find({"fold": 0}, MLGPFSettings(factors=3)) is None
     assert runs.find({"fold": 1}, MLGPFSettings()) is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        (["--only", "nothing*"], 2, "nothing* matches no variant; choose from default, "),
-        (["--fold-count", "5"], 2, "--fold-count 5 is more than --folds 4"),
-        (["--set", "colour=red"], 1, "colour is not a setting"),
-        (["--set", "epochs=0"], 1, "epochs is 0, but must be"),
-        (["--cache", "{data}/train.txt"], 1, "train.txt: not a cache of runs"),
-        (["--data", "{data}/.."], 1, "this folder contains no train.txt"),
-    ],
-)
-def test_errors_are_one_line(data, arguments, status, message):
-    result = run(data, *(argument.format(data=data) for argument in arguments), "--only", "default", "--seeds", 1)
-    assert result.exit_code == status
-    assert message in result.stderr
-    assert "Traceback" not in result.output
-
-
-def test_points_without_labels_cannot_be_held_out():
-    dataset = small_dataset(4)
-    with pytest.raises(XmlgpError, match="no held-out point has a label, of 4 points in 50 folds"):
-        make_folds(dataset, 50, 50)

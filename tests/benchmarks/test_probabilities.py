@@ -28,9 +28,9 @@ def data():
     return Dataset(train.features, sp.csr_array(labels)), test
 
 
-@pytest.mark.parametrize("idf", [False, True])
-def test_logistic_regression_agrees_with_scikit_learn(data, idf):
+def test_logistic_regression_agrees_with_scikit_learn(data):
     train, test = data
+    idf = True
     found = predict_logistic(train, test, 4, idf).probabilities
     assert found[:, :2] == pytest.approx(np.tile([1 / 62, 61 / 62], (30, 1)))
     weigh = TfidfTransformer().fit(train.features).transform if idf else normalize

@@ -19,17 +19,6 @@ def tables(output):
     return [[[cell.strip() for cell in line.split("|")[1:-1]] for line in part] for part in parts]
 
 
-def test_documents_depend_on_the_seed_and_have_words_and_labels(tmp_path):
-    for name, seed in ("a", 0), ("b", 0), ("c", 1):
-        text.write_documents(tmp_path / name, 40, seed)
-    first, same, other = ((tmp_path / name).read_text() for name in "abc")
-    assert first == same != other
-    rows = [line.split("\t") for line in first.splitlines()]
-    assert len(rows) == 40
-    assert {len(words.split()) for words, _ in rows} <= set(range(5, 16))
-    assert {len(labels.split()) for _, labels in rows} == {1, 2, 3}
-
-
 @pytest.fixture
 def corpus(tmp_path):
     """A folder with documents of two kinds, which one word distinguishes."""
@@ -66,19 +55,6 @@ def test_variants_are_trained_from_text(tmp_path, corpus, monkeypatch):
     assert written["xmlgp"]["sizes"]["D"] > written["xmlgp --min-count 2"]["sizes"]["D"] == 5
     assert written["xmlgp"]["seconds"] == pytest.approx(sum(written["xmlgp"]["steps"].values()))
     assert 0 <= written["xmlgp"]["ECE@5"] <= 1
-
-
-def test_a_folder_without_documents_is_skipped(tmp_path):
-    result = CliRunner().invoke(text.main, ["corpus", str(tmp_path)])
-    assert result.exit_code == 0
-    assert result.stderr == f"{tmp_path} is skipped: it has no train.jsonl and test.jsonl\n"
-
-
-def test_held_out_documents_are_a_part_of_training(tmp_path, corpus):
-    text.hold_out(corpus, tmp_path)
-    parts = [(tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("train", "test")]
-    assert [len(part) for part in parts] == [45, 15]
-    assert sorted(parts[0] + parts[1]) == sorted((corpus / "train.jsonl").read_text().splitlines())
 
 
 def test_peers_train_on_points_in_the_format_of_the_repository(tmp_path):

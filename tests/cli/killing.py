@@ -84,8 +84,8 @@ def killed(work, number):
 
 
 def chosen_calls(total):
-    """Return some numbers of calls: many of preprocessing and of the final save, some of training."""
-    return sorted({*range(0, 25, 6), *range(25, total, 40), *range(max(0, total - 8), total, 4)})
+    """Return some numbers of calls: of preprocessing, of training and of the final save."""
+    return sorted({0, 9, 18, *range(25, total, 80), total - 4})
 
 
 def stage(model):

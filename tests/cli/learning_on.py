@@ -1,5 +1,6 @@
 """What the tests of `xmlgp learn` share: models to learn on with, new points, and what stays as it was."""
 
+import shutil
 from pathlib import Path
 
 from tests.cli.command import SMALL, run, said
@@ -27,12 +28,22 @@ def more(N=30, D=D_KNOWN + 3, K=K_KNOWN + 2, seed=11):
     return small_dataset(N=N, D=D, K=K, seed=seed)
 
 
+def train_once(workdir, name, command):
+    """Train `model`, or copy what the same command has trained for an earlier test."""
+    kept = workdir.parent / f"learning-on-{name}"
+    if not kept.exists():
+        assert run(*command).exit_code == 0
+        shutil.copytree("model", kept)
+    else:
+        shutil.copytree(kept, "model")
+
+
 def train_model(workdir, monkeypatch):
     """Return a trained model; new points are in new.txt."""
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
     monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 6)
     monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS_IN_WEIGHT_SPACE", 6)
-    assert run(*TRAIN).exit_code == 0
+    train_once(workdir, "rows", TRAIN)
     write_dataset("new.txt", more())
     return workdir / "model"
 
@@ -70,7 +81,7 @@ def train_text_model(workdir, monkeypatch):
     """Return a model of documents; new ones with another word and label are in new.jsonl."""
     monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 6)
     (workdir / "train.jsonl").write_text(as_json(documents(60, 0)))
-    assert run("train", "train.jsonl", "model", *SMALL, "--validation", "0", "-q").exit_code == 0
+    train_once(workdir, "text", ["train", "train.jsonl", "model", *SMALL, "--validation", "0", "-q"])
     fresh = documents(20, 1)
     for document in fresh[::2]:
         document["text"] += " violet violet"

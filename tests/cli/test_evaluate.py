@@ -1,8 +1,6 @@
 import gzip
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -181,12 +179,6 @@ def test_standard_input(arguments):
     expected = run("a.scores", "test.txt", "--json").stdout
     stdin = SCORES if arguments[0] == "-" else DATA
     assert run(*arguments, "--json", stdin=stdin).stdout == expected != ""
-
-
-def test_through_a_pipe():
-    command = [sys.executable, "-m", "xmlgp", "evaluate", "-", "test.txt", "--train", "train.txt", "--json"]
-    result = subprocess.run(command, input=SCORES, capture_output=True, text=True, check=True)
-    assert json.loads(result.stdout)["P@1"] == 50.0
 
 
 @pytest.mark.parametrize(

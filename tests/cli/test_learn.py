@@ -25,7 +25,7 @@ def model(workdir, monkeypatch):
     return train_model(workdir, monkeypatch)
 
 
-@pytest.mark.parametrize("inducing", ["free", "subspace", "features"])
+@pytest.mark.parametrize("inducing", ["free", "features"])
 def test_new_points_features_and_labels_are_learned(model, inducing):
     assert run(*TRAIN, "--inducing", inducing).exit_code == 0
     before = ModelFolder("model").description
@@ -89,19 +89,6 @@ def test_points_of_training_are_not_learned_again(model):
         assert everything(model) == before
         run("learn", "model", "other.txt", "-q")
         before = everything(model)
-
-
-def test_several_batches_are_listed(model):
-    write_dataset("other.txt", more(5, D_KNOWN + 3, K_KNOWN + 3, seed=13))
-    for file in ("new.txt", "other.txt"):
-        assert run("learn", "model", file, "-q").exit_code == 0
-    lines = run("show", "model").stdout.splitlines()
-    assert "data      N 75, D 28, K 10, fingerprint " in lines[1]
-    first, second = [line for line in lines if line.startswith("learned ")]
-    assert re.fullmatch("learned   30 points, 2 new labels, 3 new features: bound -.*", first)
-    assert re.fullmatch("learned   5 points, 1 new label: bound -.*", second)
-    facts = json.loads(run("show", "--json", "model").stdout)
-    assert [batch["N"] for batch in facts["learned"]] == [30, 5]
 
 
 def test_arrays_that_do_not_change_are_not_written_again(model):

@@ -6,7 +6,7 @@ import matplotlib.axes
 import pytest
 import sklearn.metrics
 
-from tests.cli.command import run, said, spawn
+from tests.cli.command import run, said
 from tests.figures import drawn
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
@@ -66,13 +66,8 @@ def axes(monkeypatch):
 @pytest.mark.parametrize(
     ("models", "expected"),
     [
-        (["gp"], ["lower bound"]),
-        (["topics"], ["log posterior"]),
-        (["topics", "samples"], ["log posterior"]),
-        (["gp", "topics", "samples"], ["lower bound", "log posterior"]),
         (["topics", "gp", "samples"], ["log posterior", "lower bound"]),
         (["classes"], ["lower bound"]),
-        (["gp", "topics", "classes"], ["lower bound", "log posterior", "lower bound"]),
     ],
 )
 def test_bounds_and_log_posteriors(tmp_path, labels, axes, models, expected):
@@ -109,20 +104,12 @@ def test_a_scores_file_is_a_curve_with_its_measures(tmp_path, labels):
     assert [label for label in labels if label] == ["calibrated", f"all.scores: log loss {loss:.4f}, ECE {error:.4f}"]
 
 
-def test_several_scores_files_are_several_curves(labels):
-    result = run("plot", "reliability", "all.scores", "top.scores", ".", "-o", "a.pdf")
-    assert (result.exit_code, result.stdout) == (0, "a.pdf\n")
-    assert "The curve of top.scores is over the 3 listed labels only, at most 2 of 3 per point" in result.stderr
-    assert [label.partition(":")[0] for label in labels if label] == ["calibrated", "all.scores", "top.scores"]
-    assert run("plot", "reliability", "top.scores", "test.txt", "-q").stderr == ""
-
-
 def test_standard_streams_and_gzip(tmp_path):
     (tmp_path / "all.scores.gz").write_bytes(gzip.compress(ALL.encode()))
-    piped = spawn("plot", "reliability", "all.scores.gz", "-", "test.txt", "-o", "-", input=TOP.encode())
-    assert piped.returncode == 0
-    assert piped.stdout.startswith(b"\x89PNG")
-    assert b"The curve of - is over the 3 listed labels" in piped.stderr
+    piped = run("plot", "reliability", "all.scores.gz", "-", "test.txt", "-o", "-", stdin=TOP.encode())
+    assert piped.exit_code == 0
+    assert piped.stdout_bytes.startswith(b"\x89PNG")
+    assert "The curve of - is over the 3 listed labels only, at most 2 of 3 per point" in piped.stderr
 
 
 @pytest.mark.parametrize(
@@ -178,12 +165,10 @@ def test_reliability_by_rank_and_by_frequency(drawn, options):
         assert axis.get_xlabel() == "training points of the label"
 
 
-@pytest.mark.parametrize("data", ["one.svm", "one.txt"])
-def test_reliability_of_binary_data_in_both_formats(tmp_path, labels, data):
+def test_reliability_of_binary_data_in_libsvm_format(tmp_path, labels):
     (tmp_path / "one.svm").write_text("".join(f"{label} 1:1\n" for label in TRUTH))
-    (tmp_path / "one.txt").write_text("9 1 1\n" + "".join("0 0:1\n" if label else " 0:1\n" for label in TRUTH))
     (tmp_path / "one.scores").write_text("9 1\n" + "".join(f"0:{score}\n" for score in PROBABILITIES))
-    result = run("plot", "reliability", "-q", "one.scores", data)
+    result = run("plot", "reliability", "-q", "one.scores", "one.svm")
     assert (result.exit_code, result.output) == (0, "reliability.png\n")
     loss = sklearn.metrics.log_loss(TRUTH, PROBABILITIES)
     assert any(label and label.startswith(f"one.scores: log loss {loss:.4f}, ") for label in labels)

@@ -17,7 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import SMALL, run, said
-from tests.problems import paired_dataset, small_dataset
+from tests.problems import paired_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.gp.exact_gp import LENGTHSCALE, PROBABILITY_MARGIN
@@ -63,8 +63,9 @@ def test_scores_equal_those_of_the_library():
         np.testing.assert_allclose(list(map(float, scores)), expected[order], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("k", "count"), [("1", 1), ("7", 7), ("all", 7), ("ALL", 7), ("1000", 7)])
-@pytest.mark.parametrize("output", ["utility", "probability"])
+@pytest.mark.parametrize(
+    ("k", "count", "output"), [("1", 1, "utility"), ("ALL", 7, "probability"), ("1000", 7, "utility")]
+)
 def test_options_select_labels_and_outputs(k, count, output):
     result = run("predict", "model", "data", "-k", k, "--output", output, "--with-std", "-o", "scores")
     assert (result.exit_code, result.output) == (0, "")
@@ -86,15 +87,13 @@ def test_options_select_labels_and_outputs(k, count, output):
         (["--threshold", "0.3"], "probability", 0.3, 7),
         (["--threshold", "0.3", "--limit", "1"], "probability", 0.3, 1),
         (["--threshold", "-0.5", "--output", "utility"], "utility", -0.5, 7),
-        (["--threshold", "1"], "probability", 1, 7),
         (["--limit", "3"], "probability", 0, 3),
     ],
 )
-@pytest.mark.parametrize("with_std", [True, False])
-def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit, with_std):
-    result = run("predict", "model", "data", *options, *["--with-std"] * with_std, "-o", "labels")
+def test_a_threshold_and_a_limit_assign_labels(options, output, threshold, limit):
+    result = run("predict", "model", "data", *options, "--with-std", "-o", "labels")
     assert (result.exit_code, result.output) == (0, "")
-    ranking = run("predict", "model", "data", "-k", "all", "--output", output, *["--with-std"] * with_std).stdout
+    ranking = run("predict", "model", "data", "-k", "all", "--output", output, "--with-std").stdout
     first, *points = lines(ranking)
     expected = [first] + [
         [pair for pair in point if float(pair.split(":")[1]) >= threshold][:limit] for point in points
@@ -113,27 +112,6 @@ def test_assign_writes_the_labels_of_highest_expected_f1():
         assert np.diff(scores.indptr).tolist() == sizes.tolist()
         np.testing.assert_array_equal(scores.labels, order[np.arange(7) < sizes[:, None]])
     assert len(set(sizes)) > 1
-
-
-def test_assign_on_two_classes_gives_the_class_to_every_point():
-    points = np.random.default_rng(0).normal(size=(40, 2))
-    dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), "two.svm", zero_based=False)
-    run("train", "-q", "two.svm", "classes", "--inducing-count", "5", "--iterations", "3")
-    scores = run("predict", "-q", "classes", "two.svm").stdout
-    assert run("predict", "-q", "classes", "two.svm", "--assign").stdout == scores
-    kept = run("predict", "-q", "classes", "two.svm", "--threshold", "0.5").stdout
-    assert lines(kept)[1:] == [[pair for pair in line if float(pair[2:]) >= 0.5] for line in lines(scores)[1:]]
-
-
-def test_preprocess_train_predict_evaluate_in_a_subspace():
-    assert run("preprocess", "data", "s", "--recipe", "s-SMALL", "-M", "40", "-R", "25").exit_code == 0
-    assert run("train", "data", "s", "--epochs", "100").exit_code == 0
-    # The model must rank its training points better than label frequencies do.
-    assert run("predict", "s", "data/train.txt", "-o", "s.scores").exit_code == 0
-    result = run("evaluate", "s.scores", "data/train.txt", "--train", "data/train.txt", "--json")
-    labels = small_dataset().labels.toarray()
-    labelled = labels[labels.any(axis=1)]
-    assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
 
 
 def test_train_show_predict_with_default_settings(tmp_path):
@@ -184,17 +162,17 @@ def test_all_kinds_of_input_and_output_give_the_same_scores(tmp_path):
     assert gzip.decompress((tmp_path / "packed.scores.gz").read_bytes()).decode() == expected
 
 
-@pytest.fixture(params=["em", "em-cg", "online-em", "gibbs"])
-def topics(request):
+@pytest.fixture
+def topics(workdir):
     """Train a BMLPL model in the folder `topics`; return its predictor."""
-    options = ["--model", "bmlpl", "--inference", request.param, "--iterations", "40", "-q"]
+    options = ["--model", "bmlpl", "--iterations", "5", "-q"]
     assert run("train", "data", "topics", *options).output == ""
     return open_predictor(ModelFolder("topics"))
 
 
-@pytest.mark.parametrize(("k", "count"), [("2", 2), ("all", 7)])
 @pytest.mark.parametrize("output", ["utility", "probability"])
-def test_scores_of_bmlpl_equal_those_of_the_library(topics, tmp_path, k, count, output):
+def test_scores_of_bmlpl_equal_those_of_the_library(topics, tmp_path, output):
+    k, count = "2", 2
     options = ["-k", k, "--output", output, "--with-std"]
     result = run("predict", "topics", "data", *options, "-o", "scores")
     assert (result.exit_code, result.output) == (0, "")
@@ -213,15 +191,6 @@ def test_scores_of_bmlpl_equal_those_of_the_library(topics, tmp_path, k, count, 
     assert run("predict", "topics", "-", *options, stdin=gzip.compress(text)).stdout == expected
     assert run("predict", "topics", "data", *options, "-o", "scores.gz").stdout == ""
     assert gzip.decompress((tmp_path / "scores.gz").read_bytes()).decode() == expected
-
-
-def test_bmlpl_ranks_its_training_points_better_than_label_frequencies(topics):
-    options = ["-k", "all", "--output", "probability"]
-    assert run("predict", "topics", "data/train.txt", *options, "-o", "scores").exit_code == 0
-    result = run("evaluate", "scores", "data/train.txt", "--train", "data/train.txt", "--json")
-    labels = small_dataset().labels.toarray()
-    labelled = labels[labels.any(axis=1)]
-    assert json.loads(result.stdout)["P@1"] > 100 * labelled.mean(axis=0).max() + 20
 
 
 def test_bmlpl_refuses_other_features_and_damaged_arrays(topics, tmp_path):
@@ -340,18 +309,14 @@ FAILURES = {
 }
 
 
-@pytest.mark.parametrize("earlier", [None, "scores of an earlier model"])
 @pytest.mark.parametrize("name", FAILURES)
-def test_a_failure_leaves_the_output_unchanged(tmp_path, name, earlier):
+def test_a_failure_leaves_the_output_unchanged(tmp_path, name):
     text, reason = FAILURES[name]
     (tmp_path / "new.txt").write_text(text)
     (tmp_path / "out").mkdir()
-    if earlier:
-        (tmp_path / "out" / "scores").write_text(earlier)
+    (tmp_path / "out" / "scores").write_text("earlier")
     assert said(run("predict", "model", "new.txt", "-o", "out/scores")).startswith(reason)
-    assert {file.name: file.read_text() for file in (tmp_path / "out").iterdir()} == (
-        {"scores": earlier} if earlier else {}
-    )
+    assert {file.name: file.read_text() for file in (tmp_path / "out").iterdir()} == {"scores": "earlier"}
 
 
 def test_a_failure_while_scoring_leaves_no_output(tmp_path, monkeypatch):
@@ -432,15 +397,6 @@ def test_unknown_features_in_libsvm_format_are_ignored(in_libsvm):
     )
     assert result.stdout == run("predict", "model", "data/test.txt").stdout
     assert run("predict", "-q", "model", "new.svm").stderr == ""
-
-
-def test_malformed_points_in_libsvm_format_are_refused(workdir):
-    (workdir / "new.svm").write_text("+1 1:2\n-1 3:1 2:1\n")
-    assert (
-        said(run("predict", "model", "new.svm", "-o", "scores"))
-        == "new.svm:2: feature 2 follows 3, but indices must increase"
-    )
-    assert not (workdir / "scores").exists()
 
 
 def test_the_default_output_is_what_the_model_ranks_by():

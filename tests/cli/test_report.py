@@ -7,7 +7,6 @@ import pytest
 
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
-from tests.report.problems import explanations_of
 from tests.report.test_page import Parsed
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
@@ -56,17 +55,6 @@ def test_a_folder_of_training_and_test_data(tmp_path):
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "report.html").read_bytes()
 
 
-def test_measures_are_those_of_evaluate():
-    run("report", "-q", "model", "data")
-    run("predict", "-q", "model", "data", "-k", "5", "-o", "test.scores")
-    printed = run("evaluate", "-q", "test.scores", "data", "--train", "data", "--calibration").stdout
-    rows = {words[0]: words[1:] for words in map(str.split, printed.splitlines()) if words}
-    shown = dict(re.findall(r"(\S+@\d) ([\d.]+)\N{NO-BREAK SPACE}%", " ".join(text for _, text in parsed().of("li"))))
-    expected = {f"{name}@{k}": rows[name][i] for name in ("P", "PSP") for i, k in enumerate((1, 3, 5))}
-    expected |= {"nDCG@5": rows["nDCG"][2], "ECE@5": f"{100 * float(rows['ECE@k'][2]):.2f}"}
-    assert shown == expected
-
-
 def test_test_data_alone():
     note = "Without --train, labels are grouped by their frequency in DATA, and there is no PSP\n"
     result = run("report", "model", "data/test.txt")
@@ -76,14 +64,6 @@ def test_test_data_alone():
     result = run("report", "model", "data/test.txt", "--train", "data/train.txt")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "PSP@1" in " ".join(text for _, text in parsed().of("span"))
-
-
-def test_training_data_that_the_model_was_not_trained_on(tmp_path):
-    (tmp_path / "other").mkdir()
-    write_dataset(tmp_path / "other/train.txt", small_dataset(seed=2))
-    write_dataset(tmp_path / "other/test.txt", small_dataset(seed=3))
-    result = run("report", "model", "other")
-    assert result.stderr.startswith("model was not trained on other/train.txt; --train names its training data\n")
 
 
 def test_standard_input_and_output(tmp_path):
@@ -117,18 +97,10 @@ def test_tuned_models_assign_by_what_was_tuned(trained, tmp_path):
     assert list(shown.values()) == [f"{100 * float(value):.2f}" for value in rows[-1].split()[1:]]
 
 
-def test_topic_models_are_reported_by_their_probabilities():
-    run("train", "-q", "--model", "bmlpl", "--iterations", "3", "data", "topics")
-    assert run("report", "-q", "topics", "data").exit_code == 0
-    assert facts_of(parsed())["Model"] == "topics (bmlpl)"
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("1 25 6\n0 0:1\n", "test.txt has 6 labels, but the model was trained on 7"),
-        ("1 26 7\n0 0:1\n", "test.txt: the points have 26 features, but the model was trained on 25"),
-        ("1 25 7\n 0:1\n", "test.txt: no document has a true label, so there is nothing to report"),
         ("0 25 7\n", "test.txt: no document has a true label, so there is nothing to report"),
         ("2 25 7\n0 0:1\n1 0:x\n", "test.txt:3: 'x' is not a finite decimal number"),
     ],
@@ -147,17 +119,6 @@ def test_training_data_of_other_labels(tmp_path):
     assert said(run("report", "-q", "model", "data", "--train", "other.txt")) == message
 
 
-def test_models_of_one_label(tmp_path):
-    write_dataset(tmp_path / "train.txt", small_dataset(K=1))
-    run("train", "-q", "train.txt", "one", "--model", "gpc", "-M", "3", "--iterations", "2")
-    message = "one: a report needs a model of two labels or more, but this one has 1 label"
-    assert said(run("report", "-q", "one", "train.txt")) == message
-
-
-def test_no_model():
-    assert said(run("report", "-q", "nothing", "data")) == "nothing: there is no model here (no model.json)"
-
-
 def test_standard_input_twice():
     message = "Only one of DATA, --train and --label-names can be standard input."
     assert said(run("report", "model", "-", "--train", "-"), status=2) == message
@@ -166,21 +127,6 @@ def test_standard_input_twice():
 def test_without_jinja2(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert said(run("report", "model", "data")) == "reports need Jinja2: pip install 'xmlgp[report]'"
-
-
-def test_words_for_and_against_labels(monkeypatch):
-    explained = []
-
-    def explain(self, features, scores):
-        explained.append((features.shape, scores.N))
-        return explanations_of(len(scores.labels), 4)
-
-    monkeypatch.setattr("xmlgp.prediction.predictor.Predictor.explain", explain, raising=False)
-    assert run("report", "model", "data").stderr == ""
-    assert explained == [((20, 25), 20)]
-    texts = [text for attributes, text in parsed().of("tr") if attributes.get("class") == "words"]
-    assert len(texts) == 100
-    assert re.fullmatch(r"For it: feature [02] \+0\.\d\d, .*Against it: feature [13] −.*", texts[0])
 
 
 def test_a_model_without_explanations_says_why(monkeypatch):

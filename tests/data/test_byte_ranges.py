@@ -83,7 +83,7 @@ def assert_same(found, expected):
         assert found[1] == expected[1]
 
 
-@pytest.mark.parametrize("kind", ["many points", "no points", "a mistake after the last point"])
+@pytest.mark.parametrize("kind", ["many points", "a mistake after the last point"])
 def test_workers_read_files_as_they_are_read_here(cluster, outcome, kind):
     assert_same(outcome(TEXTS[kind], cluster), outcome(TEXTS[kind], None))
 
@@ -94,7 +94,7 @@ def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, in_files, outcome, 
     assert_same(outcome(TEXTS[kind], in_files), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(12))
 def test_damaged_files_are_read_as_they_are_read_here(in_files, outcome, seed):
     randomly = random.Random(seed)
     text = bytearray(randomly.choice([TEXTS["ordinary"], TEXTS["CRLF"], TEXTS["blank lines at the end"]]))

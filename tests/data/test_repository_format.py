@@ -130,8 +130,8 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
 
 
-@pytest.mark.parametrize("name", ["bibtex/train", "bibtex/test", "delicious/train", "delicious/test"])
-def test_real_data_equal_those_of_scikit_learn(name, tmp_path):
+def test_real_data_equal_those_of_scikit_learn(tmp_path):
+    name = "bibtex/train"
     path = DATASETS / f"{name}.txt"
     if not path.exists():
         pytest.skip(f"{DATASETS} does not contain the real data sets")
@@ -247,8 +247,8 @@ LEGAL = {
 
 
 @pytest.mark.parametrize("name", LEGAL)
-@pytest.mark.parametrize("cache", [False, True])
-def test_unusual_files_are_read(written, name, cache):
+def test_unusual_files_are_read(written, name):
+    cache = True
     content, expected = LEGAL[name]
     expected = [(labels, {i: np.float32(value) for i, value in features.items()}) for labels, features in expected]
     assert points_of(read_dataset(written(content), cache=cache)) == expected
@@ -319,8 +319,8 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-@pytest.mark.parametrize("cache", [False, True])
-def test_malformed_file_is_reported_with_its_line(written, name, cache, tmp_path):
+def test_malformed_file_is_reported_with_its_line(written, name, tmp_path):
+    cache = True
     content, line, reason = MALFORMED[name]
     path = written(content)
     with pytest.raises(DataFormatError) as caught:
@@ -333,8 +333,8 @@ def test_malformed_file_is_reported_with_its_line(written, name, cache, tmp_path
         slow_read(content)
 
 
-@pytest.mark.parametrize("rows", [None, 1, 7])
-@pytest.mark.parametrize("bad", [2, 3, 55, 100, 101])
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("bad", [2, 55, 101])
 def test_error_line_does_not_depend_on_the_blocks(written, monkeypatch, rows, bad):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
     content = [b"100 9 9"] + [b"1,2 3:4 5:6"] * 100
@@ -412,7 +412,7 @@ def test_truncated_gzip_file_is_reported_with_its_line(written):
     assert 1 <= caught.value.line <= 2001
 
 
-@pytest.mark.parametrize("rows", [1, 2, 4, 6, 100])
+@pytest.mark.parametrize("rows", [1, 4, 100])
 def test_blocks_have_the_requested_rows_and_their_line(written, rows):
     header, blocks = read_blocks(written(SMALL), rows)
     assert header == (6, 9, 5)
@@ -553,9 +553,9 @@ def test_progress_counts_all_points(written, tmp_path):
     assert bar.count == 12
 
 
-@pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(("text", "line"), [("0 5 5", 1), ("1 9 9\n1 7:1", 2), ("2 9 9\n1 7:1\n4 1:0.25\r", 3)])
-def test_file_without_final_newline_is_refused(tmp_path, text, line, cache):
+def test_file_without_final_newline_is_refused(tmp_path, text, line):
+    cache = True
     (tmp_path / "x.txt").write_bytes(text.encode())
     with pytest.raises(DataFormatError, match="ends within this line") as caught:
         read_dataset(tmp_path / "x.txt", cache=cache)

@@ -19,7 +19,18 @@ def environment(tmp_path_factory):
 
 
 #: Pages whose examples train several models; tests of commands have the options in which they differ from other pages.
-LONG = ("docs/distributed.md", "docs/models/bmlpl.md", "docs/python/index.md", "docs/quickstart.md", "docs/text.md")
+LONG = (
+    "README.md",
+    "docs/distributed.md",
+    "docs/evaluation.md",
+    "docs/learning.md",
+    "docs/models/bmlpl.md",
+    "docs/models/gpc.md",
+    "docs/models/mlgpf.md",
+    "docs/python/index.md",
+    "docs/quickstart.md",
+    "docs/text.md",
+)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -125,15 +126,6 @@ def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch
     run_cells(experiment.cells, results)
 
 
-def test_the_same_cell_gives_the_same_result(catalogue, data, tmp_path):
-    cell = load_experiment(catalogue, "figure2", data, ["delicious"], SHORT).cells[0]
-    for folder in ("one", "two"):
-        in_this_process([cell], tmp_path / folder)
-    one, two = (read_result(cell, tmp_path / folder) for folder in ("one", "two"))
-    assert one["measures"] == two["measures"]
-    assert [epoch["bound"] for epoch in one["history"]] == [epoch["bound"] for epoch in two["history"]]
-
-
 def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
     def names(scale, name="table2"):
         return {cell.name for cell in load_experiment(catalogue, name, data, ["bibtex"], scale).cells}
@@ -250,6 +242,7 @@ def test_the_command_prints_the_table(data, tmp_path, monkeypatch):
     from click.testing import CliRunner
 
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(module, "ProcessPoolExecutor", lambda workers, mp_context: ThreadPoolExecutor(1))
     arguments = ["reproduce", "table4", "figure2", "--datasets", "bibtex", "--epochs-scale", "0.01", "-q"]
     arguments += ["--data", data]
     result = CliRunner().invoke(command, list(map(str, arguments)))

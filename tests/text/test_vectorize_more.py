@@ -119,9 +119,9 @@ def test_names_of_known_labels_may_be_empty_or_occur_twice(tmp_path):
     assert found.dataset().labels.toarray().tolist() == [[0, 0, 1, 1]]
 
 
-@pytest.mark.parametrize("documents", [1, 7, 4096])
 @pytest.mark.parametrize("analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char-wb", 2, 3)], ids=str)
-def test_a_corpus_in_parts_is_counted_as_a_whole(tmp_path, monkeypatch, documents, analysis):
+def test_a_corpus_in_parts_is_counted_as_a_whole(tmp_path, monkeypatch, analysis):
+    documents = 7
     monkeypatch.setattr(vectorize, "DOCUMENTS", documents)
     texts, labels = corpus()
     whole = vectorized(tmp_path / "whole", as_json(texts, labels), analysis)
@@ -143,8 +143,9 @@ TEXTS = st.text(st.sampled_from("ab機é ̈"), max_size=9)
 DOCUMENTS = st.lists(st.tuples(TEXTS, st.lists(NAMES, max_size=3)), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize("analysis", [Analysis(), Analysis("char", 1, 2)], ids=str)
-def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path, analysis):
+def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
+    analysis = Analysis("char", 1, 2)
+
     @DETERMINISTIC
     @given(st.sets(TEXTS), st.lists(NAMES.map(str.strip).filter(bool), unique=True, max_size=4), DOCUMENTS)
     def check(known, labels, documents):
