@@ -28,7 +28,7 @@ def predicted_rates(parameters, features):
 def test_online_em_reaches_the_optimum_of_batch_em():
     features, labels = clustered()
     batch, value = trained(features, labels, 200, inference="em-cg", topics=4)
-    online, estimate = trained(features, labels, 100, inference="online-em", topics=4, batch_size=40)
+    online, estimate = trained(features, labels, 200, inference="online-em", topics=4, batch_size=40)
     assert estimate == pytest.approx(value, rel=0.03)
     new, truth = clustered(seed=1)
     scores = [predicted_rates(parameters, new) for parameters in (batch, online)]

@@ -215,7 +215,7 @@ def test_memory_stays_below_the_limit(tmp_path, k):
     # There are so many labels that copies of all topics would exceed the limit.
     sizes = {"label_count": 20_000, "topic_count": 50, "stated": None}
     predictor = open_predictor(model(tmp_path, dtype="float32", **sizes))
-    many = small_features(500, D, seed=4)
+    many = small_features(120, D, seed=4)
     # Compiles what is not in the cache.
     list(predictor.top(many[:1], k, "probability", with_std=True))
     tracemalloc.start()

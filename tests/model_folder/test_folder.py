@@ -365,7 +365,7 @@ REPLACING = """if True:
 
 def test_model_can_be_read_while_it_is_replaced_repeatedly(tmp_path):
     write(tmp_path)
-    command = [sys.executable, "-c", REPLACING, str(tmp_path), "15"]
+    command = [sys.executable, "-c", REPLACING, str(tmp_path), "8"]
     read = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
