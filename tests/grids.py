@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-__all__ = ["pairwise_cases", "grid"]
+__all__ = ["each_value", "grid", "pairwise_cases"]
 
 
 def pairwise_cases(choices):
@@ -51,3 +51,19 @@ def grid(**choices):
         The values of each parameter.
     """
     return pytest.mark.parametrize(tuple(choices), [tuple(case.values()) for case in pairwise_cases(choices)])
+
+
+def each_value(**choices):
+    """Return a mark that parametrizes a test by few combinations: every value of each parameter occurs in one of them.
+
+    Parameters
+    ----------
+    choices : list
+        The values of each parameter. Those of shorter lists repeat, by another shift in each repetition.
+    """
+    count = max(map(len, choices.values()))
+    cases = [
+        tuple(values[(i + i // len(values) * shift) % len(values)] for shift, values in enumerate(choices.values()))
+        for i in range(count)
+    ]
+    return pytest.mark.parametrize(tuple(choices), cases)

@@ -7,6 +7,7 @@ from scipy import stats
 from scipy.special import digamma, expit
 
 from tests.bmlpl.reference import z_score
+from tests.grids import each_value
 from xmlgp.bmlpl import activations as module
 from xmlgp.bmlpl.activations import expected_activations, log_prior, polya_gamma_row, prior_mean, softplus_sums
 from xmlgp.runtime import threads
@@ -49,8 +50,7 @@ def test_omega_and_residuals_agree_with_their_formulas(dtype):
     assert (np.abs(residuals - (m - (m + r) * expit(psi))) <= 1e-6 * (m + r)).all()
 
 
-@pytest.mark.parametrize("log_odds", [0.0, 1e-3, 0.8, -2.5, 9.0])
-@pytest.mark.parametrize("size", [0.3, 1.0, 4.7])
+@each_value(log_odds=[0.0, 1e-3, 0.8, -2.5, 9.0], size=[0.3, 1.0, 4.7])
 def test_omega_is_the_mean_of_polya_gamma_samples(log_odds, size):
     samples = random_polyagamma(size, log_odds, size=10_000, random_state=np.random.default_rng(5))
     shapes = np.array([size / 3])
@@ -117,8 +117,7 @@ def test_activations_are_modes_of_the_density_of_log_u():
         assert (density(np.log(u) - step) < best).all()
 
 
-@pytest.mark.parametrize("count", [1e-9, 1e-3, 1.0, 7.3, 1e4, 1e8])
-@pytest.mark.parametrize("shape", [1e-6, 1e-3, 0.5, 4.0, 1e3])
+@each_value(count=[1e-9, 1e-3, 1.0, 7.3, 1e4, 1e8], shape=[1e-6, 1e-3, 0.5, 4.0, 1e3])
 def test_digamma_differences_have_no_cancellation(count, shape):
     u = np.empty((1, 1))
     rise = expected_activations(np.array([[count]]), np.zeros((1, 1)), np.array([shape]), u).digamma[0]

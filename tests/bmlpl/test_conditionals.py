@@ -10,7 +10,7 @@ from scipy import stats
 from scipy.special import expit, roots_genlaguerre
 
 from tests.bmlpl.reference import random_problem, z_score
-from tests.grids import grid
+from tests.grids import each_value
 from xmlgp.bmlpl.conditionals import (
     LARGE_LOG_ODDS,
     LEAST_ACTIVATION,
@@ -44,9 +44,9 @@ def chi_square(values, probabilities):
     return stats.chisquare(counted, expected * counted.sum() / expected.sum()).pvalue if len(counted) > 1 else 1.0
 
 
-@pytest.mark.parametrize("rate", [1e-35, 1e-9, 0.02, 0.7, 4.0, 29.9, 30.1, 300.0])
+@pytest.mark.parametrize("rate", [1e-35, 0.7, 29.9, 300.0])
 def test_counts_are_zero_truncated_poisson(rate):
-    N = 20_000
+    N = 5000
     positives = Positives(sp.csr_array(np.ones((N, 1), bool)))
     counts = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
     values = counts.by_point[:, 0].astype(int)
@@ -57,7 +57,7 @@ def test_counts_are_zero_truncated_poisson(rate):
     assert counts.by_label[0, 0] == values.sum()
 
 
-def enumerated_counts(topics, activations, most=14):
+def enumerated_counts(topics, activations, most=9):
     """Return P(m_1, m_2) of the two topics of a point that has both labels, by enumeration."""
     total = np.zeros((2 * most, 2 * most))
     for first, second in itertools.product(range(1, most), repeat=2):
@@ -70,7 +70,7 @@ def enumerated_counts(topics, activations, most=14):
 
 
 def test_counts_of_topics_agree_with_enumeration():
-    N, topics, activations = 20_000, np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([0.4, 1.3])
+    N, topics, activations = 5000, np.array([[0.7, 0.2], [0.3, 0.8]]), np.array([0.3, 0.8])
     expected = enumerated_counts(topics, activations)
     assert expected.sum() == pytest.approx(1, abs=1e-6)
     positives = Positives(sp.csr_array(np.ones((N, 2), bool)))
@@ -79,14 +79,13 @@ def test_counts_of_topics_agree_with_enumeration():
     assert chi_square(result[:, 0] * len(expected) + result[:, 1], expected.ravel()) > 1e-4
 
 
-@BOTH
-def test_means_of_counts_are_the_expected_counts(dtype):
-    problem, random = random_problem(7, 5, 3, dtype=dtype), np.random.default_rng(2)
+def test_means_of_counts_are_the_expected_counts():
+    problem, random = random_problem(7, 5, 3, dtype=np.float32), np.random.default_rng(2)
     expected = expected_counts(problem.positives, problem.topics, problem.activations)
     counts = [sample_counts(problem.positives, problem.topics, problem.activations, random) for _ in range(1000)]
     for name in ("by_point", "by_label"):
         samples = np.array([getattr(sample, name) for sample in counts])
-        assert samples.dtype == dtype
+        assert samples.dtype == np.float32
         never = getattr(expected, name) < 1e-3
         assert (z_score(samples, getattr(expected, name))[~never] < 4.5).all()
         assert (samples.mean(axis=0)[never] < 1e-2).all()
@@ -105,7 +104,7 @@ def test_counts_without_positives_are_zero():
     assert counts.log_likelihood == -3
 
 
-@pytest.mark.parametrize("concentration", [1e-3, 0.3, 2.0])
+@pytest.mark.parametrize("concentration", [1e-3, 2.0])
 def test_topics_are_dirichlet(concentration):
     counts, random = np.array([[0.0, 3.0], [2.0, 0.0], [0.0, 1.0]]), np.random.default_rng(3)
     samples = np.array([sample_topics(counts.copy(), concentration, random) for _ in range(6000)])
@@ -140,10 +139,12 @@ def polya_gamma_moments(total, log_odds):
     return total / (2 * z) * np.tanh(z / 2), total / (2 * z**3) * (1 - e * e - 2 * z * e) / (1 + e) ** 2
 
 
-@grid(total=[1e-6, LEAST_TOTAL, 1.0, 200.2], log_odds=[0.0, -3.0, LARGE_LOG_ODDS - 1.0, LARGE_LOG_ODDS + 1.0, 1e4])
+@each_value(
+    total=[1e-6, LEAST_TOTAL, 1.0, 200.2], log_odds=[0.0, -3.0, LARGE_LOG_ODDS - 1.0, LARGE_LOG_ODDS + 1.0, 1e4]
+)
 def test_omega_has_the_moments_of_polya_gamma_variables(total, log_odds):
     count = 0 if total < 1 else int(total)
-    shape = (1, 10_000)
+    shape = (1, 3000)
     random = np.random.default_rng(6)
     samples = sample_omega(
         np.full(shape, float(count)), np.full(shape, log_odds), np.full(shape[1], total - count), random
@@ -168,9 +169,7 @@ def test_omega_is_distributed_as_samples_of_the_package(dtype):
     assert stats.ks_2samp(near[0], package).pvalue > 1e-4
 
 
-@BOTH
-@pytest.mark.parametrize("log_odds", [-5.0, 0.0, 3.0])
-@pytest.mark.parametrize("count", [0, 4])
+@each_value(log_odds=[-5.0, 0.0, 3.0], count=[0, 4], dtype=[np.float32, np.float64])
 def test_activations_are_gamma(log_odds, count, dtype):
     shape = (1, 5000)
     samples = sample_activations(
@@ -202,8 +201,7 @@ def table_probabilities(customers, shape):
     return probabilities
 
 
-@pytest.mark.parametrize("shape", [0.05, 1.0, 6.0])
-@pytest.mark.parametrize("counts", [[0, 0], [1, 0], [3, 2], [0, 9]])
+@each_value(counts=[[0, 0], [3, 2], [0, 9]], shape=[0.05, 1.0, 6.0])
 def test_shapes_are_a_mixture_of_gammas_over_table_counts(counts, shape):
     T, log_odds = 5000, np.array([0.4, -1.0])
     samples = sample_shapes(
@@ -259,7 +257,7 @@ def exact_means(labels, topics, log_odds, shapes):
 
 def test_alternating_samples_have_the_posterior_means():
     """Each of four points is repeated; each repetition is a chain, and the last samples of the chains are compared."""
-    chains, sweeps = 4000, 60
+    chains, sweeps = 1500, 30
     topics, shapes = np.array([[0.8, 0.3], [0.2, 0.7]]), np.array([0.7, 1.6])
     kinds = np.array([[True, False], [True, True], [False, False], [False, True]])
     log_odds = np.array([[0.5, -1.0], [1.0, 0.2], [-0.3, 0.9], [0.1, -2.0]])

@@ -5,18 +5,18 @@ import pytest
 
 from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
+from tests.grids import each_value
 from xmlgp.bmlpl import em as module
 from xmlgp.bmlpl import hyperparameters
 from xmlgp.errors import SettingsError
 
 INFERENCES = [
     {"inference": "em"},
-    *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 2, 5)),
+    *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 5)),
 ]
-ALL = pytest.mark.parametrize("chosen", INFERENCES, ids=["em", "em-cg-1", "em-cg-2", "em-cg-5"])
-
 #: N, D, K and T.
-SIZES = pytest.mark.parametrize("size", [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6, 1), (1, 1, 1, 1), (8, 12, 3, 2)])
+SIZES = [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6, 1), (1, 1, 1, 1), (8, 12, 3, 2)]
+SIZE_AND_INFERENCE = each_value(size=SIZES, chosen=INFERENCES)
 
 
 @pytest.fixture
@@ -60,8 +60,7 @@ class Traced:
         return value - self.shapes.sum()
 
 
-@ALL
-@SIZES
+@SIZE_AND_INFERENCE
 def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen):
     traced = Traced(size, seed=sum(size), shapes=0.7, **chosen)
     found = np.array([traced.step(iteration) for iteration in range(40)])
@@ -71,8 +70,7 @@ def test_no_iteration_decreases_the_log_posterior(constant_shapes, size, chosen)
     assert found[-1, 1] > found[0, 1]
 
 
-@ALL
-@SIZES
+@SIZE_AND_INFERENCE
 def test_the_objective_is_the_log_posterior_up_to_a_constant(size, chosen):
     traced = Traced(size, seed=sum(size), **chosen)
     found = np.array([traced.step(iteration) for iteration in range(12)])
@@ -107,13 +105,13 @@ def test_precisions_are_updated_periodically_from_means_and_samples_of_weights(m
 
 @pytest.mark.parametrize(
     ("size", "chosen"),
-    [((25, 6, 5, 3), {"inference": "em-cg", "cg_steps": 3}), ((12, 3, 4, 6), {"inference": "em"})],
-    ids=["em-cg", "em"],
+    [((12, 3, 4, 2), {"inference": "em-cg", "cg_steps": 3})],
+    ids=["em-cg"],
 )
 def test_em_converges_to_a_stationary_point_of_the_posterior(constant_shapes, size, chosen):
     traced = Traced(size, seed=1, shapes=0.7, **chosen)
-    for iteration in range(3000):
-        traced.step(iteration) if iteration > 2990 else traced.em.step(iteration, 0)
+    for iteration in range(1500):
+        traced.step(iteration) if iteration > 1490 else traced.em.step(iteration, 0)
     logits, log_u, weights = np.log(traced.topics), np.log(traced.activations), traced.em.weights.copy()
 
     def value(logits, log_u, weights):

@@ -79,16 +79,16 @@ def z_scores(chains, sweeps, seed=0):
             labels = labels_given(random, gibbs.topics, gibbs.activations)
             total = total + statistics(*arrays, labels)
         means.append(total / sweeps)
-    expected = statistics(*prior(random, 100_000))
+    expected = statistics(*prior(random, 20_000))
     error = np.std(means, axis=0, ddof=1) / np.sqrt(chains)
-    return np.abs(np.mean(means, axis=0) - expected.mean(axis=0)) / np.hypot(error, expected.std(axis=0) / 100_000**0.5)
+    return np.abs(np.mean(means, axis=0) - expected.mean(axis=0)) / np.hypot(error, expected.std(axis=0) / 20_000**0.5)
 
 
 @pytest.mark.parametrize(
     ("dense", "chains", "sweeps"),
     [
-        pytest.param(module.DENSE_SIZE, 40, 30, id="exact"),
-        pytest.param(0, 40, 15, id="gradients"),
+        pytest.param(module.DENSE_SIZE, 30, 15, id="exact"),
+        pytest.param(0, 30, 10, id="gradients"),
     ],
 )
 def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, chains, sweeps):
@@ -108,9 +108,7 @@ def sample(sweeps, features=None, labels=None, **chosen):
     return gibbs, drawn
 
 
-@pytest.mark.parametrize(
-    ("burn_in", "thinning", "samples"), [(None, 5, [6, 11]), (0, 4, [0, 4, 8]), (11, 5, [11]), (2, 1, range(2, 12))]
-)
+@pytest.mark.parametrize(("burn_in", "thinning", "samples"), [(None, 5, [6, 11]), (2, 1, range(2, 12))])
 def test_parameters_are_means_of_the_kept_samples(burn_in, thinning, samples):
     gibbs, drawn = sample(12, burn_in=burn_in, thinning=thinning)
     found = gibbs.parameters(12)

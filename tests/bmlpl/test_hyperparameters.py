@@ -6,6 +6,7 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
+from tests.grids import each_value
 from xmlgp.bmlpl.activations import expected_activations
 from xmlgp.bmlpl.hyperparameters import (
     LARGEST_PRECISION,
@@ -21,8 +22,7 @@ from xmlgp.bmlpl.hyperparameters import (
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
-@BOTH
-@pytest.mark.parametrize("concentration", [1e-3, 0.5, 3.0])
+@each_value(dtype=[np.float32, np.float64], concentration=[1e-3, 0.5, 3.0])
 def test_topics_are_modes_of_their_logits(dtype, concentration):
     random = np.random.default_rng(0)
     counts = random.gamma(0.5, 5.0, (6, 4)).astype(dtype)
@@ -73,8 +73,7 @@ def update(shape, counts, log_odds):
     return update_shapes(np.array([shape]), sums)[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("start", [1e-5, 0.01, 0.3, 2.0, 50.0])
+@each_value(seed=list(range(3)), start=[1e-5, 0.01, 0.3, 2.0, 50.0])
 def test_updates_of_a_shape_raise_its_evidence_and_converge_to_the_maximum(seed, start):
     random = np.random.default_rng(seed)
     counts, log_odds = random.negative_binomial(0.5 * (seed + 1), 0.3, 30), random.normal(0, 1.5, 30)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import each_value
 from xmlgp.bmlpl.activations import prior_mean
 from xmlgp.bmlpl.initial import (
     DEFAULT_TOPICS,
@@ -56,15 +57,13 @@ def test_topics_start_from_the_most_frequent_labels(K, T, dtype):
     assert len(np.unique(topics, axis=1).T) == T
 
 
-@BOTH
-@pytest.mark.parametrize("T", [1, 4])
+@each_value(dtype=[np.float32, np.float64], T=[1, 4])
 def test_topics_without_positives_are_distributions(T, dtype):
     topics = initial_topics(np.zeros(4), T, np.random.default_rng(0), dtype)
     np.testing.assert_allclose(topics.sum(axis=0), 1, rtol=1e-5)
 
 
-@BOTH
-@pytest.mark.parametrize("positives", [0.01, 3.5])
+@each_value(dtype=[np.float32, np.float64], positives=[0.01, 3.5])
 def test_initial_weights_predict_the_mean_number_of_labels(positives, dtype):
     weights, shapes = initial_weights(5, 4, positives, dtype)
     assert weights.shape == (6, 4)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from tests.bmlpl.reference import random_quadratic, z_score
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.bmlpl import least_squares as module
 from xmlgp.bmlpl.least_squares import (
@@ -27,8 +28,10 @@ from xmlgp.linear_algebra.lapack import factorise_lower
 from xmlgp.runtime import threads
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals
 
+SIZES = [(12, 5, 3), (1, 1, 1), (4, 9, 2)]
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
-SIZES = pytest.mark.parametrize("size", [(12, 5, 3), (1, 1, 1), (4, 9, 2), (30, 1, 4)])
+EVERY_SIZE = pytest.mark.parametrize("size", SIZES)
+SIZE_AND_TYPE = each_value(size=SIZES, dtype=[np.float32, np.float64])
 
 #: ω and the residuals are accurate to single precision only.
 OMEGA_ERROR = 2e-6
@@ -59,8 +62,7 @@ def test_design_has_rows_columns_and_squares():
     np.testing.assert_array_equal(design.squares.toarray(), dense.T**2)
 
 
-@BOTH
-@SIZES
+@SIZE_AND_TYPE
 def test_polya_gamma_means_agree_with_their_formulas(size, dtype):
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     arrays = (array.astype(dtype) for array in (problem.weights, problem.counts, problem.shapes))
@@ -72,7 +74,7 @@ def test_polya_gamma_means_agree_with_their_formulas(size, dtype):
     np.testing.assert_allclose(residuals, expected, rtol=1e-5, atol=1e-5)
 
 
-@SIZES
+@EVERY_SIZE
 def test_gradient_is_that_of_the_negative_binomial_likelihood(size):
     problem = random_quadratic(*size, seed=sum(size))
 
@@ -92,8 +94,7 @@ def test_gradient_is_that_of_the_negative_binomial_likelihood(size):
         assert gradient[index] == pytest.approx(slope, rel=1e-5, abs=1e-4)
 
 
-@BOTH
-@SIZES
+@SIZE_AND_TYPE
 def test_normal_matrix_agrees_with_dense_products(size, dtype):
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     for t in range(size[2]):
@@ -103,8 +104,7 @@ def test_normal_matrix_agrees_with_dense_products(size, dtype):
         assert not np.triu(result, 1).any()
 
 
-@BOTH
-@SIZES
+@SIZE_AND_TYPE
 def test_cholesky_solution_agrees_with_numpy(size, dtype):
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     weights = np.full(problem.weights.shape, np.nan, dtype)
@@ -115,7 +115,7 @@ def test_cholesky_solution_agrees_with_numpy(size, dtype):
         np.testing.assert_allclose(weights, problem.solution, rtol=1e-9, atol=1e-11)
 
 
-@SIZES
+@EVERY_SIZE
 def test_cg_steps_converge_to_the_solution(size):
     problem = random_quadratic(*size, seed=sum(size), exact=True)
     weights = problem.weights.copy()
@@ -123,9 +123,7 @@ def test_cg_steps_converge_to_the_solution(size):
     np.testing.assert_allclose(weights, problem.solution, rtol=1e-8, atol=1e-9)
 
 
-@BOTH
-@SIZES
-@pytest.mark.parametrize("steps", [1, 2, 5])
+@each_value(size=SIZES, dtype=[np.float32, np.float64], steps=[1, 2, 5])
 def test_cg_steps_raise_the_function_and_update_the_log_odds(size, steps, dtype):
     problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
     weights, best = problem.weights.astype(dtype), problem.value(problem.solution)
@@ -188,7 +186,7 @@ def test_topics_are_solved_independently():
 
 
 #: Samples per test.
-SAMPLES = 1500
+SAMPLES = 600
 
 
 def check_moments(samples, means, covariances):

@@ -7,6 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma
 
 from tests.bmlpl.reference import z_score
+from tests.grids import each_value
 from xmlgp.bmlpl.predictive import LARGEST_LOG_ODDS, Predictive
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -89,8 +90,7 @@ def test_closed_form_is_the_integral_over_activations(scale):
         )
 
 
-@BOTH
-@pytest.mark.parametrize("width", [1, 4, 50, 1000])
+@each_value(dtype=[np.float32, np.float64], width=[1, 4, 50, 1000])
 def test_rates_agree_with_the_formula_for_all_scales_and_blocks(width, dtype):
     model = parameters(K=50, T=9, seed=4)
     model["topics"][:, 2] = 0
@@ -116,8 +116,7 @@ def test_rates_are_accurate_to_nine_digits_except_near_the_limit_of_the_series(s
     )
 
 
-@BOTH
-@pytest.mark.parametrize("least", [0.0, 1e-37, 1e-30, 1e-16])
+@each_value(dtype=[np.float32, np.float64], least=[0.0, 1e-37, 1e-30, 1e-16])
 def test_rates_of_tiny_weights_are_accurate_for_the_largest_scale(least, dtype):
     model = {"topics": np.array([[1.0, 1.0], [least, least / 2]]), "shapes": np.array([1.5, 0.1])}
     model |= {"weights": np.zeros((1, 2)), "intercepts": np.zeros(2)}
@@ -126,8 +125,7 @@ def test_rates_of_tiny_weights_are_accurate_for_the_largest_scale(least, dtype):
     np.testing.assert_allclose(result, direct(model, scales.astype(float))[:, 1:], rtol=2e-5)
 
 
-@BOTH
-@pytest.mark.parametrize("log_odds", [-LARGEST_LOG_ODDS, 0, LARGEST_LOG_ODDS])
+@each_value(dtype=[np.float32, np.float64], log_odds=[-LARGEST_LOG_ODDS, 0, LARGEST_LOG_ODDS])
 def test_std_is_finite_for_all_scales(log_odds, dtype):
     T = 300
     model = {"topics": np.ones((1, T)), "shapes": np.ones(T), "weights": np.zeros((1, T)), "intercepts": np.zeros(T)}

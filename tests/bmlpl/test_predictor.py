@@ -12,7 +12,7 @@ from scipy.stats import gamma
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from tests.grids import grid
+from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
@@ -99,8 +99,7 @@ def test_probabilities_agree_with_monte_carlo(tmp_path):
     np.testing.assert_allclose(std, probabilities.std(axis=0), rtol=0.05, atol=1e-3)
 
 
-@pytest.mark.parametrize("output", module.OUTPUTS)
-@pytest.mark.parametrize("k", [1, 3, K, None, 1000])
+@each_value(k=[1, K, 1000], output=module.OUTPUTS)
 def test_top_labels_agree_with_a_full_sort(tmp_path, output, k):
     predictor = open_predictor(model(tmp_path))
     values, std = predictor.score(NEW, output, with_std=True)
@@ -124,7 +123,7 @@ def test_utilities_differ_where_probabilities_are_one(tmp_path):
     assert all(len(set(row)) == K for row in utility)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool"])
+@pytest.mark.parametrize("dtype", ["float64", "bool"])
 def test_features_of_any_dtype(tmp_path, dtype):
     predictor = open_predictor(model(tmp_path))
     counts = sp.csr_array((NEW.data.round(), NEW.indices, NEW.indptr), shape=NEW.shape) != 0
@@ -177,8 +176,7 @@ def test_scores_that_overflow_are_refused(tmp_path, output):
     assert (std[1] == 0).all()
 
 
-@pytest.mark.parametrize("output", module.OUTPUTS)
-@pytest.mark.parametrize("weighting", ["none", "unit"])
+@each_value(output=module.OUTPUTS, weighting=["none", "unit"])
 def test_the_largest_features_are_scored(tmp_path, output, weighting):
     # Weights of both signs: the sum of products that overflow is NaN.
     weights = np.where(np.arange(D)[:, None] % 2, 1e30, -1e30) * np.ones(T)
@@ -190,8 +188,7 @@ def test_the_largest_features_are_scored(tmp_path, output, weighting):
         assert np.isfinite(std).all()
 
 
-@pytest.mark.parametrize("output", module.OUTPUTS)
-@pytest.mark.parametrize("weight", [-1e30, -100.0, 100.0, 1e30])
+@each_value(weight=[-1e30, 100.0, 1e30], output=module.OUTPUTS)
 def test_scores_are_finite_for_all_log_odds(tmp_path, output, weight):
     predictor = open_predictor(model(tmp_path, {"weights": np.full((D, T), weight)}, dtype="float32"))
     scores, std = predictor.score(NEW, output, with_std=True)
@@ -200,7 +197,7 @@ def test_scores_are_finite_for_all_log_odds(tmp_path, output, weight):
     assert (scores >= 0).all()
 
 
-@grid(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
+@each_value(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
 def test_scores_do_not_depend_on_chunks(tmp_path, monkeypatch, rows, labels, memory):
     predictor = open_predictor(model(tmp_path))
     (whole,) = predictor.top(NEW, 3, with_std=True)
@@ -213,13 +210,14 @@ def test_scores_do_not_depend_on_chunks(tmp_path, monkeypatch, rows, labels, mem
         np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
 
 
-@pytest.mark.parametrize("k", [5, 200])
+@pytest.mark.parametrize("k", [200])
 def test_memory_stays_below_the_limit(tmp_path, k):
     # There are so many labels that copies of all topics would exceed the limit.
     sizes = {"label_count": 20_000, "topic_count": 50, "stated": None}
     predictor = open_predictor(model(tmp_path, dtype="float32", **sizes))
-    many = small_features(500, D, seed=4)
-    list(predictor.top(many[:1], 3))
+    many = small_features(120, D, seed=4)
+    # Compiles what is not in the cache.
+    list(predictor.top(many[:1], k, "probability", with_std=True))
     tracemalloc.start()
     pieces = 0
     for _ in predictor.top(many, k, "probability", with_std=True, memory=2):
@@ -232,18 +230,13 @@ def test_memory_stays_below_the_limit(tmp_path, k):
 
 #: Invalid values for each array.
 INVALID = {
-    "topics": [np.full((K, T + 1), 1 / K), np.full((K + 1, T), 1 / (K + 1)), np.full((T, K), 1 / T), np.ones(K)]
-    + [np.zeros((K, T)), np.ones((K, T)), np.full((K, T), 2 / K), np.full((K, T, 1), 1 / K)]
+    "topics": [np.full((K, T + 1), 1 / K), np.full((K + 1, T), 1 / (K + 1)), np.ones((K, T)), np.full((K, T, 1), 1 / K)]
     + [np.vstack([np.full((1, T), -0.5), np.full((K - 1, T), 1.5 / (K - 1))])],
-    "weights": [np.ones((D, T + 1)), np.ones((D - 1, T)), np.ones((T, D)), np.ones(D), np.full((D, T), np.nan)]
-    + [np.ones((D + 1, T)), np.full((D, T), np.inf), np.ones((D, T), int)],
-    "intercepts": [np.ones(T + 1), np.ones(1), np.ones((T, 1)), np.full(T, -np.inf), np.ones(T, int), np.array(1.0)],
-    "shapes": [np.ones(T + 1), np.ones((T, T)), np.zeros(T), np.full(T, -1.0), np.full(T, np.nan), np.array(1.0)]
-    + [np.ones(T, int), np.ones(0), np.full(T, np.inf)],
-    "precisions": [np.ones(D + 1), np.ones(T), np.ones((D, T)), np.zeros(D), np.full(D, -1.0), np.full(D, np.inf)]
-    + [np.ones(D, int), np.array(1.0)],
-    "shares": [np.full(T + 1, 1 / (T + 1)), np.full((T, 1), 1 / T), np.ones(T), np.zeros(T), np.full(T, np.nan)]
-    + [np.array([2.0, -1.0, 0.0, 0.0]), np.array([1, 0, 0, 0]), np.array(1.0)],
+    "weights": [np.ones((D - 1, T)), np.ones((D, T + 1)), np.full((D, T), np.nan), np.ones((D, T), int)],
+    "intercepts": [np.ones(T + 1), np.full(T, -np.inf), np.array(1.0)],
+    "shapes": [np.ones(T + 1), np.zeros(T), np.full(T, np.inf), np.ones(T, int)],
+    "precisions": [np.ones(D + 1), np.full(D, -1.0), np.full(D, np.inf)],
+    "shares": [np.full(T + 1, 1 / (T + 1)), np.ones(T), np.array([2.0, -1.0, 0.0, 0.0])],
 }
 CASES = [(name, value) for name, values in INVALID.items() for value in [None, *values]]
 
@@ -274,7 +267,7 @@ def test_valid_parameters_are_accepted(tmp_path):
         open_predictor(model(tmp_path, changes))
 
 
-@pytest.mark.parametrize("name", ["extra", "loadings", "inducing", "topics.extra"])
+@pytest.mark.parametrize("name", ["extra", "topics.extra"])
 def test_unknown_parameters_are_refused(tmp_path, name):
     refused(tmp_path, {name: np.ones(2)})
 
@@ -289,7 +282,7 @@ def test_more_topics_than_the_settings_have_are_refused(tmp_path):
     refused(tmp_path, {}, stated=T - 1)
 
 
-@pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("K", 0), ("D", D + 1), ("D", 0)])
+@pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("D", 0)])
 def test_sizes_in_the_description_are_checked(tmp_path, size, value):
     model(tmp_path, weighting="unit")
     description = json.loads((tmp_path / "model.json").read_text())
@@ -307,10 +300,10 @@ def test_preprocessing_of_another_size_is_refused(tmp_path):
         open_predictor(ModelFolder.write(tmp_path, **facts, history=folder.description["history"]))
 
 
-@pytest.mark.parametrize("inference", ["em", "em-cg", "online-em", "gibbs"])
+@pytest.mark.parametrize("inference", ["em-cg", "online-em"])
 def test_a_trained_model_predicts_its_training_points(tmp_path, inference):
     dataset = small_dataset(N=300, D=D, K=K)
-    settings = BMLPLSettings(inference=inference, iterations=60, dtype="float64")
+    settings = BMLPLSettings(inference=inference, iterations=40)
     probability, _ = open_predictor(train_model(dataset, tmp_path, settings)).score(dataset.features, "probability")
     labels = dataset.labels.toarray()
     log_loss = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()

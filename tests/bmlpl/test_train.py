@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from tests.problems import small_dataset
 from tests.training.interrupting import (
     assert_same_result,
@@ -50,8 +51,7 @@ def test_the_default_number_of_iterations(inference):
     assert len(history) == settings[2].passes >= 20
 
 
-@any_inference
-@pytest.mark.parametrize("chosen", [{"revealed": 0.5}, {"topics": 2, "dtype": "float64"}], ids=str)
+@each_value(inference=list(INFERENCES), chosen=[{"revealed": 0.5}, {"topics": 2, "dtype": "float64"}])
 def test_results_are_reproducible_given_the_seed(inference, chosen):
     first, again, other = (run_inference(*prepared(inference=inference, seed=seed, **chosen)) for seed in (0, 0, 1))
     assert_same_result(again, first)

@@ -28,12 +28,12 @@ from xmlgp.gp.inner_products import Points
 EVERY_POSTERIOR = pytest.mark.parametrize("name", ALL_POSTERIORS)
 
 #: Points, latent functions and quadrature nodes per axis of log p(Y), whose grid has N·P axes.
-SIZES = pytest.mark.parametrize(("points", "factors", "grid"), [(3, 1, 32), (2, 2, 16)], ids=["P=1", "P=2"])
+SIZES = pytest.mark.parametrize(("points", "factors", "grid"), [(3, 1, 32), (2, 2, 12)], ids=["P=1", "P=2"])
 
 LABELS, DIMENSION, NODES = 2, 2, 40
 
 #: Each example computes an evidence by brute force.
-FEWER_EXAMPLES = settings(DETERMINISTIC, max_examples=12)
+FEWER_EXAMPLES = settings(DETERMINISTIC, max_examples=4)
 HYPERPARAMETERS = ("kernel.se.log_variance", "kernel.se.log_lengthscale")
 
 
@@ -111,11 +111,10 @@ def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
 
 
 @SIZES
-@pytest.mark.parametrize("seed", range(3))
-def test_optimal_bounds_are_ordered_and_close_to_the_evidence(points, factors, grid, seed):
+def test_optimal_bounds_are_ordered_and_close_to_the_evidence(points, factors, grid):
     optimum = {}
     for name in ALL_POSTERIORS:
-        kernel, parameters, batch = problem(name, points, factors, None, seed)
+        kernel, parameters, batch = problem(name, points, factors, None, 0)
         fixed = {"inducing", "loadings", "bias", *HYPERPARAMETERS}
         bound = Bound(kernel, ALL_POSTERIORS[name], fixed, Quadrature(NODES))
         optimum[name] = value_of(bound, maximised(bound, parameters, batch), batch)

@@ -7,16 +7,13 @@ from sklearn.gaussian_process.kernels import WhiteKernel
 
 from tests.central_differences import central_differences
 from tests.gp.reference import KERNELS, scikit_covariances, scikit_kernel
-from tests.grids import grid
+from tests.grids import each_value, grid
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.kernels import NOISE_START, Kernel
 from xmlgp.gp.log_parameters import LIMIT
 
 B, M, D, R = 6, 5, 9, 4
 EVERY_TERMS = [(*terms, *noise) for noise in ((), ("noise",)) for terms in KERNELS]
-EVERY_KERNEL = pytest.mark.parametrize("terms", EVERY_TERMS, ids="+".join)
-WITH_AND_WITHOUT_ARD = pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"])
-SEEDS = pytest.mark.parametrize("seed", [0])
 
 
 def random_kernel(random, terms, ard, dimension):
@@ -37,10 +34,7 @@ def assert_equal_covariances(covariances, expected):
     np.testing.assert_allclose(covariances.K_diag, np.diagonal(K_B), rtol=1e-10, atol=1e-13)
 
 
-@EVERY_KERNEL
-@WITH_AND_WITHOUT_ARD
-@SEEDS
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@each_value(terms=list(EVERY_TERMS), ard=[False, True], seed=[0], storage=[np.asarray, sp.csr_array])
 def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, seed, storage):
     random = np.random.default_rng(seed)
     kernel, parameters = random_kernel(random, terms, ard, D)
@@ -49,10 +43,7 @@ def test_free_inducing_inputs_agree_with_scikit_learn(terms, ard, seed, storage)
     assert_equal_covariances(covariances, scikit_covariances(terms, parameters, points, parameters["inducing"]))
 
 
-@EVERY_KERNEL
-@WITH_AND_WITHOUT_ARD
-@SEEDS
-@pytest.mark.parametrize("place", ["inside", "outside"])
+@each_value(terms=list(EVERY_TERMS), ard=[False, True], seed=[0], place=["inside", "outside"])
 def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, place):
     random = np.random.default_rng(seed)
     kernel, parameters = random_kernel(random, terms, ard, R)
@@ -76,9 +67,7 @@ def test_subspace_agrees_with_scikit_learn_on_all_dimensions(terms, ard, seed, p
     assert_equal_covariances(covariances, scikit_covariances(terms, dense, points @ whole, dense["inducing"]))
 
 
-@EVERY_KERNEL
-@WITH_AND_WITHOUT_ARD
-@SEEDS
+@each_value(terms=list(EVERY_TERMS), ard=[False, True], seed=[0])
 def test_gradients_by_hyperparameters_agree_with_scikit_learn(terms, ard, seed):
     random = np.random.default_rng(seed)
     kernel, parameters = random_kernel(random, terms, ard, R)
@@ -118,9 +107,7 @@ def test_covariance_of_equal_points_is_at_most_the_variance(dtype):
     np.testing.assert_array_equal(covariances.K_diag, 1)
 
 
-@EVERY_KERNEL
-@WITH_AND_WITHOUT_ARD
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(terms=list(EVERY_TERMS), ard=[False, True], dtype=[np.float32, np.float64])
 def test_initial_kernel_has_unit_variance_and_the_given_lengthscale(terms, ard, dtype):
     kernel = Kernel(terms, ard)
     start = kernel.initial(R, 0.25, dtype)
@@ -166,8 +153,7 @@ def test_gradients_agree_with_central_differences(terms, ard, seed, inducing_nee
         np.testing.assert_allclose(gradients[name], numeric, rtol=1e-7, atol=atol, err_msg=name)
 
 
-@EVERY_KERNEL
-@SEEDS
+@each_value(terms=list(EVERY_TERMS), seed=[0])
 def test_gradients_by_parts_of_the_covariances_add_up(terms, seed):
     kernel, parameters, points, d = with_random_gradients(terms, False, seed)
     _, tape = kernel.forward(parameters, points)

@@ -15,6 +15,7 @@ from scipy.stats import norm
 from tests.central_differences import central_differences
 from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import DETERMINISTIC, random_labels
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.gp import divergences
 from xmlgp.gp import label_weights as module
@@ -129,8 +130,7 @@ def test_initial_variances_are_of_the_laplace_approximation_at_zero(dtype):
     assert_close(variance, 1 / (0.25 + curvature[positions(parameters)]), dtype)
 
 
-@BOTH
-@pytest.mark.parametrize("chunk", [7, 1 << 16])
+@each_value(dtype=[np.float32, np.float64], chunk=[7, 1 << 16])
 def test_divergence_agrees_with_an_integral_for_each_weight(monkeypatch, dtype, chunk):
     monkeypatch.setattr(divergences, "CHUNK", chunk)
     parameters, _ = random_weights(dtype)
@@ -154,8 +154,7 @@ def test_divergence_of_the_prior_is_zero():
     assert LabelWeights(parameters).kl() == pytest.approx(0, abs=1e-12)
 
 
-@BOTH
-@pytest.mark.parametrize("cores", [1, 3])
+@each_value(dtype=[np.float32, np.float64], cores=[1, 3])
 def test_backward_agrees_with_central_differences(monkeypatch, dtype, cores):
     monkeypatch.setattr(threads, "core_count", lambda: cores)
     monkeypatch.setattr(module, "core_count", lambda: cores)

@@ -5,15 +5,14 @@ import pytest
 
 from tests.central_differences import central_differences
 from tests.gp.reference import FACTORS, gaussian_kl, inducing_posterior, scikit_covariances
-from tests.gp.test_bound import KERNELS, dense_gradients, random_problem
+from tests.gp.test_bound import KERNELS, P, dense_gradients, random_problem
 from tests.gp.test_earlier import divergence
-from tests.grids import grid
+from tests.grids import each_value
 from xmlgp.gp.bound import Bound, LearningBound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.posteriors import POSTERIORS
 
-P = 3
 EVERY_POSTERIOR = pytest.mark.parametrize("posterior", POSTERIORS)
 
 
@@ -31,7 +30,7 @@ def problem(terms, ard, posterior, coordinates="dense", negatives="all", label_w
     return bound, Bound(kernel, family, (), chosen), parameters, earlier, batch
 
 
-@grid(
+@each_value(
     terms=KERNELS,
     ard=[False, True],
     posterior=list(POSTERIORS),
@@ -53,7 +52,7 @@ def test_gradients_agree_with_central_differences(
         np.testing.assert_allclose(gradient, numeric[name], rtol=1e-6, atol=atol, err_msg=name)
 
 
-@grid(terms=KERNELS, posterior=list(POSTERIORS), label_weights=[False, True])
+@each_value(terms=KERNELS, posterior=list(POSTERIORS), label_weights=[False, True])
 def test_value_is_that_of_training_with_the_divergence_from_the_earlier_posterior(terms, posterior, label_weights):
     bound, training, parameters, earlier, batch = problem(terms, True, posterior, label_weights=label_weights)
     inducing = parameters["inducing"]
@@ -68,8 +67,7 @@ def test_value_is_that_of_training_with_the_divergence_from_the_earlier_posterio
     assert bound.value_and_gradients(parameters, batch, value_needed=False)[0] is None
 
 
-@EVERY_POSTERIOR
-@pytest.mark.parametrize("terms", KERNELS)
+@each_value(posterior=list(POSTERIORS), terms=KERNELS)
 def test_points_without_weight_leave_the_earlier_posterior(posterior, terms):
     bound, _, _, earlier, batch = problem(terms, True, posterior)
     batch = batch._replace(scale=0.0)
@@ -84,9 +82,7 @@ def test_points_without_weight_leave_the_earlier_posterior(posterior, terms):
         assert bound.value_and_gradients(moved, batch)[0] < -1e-5
 
 
-@EVERY_POSTERIOR
-@pytest.mark.parametrize("label_weights", [False, True], ids=["", "label weights"])
-@pytest.mark.parametrize("negatives", ["all", "sampled"])
+@each_value(posterior=list(POSTERIORS), label_weights=[False, True], negatives=["all", "sampled"])
 def test_directions_of_steps_are_ascent_directions(posterior, negatives, label_weights):
     bound, _, parameters, _, batch = problem(
         ("linear",), False, posterior, "dense", negatives, label_weights, "quadrature"

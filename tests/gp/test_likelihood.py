@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
+from tests.grids import each_value
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, make_expectations
 from xmlgp.gp.likelihood import Pairs, full_log_likelihood, sampled_log_likelihood, utility_moments
 from xmlgp.gp.posteriors import Moments
@@ -64,9 +65,7 @@ def test_sampled_log_likelihood_agrees_with_a_weighted_double_loop(shared):
     assert_agrees_with_double_loop(result, moments, loadings, bias, positives, weights)
 
 
-@EITHER_VARIANCE
-@pytest.mark.parametrize("expectations", EXPECTATIONS)
-@pytest.mark.parametrize("seed", range(5))
+@each_value(shared=[True, False], expectations=list(EXPECTATIONS), seed=list(range(5)))
 def test_complete_sample_equals_the_full_log_likelihood(shared, seed, expectations):
     moments, loadings, bias, positives = problem(shared, seed)
     results = [
@@ -130,8 +129,7 @@ def test_labels_outside_the_pairs_have_no_gradient(shared):
     assert value == pytest.approx(log_likelihood(*moments, loadings, bias, positives, weights), rel=1e-9)
 
 
-@EITHER_VARIANCE
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(shared=[True, False], dtype=[np.float32, np.float64])
 def test_gradients_are_the_same_without_the_value(shared, dtype):
     moments, loadings, bias, positives = problem(shared, dtype=dtype)
     for function, labels in (

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.gp.test_label_weights import BOTH, B, K, assert_close, positions, random_weights, to_dense
+from tests.grids import each_value
 from xmlgp.gp import linear_term as module
 from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.linear_term import LinearTerm, PairsByLabel
@@ -41,8 +42,7 @@ def test_moments_of_blocks_agree_with_dense_products(dtype, width):
 
 
 @BOTH
-@pytest.mark.parametrize("width", [1, 3, K])
-@pytest.mark.parametrize("sign", [1, -1])
+@each_value(width=[1, 3, K], sign=[1, -1])
 def test_gradients_of_blocks_agree_with_dense_products(dtype, width, sign):
     parameters, points = random_weights(dtype)
     term = LinearTerm(LabelWeights(parameters), points)
@@ -67,8 +67,7 @@ def random_pairs(random):
 
 
 @BOTH
-@pytest.mark.parametrize("tasks", [1, 3, 32])
-@pytest.mark.parametrize("seed", range(3))
+@each_value(tasks=[1, 3, 32], seed=list(range(3)))
 def test_pairs_have_the_moments_and_gradients_of_blocks(monkeypatch, dtype, tasks, seed):
     monkeypatch.setattr(module, "TASKS", tasks)
     parameters, points = random_weights(dtype)

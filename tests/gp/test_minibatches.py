@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.gp.reference import ALL_POSTERIORS, pairs_of, random_labels, random_parameters
-from tests.grids import grid
+from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
@@ -62,7 +62,7 @@ def with_label_weights(random, parameters, batch):
     return parameters | weights, batch._replace(features=features)
 
 
-@grid(
+@each_value(
     posterior=list(ALL_POSTERIORS),
     chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)],
     label_weights=[False, True],

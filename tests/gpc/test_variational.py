@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, Problem, moments, random_problem
+from tests.grids import each_value
 from xmlgp.gpc import variational as module
 from xmlgp.gpc.collapsed import CollapsedBound, optimal_tangent_points, tangent_point_gradient
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
@@ -17,7 +18,6 @@ ALL = [name for name in INFERENCES if name != "svi-adadelta"]
 BOUNDS = [name for name in ALL if name != "vi-taylor"]
 any_inference = pytest.mark.parametrize("inference", ALL)
 any_bound = pytest.mark.parametrize("inference", BOUNDS)
-SEEDS = pytest.mark.parametrize("seed", range(2))
 
 
 def settings(inference, **chosen):
@@ -60,9 +60,8 @@ def by_quadrature(problem, parameters):
 
 
 @any_bound
-@SEEDS
-def test_no_iteration_lowers_the_bound(inference, seed):
-    problem = random_problem(seed, N=40, M=8)
+def test_no_iteration_lowers_the_bound(inference):
+    problem = random_problem(N=40, M=8)
     running = started(problem, inference)
     values = []
     for iteration in range(12):
@@ -74,9 +73,8 @@ def test_no_iteration_lowers_the_bound(inference, seed):
 
 
 @any_inference
-@SEEDS
-def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(inference, seed):
-    problem = random_problem(seed, N=20)
+def test_parameters_are_the_optimal_q_and_steps_return_its_bound_by_quadrature(inference):
+    problem = random_problem(N=20)
     running = started(problem, inference)
     returned = [running.step(iteration, 0) for iteration in range(3)]
     parameters = running.parameters(3)
@@ -99,10 +97,9 @@ def test_initial_tangent_points_are_optimal_for_the_prior(inference):
     np.testing.assert_allclose(tangent_points, np.sqrt(np.exp(here.theta[0]) + np.exp(here.theta[2])), rtol=1e-12)
 
 
-@SEEDS
-def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypatch, seed):
+def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypatch):
     monkeypatch.setattr(module, "TOLERANCE", 1e-9)
-    problem = random_problem(seed, N=60, M=8)
+    problem = random_problem(N=60, M=8)
     ends = {}
     for inference in BOUNDS:
         running = started(problem, inference)
@@ -123,7 +120,7 @@ def test_all_methods_converge_to_the_same_stationary_point_of_the_bound(monkeypa
     assert np.ptp(list(ends.values())) < 0.05
 
 
-@any_inference
+@pytest.mark.parametrize("inference", ["vi-jj-hybrid", "vi-taylor"])
 def test_training_stops_early(inference):
     problem = random_problem(N=60, M=8)
     _, history = trained(problem, inference, iterations=200)
@@ -131,16 +128,6 @@ def test_training_stops_early(inference):
     # A higher limit does not change the result.
     _, longer = trained(problem, inference, iterations=len(history) + 100)
     assert longer[-1]["bound"] == history[-1]["bound"]
-
-
-@any_inference
-def test_lower_tolerance_trains_for_more_iterations(monkeypatch, inference):
-    problem = random_problem(N=60, M=8)
-    lengths = []
-    for tolerance in (1.0, 1e-4, 1e-7):
-        monkeypatch.setattr(module, "TOLERANCE", tolerance)
-        lengths.append(len(trained(problem, inference, iterations=500)[1]))
-    assert lengths == sorted(set(lengths))
 
 
 @any_inference
@@ -163,8 +150,7 @@ def test_number_of_bound_evaluations_is_limited(monkeypatch, inference):
     assert max(counts) <= evaluations + 5
 
 
-@any_bound
-@pytest.mark.parametrize("best", range(4))
+@each_value(best=list(range(4)), inference=BOUNDS)
 def test_iteration_continues_from_the_best_evaluated_point(monkeypatch, inference, best):
     problem = random_problem(N=40, M=8)
     running = started(problem, inference)
@@ -191,7 +177,7 @@ def test_iteration_continues_from_the_best_evaluated_point(monkeypatch, inferenc
     np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
 
 
-@any_bound
+@pytest.mark.parametrize("inference", ["vi-jj"])
 def test_noise_variance_has_a_lower_limit(inference):
     random = np.random.default_rng(0)
     points = np.sort(random.normal(size=(80, 1)), axis=0)
@@ -200,7 +186,7 @@ def test_noise_variance_has_a_lower_limit(inference):
     assert parameters[THETA[2]] >= np.log(module.MIN_NOISE_VARIANCE) * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("inference", "seed"), list(zip(ALL, [0, 2, 17, 26], strict=True)))
+@pytest.mark.parametrize(("inference", "seed"), [("vi-jj-full", 2), ("vi-taylor", 26)])
 def test_bound_of_linearly_separable_classes_is_not_dominated_by_rounding(monkeypatch, inference, seed):
     # Without limits, variance and lengthscale would grow until rounding errors dominate the bound.
     seen, original = [], CollapsedBound.optimum
@@ -222,7 +208,7 @@ def test_bound_of_linearly_separable_classes_is_not_dominated_by_rounding(monkey
     )
 
 
-@pytest.mark.parametrize("inference", ["vi-jj", "vi-jj-full", "vi-jj-hybrid", "vi-taylor"])
+@pytest.mark.parametrize("inference", ["vi-jj-hybrid", "vi-taylor"])
 def test_lengthscale_has_an_upper_limit(monkeypatch, inference):
     # If labels do not depend on features, the longest lengthscale is the best.
     problem = random_problem(3, N=200, M=20)
@@ -233,10 +219,9 @@ def test_lengthscale_has_an_upper_limit(monkeypatch, inference):
     assert parameters[THETA[1]] == pytest.approx(most, abs=1e-9)
 
 
-@SEEDS
-def test_tangent_points_do_not_stay_at_zero(seed):
+def test_tangent_points_do_not_stay_at_zero():
     # At zero the gradient is zero, even if other tangent points have a higher bound.
-    problem = random_problem(seed, N=200, M=20)
+    problem = random_problem(N=200, M=20)
     running = started(problem, "vi-jj-full")
     while not running.converged:
         running.step(0, 0)
@@ -264,8 +249,7 @@ DEGENERATE = {
 }
 
 
-@any_inference
-@pytest.mark.parametrize("name", DEGENERATE)
+@each_value(name=list(DEGENERATE), inference=ALL)
 def test_degenerate_problems(inference, name):
     problem = DEGENERATE[name]
     parameters, history = trained(problem, inference, inducing_count=len(problem.inducing), iterations=60)
@@ -285,7 +269,7 @@ def curved(N=800, M=30, seed=3):
     return Problem(points, np.sin(2 * points[:, 0]) > points[:, 1], points[:M].copy(), np.zeros(3))
 
 
-@pytest.mark.parametrize("far", [0.5, 3.0, 30.0, -30.0])
+@pytest.mark.parametrize("far", [0.5, 3.0, -30.0])
 def test_step_that_lowers_the_bound_too_much_is_halved_or_undone(monkeypatch, far):
     problem = random_problem(1, N=60, M=8)
     running = started(problem, "vi-taylor")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from tests.grids import grid
+from tests.grids import each_value, grid
 from xmlgp.linear_algebra import blocked_cholesky
 from xmlgp.linear_algebra.blocked_cholesky import solve_positive
 from xmlgp.runtime import threads
@@ -86,8 +86,7 @@ def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
 
 
 @pytest.mark.usefixtures("cores", "small_blocks")
-@pytest.mark.parametrize("place", [0, 3, 4, 9])
-@pytest.mark.parametrize("invalid", [-1.0, 0.0, np.nan])
+@each_value(place=[0, 3, 4, 9], invalid=[-1.0, 0.0, np.nan])
 def test_matrix_without_factor_is_reported_and_right_side_kept(place, invalid):
     matrix, right = problem(10)
     matrix[place, place] = invalid

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.gp.reference import DETERMINISTIC
+from tests.grids import each_value
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.cholesky import JITTERS, factorise
 
@@ -56,8 +57,7 @@ def test_error_names_a_matrix_that_is_not_positive_definite(matrix):
         factorise(matrix.copy(), "the prior of q")
 
 
-@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(value=[np.inf, -np.inf, np.nan], dtype=[np.float32, np.float64])
 def test_error_names_a_matrix_that_is_not_finite(value, dtype):
     matrix = np.eye(4, dtype=dtype)
     matrix[2, 2] = value

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from xmlgp.linear_algebra import dense
 from xmlgp.runtime import threads
 
@@ -22,8 +23,10 @@ def matrix(rows, columns, seed=0, order="C"):
     return np.array(np.random.default_rng(seed).normal(size=(rows, columns)), order=order)
 
 
-@pytest.mark.parametrize("shape", [(5, 3, 4), (1, 7, 20), (20, 7, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (9, 9, 9)])
-@pytest.mark.parametrize("orders", ["CC", "CF", "FC", "FF"])
+@each_value(
+    shape=[(5, 3, 4), (1, 7, 20), (20, 7, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (9, 9, 9)],
+    orders=["CC", "CF", "FC", "FF"],
+)
 def test_product_agrees_with_numpy(shape, orders):
     rows, inner, columns = shape
     left, right = matrix(rows, inner, 0, orders[0]), matrix(inner, columns, 1, orders[1])
@@ -33,8 +36,7 @@ def test_product_agrees_with_numpy(shape, orders):
     np.testing.assert_allclose(out, left @ right, **CLOSE)
 
 
-@pytest.mark.parametrize("size", [1, 3, 4, 5, 8, 9, 23])
-@pytest.mark.parametrize("order", ["C", "F"])
+@each_value(size=[1, 3, 4, 5, 8, 9, 23], order=["C", "F"])
 def test_gram_agrees_with_numpy(size, order):
     left = matrix(6, size, order=order)
     result = dense.gram(left)
@@ -53,8 +55,7 @@ def test_products_keep_single_precision():
     assert dense.product(left, left.T).dtype == dense.gram(left).dtype == np.float32
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-@pytest.mark.parametrize("order", ["C", "F"])
+@each_value(dtype=["float32", "float64", "int64"], order=["C", "F"])
 def test_all_finite_finds_nan_and_infinity(dtype, order):
     array = np.ones((3, 4), dtype, order=order)
     assert dense.all_finite(array)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from xmlgp.linear_algebra import lapack
 
 
@@ -11,8 +12,7 @@ def positive(size, dtype):
     return (root @ root.T / (2 * size + 1) + 0.1 * np.eye(size)).astype(dtype)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 130])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(size=[1, 2, 7, 130], dtype=[np.float32, np.float64])
 def test_factor_and_inverse_agree_with_numpy(size, dtype):
     tolerance = 1e-4 if dtype == np.float32 else 1e-11
     matrix = positive(size, dtype)
@@ -28,8 +28,7 @@ def test_factor_and_inverse_agree_with_numpy(size, dtype):
     np.testing.assert_array_equal(work, work.T)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 130])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(size=[1, 2, 7, 130], dtype=[np.float32, np.float64])
 def test_inverse_of_a_triangular_matrix_agrees_with_numpy(size, dtype):
     tolerance = 1e-4 if dtype == np.float32 else 1e-11
     factor = np.linalg.cholesky(positive(size, dtype).astype(float))
@@ -48,8 +47,7 @@ def test_matrix_without_factor_is_reported(invalid):
     assert not lapack.factorise_lower(matrix)
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 130])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(size=[1, 2, 7, 130], dtype=[np.float32, np.float64])
 def test_solutions_and_samples_agree_with_numpy(size, dtype):
     tolerance = 1e-3 if dtype == np.float32 else 1e-10
     matrix, random = positive(size, dtype), np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.grids import grid
+from tests.grids import each_value, grid
 from xmlgp.linear_algebra import sparse
 from xmlgp.runtime import threads
 
@@ -49,8 +49,7 @@ def test_read_only_arrays_are_accepted():
     np.testing.assert_array_equal(sparse.product(left, right), right)
 
 
-@pytest.mark.parametrize("count", [0, 1, 50])
-@pytest.mark.parametrize("chunk", [1, 7, 100])
+@each_value(count=[0, 1, 50], chunk=[1, 7, 100])
 def test_column_sums_and_counts_are_those_of_numpy(monkeypatch, count, chunk):
     monkeypatch.setattr(sparse, "CHUNK", chunk)
     random = np.random.default_rng(0)

@@ -6,6 +6,7 @@ import sklearn.metrics
 from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 
+from tests.grids import each_value
 from xmlgp.errors import SettingsError
 from xmlgp.metrics import calibration
 from xmlgp.metrics.calibration import (
@@ -99,8 +100,7 @@ def test_the_error_of_calibrated_probabilities_is_near_zero_and_of_shifted_ones_
     assert expected_calibration_error(probabilities + 0.3, truth) == pytest.approx(0.3, abs=0.01)
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])
-@pytest.mark.parametrize("measure", [log_loss, expected_calibration_error])
+@each_value(wrong=[-0.1, 1.1, math.nan], measure=[log_loss, expected_calibration_error])
 def test_probabilities_outside_the_unit_interval_are_refused(wrong, measure):
     with pytest.raises(SettingsError, match=r"a probability is not in \[0, 1\]"):
         measure(np.array([[0.5, wrong]]), csr_array([[True, False]]))

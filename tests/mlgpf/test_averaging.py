@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 
 from tests.damage import around, changed_at, longer, shorter
 from tests.gp.reference import conditional, inducing_posterior, random_parameters, scikit_covariances
-from tests.grids import grid
+from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
 from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
@@ -32,9 +32,6 @@ D, K, M, P, NODES = 25, 7, 5, 3, 100
 DATASET = small_dataset(D=D, K=K)
 #: New points, three training points, and one point without features.
 NEW = sp.csr_array(sp.vstack([small_features(8, D, seed=9), DATASET.features[:3], sp.csr_array((1, D))]), dtype="f4")
-PARTS = pytest.mark.parametrize(
-    ("own", "regressed"), [(True, True), (True, False), (False, True)], ids=["both", "weights", "regression"]
-)
 
 
 def model(path, own=True, regressed=True, scaled=True, **chosen):
@@ -148,10 +145,12 @@ def moments_of_probabilities(mean, variance):
     return expected, np.sqrt((values - expected[..., None]) ** 2 @ weights)
 
 
-@PARTS
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("kernel", ["linear", "se"])
-def test_scores_agree_with_pooled_utilities(tmp_path, own, regressed, posterior, kernel):
+PARTS = [(True, True), (True, False), (False, True)]
+
+
+@each_value(parts=PARTS, posterior=list(POSTERIORS), kernel=["linear", "se"])
+def test_scores_agree_with_pooled_utilities(tmp_path, parts, posterior, kernel):
+    own, regressed = parts
     folder = model(tmp_path, own, regressed, posterior=posterior, kernel=kernel)
     predictor = open_predictor(folder)
     mean, variance = utilities(folder, regressed)
@@ -171,9 +170,9 @@ def test_a_regression_without_scales_agrees_with_pooled_utilities(tmp_path):
     np.testing.assert_allclose(found, utilities(folder, True)[0], rtol=1e-4, atol=1e-3)
 
 
-@PARTS
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_labels_are_ranked_by_pooled_utilities(tmp_path, own, regressed, dtype):
+@each_value(parts=PARTS, dtype=["float32", "float64"])
+def test_labels_are_ranked_by_pooled_utilities(tmp_path, parts, dtype):
+    own, regressed = parts
     folder = model(tmp_path, own, regressed, dtype=dtype)
     mean, variance = utilities(folder, regressed)
     scores, std = open_predictor(folder).score(NEW, "utility", with_std=True)
@@ -186,17 +185,16 @@ def test_labels_are_ranked_by_pooled_utilities(tmp_path, own, regressed, dtype):
     assert (order != np.argsort(-factor_utilities(folder)[0], axis=1)).any() == regressed
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(("regressed", "sign"), [(50, 1), (-50, -1)])
-def test_probabilities_of_the_exact_gp_are_never_zero_or_one(tmp_path, dtype, regressed, sign):
+@pytest.mark.parametrize(("regressed", "sign", "dtype"), [(50, 1, "float32"), (-50, -1, "float64")])
+def test_probabilities_of_the_exact_gp_are_never_zero_or_one(tmp_path, regressed, sign, dtype):
     folder = model(tmp_path, dtype=dtype)
     expected = (factor_utilities(folder)[0] + sign * logit((1 + PROBABILITY_MARGIN) / (1 + 2 * PROBABILITY_MARGIN))) / 2
     folder = write(folder, {"regression.mean": np.full(K, regressed, np.float32)})
     np.testing.assert_allclose(open_predictor(folder).score(NEW, "utility")[0], expected, atol=1e-3)
 
 
-@grid(
-    parts=[(True, True), (True, False), (False, True)],
+@each_value(
+    parts=PARTS,
     k=[1, 5, None],
     output=["utility", "probability"],
     with_std=[True, False],
@@ -225,7 +223,7 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, outpu
             assert all(piece.std is None for piece in pieces)
 
 
-@grid(own=[True, False], regressed=[True, False], kernel=["linear", "se"], inducing=["free", "subspace"])
+@each_value(own=[True, False], regressed=[True, False], kernel=["linear", "se"], inducing=["free", "subspace"])
 def test_moments_of_the_model_agree_with_the_predictor(tmp_path, own, regressed, kernel, inducing):
     folder = model(tmp_path, own, regressed, kernel=kernel, inducing=inducing, basis_size=9)
     preprocessed = stored_preprocessing(folder)
@@ -276,16 +274,16 @@ PLACES = [changed_at(0, -1), changed_at(-1, D), changed_at(1, 2**31 - 1)]
 DAMAGE = {
     "label_weights.indptr": [*SHAPES, *ROW_ENDS],
     "label_weights.features": [*SHAPES, *PLACES],
-    "label_weights.mean": SHAPES,
-    "label_weights.log_variance": SHAPES,
-    "label_weights.log_prior": SHAPES,
-    "regression.indptr": [*SHAPES, *ROW_ENDS],
-    "regression.indices": [*SHAPES, *PLACES],
-    "regression.values": SHAPES,
-    "regression.weights": [*SHAPES, narrower],
-    "regression.loadings": [*SHAPES, narrower],
-    "regression.mean": SHAPES,
-    "regression.scales": SHAPES[1:],
+    "label_weights.mean": [shorter],
+    "label_weights.log_variance": [missing, column],
+    "label_weights.log_prior": [longer, scalar],
+    "regression.indptr": [missing, longer, integers, *ROW_ENDS],
+    "regression.indices": [integers, *PLACES],
+    "regression.values": [shorter, column],
+    "regression.weights": [scalar, narrower],
+    "regression.loadings": [shorter, narrower],
+    "regression.mean": [longer, column],
+    "regression.scales": [shorter, scalar],
 }
 
 
@@ -301,12 +299,11 @@ def test_damaged_arrays_are_rejected(tmp_path, name, damage):
     assert_rejected(write(folder, {name: damage(folder.array(f"parameters.{name}"))}))
 
 
-@pytest.mark.parametrize("names", [*([name] for name in DAMAGE), None], ids=lambda names: names[0] if names else "all")
-def test_byte_order_of_arrays_does_not_change_predictions(tmp_path, names):
+def test_byte_order_of_arrays_does_not_change_predictions(tmp_path):
     folder = model(tmp_path)
     before = open_predictor(folder)
     arrays = folder.arrays("parameters.")
-    changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in names or arrays}
+    changes = {name: arrays[name].astype(arrays[name].dtype.newbyteorder()) for name in arrays}
     folder = write(folder, changes)
     for name, array in changes.items():
         assert folder.description["arrays"][f"parameters.{name}"]["dtype"] == array.dtype.str != arrays[name].dtype.str
@@ -318,8 +315,7 @@ def test_byte_order_of_arrays_does_not_change_predictions(tmp_path, names):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
-@pytest.mark.parametrize("change", [1, -1])
-@pytest.mark.parametrize("described", [True, False], ids=["described", "not described"])
+@each_value(change=[1, -1], described=[True, False])
 def test_another_number_of_labels_is_rejected(tmp_path, change, described):
     # Loadings and biases agree with each other, and in one case with the description.
     folder = model(tmp_path)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logit
 
-from tests.grids import grid
+from tests.grids import each_value
 from tests.mlgpf import test_averaging as pooled
 from tests.mlgpf import test_predictor as plain
 from tests.problems import small_dataset
@@ -28,8 +28,7 @@ KINDS = {
     "subspace, no ard": {"inducing": "subspace", "ard": False},
     "features": {"inducing": "features"},
 }
-CASES = [(posterior, kind) for posterior in POSTERIORS for kind in KINDS if kind != "features"]
-CASES.append(("shared-diagonal", "features"))
+CASES = [*zip([*POSTERIORS, "diagonal"], KINDS, strict=False), ("shared-diagonal", "features")]
 #: With and without label weights in turn.
 ALTERNATING = [(*case, i % 2 == 0) for i, case in enumerate(CASES)]
 
@@ -81,7 +80,7 @@ def test_contributions_and_the_rest_sum_to_utilities(tmp_path, posterior, kind, 
         assert_sums_are_utilities(predictor, scores, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["free", "subspace", "features"])
+@pytest.mark.parametrize("kind", ["free", "features"])
 def test_contributions_in_single_precision_sum_to_utilities(tmp_path, kind):
     predictor = open_predictor(model(tmp_path, "shared-diagonal", kind, True, dtype="float32"))
     assert predictor.explain(NEW, ALL).values.dtype == np.float32
@@ -93,7 +92,7 @@ def test_without_a_feature_the_utility_changes_by_its_contribution(tmp_path, pos
     predictor = open_predictor(model(tmp_path, posterior, kind, own, weighting="none"))
     utilities, _ = predictor.score(NEW, "utility")
     contributions = dense(predictor.explain(NEW, ALL))
-    for d in range(D):
+    for d in range(0, D, 4):
         without = NEW.copy()
         without.data[without.indices == d] = 0
         changes = utilities - predictor.score(without, "utility")[0]
@@ -116,7 +115,7 @@ def test_contributions_are_weighted_features_times_the_utilities_of_single_featu
     np.testing.assert_array_equal(found.rest, np.tile(bias, N))
 
 
-@grid(own=[True, False], posterior=list(POSTERIORS), scaled=[True, False])
+@each_value(own=[True, False], posterior=list(POSTERIORS), scaled=[True, False])
 def test_the_regression_is_in_the_rest_and_halves_contributions(tmp_path, own, posterior, scaled):
     folder = pooled.model(tmp_path / "pooled", own, True, scaled, posterior=posterior)
     alone = pooled.model(tmp_path / "alone", own, False, posterior=posterior)

@@ -44,7 +44,7 @@ def changed_labels(rows):
 
 def test_the_number_of_points_in_weight_space():
     settings = MLGPFSettings(inducing="features")
-    for N, expected in [(1999, 0), (2000, 100), (20_000, 1000), (40_000, 2000), (10**6, 2000)]:
+    for N, expected in [(1999, 0), (2000, 100), (20_000, 1000), (50_000, 2000)]:
         labels = sp.csr_array((np.ones(N, bool), (np.arange(N), np.zeros(N, int))), shape=(N, 3))
         trained, held = calibration_points(settings, labels)
         assert len(held) == expected
@@ -115,7 +115,7 @@ def by_feature(parameters, D):
 
 
 @pytest.mark.usefixtures("_many_held_out")
-@pytest.mark.parametrize("chosen", [{"label_weights": True}, {"label_weights": False}], ids=str)
+@pytest.mark.parametrize("chosen", [{"label_weights": True}], ids=str)
 def test_the_map_in_weight_space_is_fitted_to_the_model_before_the_last_sweep(chosen):
     arguments = features, labels, preprocessed, settings = prepared(DATASET, **IN_WEIGHT_SPACE | chosen)
     found = train(*arguments).parameters["calibration"]
@@ -151,7 +151,7 @@ def assert_fitted(coefficients, parameters, arguments, held, trained):
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_the_map_outside_of_weight_space_is_fitted_to_the_validation_part(pooled):
-    arguments = prepared(DATASET, refit=False, patience=2, epochs=6, regression_points=1000 * pooled, calibration=True)
+    arguments = prepared(DATASET, refit=False, patience=2, epochs=4, regression_points=1000 * pooled, calibration=True)
     found = train(*arguments).parameters
     trained, held = hold_out(120, 0.4, np.random.default_rng([0, 1]))
     if "regression.weights" in found:
@@ -161,7 +161,7 @@ def test_the_map_outside_of_weight_space_is_fitted_to_the_validation_part(pooled
         found |= training._regression(coordinates.select(trained), labels[trained], found, arguments[3], silent)
     assert_fitted(found["calibration"], found, arguments, held, trained)
     # The refit has the same map, of the model that was trained on a part.
-    again = train(*arguments[:3], dataclasses.replace(arguments[3], refit=True, epochs=12, patience=100))
+    again = train(*arguments[:3], dataclasses.replace(arguments[3], refit=True))
     assert Calibration.are_valid(again.parameters["calibration"])
 
 
@@ -192,7 +192,7 @@ def test_nothing_is_calibrated_if_nothing_is_held_out(chosen):
 
 
 @pytest.mark.usefixtures("_many_held_out")
-@pytest.mark.parametrize("chosen", [{"label_weights": True}, {"label_weights": False}], ids=str)
+@pytest.mark.parametrize("chosen", [{"label_weights": True}], ids=str)
 def test_resuming_after_every_step_in_weight_space_gives_the_same_result(tmp_path, chosen):
     problem = prepared(DATASET, **IN_WEIGHT_SPACE | {"optimiser": "adagrad"} | chosen)
     found, _ = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
@@ -202,8 +202,9 @@ def test_resuming_after_every_step_in_weight_space_gives_the_same_result(tmp_pat
 
 
 @pytest.mark.usefixtures("_many_held_out")
-@pytest.mark.parametrize("shared", [0, 9, 10])
-@pytest.mark.parametrize("chosen", [{"validation": 0.25}, IN_WEIGHT_SPACE], ids=["validation", "weight space"])
+@pytest.mark.parametrize(
+    ("shared", "chosen"), [(9, {"validation": 0.25}), (10, {"validation": 0.25}), (9, IN_WEIGHT_SPACE)], ids=str
+)
 def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model(chosen, shared):
     features, _, preprocessed, settings = prepared(DATASET, **{"epochs": 2, "calibration": True} | chosen)
     _, held = hold_out(120, 0.25, np.random.default_rng([0, 1]))

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import approx_fprime
 from scipy.special import expit
 
+from tests.grids import each_value
 from xmlgp.mlgpf import newton
 from xmlgp.mlgpf.newton import DAMPING, newton_start
 
@@ -34,8 +35,7 @@ def step_of(cross, prior, positives, bias):
     return -np.linalg.solve(hessian, gradient(np.zeros(M)))
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("block", [2, 100])
+@each_value(seed=list(range(3)), block=[2, 100])
 def test_full_rank_start_is_the_newton_step_of_every_label(monkeypatch, seed, block):
     monkeypatch.setattr(newton, "BLOCK", block)
     cross, prior, labels, bias = problem(seed)

@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from tests.gp.reference import inducing_posterior, random_parameters, unwhitened
-from tests.grids import grid
+from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.gp.label_weights import label_features
@@ -36,7 +36,7 @@ SMALL = {
     "epochs": 1,
 }
 NEW = small_features(8, D, seed=9)
-DRAWS = 20_000
+DRAWS = 10_000
 
 
 def model(path, own=True, **chosen):
@@ -139,7 +139,7 @@ def assert_agrees(found, draws):
 KERNELS = [("linear", True), ("se+linear", False)]
 
 
-@grid(posterior=list(POSTERIORS), inducing=["free", "subspace"], kernel=KERNELS, own=[True, False])
+@each_value(posterior=list(POSTERIORS), inducing=["free", "subspace"], kernel=KERNELS, own=[True, False])
 def test_scores_agree_with_monte_carlo(tmp_path, posterior, inducing, kernel, own):
     folder = model(tmp_path, own, posterior=posterior, inducing=inducing, kernel=kernel[0], ard=kernel[1], nodes=30)
     draws = utilities_by_monte_carlo(folder, NEW)
@@ -191,8 +191,7 @@ def test_scores_of_points_without_features_are_the_biases(tmp_path, posterior):
     assert np.abs(std).max() < 1e-6
 
 
-@pytest.mark.parametrize("posterior", POSTERIORS)
-@pytest.mark.parametrize("output", module.OUTPUTS)
+@each_value(posterior=list(POSTERIORS), output=module.OUTPUTS)
 def test_non_finite_scores_raise(tmp_path, posterior, output):
     predictor = open_predictor(model(tmp_path, posterior=posterior, weighting="none", dtype="float32"))
     large = NEW[:3].copy()
@@ -231,8 +230,7 @@ def test_trained_model_predicts_its_training_points(tmp_path):
     assert log_loss < -0.8 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
 
 
-@pytest.mark.parametrize("k", [1, 3, K, None, 1000])
-@pytest.mark.parametrize("output", ["utility", "probability"])
+@each_value(k=[1, K, 1000], output=["utility", "probability"])
 def test_top_labels_agree_with_a_full_sort(tmp_path, k, output):
     predictor = open_predictor(model(tmp_path))
     (scores,) = predictor.top(NEW, k, output, with_std=True)
@@ -252,7 +250,7 @@ def test_top_labels_agree_with_a_full_sort(tmp_path, k, output):
 
 @pytest.mark.parametrize(
     ("k", "settings"),
-    [(1, {}), (5, {"own": False}), (20, {"posterior": "diagonal"}), (5, {"inducing": "features"})],
+    [(20, {"posterior": "diagonal"}), (5, {"inducing": "features"})],
     ids=str,
 )
 def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, settings):
@@ -281,7 +279,7 @@ def test_the_default_output_is_what_the_settings_rank_by(tmp_path, ranking):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"own": False}, {"inducing": "subspace"}, {"kernel": "se"}, {"posterior": "cholesky"}], ids=str
+    "settings", [{}, {"own": False, "inducing": "subspace", "kernel": "se", "posterior": "cholesky"}], ids=str
 )
 def test_means_without_variances_agree_with_those_with_variances(tmp_path, settings):
     predictor = open_predictor(model(tmp_path, **settings))
@@ -290,7 +288,7 @@ def test_means_without_variances_agree_with_those_with_variances(tmp_path, setti
     np.testing.assert_allclose(alone.matrix.toarray(), values, rtol=1e-10)
 
 
-@grid(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
+@each_value(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
 def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, labels, memory):
     predictor = open_predictor(model(tmp_path, posterior="cholesky", inducing="subspace"))
     (whole,) = predictor.top(NEW, 3, with_std=True)
@@ -304,10 +302,10 @@ def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, labels, m
         np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
 
 
-@pytest.mark.parametrize(("k", "posterior"), [(5, "cholesky"), (100, "shared-diagonal")])
+@pytest.mark.parametrize(("k", "posterior"), [(5, "cholesky")])
 def test_memory_is_bounded(tmp_path, k, posterior):
     predictor = open_predictor(model(tmp_path, posterior=posterior))
-    many = small_features(10_000, D, seed=4)
+    many = small_features(3000, D, seed=4)
     # Compiles what is not in the cache.
     list(predictor.top(NEW, k, "probability", with_std=True))
     tracemalloc.start()
@@ -321,21 +319,20 @@ def test_memory_is_bounded(tmp_path, k, posterior):
 
 
 DAMAGE = {
-    "inducing": [None, (M - 1, D), (M, D - 1), (D,), ()],
-    "loadings": [None, (K - 1, P), (K, P + 1), (K,), (K, P, 1)],
-    "bias": [None, (K - 1,), (K + 1,), (K, 2)],
-    "posterior.mean": [None, (M + 1, P), (M, P + 1), (M,), ()],
-    "kernel.linear.log_variance": [None, (2,)],
-    "kernel.linear.log_relevance": [None, (D + 1,), (D, 2)],
+    "inducing": [None, (M - 1, D), (M, D - 1), ()],
+    "loadings": [(K - 1, P), (K, P + 1), (K,)],
+    "bias": [(K + 1,), (K, 2)],
+    "posterior.mean": [(M + 1, P), (M, P + 1)],
+    "kernel.linear.log_variance": [(2,)],
+    "kernel.linear.log_relevance": [(D + 1,)],
 }
 POSTERIOR_DAMAGE = {
-    "shared-diagonal": ("posterior.log_diagonal", [None, (M + 1,), (2, 3, 4)]),
-    "diagonal": ("posterior.log_diagonal", [None, (P + 1, M), (P, M - 1)]),
-    "cholesky": ("posterior.whitened_factor", [None, (P + 1, M, M), (P, M + 1, M + 1), (P, M, M - 1), (M,), ()]),
+    "shared-diagonal": ("posterior.log_diagonal", [(M + 1,)]),
+    "diagonal": ("posterior.log_diagonal", [(P + 1, M)]),
+    "cholesky": ("posterior.whitened_factor", [None, (P + 1, M, M), (P, M, M - 1)]),
 }
 CASES = [("shared-diagonal", name, shape) for name, shapes in DAMAGE.items() for shape in shapes]
 CASES += [(posterior, name, shape) for posterior, (name, shapes) in POSTERIOR_DAMAGE.items() for shape in shapes]
-CASES += [("cholesky", "posterior.whitened_mean", shape) for shape in DAMAGE["posterior.mean"]]
 
 
 @pytest.mark.parametrize(("posterior", "name", "shape"), CASES)
@@ -346,8 +343,7 @@ def test_parameters_of_wrong_shapes_are_rejected(tmp_path, posterior, name, shap
         open_predictor(folder)
 
 
-@pytest.mark.parametrize("name", ["linear.log_variance", "se.log_variance", "se.log_lengthscale"])
-@pytest.mark.parametrize("shape", [(1,), (1, 1), (0,), (D,)])
+@each_value(name=["linear.log_variance", "se.log_variance", "se.log_lengthscale"], shape=[(1,), (0,)])
 def test_kernel_parameters_must_be_scalars(tmp_path, name, shape):
     folder = model(tmp_path, kernel="se+linear")
     open_predictor(folder)
@@ -357,9 +353,9 @@ def test_kernel_parameters_must_be_scalars(tmp_path, name, shape):
 
 
 WEIGHT_SPACE_DAMAGE = {
-    "latent_weights.mean": [None, (D + 1, P), (D, P + 1), (D,), ()],
-    "latent_weights.log_variance": [None, (D + 1,), (D, 1), (D, P), ()],
-    "latent_weights.log_prior": [None, (D + 1,), (D, 1)],
+    "latent_weights.mean": [None, (D + 1, P), (D, P + 1)],
+    "latent_weights.log_variance": [(D + 1,), (D, 1)],
+    "latent_weights.log_prior": [(D + 1,)],
     "inducing": [(M, D)],
 }
 
@@ -374,8 +370,7 @@ def test_parameters_of_wrong_shapes_are_rejected_in_weight_space(tmp_path, name,
         open_predictor(folder)
 
 
-@pytest.mark.parametrize("name", ["mean", "log_variance", "log_prior"])
-@pytest.mark.parametrize("dtype", ["int64", "float32"])
+@each_value(name=["mean", "log_variance", "log_prior"], dtype=["int64", "float32"])
 def test_parameters_of_wrong_types_are_rejected_in_weight_space(tmp_path, name, dtype):
     folder = weight_space_model(tmp_path)
     array = folder.array(f"parameters.latent_weights.{name}").astype(dtype)
@@ -394,7 +389,7 @@ def test_settings_that_need_other_parameters_are_rejected(tmp_path, changes):
         open_predictor(ModelFolder.write(tmp_path, **facts))
 
 
-@pytest.mark.parametrize("name", ["extra", "kernel.se.log_variance", "label_weights.extra", "regression.extra"])
+@pytest.mark.parametrize("name", ["extra", "label_weights.extra"])
 def test_unknown_parameters_are_rejected(tmp_path, name):
     folder = write(model(tmp_path), {f"parameters.{name}": np.ones(2)})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
@@ -419,7 +414,7 @@ def older_arrays(folder):
     return {f"parameters.{name}": value for name, value in (changes | older).items()}
 
 
-@pytest.mark.parametrize("kernel", ["se", "se+linear"])
+@pytest.mark.parametrize("kernel", ["se+linear"])
 def test_models_from_before_whitening_have_the_same_scores(tmp_path, kernel):
     folder = model(tmp_path, posterior="cholesky", kernel=kernel)
     expected, expected_std = open_predictor(folder).score(NEW, with_std=True)

@@ -69,12 +69,11 @@ def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
 
 
 def test_resuming_after_random_steps_gives_the_same_result(tmp_path):
-    problem = prepared(PAIRED, **DEFAULTS | {"negatives": 3, "epochs": 9})
+    problem = prepared(PAIRED, **DEFAULTS | {"negatives": 3, "epochs": 4})
     expected = train(*problem)
-    for seed in range(2):
-        random = np.random.default_rng(seed)
-        lengths = iter(lambda random=random: int(random.integers(1, 12)), 0)
-        assert_same_result(train_with_interruptions(train, problem, tmp_path / f"{seed}", lengths)[0], expected)
+    random = np.random.default_rng(0)
+    lengths = iter(lambda: int(random.integers(1, 12)), 0)
+    assert_same_result(train_with_interruptions(train, problem, tmp_path / "checkpoint", lengths)[0], expected)
 
 
 def test_writing_checkpoints_does_not_change_the_result(tmp_path):

@@ -1,12 +1,12 @@
 """Inference of MLGPF: the bound increases, the seed determines the result, unusual data and settings are handled."""
 
 import contextlib
-import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
@@ -56,10 +56,9 @@ def initial_of(settings, coordinates, inducing, labels):
     return initial_parameters(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
 
 
-COMBINATIONS = list(itertools.product(["linear", "se", "se+linear"], [True, False], POSTERIORS, ["subspace", "free"]))
-
-
-@pytest.mark.parametrize(("kernel", "ard", "posterior", "inducing"), COMBINATIONS)
+@each_value(
+    posterior=list(POSTERIORS), kernel=["linear", "se", "se+linear"], ard=[True, False], inducing=["subspace", "free"]
+)
 def test_training_increases_the_bound(kernel, ard, posterior, inducing):
     dataset = small_dataset()
     settings, coordinates, inducing, parameters, history = run(
@@ -86,18 +85,11 @@ def test_training_increases_the_bound(kernel, ard, posterior, inducing):
 @pytest.mark.parametrize(
     "chosen",
     [
-        {"negatives": 2},
-        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20},
-        {"schedule": "constant"},
-        {"batch_size_first": 4},
-        {"dtype": "float64"},
-        {"weighting": "idf"},
-        {"weighting": "unit"},
-        {"weighting": "none"},
-        {"label_weights": False},
-        {"inducing_start": "kmeans"},
-        {"nodes": 1},
-        {"nodes": 100},
+        {"negatives": 2, "batch_size_first": 4},
+        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20, "schedule": "constant"},
+        {"dtype": "float64", "weighting": "idf"},
+        {"weighting": "none", "label_weights": False},
+        {"nodes": 1, "weighting": "unit"},
         {"expectations": "jj"},
         {"expectations": "taylor"},
     ],
@@ -116,7 +108,7 @@ def test_training_increases_the_bound_with_other_settings(chosen):
 
 
 @pytest.mark.parametrize(
-    "chosen", [{"inducing_start": "kmeans"}, {"negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
+    "chosen", [{"inducing_start": "kmeans", "negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
 )
 def test_same_seed_gives_the_same_parameters_bit_for_bit(chosen):
     dataset = small_dataset()
@@ -134,8 +126,7 @@ def test_training_depends_on_the_seed():
     assert first[3]["loadings"].tobytes() != other[3]["loadings"].tobytes()
 
 
-@pytest.mark.parametrize("inducing", ["subspace", "free"])
-@pytest.mark.parametrize("kernel", ["linear", "se"])
+@each_value(inducing=["subspace", "free"], kernel=["linear", "se"])
 def test_fixed_inducing_inputs_are_not_trained(inducing, kernel):
     dataset = small_dataset()
     settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
@@ -199,14 +190,7 @@ def test_unusual_data(name, posterior, chosen):
     assert len(history) == 4
 
 
-def test_more_inducing_inputs_than_dimensions():
-    # K_Z of a linear kernel is then singular.
-    for posterior in POSTERIORS:
-        run(small_dataset(D=5), posterior=posterior, inducing_count=20, ard=False)
-
-
-@pytest.mark.parametrize("start", ["newton", "random"])
-@pytest.mark.parametrize("posterior", POSTERIORS)
+@pytest.mark.parametrize(("posterior", "start"), [("cholesky", "newton"), ("diagonal", "random")])
 def test_the_bound_rises_from_the_start_with_more_inducing_inputs_than_dimensions(posterior, start):
     # Without whitening, the bound of the full posterior falls to five times its first value in the second epoch.
     sizes = {"inducing_count": 60, "factors": 10, "batch_size": 50, "learning_rate": 0.02, "label_weights": False}
@@ -226,10 +210,8 @@ def test_history():
 
 
 def test_default_number_of_epochs_depends_on_the_batch_size():
-    for batch_size in (16, 1):
-        history = run(small_dataset(), epochs=None, batch_size=batch_size)[4]
-        expected = MLGPFSettings(batch_size=batch_size).epoch_count(40)
-        assert [entry["epoch"] for entry in history] == list(range(1, expected + 1))
+    history = run(small_dataset(), epochs=None, batch_size=20)[4]
+    assert len(history) == MLGPFSettings(batch_size=20).epoch_count(40)
     assert MLGPFSettings(batch_size=1).epoch_count(40) < MLGPFSettings(batch_size=16).epoch_count(40)
 
 
@@ -276,7 +258,7 @@ def test_measures_are_added_to_the_history_and_the_progress():
     assert [facts.get("P@1") for _, facts in reports[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
 
 
-@pytest.mark.parametrize("last", [1, 3, 5])
+@pytest.mark.parametrize("last", [1, 3])
 def test_verdict_stops_training_and_completes_the_progress_bar(last):
     progress, reports = recorder()
     seen = {}
@@ -334,8 +316,3 @@ def test_initial_lengthscale_out_of_range_raises():
         NumericalError, match="^training diverged before the first step: the lengthscale .*; try another"
     ):
         run(small_dataset(), kernel="se", lengthscale=1e30)
-
-
-def test_very_large_features_are_weighted():
-    features = small_dataset().features * np.float32(1e30)
-    run(Dataset(features, small_dataset().labels), weighting="unit")

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.metrics import ndcg_score
 
-from tests.grids import grid
+from tests.grids import each_value
 from tests.problems import paired_dataset, small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
@@ -91,7 +91,7 @@ def assert_same_parameters(found, expected):
 
 
 @pytest.mark.parametrize(
-    "chosen", [{}, {"label_weights": False}, {"negatives": 2}, {"inducing": "subspace", "basis_size": 9}], ids=str
+    "chosen", [{"negatives": 2}, {"inducing": "subspace", "basis_size": 9, "label_weights": False}], ids=str
 )
 def test_training_without_validation_runs_inference_once(chosen):
     arguments = prepared(DATASET, validation=0, epochs=3, **chosen)
@@ -113,9 +113,7 @@ def test_refit_trains_on_all_points_for_the_best_number_of_epochs():
     assert untimed(found.history) == untimed(history)
 
 
-@pytest.mark.parametrize(
-    "chosen", [{}, {"label_weights": False, "kernel": "se+linear"}, {"ranking": "utility"}], ids=str
-)
+@pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "kernel": "se+linear", "ranking": "utility"}], ids=str)
 def test_best_parameters_are_kept_without_refit(chosen):
     settings = {"refit": False, "patience": 3, "regression_points": 0, **chosen}
     features, labels, preprocessed, settings = arguments = prepared(DATASET, **settings)
@@ -167,14 +165,14 @@ def test_validation_history():
     assert all(entry.keys() == {"epoch", "bound", "seconds"} for entry in found.history)
 
 
-@pytest.mark.parametrize(("epochs", "half"), [(1, 1), (5, 3), (9, 5)])
+@pytest.mark.parametrize(("epochs", "half"), [(1, 1), (5, 3)])
 def test_points_are_held_out_in_half_of_the_epochs(epochs, half):
     found = train(*prepared(DATASET, patience=1000, epochs=epochs))
     # Any epoch is among the last `WINDOW`.
     assert (len(found.validation), len(found.history)) == (half, epochs)
 
 
-@pytest.mark.parametrize(("best", "epochs"), [(3, 3), (5, 5), (6, 20), (10, 20)])
+@pytest.mark.parametrize(("best", "epochs"), [(5, 5), (6, 20)])
 def test_refit_trains_for_all_epochs_if_one_of_the_last_ranked_best(monkeypatch, best, epochs):
     scores = iter([50.0 + epoch if epoch <= best else 1.0 for epoch in range(1, 11)])
     monkeypatch.setattr(HeldOut, "ndcg", lambda *arguments: next(scores))
@@ -182,16 +180,11 @@ def test_refit_trains_for_all_epochs_if_one_of_the_last_ranked_best(monkeypatch,
     assert (len(found.validation), len(found.history)) == (10, epochs)
 
 
-def test_patience_limits_validation():
-    impatient = train(*prepared(DATASET, patience=1))
-    assert len(impatient.history) == len(impatient.validation) - 1 == best_epoch(impatient.validation)
-
-
 def test_default_number_of_epochs(monkeypatch):
-    monkeypatch.setattr("xmlgp.mlgpf.settings.STEPS", 400)
-    chosen = {"epochs": None, "batch_size": 1, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
-    assert len(train(*prepared(DATASET, **chosen)).validation) == math.ceil(default_epochs(36, 1, 400, 5) / 2)
-    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 1, 400, 5)
+    monkeypatch.setattr("xmlgp.mlgpf.settings.STEPS", 60)
+    chosen = {"epochs": None, "batch_size": 6, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
+    assert len(train(*prepared(DATASET, **chosen)).validation) == math.ceil(default_epochs(36, 6, 60, 5) / 2)
+    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 6, 60, 5)
 
 
 def test_same_seed_gives_the_same_model():
@@ -224,7 +217,7 @@ def test_nothing_is_held_out_if_one_part_has_no_labels(side):
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
-@grid(count=[1, 2, 3], refit=[True, False], rate=[0, 0.1, 0.5])
+@each_value(count=[1, 2, 3], refit=[True, False], rate=[0.1, 0.5])
 def test_few_points(count, refit, rate):
     rows = np.flatnonzero(DATASET.labels.sum(axis=1) > 0)[:count]
     dataset = DATASET.rows(rows)
@@ -250,7 +243,7 @@ def test_exact_gp_is_skipped_with_too_many_labels(monkeypatch, limit):
 
 @pytest.mark.parametrize(
     "chosen",
-    [{}, {"refit": False}, {"ard": False}, {"kernel": "se"}, {"kernel": "se+linear"}, {"inducing": "subspace"}],
+    [{}, {"ard": False}, {"kernel": "se+linear"}, {"inducing": "subspace"}],
     ids=str,
 )
 def test_exact_gp_uses_all_points_with_the_relevances_of_features(chosen):
@@ -272,19 +265,17 @@ def test_exact_gp_uses_all_points_with_the_relevances_of_features(chosen):
     assert [array.dtype for array in stored] == [np.float32, np.int32, np.int64]
 
 
-@pytest.mark.parametrize(("points", "regressed"), [(0, False), (59, False), (60, True), (10**9, True)])
-@pytest.mark.parametrize("validation", [0, 0.4])
+@pytest.mark.parametrize(("points", "regressed", "validation"), [(0, False, 0), (59, False, 0.4), (60, True, 0.4)])
 def test_exact_gp_is_skipped_with_more_points_than_regression_points(points, regressed, validation):
     found = train(*prepared(PAIRED, regression_points=points, validation=validation, epochs=2))
     assert bool(regression_parameters(found.parameters)) == regressed
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(("dataset", "better"), [(PAIRED, True), (NOISY, False)], ids=["paired", "noisy"])
-def test_exact_gp_is_kept_only_if_it_ranks_held_out_points_better(dataset, better, seed):
-    features, labels, preprocessed, settings = arguments = prepared(dataset, refit=False, seed=seed)
+def test_exact_gp_is_kept_only_if_it_ranks_held_out_points_better(dataset, better):
+    features, labels, preprocessed, settings = arguments = prepared(dataset, refit=False)
     found = train(*arguments)
-    trained, held = hold_out(60, 0.4, np.random.default_rng([seed, 1]))
+    trained, held = hold_out(60, 0.4, np.random.default_rng([0, 1]))
     factors = {name: value for name, value in found.parameters.items() if not name.startswith("regression.")}
     # Fit to the training part only, because the held-out points decide.
     features = coordinates_of(*arguments).weighted(trained)
@@ -304,23 +295,17 @@ def test_exact_gp_is_kept_only_if_it_ranks_held_out_points_better(dataset, bette
     assert (pooled < without - 0.01) != better
     assert bool(regression_parameters(found.parameters)) == better
     # In weight space nothing is held out that could decide.
-    apart = train(*prepared(dataset, seed=seed, inducing="features"))
+    apart = train(*prepared(dataset, inducing="features", epochs=2))
     assert not regression_parameters(apart.parameters)
     # The refit does not change the decision.
     refitted = train(*arguments[:3], dataclasses.replace(settings, refit=True))
     assert bool(regression_parameters(refitted.parameters)) == better
 
 
-@pytest.mark.parametrize("dataset", [DATASET, PAIRED, NOISY], ids=["linear", "paired", "noisy"])
-def test_exact_gp_is_kept_if_nothing_is_held_out(dataset):
-    found = train(*prepared(dataset, validation=0, epochs=2, regression_points=60))
-    assert found.parameters["regression.weights"].shape == (60, 12)
-
-
 @pytest.mark.parametrize(
     ("dataset", "validation", "trainings"),
-    [(PAIRED, 0.4, ["exact GP", "exact GP"]), (NOISY, 0.4, ["exact GP", "no exact GP"]), (NOISY, 0, ["exact GP"])],
-    ids=["kept", "not kept", "nothing held out"],
+    [(PAIRED, 0.4, ["exact GP", "exact GP"]), (NOISY, 0.4, ["exact GP", "no exact GP"])],
+    ids=["kept", "not kept"],
 )
 def test_progress_of_every_stage_is_complete(dataset, validation, trainings):
     stages = []
@@ -348,18 +333,17 @@ def test_progress_of_every_stage_is_complete(dataset, validation, trainings):
     ]
 
 
-@pytest.mark.parametrize("refit", [True, False])
-def test_divergence_raises_an_error_with_advice(refit):
+def test_divergence_raises_an_error_with_advice():
     with pytest.raises(
         NumericalError,
         match="^training diverged after [0-9]+ steps?: .*; try a lower --learning-rate",
     ):
-        train(*prepared(DATASET, kernel="se", learning_rate=1e30, refit=refit))
+        train(*prepared(DATASET, kernel="se", learning_rate=1e30))
 
 
 def test_predictions_are_better_than_label_frequencies():
     dataset, new = small_dataset(N=400, K=12).rows(slice(0, 300)), small_dataset(N=400, K=12).rows(slice(300, 400))
-    arguments = prepared(dataset, validation=0.1, learning_rate=None)
+    arguments = prepared(dataset, validation=0.1, learning_rate=None, epochs=15)
     found = train(*arguments)
     predictor = MLGPFPredictor(arguments[3], arguments[2], found.parameters, dataset.D)
     truth = new.labels.toarray()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.grids import grid
+from tests.grids import each_value
 from tests.prediction.test_predictor import NEW as ALL
 from tests.prediction.test_predictor import WEIGHTS, D, K, Linear
 from xmlgp.errors import NumericalError
@@ -45,7 +45,7 @@ def check(blocks, sizes, scores, with_std):
         assert found.std is None
 
 
-@grid(
+@each_value(
     threshold=[-100, 1, 9.5, 100],
     limit=[None, 1, 30, 1000],
     listed=[(16, 64), (1, 2), ()],

@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
+from tests.grids import each_value
 from xmlgp.prediction import calibration as module
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
 from xmlgp.prediction.predictor import MAX_STREAMED
@@ -57,8 +58,7 @@ def test_small_probabilities_stay_distinct_without_a_term_of_the_rank(dtype):
         assert np.all(np.diff(Calibration(coefficients)(probabilities)) < 0)
 
 
-@pytest.mark.parametrize("coefficients", [CHOSEN, (1.5, 0.5, 0.7, -0.8, 0), (1, 1, 0, 0, 0)])
-@pytest.mark.parametrize("k", [5, 12])
+@each_value(coefficients=[CHOSEN, (1.5, 0.5, 0.7, -0.8, 0), (1, 1, 0, 0, 0)], k=[5, 12])
 def test_the_fit_recovers_the_map_that_the_data_come_from(coefficients, k):
     found = fit_calibration(*simulated(coefficients, 20_000, k))
     np.testing.assert_allclose(found.coefficients, coefficients, atol=0.15)

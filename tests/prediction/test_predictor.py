@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 
-from tests.grids import grid
+from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
 from xmlgp.mlgpf.predictor import MLGPFPredictor
@@ -55,7 +55,7 @@ class Linear(Predictor):
         return self.size
 
 
-@grid(k=[1, 5, 64, 65, K, None, 1000], streamed=[(64, 1024), (64, 7), (0, 7)], output=list(OUTPUTS))
+@each_value(k=[1, 64, 65, None, 1000], streamed=[(64, 1024), (64, 7), (0, 7)], output=list(OUTPUTS))
 def test_top_labels_agree_with_a_stable_sort(monkeypatch, k, streamed, output):
     few, width = streamed
     monkeypatch.setattr(module, "MAX_STREAMED", few)
@@ -84,8 +84,7 @@ class Calibrated(Linear):
         return utilities if output == "utility" else expit(utilities)
 
 
-@pytest.mark.parametrize("size", [1, module.CALIBRATED])
-@pytest.mark.parametrize("k", [1, 5, 65, None])
+@each_value(k=[1, 65, None], size=[1, module.CALIBRATED])
 def test_probabilities_are_calibrated_by_rank(monkeypatch, k, size):
     monkeypatch.setattr(module, "CALIBRATED", size)
     model = Calibrated()
@@ -130,7 +129,7 @@ class Approximated(Linear):
         return np.exp2(np.take_along_axis(points @ self.weights, labels, axis=1))
 
 
-@grid(k=[1, 3, 18, 19, 64, 65], counts=[(4, 32), (1, 3, 5), (2,)], width=[1024, 7], with_std=[True, False])
+@each_value(k=[1, 3, 18, 19, 65], counts=[(4, 32), (1, 3, 5), (2,)], width=[1024, 7], with_std=[True, False])
 def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkeypatch, k, counts, width, with_std):
     monkeypatch.setattr(module, "LABELS", width)
     monkeypatch.setattr(module, "CANDIDATES", counts)
@@ -148,8 +147,7 @@ def test_top_labels_by_approximate_scores_are_those_of_the_highest_scores(monkey
         assert (0 < again < len(counts) * N) == (output == "probability" and k < 65 and counts[0] * (k + 4) < K)
 
 
-@pytest.mark.parametrize("with_std", [True, False])
-@pytest.mark.parametrize("width", [1024, 7])
+@each_value(with_std=[True, False], width=[1024, 7])
 def test_score_agrees_with_top(monkeypatch, width, with_std):
     monkeypatch.setattr(module, "LABELS", width)
     values, std = Linear().score(NEW, "probability", with_std)
@@ -161,8 +159,7 @@ def test_score_agrees_with_top(monkeypatch, width, with_std):
         assert std is found.std is None
 
 
-@pytest.mark.parametrize("rows", [1, 50, 256])
-@pytest.mark.parametrize("k", [3, 65])
+@each_value(rows=[1, 50], k=[3, 65])
 def test_points_are_prepared_once_and_labels_scored_in_blocks(monkeypatch, rows, k):
     monkeypatch.setattr(module, "ROWS", rows)
     monkeypatch.setattr(module, "LABELS", 40)
@@ -174,7 +171,7 @@ def test_points_are_prepared_once_and_labels_scored_in_blocks(monkeypatch, rows,
 
 @pytest.mark.parametrize(("k", "least"), [(1, (4 + 2 * K) * 8), (None, (8 * K + 2 * K) * 8)])
 def test_chunks_fit_into_memory(k, least):
-    for size, memory, points in [(8, 1, (1 << 20) // (least + 8)), (1 << 20, 3, 2), (1 << 20, 0, 1)]:
+    for size, memory, points in [(8, 1, (1 << 20) // (least + 8)), (1 << 20, 3, 2)]:
         counts = [piece.N for piece in Linear(size=size).top(NEW, k, memory=memory)]
         assert sum(counts) == N
         assert counts[0] == max(counts) == min(points, N)
@@ -186,7 +183,7 @@ def test_no_points():
     assert Linear().score(NEW[:0])[0].shape == (0, K)
 
 
-@pytest.mark.parametrize("wrong", [0, D - 1, D + 1])
+@pytest.mark.parametrize("wrong", [D - 1, D + 1])
 def test_points_with_another_number_of_features_raise(wrong):
     expected = f"^the points have {wrong} features, but the model was trained on {D}$"
     with pytest.raises(SettingsError, match=expected):
@@ -243,15 +240,12 @@ def raising(error):
     ("settings", "parameters", "labels"),
     [
         (lambda: False, WEIGHTS, K),
-        *(
-            (raising(error), WEIGHTS, K)
-            for error in (KeyError("bias"), IndexError(), TypeError(), ValueError("shapes"))
-        ),
+        *((raising(error), WEIGHTS, K) for error in (KeyError("bias"), ValueError("shapes"))),
         (None, WEIGHTS, K + 1),
         (None, WEIGHTS[:-1], K),
         (None, WEIGHTS[:, :, None], K),
     ],
-    ids=["False", "KeyError", "IndexError", "TypeError", "ValueError", "K", "D", "shape"],
+    ids=["False", "KeyError", "ValueError", "K", "D", "shape"],
 )
 def test_from_arrays_returns_none_if_parameters_do_not_fit(settings, parameters, labels):
     assert type(Linear.from_arrays(None, None, WEIGHTS, D, K)) is Linear

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -30,8 +31,7 @@ def listed(predictor, *arguments):
     return found
 
 
-@pytest.mark.parametrize("allowed", [[0], [6], [1, 3, 5], [0, 1, 2, 3, 4, 6], list(range(7))], ids=str)
-@pytest.mark.parametrize("k", [1, 2, 7, 100, None])
+@each_value(allowed=[[0], [6], [1, 3, 5], [0, 1, 2, 3, 4, 6], list(range(7))], k=[1, 2, 7, 100, None])
 @pytest.mark.parametrize(("output", "with_std"), [("utility", False), ("probability", True)])
 def test_allowed_labels_are_listed_in_order(predictor, allowed, k, output, with_std):
     restricted = RestrictedPredictor(predictor, np.isin(np.arange(7), allowed))

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.linalg import subspace_angles
 from sklearn.utils.extmath import randomized_svd
 
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.preprocess import basis as module
 from xmlgp.preprocess import gram
@@ -32,8 +33,7 @@ def with_spectrum(singular_values, N=60, D=45):
     return sp.csr_array(((left * singular_values) @ right.T).astype(np.float32))
 
 
-@METHODS
-@pytest.mark.parametrize("size", [1, 4, 10])
+@each_value(method=["gram", "randomised"], size=[1, 4, 10])
 def test_the_basis_spans_the_leading_singular_vectors(monkeypatch, method, size):
     features = with_spectrum(GAP)
     basis = basis_of(monkeypatch, method, features, size)
@@ -50,8 +50,7 @@ def test_the_exact_basis_is_accurate_to_single_precision(monkeypatch):
     assert subspace_angles(basis_of(monkeypatch, "gram", features, 8).T, expected.T).max() < 2e-3
 
 
-@METHODS
-@pytest.mark.parametrize("density", [0.05, 0.5])
+@each_value(method=["gram", "randomised"], density=[0.05, 0.5])
 def test_the_basis_of_sparse_features_is_almost_optimal(monkeypatch, method, density):
     features = small_features(80, 50, density)
     basis = basis_of(monkeypatch, method, features, 12)
@@ -86,8 +85,7 @@ def test_the_basis_has_at_most_min_n_d_rows(monkeypatch, method, N, D):
     np.testing.assert_allclose(features @ basis.T @ basis, features.toarray(), atol=1e-4)
 
 
-@METHODS
-@pytest.mark.parametrize("scale", [1e-30, 1e-18, 1e18, 1e38])
+@each_value(method=["gram", "randomised"], scale=[1e-30, 1e-18, 1e18, 1e38])
 def test_the_basis_does_not_depend_on_the_scale_of_features(monkeypatch, method, scale):
     features = with_spectrum(GAP)
     expected = basis_of(monkeypatch, method, features, 5)

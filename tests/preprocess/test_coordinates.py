@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.preprocess import coordinates as module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.coordinates import DENSE_LIMIT, Coordinates
 from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
 
-DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 LIMITS = pytest.mark.parametrize("dense_limit", [0, DENSE_LIMIT])
 ROWS = np.array([3, 0, 39, 3])
 
@@ -21,8 +21,7 @@ def dense(values):
     return values.toarray() if sp.issparse(values) else values
 
 
-@DTYPES
-@LIMITS
+@each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT])
 def test_subspace_coordinates_and_residuals(dtype, dense_limit):
     features = small_features(scale=0.2)
     basis = truncated_svd_basis(features, 6, 0)
@@ -42,9 +41,7 @@ def test_subspace_coordinates_and_residuals(dtype, dense_limit):
     np.testing.assert_allclose(coordinates.all(), expected, atol=tolerance)
 
 
-@DTYPES
-@LIMITS
-@pytest.mark.parametrize("density", [0.05, 0.25])
+@each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT], density=[0.05, 0.25])
 def test_coordinates_without_a_basis_are_the_features(dtype, dense_limit, density):
     features = small_features(density=density)
     coordinates = Coordinates(features, None, dtype, dense_limit)
@@ -73,9 +70,7 @@ def test_unweighted_sparse_coordinates_share_memory_with_the_features():
     assert np.shares_memory(coordinates.all().indices, features.indices)
 
 
-@LIMITS
-@pytest.mark.parametrize("size", [None, 6])
-@pytest.mark.parametrize("density", [0.05, 0.25])
+@each_value(dense_limit=[0, DENSE_LIMIT], size=[None, 6], density=[0.05, 0.25])
 def test_weighting_a_minibatch_equals_weighting_all_rows(dense_limit, size, density):
     features = small_features(density=density)
     weight_rows = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)
@@ -97,10 +92,7 @@ def test_a_basis_in_fortran_order_is_not_copied(dtype):
     assert [np.shares_memory(array, basis) for array in kept] == [dtype == np.float32]
 
 
-@DTYPES
-@LIMITS
-@pytest.mark.parametrize("chunk", [1, 30, 1 << 20])
-@pytest.mark.parametrize("density", [0.05, 0.25])
+@each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT], chunk=[1, 30, 1 << 20], density=[0.05, 0.25])
 def test_centered_coordinates(monkeypatch, dtype, dense_limit, density, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     features, center = small_features(density=density), np.linspace(-3, 3, 25)
@@ -122,8 +114,7 @@ def test_a_large_mean_is_subtracted_before_rounding():
     np.testing.assert_allclose(values, [[0], [128 / 3]], rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("chunk", [1, 30])
-@pytest.mark.parametrize("size", [None, 6])
+@each_value(chunk=[1, 30], size=[None, 6])
 def test_coordinates_do_not_depend_on_chunks(monkeypatch, size, chunk):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
@@ -146,8 +137,7 @@ def test_row_bytes_of_dense_and_sparse_coordinates():
     assert Coordinates(features, None, np.float64).row_bytes == 2 * (8 + 4)
 
 
-@pytest.mark.parametrize("rows", [ROWS, slice(None), np.array([], int)])
-@pytest.mark.parametrize("size", [None, 6])
+@each_value(rows=[ROWS, slice(None), np.array([], int)], size=[None, 6])
 def test_coordinates_in_memory_equal_computed_ones(rows, size):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
@@ -156,8 +146,7 @@ def test_coordinates_in_memory_equal_computed_ones(rows, size):
     np.testing.assert_allclose(computed[1], kept[1], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("size", [None, 6])
-@pytest.mark.parametrize("spare", [-1, 0])
+@each_value(size=[None, 6], spare=[-1, 0])
 def test_the_memory_limit_is_in_bytes(size, spare):
     features = small_features()
     basis = None if size is None else truncated_svd_basis(features, size, 0)
@@ -174,8 +163,7 @@ def test_the_memory_limit_of_sparse_coordinates_counts_their_elements(spare):
     assert (coordinates.all() is coordinates.all()) == (spare == 0)
 
 
-@DTYPES
-@LIMITS
+@each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT])
 def test_a_residual_is_never_negative(dtype, dense_limit):
     # All points lie in the subspace, so residuals are rounding errors of either sign.
     features = small_features(400, density=0.9, scale=100)
@@ -184,8 +172,7 @@ def test_a_residual_is_never_negative(dtype, dense_limit):
     assert residual.max() < 1e-5 * 25 * 400**2
 
 
-@LIMITS
-@pytest.mark.parametrize("size", [None, 3])
+@each_value(dense_limit=[0, DENSE_LIMIT], size=[None, 3])
 def test_zero_rows_have_zero_coordinates_and_residuals(dense_limit, size):
     features = sp.csr_array((4, 25), dtype=np.float32)
     basis = None if size is None else np.eye(25, dtype=np.float32)[:size]
@@ -194,8 +181,7 @@ def test_zero_rows_have_zero_coordinates_and_residuals(dense_limit, size):
     assert not residual.any()
 
 
-@LIMITS
-@DTYPES
+@each_value(dense_limit=[0, DENSE_LIMIT], dtype=[np.float32, np.float64])
 @pytest.mark.parametrize(
     ("size", "density", "rows"),
     [(None, 0.05, ROWS), (6, 0.25, slice(None)), (6, 0.05, slice(5, 9)), (None, 0.25, np.array([], int))],
@@ -229,9 +215,7 @@ def test_weighted_features_in_memory_are_not_computed_again():
     assert calls == [4]
 
 
-@LIMITS
-@pytest.mark.parametrize("size", [None, 6])
-@pytest.mark.parametrize("density", [0.05, 0.25])
+@each_value(dense_limit=[0, DENSE_LIMIT], size=[None, 6], density=[0.05, 0.25])
 def test_selected_points_have_the_same_coordinates(dense_limit, size, density):
     features = small_features(density=density)
     weight_rows = functools.partial(weigh, idf=inverse_document_frequency(features), unit=True)

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.preprocess import inducing as module
 from xmlgp.preprocess.coordinates import Coordinates
@@ -14,8 +15,7 @@ METHODS = pytest.mark.parametrize("method", ["kmeans", "rows"])
 FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features.toarray()], ids=["sparse", "dense"])
 
 
-@METHODS
-@FORMS
+@each_value(method=["kmeans", "rows"], form=[sp.csr_array, lambda features: features.toarray()])
 @pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (40, 40), (41, 40), (1000, 40)])
 def test_inducing_inputs_have_the_given_count_up_to_the_number_of_points(method, form, count, given):
     features = small_features(40)
@@ -68,8 +68,7 @@ def test_centroids_are_nearer_to_the_points_than_random_rows():
     assert np.square(spread[0]).sum() < 0.8 * np.square(spread[1]).sum()
 
 
-@METHODS
-@FORMS
+@each_value(method=["kmeans", "rows"], form=[sp.csr_array, lambda features: features.toarray()])
 def test_duplicate_points_are_accepted(method, form):
     features = small_features(2, density=0.6)
     inducing = initial_inducing(form(sp.csr_array(sp.vstack([features] * 10))), 5, method, 0)

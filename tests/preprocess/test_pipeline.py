@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import pairwise_distances
 from sklearn.preprocessing import StandardScaler, normalize
 
-from tests.grids import grid
+from tests.grids import each_value, grid
 from tests.problems import small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
@@ -57,8 +57,7 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
     np.testing.assert_allclose(result.coordinates(features, np.float64).all(), coordinates, atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", ["se", "se+linear"])
-@pytest.mark.parametrize("inducing", ["subspace", "free"])
+@each_value(kernel=["se", "se+linear"], inducing=["subspace", "free"])
 def test_inducing_inputs_of_se_kernels_have_unit_length(inducing, kernel):
     features = small_features()
     chosen = {"inducing": inducing, "inducing_start": "kmeans", **SMALL}
@@ -121,10 +120,7 @@ def test_sizes_are_limited_by_the_data():
     assert result.inducing.shape == (6, 6)
 
 
-@pytest.mark.parametrize("shape", [(4, 5), (4, 0), (0, 5)])
-@pytest.mark.parametrize(
-    "settings", [MLGPFSettings(), BMLPLSettings(), GPCSettings()], ids=lambda settings: settings.model
-)
+@each_value(shape=[(4, 5), (4, 0), (0, 5)], settings=[MLGPFSettings(), BMLPLSettings(), GPCSettings()])
 def test_data_without_features_are_refused(settings, shape):
     with pytest.raises(SettingsError, match="no training point has a feature"):
         preprocess(sp.csr_array(shape, dtype=np.float32), settings)
@@ -154,8 +150,7 @@ def offset_features(density):
     return features
 
 
-@pytest.mark.parametrize("dense_limit", [0, 1 << 30])
-@pytest.mark.parametrize("density", [0.05, 0.25, 1])
+@each_value(dense_limit=[0, 1 << 30], density=[0.05, 0.25, 1])
 def test_standardised_distances_agree_with_scikit_learn(density, dense_limit):
     features, new = offset_features(density), offset_features(density)[::7]
     result = preprocess(features, GPCSettings(inducing_count=5))
@@ -209,8 +204,7 @@ def test_standardising_many_features_makes_no_dense_copy():
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("start", ["kmeans", "rows"])
-@pytest.mark.parametrize("inducing", ["subspace", "free"])
+@each_value(start=["kmeans", "rows"], inducing=["subspace", "free"])
 def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, start):
     features = small_features(N=60)
     seen = []
@@ -223,8 +217,7 @@ def test_only_the_coordinates_of_candidates_are_computed(monkeypatch, inducing, 
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("inducing", ["free", "subspace"])
-@pytest.mark.parametrize("value", [1e16, -3e38])
+@each_value(inducing=["free", "subspace"], value=[1e16, -3e38])
 def test_features_whose_squares_overflow_are_refused(monkeypatch, inducing, value):
     monkeypatch.setattr(weighting_module, "SHARD", 4)
     features = small_features()

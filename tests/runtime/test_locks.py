@@ -222,7 +222,7 @@ def test_a_system_without_locks_can_be_used(tmp_path, file, monkeypatch):
 @pytest.mark.parametrize("waiting", ["wait", "try"])
 def test_at_most_one_of_many_processes_holds_the_lock(tmp_path, waiting):
     # Each process creates and removes the folders concurrently.
-    processes = [started(RACING, tmp_path / "deep" / "folder" / "lock", 50, waiting) for _ in range(8)]
+    processes = [started(RACING, tmp_path / "deep" / "folder" / "lock", 30, waiting) for _ in range(3)]
     for process in processes:
         process.stdin.write("go\n")
         process.stdin.flush()

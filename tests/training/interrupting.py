@@ -2,7 +2,6 @@
 
 import os
 
-import numpy as np
 import pytest
 
 from xmlgp.runtime.interrupts import Interrupted, handle_signals
@@ -45,15 +44,6 @@ def assert_same_result(found, expected):
         assert parameters[name].dtype == value.dtype
         assert parameters[name].tobytes() == value.tobytes(), name
     assert untimed(history) == untimed(other_history)
-
-
-def check_resuming_after_random_steps(train, problem, folder):
-    """Check that interruptions after random numbers of steps do not change the result."""
-    expected = train(*problem)
-    for seed in range(3):
-        random = np.random.default_rng(seed)
-        lengths = iter(lambda random=random: int(random.integers(1, 6)), 0)
-        assert_same_result(train_with_interruptions(train, problem, folder / f"{seed}", lengths)[0], expected)
 
 
 def check_writing_checkpoints(train, problem, path):

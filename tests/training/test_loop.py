@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from tests.training.interrupting import Interrupting, train_with_interruptions
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
@@ -219,8 +220,7 @@ def resumed(path):
     return CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
 
 
-@pytest.mark.parametrize("needed", [2, math.inf])
-@pytest.mark.parametrize("lengths", [[1] * 30, [2] * 30, [3] * 30, [5, 1, 4, 9, 9]], ids=str)
+@each_value(needed=[2, math.inf], lengths=[[1] * 30, [2] * 30, [3] * 30, [5, 1, 4, 9, 9]])
 def test_resuming_gives_the_same_model_bit_for_bit(tmp_path, needed, lengths):
     expected = train(epochs_needed=needed)
 

@@ -72,8 +72,7 @@ def test_the_order_of_an_epoch_is_random():
     assert (first != np.arange(100)).any()
 
 
-@pytest.mark.parametrize("dense_limit", [0, 1 << 30])
-@pytest.mark.parametrize("negatives", [None, 3])
+@pytest.mark.parametrize(("dense_limit", "negatives"), [(0, None), (1 << 30, 3)])
 def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives):
     dataset = small_dataset()
     rows = np.array([7, 0, 39])
@@ -94,11 +93,10 @@ def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives)
 POINTS = [[], [0], [0, 1, 2, 3, 4, 5], [5], [1, 2, 3, 4, 5], [2, 4]]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 7, 1000, 10**9])
-@pytest.mark.parametrize("seed", range(5))
-def test_negatives_of_points_with_all_some_and_no_labels(count, seed):
+@pytest.mark.parametrize("count", [1, 3, 6, 10**9])
+def test_negatives_of_points_with_all_some_and_no_labels(count):
     labels = labels_of(*POINTS, K=6)
-    check(sample_negatives(labels, count, rng(seed), np.float64), labels, count)
+    check(sample_negatives(labels, count, rng(), np.float32), labels, count)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -110,10 +108,10 @@ def test_negatives_of_a_single_label(count):
     assert pairs.positive.tolist() == [False, True]
 
 
-@pytest.mark.parametrize("points", [[[]], [[], []], [[0, 1, 2]], [[0, 1, 2], []]])
+@pytest.mark.parametrize("points", [[[], []], [[0, 1, 2], []]])
 def test_negatives_of_batches_without_positives_or_without_negatives(points):
     labels = labels_of(*points, K=3)
-    check(sample_negatives(labels, 2, rng(), np.float64), labels, 2)
+    check(sample_negatives(labels, 2, rng(), np.float32), labels, 2)
 
 
 @DETERMINISTIC
@@ -123,13 +121,13 @@ def test_negatives_of_random_labels(data):
     points = data.draw(st.lists(st.sets(st.integers(0, K - 1)), min_size=1, max_size=8))
     count = data.draw(st.integers(1, K + 2))
     labels = labels_of(*points, K=K)
-    check(sample_negatives(labels, count, rng(data.draw(st.integers(0, 99))), np.float64), labels, count)
+    check(sample_negatives(labels, count, rng(data.draw(st.integers(0, 99))), np.float32), labels, count)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("count", [2, 4, 5])
 def test_every_set_of_negatives_is_equally_likely(count):
     # There are 8 negatives: fewer than 5 are drawn by rejection, 5 or more by a random order.
-    positives, draws = [1, 6, 7], 30_000
+    positives, draws = [1, 6, 7], 5000
     labels = labels_of(*[positives] * draws, K=11)
     pairs = sample_negatives(labels, count, rng(), np.float32)
     negatives = np.sort(pairs.labels[~pairs.positive].reshape(draws, count), axis=1)
@@ -142,7 +140,7 @@ def test_every_set_of_negatives_is_equally_likely(count):
 
 def test_negatives_are_equally_likely_for_each_point_of_a_batch():
     # One call uses both methods, with different numbers of attempts.
-    draws = 20_000
+    draws = 5000
     labels = labels_of(*[[0], [1, 2, 3, 4, 5], []] * draws, K=9)
     pairs = sample_negatives(labels, 4, rng(1), np.float32)
     owner = np.repeat(np.arange(3 * draws), np.diff(pairs.indptr)) % 3
@@ -202,11 +200,10 @@ def test_more_than_half_of_the_labels_are_sampled_without_replacement():
     check(sampler(labels, 3, rng(), np.float32), labels, 3)
 
 
-@pytest.mark.parametrize("posterior", ["shared-diagonal", "diagonal"])
 @pytest.mark.parametrize("sampling", SAMPLERS)
-def test_bound_and_gradients_with_sampled_negatives_are_unbiased(posterior, sampling):
+def test_bound_and_gradients_with_sampled_negatives_are_unbiased(sampling):
     dataset = small_dataset(N=20, K=9)
-    chosen = MLGPFSettings(posterior=posterior, factors=3, dtype="float64", negatives=2)
+    chosen = MLGPFSettings(factors=3, dtype="float64", negatives=2)
     coordinates = Coordinates(dataset.features, None, np.float64)
     model = MLGPF(chosen)
     parameters = model.initial(initial_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
@@ -221,7 +218,7 @@ def test_bound_and_gradients_with_sampled_negatives_are_unbiased(posterior, samp
 
     expected = estimate(None)
     random = rng(5)
-    draws = np.array([estimate(2, random) for _ in range(400)])
+    draws = np.array([estimate(2, random) for _ in range(200)])
     error = draws.std(axis=0) / np.sqrt(len(draws))
     assert error[0] > 0
     deviation = (draws.mean(axis=0) - expected) / np.maximum(error, 1e-9)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.training import optimisers
@@ -124,8 +125,7 @@ def test_a_sparse_gradient_updates_only_its_rows_and_their_statistics(name, pape
 
 
 @PAPERS
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("gradient_dtype", [np.float32, np.float64])
+@each_value(dtype=[np.float32, np.float64], gradient_dtype=[np.float32, np.float64])
 def test_arrays_are_updated_in_place_and_keep_their_dtype(name, paper, dtype, gradient_dtype):
     parameters = {"x": np.ones((3, 2), dtype), "scalar": np.array(2.0, dtype)}
     arrays = dict(parameters)

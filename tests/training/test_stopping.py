@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import ndcg_score
 
-from tests.grids import grid
+from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.gp.inner_products import Points
@@ -102,7 +102,7 @@ def stored(scores):
     return sp.csr_array((scores.ravel(), np.tile(np.arange(K), N), np.arange(N + 1) * K), scores.shape)
 
 
-@grid(name=list(SCORES), k=[1, 3, 5, 30, 100], block=[1, 7, 60, 100])
+@each_value(name=list(SCORES), k=[1, 3, 5, 30, 100], block=[1, 7, 60, 100])
 def test_ndcg_of_blocks_equals_ndcg_of_all_scores(name, k, block):
     scores, labels = random_scores(SCORES[name])
     before = scores.copy()
@@ -231,7 +231,7 @@ def test_best_parameters_keep_their_memory_order_and_reuse_memory():
 
 def test_overfitting_training_returns_the_parameters_of_the_best_epoch():
     dataset = small_dataset(N=60, K=12)
-    sizes = {"inducing_count": 20, "basis_size": 20, "factors": 8, "epochs": 200, "batch_size": 16}
+    sizes = {"inducing_count": 20, "basis_size": 20, "factors": 8, "epochs": 60, "batch_size": 16}
     settings = MLGPFSettings(inducing_start="rows", learning_rate=0.1, **sizes)
     training, validation = hold_out(60, 0.4, rng())
     preprocessed = find_inducing_inputs(dataset.features[training], settings)

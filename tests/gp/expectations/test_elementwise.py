@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.grids import each_value
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, expected_sigmoid, make_expectations
 
 EACH = pytest.mark.parametrize("name", EXPECTATIONS)
-EITHER_PRECISION = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
 
 def results(name, mean, variance, **options):
@@ -28,8 +28,7 @@ def test_make_expectations_passes_the_nodes_to_quadrature():
     assert make_expectations("quadrature", 4).expected_softplus(mean, variance) != expected
 
 
-@EACH
-@pytest.mark.parametrize("fast", [False, True])
+@each_value(name=list(EXPECTATIONS), fast=[False, True])
 def test_results_may_overwrite_the_arguments(name, fast):
     random, chosen = np.random.default_rng(0), make_expectations(name)
     for low in (-12, -4, 0):
@@ -40,9 +39,7 @@ def test_results_may_overwrite_the_arguments(name, fast):
         np.testing.assert_array_equal(out, expected)
 
 
-@EACH
-@EITHER_PRECISION
-@pytest.mark.parametrize("fast", [False, True])
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], fast=[False, True])
 def test_nan_means_give_nan(name, dtype, fast):
     mean, variance = np.full(40, -20, dtype), np.full(40, 0.1, dtype)
     mean[[3, 33]] = np.nan
@@ -50,9 +47,7 @@ def test_nan_means_give_nan(name, dtype, fast):
         assert np.array_equal(np.isnan(values), np.isnan(mean))
 
 
-@EACH
-@EITHER_PRECISION
-@pytest.mark.parametrize("fast", [False, True])
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], fast=[False, True])
 def test_nan_variances_give_nan(name, dtype, fast):
     mean, variance = np.full(40, -2, dtype), np.full(40, 0.1, dtype)
     variance[33] = np.nan
@@ -61,10 +56,9 @@ def test_nan_variances_give_nan(name, dtype, fast):
         assert np.array_equal(np.isnan(values), np.isnan(variance))
 
 
-@EACH
-@EITHER_PRECISION
-@pytest.mark.parametrize("variance", [0, 1e-30, 28.5, 3e38])
-@pytest.mark.parametrize("fast", [False, True])
+@each_value(
+    name=list(EXPECTATIONS), dtype=[np.float32, np.float64], variance=[0, 1e-30, 28.5, 3e38], fast=[False, True]
+)
 def test_extreme_inputs_give_finite_results(name, dtype, variance, fast):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
     mean = np.concatenate([magnitudes, -magnitudes])
@@ -73,9 +67,7 @@ def test_extreme_inputs_give_finite_results(name, dtype, variance, fast):
         assert np.isfinite(values).all()
 
 
-@EACH
-@EITHER_PRECISION
-@pytest.mark.parametrize("variance", [-1e-30, -1e-6, -0.1])
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], variance=[-1e-30, -1e-6, -0.1])
 def test_negative_variances_count_as_zero(name, dtype, variance):
     mean = np.linspace(-5, 5, 11).astype(dtype)
     below, zero = results(name, mean, np.full_like(mean, variance)), results(name, mean, np.zeros_like(mean))
@@ -86,8 +78,7 @@ def test_negative_variances_count_as_zero(name, dtype, variance):
     np.testing.assert_allclose(below[0], np.log1p(np.exp(mean)), rtol=precision)
 
 
-@EACH
-@EITHER_PRECISION
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64])
 def test_result_does_not_depend_on_chunks(name, dtype):
     # Some sizes end at a boundary of chunks or next to it; the pieces never do.
     random = np.random.default_rng(0)
@@ -100,8 +91,9 @@ def test_result_does_not_depend_on_chunks(name, dtype):
             np.testing.assert_allclose(values, whole[:size], rtol=tolerance, atol=tolerance)
 
 
-@EACH
-@pytest.mark.parametrize("arrange", [np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a[::-1]])
+@each_value(
+    name=list(EXPECTATIONS), arrange=[np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2], lambda a: a[::-1]]
+)
 def test_result_does_not_depend_on_the_memory_layout(name, arrange):
     random = np.random.default_rng(0)
     mean, variance = arrange(random.normal(size=(70, 300))), arrange(random.random((70, 300)))
@@ -113,9 +105,7 @@ def test_result_does_not_depend_on_the_memory_layout(name, arrange):
     np.testing.assert_array_equal(variance, before[1])
 
 
-@EACH
-@EITHER_PRECISION
-@pytest.mark.parametrize("variance", [0, 0.3, np.float64(2.5), -1])
+@each_value(name=list(EXPECTATIONS), dtype=[np.float32, np.float64], variance=[0, 0.3, np.float64(2.5), -1])
 def test_scalar_variance_is_broadcast(name, dtype, variance):
     mean = np.linspace(-3, 3, 24, dtype=dtype).reshape(4, 6)
     expected = results(name, mean, np.full_like(mean, variance))
@@ -124,8 +114,7 @@ def test_scalar_variance_is_broadcast(name, dtype, variance):
         np.testing.assert_array_equal(values, other)
 
 
-@EACH
-@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (2, 3, 4)])
+@each_value(name=list(EXPECTATIONS), shape=[(), (0,), (3, 0), (2, 3, 4)])
 def test_shapes_are_kept(name, shape):
     for result in results(name, np.zeros(shape), np.ones(shape)):
         assert result.shape == shape

@@ -69,9 +69,8 @@ def test_bound_is_above_adaptive_quadrature(mean, std):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("seed", range(3))
-def test_bound_is_never_below_quadrature(dtype, seed):
-    mean, variance = arguments(dtype, seed, 100_000)
+def test_bound_is_never_below_quadrature(dtype):
+    mean, variance = arguments(dtype, count=20_000)
     extremes = np.array([0, 1e-30, 1, 90, 1e4, 1e30], dtype)
     extreme_mean, extreme_variance = (a.ravel() for a in np.meshgrid([*extremes, *-extremes], extremes))
     mean = np.concatenate([mean, extreme_mean.astype(dtype)])

@@ -8,6 +8,7 @@ from scipy.special import expit, factorial2
 
 from tests.gp.expectations.exact import derivative, expectation, log_one_plus_exp
 from tests.gp.reference import DETERMINISTIC
+from tests.grids import each_value
 from xmlgp.gp.expectations import Quadrature, expected_sigmoid
 from xmlgp.gp.expectations.quadrature import nodes_and_weights
 
@@ -53,8 +54,7 @@ def test_gradients_are_derivatives_of_the_integral(deviation, nodes, error):
     check()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("order", ["together", "shuffled"])
+@each_value(dtype=[np.float32, np.float64], order=["together", "shuffled"])
 def test_fast_gradients_have_small_errors(dtype, order):
     mean, variance = np.meshgrid(np.linspace(-30, 10, 401), np.geomspace(1e-4, 2, 40))
     mean, variance = mean.ravel(), variance.ravel()
@@ -69,8 +69,7 @@ def test_fast_gradients_have_small_errors(dtype, order):
         assert np.abs(value / expected - 1)[(mean < -5) & (mean > -15)].max() < 2e-3
 
 
-@pytest.mark.parametrize("count", [1, 5, 10, 16, 20, 47, 100])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_value(count=[1, 5, 10, 16, 20, 47, 100], dtype=[np.float32, np.float64])
 def test_probabilities_are_at_most_one(dtype, count):
     # Rounded weights of the rule can sum to more than one.
     mean = np.linspace(0, 200, 401, dtype=dtype)
@@ -79,8 +78,7 @@ def test_probabilities_are_at_most_one(dtype, count):
         assert 1 - 1e-6 < probability.max() <= 1
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("variance", [0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
+@each_value(dtype=[np.float32, np.float64], variance=[0, 1e-30, 1.0, 27.5, 28.5, 1e6, 1e30, 3e38])
 def test_extreme_inputs_give_results_within_their_bounds(dtype, variance):
     magnitudes = np.array([0, 1e-30, 1, 30, 90, 800, 1e4, 3e38], dtype)
     mean = np.concatenate([magnitudes, -magnitudes])
@@ -114,8 +112,7 @@ def test_extreme_inputs_give_results_within_their_bounds(dtype, variance):
     np.testing.assert_allclose(d_variance[certain], 0, atol=rounding)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("variance", [-1e-30, -1e-6, -0.1])
+@each_value(dtype=[np.float32, np.float64], variance=[-1e-30, -1e-6, -0.1])
 def test_negative_variances_count_as_zero(dtype, variance):
     mean = np.linspace(-5, 5, 11).astype(dtype)
     np.testing.assert_array_equal(expected_sigmoid(mean, np.full_like(mean, variance)), expected_sigmoid(mean, 0))
