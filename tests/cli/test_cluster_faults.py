@@ -123,7 +123,7 @@ def test_without_the_scheduler_the_run_can_be_resumed_on_other_workers(processes
 
 def test_an_interrupted_run_resumes_with_another_number_of_workers(processes, tmp_path):
     # Long enough to be interrupted. Blocks have their usual sizes, since it is another process.
-    command = [sys.executable, "-m", "xmlgp", *TRAIN, "--epochs", "40", "--scheduler", processes.address]
+    command = [sys.executable, "-m", "xmlgp", *TRAIN, "--epochs", "15", "--scheduler", processes.address]
     client = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + 100
@@ -138,7 +138,7 @@ def test_an_interrupted_run_resumes_with_another_number_of_workers(processes, tm
     assert "interrupted; stopped after" in told.splitlines()[-1]
     assert f"--scheduler {processes.address} --resume`" in told
     processes.kill_worker(processes.alive[0])
-    for arguments in ["model", "--resume", "--scheduler", processes.address], ["here", *OPTIONS, "--epochs", "40"]:
+    for arguments in ["model", "--resume", "--scheduler", processes.address], ["here", *OPTIONS, "--epochs", "15"]:
         result = spawn("train", "many", *arguments)
         assert result.returncode == 0, result.stderr
     assert_same("model", ModelFolder("here").arrays("parameters."))
