@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 VENV   ?= .venv
-WORKERS ?= 2
+WORKERS ?= 3
 DATASETS ?=
 EPOCHS_SCALE ?= 1
 SHARE ?= 0.1
@@ -50,7 +50,7 @@ quickstart:
 # `worksteal` keeps the tests of a module together, whose fixtures are shared, and moves some when a worker has none left.
 PYTEST = $(VENV)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-test: $(VENV)/installed-test ## install, then run the tests, on two cores (WORKERS=2)
+test: $(VENV)/installed-test ## install, then run the tests, in three processes (WORKERS=3)
 	$(PYTEST)
 
 test-all: $(VENV)/installed-test ## the same with the examples of all pages and the longest tests of clusters

@@ -114,8 +114,8 @@ def complaint(result):
 
 def test_memory_is_bounded(place, bounded):
     # The bound is what the process has and a little more.
-    lines = b"250000 7\n" + b" ".join(b"%d:0.5" % label for label in range(7)) + b"\n"
-    result = bounded("evaluate", "-q", "-", "test.txt", stdin=lines + lines[9:] * 249_999, megabytes=8)
+    lines = b"1000000 7\n" + b" ".join(b"%d:0.5" % label for label in range(7)) + b"\n"
+    result = bounded("evaluate", "-q", "-", "test.txt", stdin=lines + lines[10:] * 999_999, megabytes=8)
     assert result.returncode == 1
     assert b"not enough memory" in result.stderr
 
