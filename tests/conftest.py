@@ -1,9 +1,11 @@
 """Give every test the same environment, regardless of how the suite is started and of the user's shell."""
 
+import contextlib
 import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -76,15 +78,46 @@ def _one_blas_thread():
         yield
 
 
-@pytest.fixture(scope="session")
-def cluster(_environment):
-    """Return a `DaskCluster` of two processes, which are replaced when a test kills them."""
-    # Not every test needs Dask.
-    from xmlgp.work.connection import open_work
+class _Clusters:
+    """A cluster of two local processes for all tests, and a new one after a test has left it without any.
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with open_work(workers=2) as opened:
-        yield opened
+    Dask starts a process that was lost once more, and not again if that one is lost while it starts.
+    """
+
+    def __init__(self):
+        self._stack, self._opened = contextlib.ExitStack(), None
+
+    def open(self):
+        """Return a `DaskCluster` that has workers."""
+        # Not every test needs Dask.
+        from xmlgp.work.connection import open_work
+
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)
+        end = time.monotonic() + 10
+        while self._opened and not self._opened._client.nthreads():
+            if time.monotonic() > end:
+                self.close()
+            time.sleep(0.1)
+        if self._opened is None:
+            self._opened = self._stack.enter_context(open_work(workers=2))
+        return self._opened
+
+    def close(self):
+        self._opened = None
+        self._stack.close()
+
+
+@pytest.fixture(scope="session")
+def _clusters(_environment):
+    clusters = _Clusters()
+    yield clusters
+    clusters.close()
+
+
+@pytest.fixture
+def cluster(_clusters):
+    """Return a `DaskCluster` of two processes."""
+    return _clusters.open()
 
 
 @pytest.fixture
