@@ -24,6 +24,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 LARGE = 5000
 
 
+@pytest.fixture
+def cluster(request):
+    """Return the cluster of all tests, or one of its own for a test that kills a process."""
+    if not any(word in request.node.name for word in ("lost", "kills")):
+        yield request.getfixturevalue("_clusters").open()
+        return
+    with open_work(workers=2) as opened:
+        yield opened
+
+
 def negative(shared, value):
     return -value
 
@@ -104,6 +114,7 @@ def pid_of(folder, value):
     return int(found[0].name.partition("-")[2])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_is_lost_or_stopped_while_it_computes_costs_nothing(cluster, tmp_path, number):
     results = cluster.map(marked, ((i,) for i in range(30)), tmp_path)
@@ -160,6 +171,7 @@ def travelling(marker):
     return Travelling(marker)
 
 
+@pytest.mark.exhaustive
 def test_a_block_that_kills_its_workers_is_one_sentence(cluster):
     # Dask may give up a worker that is lost while it starts again.
     with pytest.raises(ClusterError, match="^(several workers of the Dask cluster were lost|all workers of)"):
