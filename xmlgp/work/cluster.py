@@ -123,9 +123,15 @@ class DaskCluster:
         if since - self._looked > ANSWER_SECONDS:
             self._look(since)
         while True:
+            # A fetch that is given up too soon can leave the next one cancelled, so it comes after the wait.
+            with contextlib.suppress(distributed.TimeoutError, distributed.CancelledError), self._client.as_current():
+                distributed.wait([future], timeout=LOOK_SECONDS)
+            if not future.done():
+                self._look(since)
+                continue
             try:
                 # If the worker that has the result is lost, Dask runs the block again.
-                result, error = future.result(timeout=LOOK_SECONDS)
+                result, error = future.result(timeout=ANSWER_SECONDS)
                 break
             except distributed.TimeoutError:
                 self._look(since)
