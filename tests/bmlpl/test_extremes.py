@@ -120,8 +120,9 @@ def test_peak_memory_is_below_n_times_k():
     positives = sp.csr_array((np.ones(3 * N, bool), chosen.ravel(), np.arange(0, 3 * N + 1, 3)), shape=(N, K))
     settings = BMLPLSettings(inference=inference, topics=5, iterations=2)
     coordinates = Coordinates(features, None, settings.dtype)
-    # Compile first: compilation takes memory too.
-    trained(*unrelated(), inference=inference)
+    # Compile first, with the same types: compilation takes memory too.
+    parameters, _ = run_inference(Coordinates(features[:9], None, settings.dtype), positives[:9], settings)
+    list(BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(features[:9], 5, memory=16))
     tracemalloc.start()
     try:
         parameters, _ = run_inference(coordinates, positives, settings)

@@ -281,7 +281,8 @@ def test_added_labels_leave_the_predictions_of_known_ones(chosen, output):
     earlier = model(**chosen)
     found = after(earlier, nothing(D_KNOWN, K_KNOWN + 3))
     before, now = (utilities(one, OTHERS.features, output) for one in (earlier, found))
-    np.testing.assert_array_equal(now[:, :K_KNOWN], before)
+    # Some BLAS libraries sum a product with more columns in another order.
+    np.testing.assert_allclose(now[:, :K_KNOWN], before, rtol=1e-5, atol=1e-6)
     # Ranked low, and all alike.
     assert (now[:, K_KNOWN:] == now[:, [K_KNOWN]]).all()
     assert (now[:, K_KNOWN:].mean(axis=0) < before.mean(axis=0).min()).all()

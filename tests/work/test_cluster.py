@@ -114,7 +114,6 @@ def pid_of(folder, value):
     return int(found[0].name.partition("-")[2])
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_worker_that_is_lost_or_stopped_while_it_computes_costs_nothing(cluster, tmp_path, number):
     results = cluster.map(marked, ((i,) for i in range(30)), tmp_path)
@@ -171,7 +170,6 @@ def travelling(marker):
     return Travelling(marker)
 
 
-@pytest.mark.exhaustive
 def test_a_block_that_kills_its_workers_is_one_sentence(cluster):
     # Dask may give up a worker that is lost while it starts again.
     with pytest.raises(ClusterError, match="^(several workers of the Dask cluster were lost|all workers of)"):
