@@ -9,6 +9,7 @@ exit status is 1 if one of them does not.
 """
 
 import argparse
+import contextlib
 import os
 import random
 import subprocess
@@ -59,14 +60,14 @@ class OwnWorkers:
     name, options = "--workers 2", ["--workers", "2"]
 
     def kill(self, command, draw):
-        """Kill one of them; return whether there was one."""
-        try:
-            children = psutil.Process(command.pid).children(recursive=True)
-            found = [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-            draw.choice(found).kill()
-        except (IndexError, psutil.Error):
-            return False
-        return True
+        """Kill one of them, as soon as there is one; return whether there was one."""
+        while command.poll() is None:
+            with contextlib.suppress(IndexError, psutil.Error):
+                children = psutil.Process(command.pid).children(recursive=True)
+                draw.choice([child for child in children if "spawn_main" in " ".join(child.cmdline())]).kill()
+                return True
+            time.sleep(0.01)
+        return False
 
 
 class ScheduledWorkers:
@@ -104,8 +105,9 @@ def soak(kind, count, workers, expected, draw):
             ends["hung"] += 1
             continue
         taken = time.monotonic() - began
-        if not number:  # undisturbed
+        if not number and not command.returncode:  # undisturbed
             usual = taken
+            subprocess.run(["rm", "-rf", out], check=True)
             continue
         seconds.append(taken)
         if command.returncode:
@@ -138,6 +140,8 @@ def main():
             processes.have_workers(2)
             for workers in OwnWorkers(), ScheduledWorkers(processes):
                 for kind, count in ("prediction", options.predictions), ("training", options.trainings):
+                    if not count:
+                        continue
                     ends, seconds = soak(kind, count, workers, expected[kind], draw)
                     failed |= ends["equal"] != count
                     cells = [workers.name, kind, count, *(ends[key] for key in ("killed", "equal", "different"))]
