@@ -18,13 +18,17 @@ from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.gp.label_weights import label_features
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.mlgpf.train import train
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.scores_file import write_scores
+from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
+from xmlgp.runtime import threads
 
 D, K, M, R, P = 25, 7, 5, 6, 3
 SMALL = {
@@ -300,6 +304,29 @@ def test_chunk_sizes_do_not_change_scores(tmp_path, monkeypatch, rows, labels, m
     for name in ("labels", "scores", "std"):
         joined = np.concatenate([getattr(piece, name) for piece in pieces])
         np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
+
+
+@each_value(
+    inducing=["free", "subspace", "features"], kernel=["linear", "se"], posterior=["shared-diagonal", "cholesky"]
+)
+def test_scores_do_not_depend_on_the_number_of_cores(monkeypatch, inducing, kernel, posterior):
+    """With matrices so large that work is divided, and that BLAS would use several threads."""
+    kernel = "linear" if inducing == "features" else kernel
+    settings = MLGPFSettings(
+        inducing=inducing, kernel=kernel, posterior=posterior, inducing_count=200, basis_size=300, factors=100, epochs=1
+    )
+    dataset = small_dataset(N=700, D=900, K=150)
+    preprocessed = find_inducing_inputs(dataset.features, settings)
+    parameters = train(dataset.features, dataset.labels, preprocessed, settings).parameters
+    found = []
+    for cores in (1, 2, 3):
+        monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
+        predictor = MLGPFPredictor(settings, preprocessed, parameters, 900)
+        outputs = (predictor.top(dataset.features, 5, output) for output in ("utility", "probability"))
+        found.append([scores.scores for scores in itertools.chain(*outputs)])
+    for other in found[1:]:
+        for left, right in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 @pytest.mark.parametrize(("k", "posterior"), [(5, "cholesky")])

@@ -1,22 +1,29 @@
 """MLGPF as a whole: its kernel, posterior and bound, its parameters, and its predictive distribution."""
 
+import functools
+
 import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp import exact_gp
 from xmlgp.gp.bound import Bound, LearningBound
 from xmlgp.gp.expectations import approximate_log_odds, make_expectations
+from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights
 from xmlgp.gp.likelihood import pair_moments
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal, Unwhitened
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.linear_algebra import dense
+from xmlgp.runtime.threads import run_parallel
 
 __all__ = ["MLGPF", "Predictive", "initial_bias", "random_rows"]
 
 #: Number of rows that are drawn at a time, in double precision.
 ROW_BLOCK = 1 << 14
+
+#: Points whose latent functions are computed at a time, on one core.
+POINT_BLOCK = 128
 
 
 class MLGPF:
@@ -146,6 +153,21 @@ def initial_bias(labels, dtype):
     return np.log(counts / (point_count + 1 - counts)).astype(dtype)
 
 
+def _by_blocks(function, points):
+    """Return the values of a function of `Points` for blocks of them, on all cores.
+
+    BLAS sums in another order if a matrix has another number of rows. So blocks do not depend on the number of cores.
+    """
+    starts = range(0, len(points.residual), POINT_BLOCK) or range(1)
+    found = [None] * len(starts)
+
+    def block(number, start):
+        found[number] = function(Points(*(array[start : start + POINT_BLOCK] for array in points)))
+
+    run_parallel(functools.partial(block, *pair) for pair in enumerate(starts))
+    return found
+
+
 class Predictive:
     """The predictive distribution q(f*) of a trained model.
 
@@ -189,14 +211,21 @@ class Predictive:
 
     def latent_moments(self, points):
         """Return the moments of the latent functions (`Moments`, B×P) at points (`Points`)."""
-        cross, variances, _ = self._model.kernel.forward_points(points, self._between)
-        moments, _ = self._posterior.moments(self._prepared, cross, variances)
-        return moments
+
+        def moments(part):
+            cross, variances, _ = self._model.kernel.forward_points(part, self._between)
+            return self._posterior.moments(self._prepared, cross, variances)[0]
+
+        return Moments(*map(np.concatenate, zip(*_by_blocks(moments, points), strict=True)))
 
     def latent_mean(self, points):
         """Return the means of the latent functions alone, B×P, at points (`Points`)."""
-        cross, _, _ = self._model.kernel.forward_points(points, self._between)
-        return dense.product(cross, self._weights)
+
+        def mean(part):
+            cross, _, _ = self._model.kernel.forward_points(part, self._between)
+            return dense.product(cross, self._weights)
+
+        return np.concatenate(_by_blocks(mean, points))
 
     def primal_weights(self):
         """Return T, R×P or D×P, so that latent means are C T for coordinates C; None if the kernel is not linear."""

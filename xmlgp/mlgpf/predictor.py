@@ -17,6 +17,7 @@ from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
 from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training import statistics
 
 __all__ = ["MLGPFPredictor"]
@@ -59,7 +60,9 @@ class MLGPFPredictor(Predictor):
         self._kernel = settings.kernel
         self._preprocessed = preprocessed
         self._parameters = parameters
-        self._predictive = make_model(settings).predictive(parameters, feature_count)
+        # Results do not depend on the number of cores.
+        with single_thread(), one_blas_thread():
+            self._predictive = make_model(settings).predictive(parameters, feature_count)
         self._nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
@@ -151,10 +154,11 @@ class MLGPFPredictor(Predictor):
     @functools.cached_property
     def _map(self):
         """The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear."""
-        mapped = self._predictive.primal_weights()
-        if mapped is None or self._preprocessed.basis is None:
-            return mapped
-        return dense.product(self._preprocessed.basis.T, mapped)
+        with single_thread(), one_blas_thread():
+            mapped = self._predictive.primal_weights()
+            if mapped is None or self._preprocessed.basis is None:
+                return mapped
+            return dense.product(self._preprocessed.basis.T, mapped)
 
     def _points(self, weighted):
         sparse = self._preprocessed.inducing is None

@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+_inside = threading.local()
+
+
 def run_parallel(tasks):
     """Call every task, on all cores at once, and return when all are done.
 
@@ -97,6 +100,7 @@ def split_range(function, total, grain, rounds=1):
     """Return tasks for `run_parallel` that call `function(start, stop)` for parts which together make up range(total).
 
     The parts depend only on the arguments and the number of cores, so results do not depend on which thread is faster.
+    Inside a task of `run_parallel`, which has one core, there is one part.
 
     Parameters
     ----------
@@ -107,7 +111,8 @@ def split_range(function, total, grain, rounds=1):
     rounds : int
         Parts per core; more than one balances the load if the cores have other tasks as well.
     """
-    count = max(1, min(rounds * core_count(), total // max(1, grain)))
+    cores = 1 if getattr(_inside, "task", False) else core_count()
+    count = 1 if cores == 1 else max(1, min(rounds * cores, total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
     return [functools.partial(function, *part) for part in zip(bounds, bounds[1:], strict=False)]
 
@@ -115,9 +120,6 @@ def split_range(function, total, grain, rounds=1):
 def parallel_for(function, total, grain):
     """Call `function(start, stop)` on all cores for parts which together make up range(total); see `split_range`."""
     run_parallel(split_range(function, total, grain))
-
-
-_inside = threading.local()
 
 
 def _work(tasks):
