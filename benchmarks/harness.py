@@ -131,7 +131,7 @@ def fit(dataset, settings, after_epoch=None):
     """
     preprocessed = find_inducing_inputs(dataset.features, settings)
     if after_epoch is None:
-        parameters, history, _ = train_model(dataset.features, dataset.labels, preprocessed, settings)
+        parameters, history = train_model(dataset.features, dataset.labels, preprocessed, settings)
     else:
         coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
         parameters, history = run_inference(

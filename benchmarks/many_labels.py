@@ -22,7 +22,7 @@ are three Markdown tables:
    rest is loading the program, starting values and writing the model.
 
 How time and memory grow with N, D and K is measured by `benchmarks/scaling.py --recipe default
---base 16000 16000 16000`; smaller data are not trained in weight space.
+--base 16000 16000 16000`.
 """
 
 import dataclasses
@@ -156,10 +156,8 @@ def training_parts(data, folder, total, cache):
     reading, preprocessing = harness.in_fresh_process(time_preparation, data, settings, cache)
     parts = {"reading": [1, reading], "preprocessing": [1, preprocessing]}
     history = description["history"]
-    # With early stopping there are fewer, without sweeps exactly as many.
+    # Without sweeps there are exactly as many.
     epochs = settings.epoch_count(description["data"]["N"])
-    if description["validation"] not in (None, history):
-        parts["epochs without the held-out points"] = in_history(description["validation"])
     parts["epochs"] = in_history(history[:epochs])
     if len(history) > epochs:
         sweeps = parts["sweeps over the labels"] = in_history(history[epochs:])

@@ -49,30 +49,33 @@ class Variant(NamedTuple):
 
 DEFAULT = Variant("default", "", {})
 
+#: Settings of variants without effect in weight space, which is the default; their own baseline is the variant `free`.
+FREE = {"inducing": "free"}
+
 #: To measure another choice, add a line. A group is printed in the position of its first variant.
 VARIANTS = [
     DEFAULT,
     Variant("weighting=idf", "feature weighting", {"weighting": "idf"}),
     Variant("weighting=unit", "feature weighting", {"weighting": "unit"}),
     Variant("weighting=none", "feature weighting", {"weighting": "none"}),
+    Variant("free", "inducing inputs", FREE),
     Variant("subspace-500", "inducing inputs", {"inducing": "subspace", "basis_size": 500}),
     Variant("subspace-1000", "inducing inputs", {"inducing": "subspace", "basis_size": 1000}),
-    Variant("start=kmeans", "inducing inputs", {"inducing_start": "kmeans"}),
-    Variant("fixed", "inducing inputs", {"inducing_fixed": True}),
-    Variant("inducing=50", "inducing inputs", {"inducing_count": 50}),
-    Variant("inducing=100", "inducing inputs", {"inducing_count": 100}),
-    Variant("inducing=500", "inducing inputs", {"inducing_count": 500}),
-    Variant("kernel=se", "kernel", {"kernel": "se"}),
-    Variant("kernel=se+linear", "kernel", {"kernel": "se+linear"}),
-    Variant("no-ard", "kernel", {"ard": False}),
-    Variant("posterior=diagonal", "posterior", {"posterior": "diagonal"}),
-    Variant("posterior=cholesky", "posterior", {"posterior": "cholesky"}),
-    Variant("start=random", "start", {"start": "random"}),
+    Variant("start=kmeans", "inducing inputs", FREE | {"inducing_start": "kmeans"}),
+    Variant("fixed", "inducing inputs", FREE | {"inducing_fixed": True}),
+    Variant("inducing=50", "inducing inputs", FREE | {"inducing_count": 50}),
+    Variant("inducing=100", "inducing inputs", FREE | {"inducing_count": 100}),
+    Variant("inducing=500", "inducing inputs", FREE | {"inducing_count": 500}),
+    Variant("kernel=se", "kernel", FREE | {"kernel": "se"}),
+    Variant("kernel=se+linear", "kernel", FREE | {"kernel": "se+linear"}),
+    Variant("no-ard", "kernel", FREE | {"ard": False}),
+    Variant("posterior=diagonal", "posterior", FREE | {"posterior": "diagonal"}),
+    Variant("posterior=cholesky", "posterior", FREE | {"posterior": "cholesky"}),
+    Variant("start=random", "start", FREE | {"start": "random"}),
     Variant("no-label-weights", "label weights", {"label_weights": False}),
     Variant("label-weights", "label weights", {"label_weights": True}),
     Variant("no-regression", "regression", {"regression_points": 0}),
-    Variant("validation=0", "stopping", {"validation": 0}),
-    Variant("no-refit", "stopping", {"refit": False}),
+    Variant("no-calibration", "calibration", {"calibration": False}),
     Variant("factors=30", "factors", {"factors": 30}),
     Variant("factors=50", "factors", {"factors": 50}),
     Variant("factors=200", "factors", {"factors": 200}),

@@ -64,7 +64,7 @@ def write_random_model(path, K):
     }
     ModelFolder.write(
         path,
-        settings=MLGPFSettings(inducing_count=M, factors=P),
+        settings=MLGPFSettings(inducing="free", inducing_count=M, factors=P),
         stage="trained",
         data={"N": N, "D": D, "K": K, "fingerprint": ""},
         arrays=arrays,

@@ -23,7 +23,7 @@ from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
 from xmlgp.runtime.progress import silent
-from xmlgp.training.stopping import hold_out
+from xmlgp.training.hold_out import hold_out
 
 #: Settings that differ from the defaults. To measure another choice, add a line.
 VARIANTS = {
@@ -57,7 +57,7 @@ MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "AUC_instance", "AUC_micro", 
 def measure(settings, train, held, propensity):
     """Train, and return the measures on the held-out points and the seconds of training."""
     start = time.perf_counter()
-    model = MODELS[settings.model]
+    model, settings = MODELS[settings.model], settings.for_shape(train.N, train.D, train.K)
     preprocessed = model.preprocess(train.features, settings, silent)
     trained = model.train(train.features, train.labels, preprocessed, settings, silent, None)
     predictor = model.predictor(settings, preprocessed, trained.parameters, train.D)

@@ -102,9 +102,6 @@ CHOICES = {
     "basis_size": [5, 1, 60],
     "factors": [3, 1, 20],
     "label_weights": [True, False],
-    "regression_points": [25_000, 0],
-    "validation": [0.3, 0],
-    "refit": [True, False],
     "negatives": [None, 1, 50],
     "sampling": ["frequency", "uniform"],
     "batch_size": [16, 1, 500],
@@ -233,7 +230,7 @@ def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
             weight_features(data.features, settings)
         return
     preprocessed = weight_features(data.features, settings)
-    parameters, history, _ = train_bmlpl(data.features, data.labels, preprocessed, settings)
+    parameters, history = train_bmlpl(data.features, data.labels, preprocessed, settings)
     assert all(np.isfinite(value).all() for value in parameters.values())
     assert all(np.isfinite(epoch["log_posterior"]) for epoch in history)
     predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)

@@ -90,16 +90,17 @@ def test_fit_learns(fitted):
 
 
 def test_the_defaults_give_the_model_of_the_library(tmp_path):
-    # Enough features for label weights, and held-out points that the regression ranks better.
+    # Enough features for label weights, and enough points for a calibration.
     dataset, new = paired_dataset(N=200, D=1000), paired_dataset(D=1000, seed=3).features
     model = MLGPFClassifier().fit(dataset.features, dataset.labels)
-    folder = train_model(dataset, tmp_path, MLGPFSettings())
+    settings = MLGPFSettings().for_shape(dataset.N, dataset.D, dataset.K)
+    assert settings.in_weight_space
+    folder = train_model(dataset, tmp_path, settings)
     assert model.parameters_.keys() == folder.arrays("parameters.").keys()
-    assert {"label_weights.mean", "regression.weights"} <= model.parameters_.keys()
+    assert {"label_weights.mean", "regression.weights", "calibration"} <= model.parameters_.keys()
     for name, value in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(model.parameters_[name], value)
-    for found, stored in ((model.history_, "history"), (model.validation_history_, "validation")):
-        assert [epoch["bound"] for epoch in found] == [epoch["bound"] for epoch in folder.description[stored]]
+    assert [epoch["bound"] for epoch in model.history_] == [epoch["bound"] for epoch in folder.description["history"]]
     predictor = open_predictor(folder)
     probabilities = predictor.score(new, "probability")[0]
     np.testing.assert_array_equal(model.predict_proba(new), probabilities)
@@ -107,8 +108,6 @@ def test_the_defaults_give_the_model_of_the_library(tmp_path):
     (top,) = predictor.top(new, dataset.K)
     ranked = np.argsort(-model.decision_function(new), axis=1, kind="stable")
     np.testing.assert_array_equal(top.labels.reshape(ranked.shape), ranked)
-    none_held_out = MLGPFClassifier(validation=0, epochs=2).fit(dataset.features, dataset.labels)
-    assert none_held_out.validation_history_ is None
 
 
 @pytest.mark.parametrize("inference", ["em-cg", "gibbs"])

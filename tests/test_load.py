@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import xmlgp
 from tests.cli.command import run
+from tests.held_out import calibrated
 from tests.problems import small_dataset
 from tests.runs.test_interrupted import SETTINGS, interrupt_after
 from xmlgp.data.dataset import Dataset
@@ -31,16 +32,23 @@ from xmlgp.text.names import Names
 
 #: Settings for `Data`, by a name: every kind of predictor.
 KINDS = {
-    "pooled and calibrated": (MLGPFClassifier, {"validation": 0.4, "inducing_count": 6, "factors": 3, "epochs": 4}),
+    "calibrated": (MLGPFClassifier, {"inducing": "free", "inducing_count": 6, "factors": 3, "epochs": 4}),
     "by utility": (
         MLGPFClassifier,
         {"ranking": "utility", "inducing": "subspace", "basis_size": 9, "inducing_count": 6, "factors": 3}
-        | {"epochs": 2, "dtype": "float64", "regression_points": 0, "posterior": "cholesky"},
+        | {"epochs": 2, "dtype": "float64", "posterior": "cholesky", "calibration": False},
     ),
-    "weight space": (MLGPFClassifier, {"inducing": "features", "factors": 3, "epochs": 2, "label_weights": True}),
+    "weight space": (MLGPFClassifier, {"factors": 3, "epochs": 2, "label_weights": True, "calibration": False}),
     "topics": (BMLPLClassifier, {"topics": 3, "iterations": 5}),
     "classes": (GPCClassifier, {"inducing_count": 8, "iterations": 3}),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _calibrated():
+    with calibrated():
+        yield
+
 
 any_kind = pytest.mark.parametrize("name", KINDS)
 several_labels = pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name][0] is not GPCClassifier])
@@ -75,7 +83,7 @@ def same_models(first, second):
     for name, value in second.parameters_.items():
         assert first.parameters_[name].dtype == value.dtype
         np.testing.assert_array_equal(first.parameters_[name], value)
-    for name in ("history_", "validation_history_", "n_features_in_", "tuned_", "assignment_rule_"):
+    for name in ("history_", "n_features_in_", "tuned_", "assignment_rule_"):
         assert getattr(first, name) == getattr(second, name)
     np.testing.assert_array_equal(first.classes_, second.classes_)
 

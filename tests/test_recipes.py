@@ -53,9 +53,9 @@ PAPERS = load_catalogue()
 KNOWN, UNKNOWN = (50, 20, 7), (51, 20, 7)
 
 
-def small_data(**chosen):
-    """Return settings for data with few pairs of points and labels."""
-    return MLGPFSettings(**{"inducing": "free"} | chosen)
+def with_defaults(**chosen):
+    """Return settings with the defaults for the shape of data with few labels."""
+    return MLGPFSettings(**{"inducing": "features", "factors": 100} | chosen)
 
 
 @pytest.fixture
@@ -71,28 +71,28 @@ def written(tmp_path, text):
 
 def test_a_recipe_overrides_the_defaults(catalogue):
     settings, entry = resolve(catalogue, "plain", UNKNOWN, {})
-    assert settings == small_data(factors=31, epochs=32, seed=33)
+    assert settings == with_defaults(factors=31, epochs=32, seed=33)
     assert entry is None
 
 
 def test_the_data_set_is_identified_by_its_shape(catalogue):
     settings, entry = resolve(catalogue, "plain", KNOWN, {})
-    assert settings == small_data(factors=31, epochs=32, seed=33)
+    assert settings == with_defaults(factors=31, epochs=32, seed=33)
     assert entry.name == "known"
 
 
 def test_settings_of_a_paper_for_a_data_set_override_the_recipe(catalogue):
-    assert resolve(catalogue, "paper", KNOWN, {})[0] == small_data(factors=41, epochs=12, basis_size=11)
-    assert resolve(catalogue, "paper", UNKNOWN, {})[0] == small_data(factors=41, epochs=42, basis_size=43)
+    assert resolve(catalogue, "paper", KNOWN, {})[0] == with_defaults(factors=41, epochs=12, basis_size=11)
+    assert resolve(catalogue, "paper", UNKNOWN, {})[0] == with_defaults(factors=41, epochs=42, basis_size=43)
 
 
 def test_settings_of_a_recipe_for_a_data_set_override_those_of_the_paper(catalogue):
-    assert resolve(catalogue, "special", KNOWN, {})[0] == small_data(factors=51, epochs=13, basis_size=11)
+    assert resolve(catalogue, "special", KNOWN, {})[0] == with_defaults(factors=51, epochs=13, basis_size=11)
 
 
 def test_options_override_everything(catalogue):
     chosen = {"epochs": 1, "factors": 2, "seed": 3}
-    assert resolve(catalogue, "special", KNOWN, chosen)[0] == small_data(**chosen, basis_size=11)
+    assert resolve(catalogue, "special", KNOWN, chosen)[0] == with_defaults(**chosen, basis_size=11)
 
 
 def test_the_catalogue_is_not_changed(catalogue):
@@ -102,7 +102,7 @@ def test_the_catalogue_is_not_changed(catalogue):
 
 
 def test_a_malformed_paper_has_no_effect(catalogue):
-    assert resolve(catalogue, "papers", KNOWN, {})[0] == small_data(factors=61)
+    assert resolve(catalogue, "papers", KNOWN, {})[0] == with_defaults(factors=61)
 
 
 def test_an_unknown_recipe_is_refused_with_a_list_of_recipes(catalogue):
@@ -122,7 +122,7 @@ def test_a_wrong_setting_is_refused_with_the_name_of_the_recipe(catalogue):
         resolve(catalogue, "misspelt", KNOWN, {})
     with pytest.raises(SettingsError, match="^recipe excessive: factors is 0"):
         resolve(catalogue, "excessive", KNOWN, {})
-    assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == small_data(factors=3)
+    assert resolve(catalogue, "excessive", KNOWN, {"factors": 3})[0] == with_defaults(factors=3)
 
 
 def test_a_recipe_may_name_its_model(catalogue):
@@ -158,11 +158,11 @@ def test_a_recipe_of_another_model_is_refused(catalogue, name, chosen, message):
 def test_the_defaults_of_the_model_hold_without_a_recipe(tmp_path, catalogue):
     for chosen in ({}, {"model": "mlgpf"}):
         settings, entry = resolve(catalogue, None, KNOWN, chosen)
-        assert (settings, entry.name) == (small_data(factors=21), "known")
+        assert (settings, entry.name) == (with_defaults(factors=21), "known")
     assert resolve(catalogue, None, KNOWN, {"model": "bmlpl", "seed": 3})[0] == BMLPLSettings(seed=3)
     other = written(tmp_path, "datasets: {}\nrecipes: {default: {settings: {model: bmlpl, topics: 5}}}\n")
     assert resolve(other, None, KNOWN, {})[0] == BMLPLSettings(topics=5)
-    assert resolve(other, None, KNOWN, {"model": "mlgpf"})[0] == small_data()
+    assert resolve(other, None, KNOWN, {"model": "mlgpf"})[0] == with_defaults()
 
 
 @pytest.mark.parametrize("name", [None, "default"])
@@ -178,8 +178,8 @@ def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
 
 
 def test_the_default_recipe_needs_no_catalogue(tmp_path, catalogue):
-    assert resolve(catalogue, DEFAULT_RECIPE, UNKNOWN, {})[0] == small_data(factors=21)
-    assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == small_data()
+    assert resolve(catalogue, DEFAULT_RECIPE, UNKNOWN, {})[0] == with_defaults(factors=21)
+    assert resolve(written(tmp_path, "datasets: {}\n"), DEFAULT_RECIPE, UNKNOWN, {})[0] == with_defaults()
 
 
 def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):
@@ -207,4 +207,4 @@ def test_the_recipes_of_L_have_the_sizes_and_the_model_of_the_paper(name, shape,
     assert (settings.posterior, settings.ard, settings.nodes, settings.negatives) == ("cholesky", True, 10, None)
     assert (settings.weighting, settings.ranking, settings.inducing_fixed) == ("unit", "utility", name == "L-SE-F")
     # The paper has none of these.
-    assert (settings.label_weights, settings.regression_points, settings.validation) == (False, 0, 0)
+    assert (settings.label_weights, settings.regression_points, settings.calibration) == (False, 0, False)

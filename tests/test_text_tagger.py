@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import xmlgp
 from tests.cli.command import run
+from tests.held_out import calibrated
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
@@ -40,8 +41,10 @@ SMALL = BMLPLClassifier(topics=4, iterations=15)
 #: A model for each way of ranking labels and calibrating their probabilities.
 CLASSIFIERS = {
     "topics": SMALL,
-    "calibrated": MLGPFClassifier(factors=3, inducing_count=10, epochs=4, validation=0.3),
-    "by utility": MLGPFClassifier(factors=3, inducing_count=10, epochs=4, validation=0, ranking="utility"),
+    "calibrated": MLGPFClassifier(factors=3, epochs=4),
+    "by utility": MLGPFClassifier(
+        factors=3, inducing="free", inducing_count=10, epochs=4, ranking="utility", calibration=False
+    ),
 }
 
 
@@ -54,6 +57,12 @@ def corpus(count=60, seed=0):
         texts.append(", ".join(["the", *(random.choice(WORDS[name]) for name in chosen for _ in range(4))]))
         labels.append(chosen)
     return texts, labels
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _calibrated():
+    with calibrated(0.3):
+        yield
 
 
 TEXTS, LABELS = corpus()
@@ -376,7 +385,7 @@ def test_what_cannot_be_used_is_refused(tagger):
 MORE = ["the oak and a zebra", "?", "mosses and an ape", "salmon"]
 MORE_LABELS = [["9 zebras", "10 trees"], [], ["mosses", " apes ", ""], ["fish"]]
 
-LEARNING = MLGPFClassifier(factors=3, inducing_count=10, epochs=4)
+LEARNING = MLGPFClassifier(factors=3, epochs=4)
 
 
 def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):

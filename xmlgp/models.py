@@ -37,7 +37,7 @@ def default_model(data_format):
     return next((name for name, model in MODELS.items() if model.data_format == data_format), DEFAULT_MODEL)
 
 
-def settings_from(mapping, where, model=None):
+def settings_from(mapping, where, model=None, former=False):
     """Return settings from a mapping of names to values, defaults for the rest.
 
     Parameters
@@ -47,6 +47,8 @@ def settings_from(mapping, where, model=None):
         The source of the mapping, for messages.
     model : str, optional
         One of `MODELS`. Default: the one that the mapping names as `model`, else `DEFAULT_MODEL`.
+    former : bool
+        Whether settings that no longer exist are left out.
 
     Returns
     -------
@@ -66,6 +68,8 @@ def settings_from(mapping, where, model=None):
         # A list, because YAML has values that cannot be hashed.
         if model not in list(MODELS):
             raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
+    if former:
+        mapping = {name: value for name, value in mapping.items() if name not in MODELS[model].settings.former}
     check_names(mapping, where, model)
     with _located(where):
         return MODELS[model].settings(**mapping)

@@ -24,26 +24,22 @@ def test_predictions_of_peers_become_a_scores_file(tmp_path):
     assert scores.scores.tolist() == [5, 4, 3, 2, 1, 5]
 
 
-@pytest.mark.parametrize("validation", [None, [{"seconds": 4.0}, {"seconds": 9.0}]])
-def test_parts_of_training_are_separated(monkeypatch, validation):
+def test_parts_of_training_are_separated(monkeypatch):
     class Folder:
         settings = MLGPFSettings(epochs=3)
         description = {
             "history": [{"seconds": seconds} for seconds in (1.0, 2.0, 3.0, 5.0, 8.0)],
-            "validation": validation,
             "data": {"N": 100},
         }
 
     monkeypatch.setattr(many_labels.harness, "in_fresh_process", lambda *arguments: [0.5, 0.25])
     parts = many_labels.training_parts(None, Folder, 20.0, None)
-    held_out = {"epochs without the held-out points": [2, 9.0]} if validation else {}
     assert parts == {
         "reading": [1, 0.5],
         "preprocessing": [1, 0.25],
-        **held_out,
         "epochs": [3, 3.0],
         "sweeps over the labels": [2, 5.0],
-        "rest": [1, 2.25 if validation else 11.25],
+        "rest": [1, 11.25],
     }
 
 
@@ -57,7 +53,7 @@ def test_generated_data_have_their_tables_and_other_folders_are_skipped(tmp_path
 
     monkeypatch.setattr(many_labels.harness, "run_xmlgp", within)
     monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path))
-    quick = ["--options", "--epochs 1 -P 3 -M 5", "--generated-peers", "", "--repeats", "1"]
+    quick = ["--options", "--epochs 1 -P 3", "--generated-peers", "", "--repeats", "1"]
     shape = ["--generate", "100", "30", "12", "--features", "8", "--labels", "2", "--folder", tmp_path / "data"]
     arguments = [tmp_path / "nothing", *shape, *quick, "--json", tmp_path / "out.json"]
     result = CliRunner().invoke(many_labels.main, list(map(str, arguments)), catch_exceptions=False)

@@ -83,7 +83,6 @@ def test_damaged_models_are_refused(folder, changes):
         data=folder.description["data"],
         arrays={name: np.array(array) for name, array in arrays.items() if array is not None},
         history=folder.description["history"],
-        validation=None,
     )
     with pytest.raises(ModelFolderError, match="model: the model is damaged, its arrays do not fit each other$"):
         open_topics(damaged)

@@ -12,7 +12,7 @@ from xmlgp.cli import main
 __all__ = ["CATALOGUE", "SMALL", "run", "said", "spawn"]
 
 #: Sizes for the data of `tests.problems.small_dataset`.
-SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16"]
+SMALL = ["-P", "3", "--epochs", "2", "--batch-size", "16"]
 
 CATALOGUE = """
 datasets:

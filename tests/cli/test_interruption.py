@@ -15,6 +15,7 @@ from unittest import mock
 import pytest
 
 from tests.cli.command import run, said
+from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder
@@ -23,40 +24,43 @@ from xmlgp.runs.interrupted import InterruptedRun
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
-#: Options for a run with preprocessing, held-out points in three epochs, refitting on all points and a regression.
-SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "5", "--batch-size", "30", "--label-weights"]
-SMALL += ["--inducing", "subspace"]
+#: Options for a run with preprocessing, held-out points, stochastic steps, sweeps and a regression.
+SMALL = ["-P", "3", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 TRAIN = ["train", "data", "model", *SMALL]
 
 READ = "xmlgp.cli.train.read_training_data"
 WRITE = "xmlgp.model_folder.arrays._write"
 START = "xmlgp.mlgpf.stochastic.initial_parameters"
 STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
-NDCG, CALIBRATION = "xmlgp.mlgpf.held_out.HeldOut.ndcg", "xmlgp.mlgpf.held_out.fit_calibration"
-REGRESSION = "xmlgp.mlgpf.train.fit_exact_gp"
-
-HELD_OUT = "of 12 steps on the points not held out"
-ALL_STEPS = "after ([0-9]+) of \\1 steps on all points"
+SWEEP = "xmlgp.mlgpf.sweep.Sweep.update_weights"
+REGRESSION, CALIBRATION = "xmlgp.mlgpf.train.fit_exact_gp", "xmlgp.mlgpf.held_out.fit_calibration"
 
 #: By phase: the function and the number of its call at which a signal comes, and where the run stops (None: nowhere).
+#: There are 50 stochastic steps, 4 of two sweeps without the held-out points, and 2 of the one that adds these.
 PHASES = {
     "reading": (READ, 1, None),
+    "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, "in preprocessing"),
     "basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
-    "saving preprocessing": (WRITE, 2, "in preprocessing"),
-    "within an epoch": (STEP, 6, f"after 6 {HELD_OUT}"),
-    "validation of the regression": (NDCG, 5, f"after 12 {HELD_OUT}"),
-    "start on all points": (START, 2, f"after 12 {HELD_OUT}"),
-    "regression on all points": (REGRESSION, 2, ALL_STEPS),
-    "saving the model": (WRITE, 9, ALL_STEPS),
+    "saving preprocessing": (WRITE, 1, "in preprocessing"),
+    "within an epoch": (STEP, 16, "after 16 of 56 steps"),
+    "first sweep": (SWEEP, 1, "after 52 of 56 steps"),
+    "regression": (REGRESSION, 1, "after 54 of 56 steps"),
+    "calibration": (CALIBRATION, 1, "after 54 of 56 steps"),
+    "last sweep": (SWEEP, 3, "after 56 of 56 steps"),
+    "saving the model": (WRITE, 9, "after 56 of 56 steps"),
 }
+
+#: Further options of some phases.
+OPTIONS = {"basis": ["--inducing", "subspace", "-M", "6", "-R", "9"]}
 
 
 @pytest.fixture
 def data(workdir, monkeypatch):
-    """Write data on which the regression improves the ranking; let every epoch end with a checkpoint."""
+    """Let training hold out a quarter of the points, and every epoch end with a checkpoint."""
     write_dataset("data/train.txt", paired_dataset(N=120))
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
-    return workdir
+    with calibrated(0.25):
+        yield workdir
 
 
 @contextlib.contextmanager
@@ -124,7 +128,7 @@ def test_a_signal_in_any_phase_ends_training_so_that_it_can_be_resumed(data, pha
     position = list(PHASES).index(phase)
     number, after = SIGNALS[position % 3], position % 2
     with signals_at(name, call, number, after=after):
-        stopped = interrupted(run(*TRAIN), number)
+        stopped = interrupted(run(*TRAIN, *OPTIONS.get(phase, [])), number)
     if where is None:
         assert stopped is None
         assert not (data / "model").exists()
@@ -164,7 +168,7 @@ def test_a_signal_while_bmlpl_or_gpc_is_trained_does_not_change_the_result(data,
         assert ModelFolder("model").array(array).tobytes() == value.tobytes(), array
 
 
-@pytest.mark.parametrize("phase", ["within an epoch", "regression on all points"])
+@pytest.mark.parametrize("phase", ["within an epoch", "saving the model"])
 def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
     name, call, where = PHASES[phase]
     with signals_at(name, call, signal.SIGTERM, signal.SIGINT):
@@ -173,7 +177,7 @@ def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
     number = signal.SIGINT if phase == "within an epoch" else signal.SIGTERM
     if phase == "within an epoch":
         # The last checkpoint is the one after the epoch before.
-        where = f"after 4 {HELD_OUT}"
+        where = "after 10 of 56 steps"
     stopped = interrupted(result, number)
     assert bool(stopped) == bool(where)
     if where:
@@ -184,9 +188,9 @@ def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
 @pytest.mark.parametrize("numbers", [[signal.SIGTERM], [signal.SIGHUP, signal.SIGINT]])
 def test_a_signal_while_a_checkpoint_is_written_leaves_a_complete_checkpoint(data, numbers):
     # In the middle of the second checkpoint.
-    with signals_at("xmlgp.training.checkpoints.write_array", 50, *numbers):
+    with signals_at("xmlgp.training.checkpoints.write_array", 17, *numbers):
         stopped = interrupted(run(*TRAIN), numbers[-1])
-    step = int(re.fullmatch(f"after ([0-9]+) {HELD_OUT}", stopped)[1])
+    step = int(re.fullmatch("after ([0-9]+) of 56 steps", stopped)[1])
     assert InterruptedRun.read("model").step == step
     assert_no_other_files(data / "model")
     resume()
@@ -218,7 +222,7 @@ def test_the_earlier_model_stays_until_the_new_one_is_complete(data):
 
 def test_a_signal_in_the_preprocess_command_leaves_no_folder(data):
     with signals_at(WRITE, 2, signal.SIGTERM):
-        result = run("preprocess", "data", "model", "-M", "5")
+        result = run("preprocess", "data", "model", "--inducing", "free", "-M", "5")
     assert interrupted(result, signal.SIGTERM) is None
     assert not (data / "model").exists()
 

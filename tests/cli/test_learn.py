@@ -45,7 +45,7 @@ def test_new_points_features_and_labels_are_learned(model, inducing):
     assert {name: batch[name] for name in "NDK"} == {"N": 30, "D": 3, "K": 2}
     assert batch["fingerprint"] == more().fingerprint
     assert [entry["epoch"] for entry in batch["history"]] == [1, 2]
-    for name in ("history", "validation", "settings"):
+    for name in ("history", "settings"):
         assert folder.description[name] == before[name]
     assert_no_other_files(model)
     write_dataset("test.txt", more(9, seed=12))
@@ -92,6 +92,7 @@ def test_points_of_training_are_not_learned_again(model):
 
 
 def test_arrays_that_do_not_change_are_not_written_again(model):
+    assert run(*TRAIN, "--inducing", "free").exit_code == 0
     before = ModelFolder("model").entries("")
     write_dataset("other.txt", more(D=D_KNOWN, K=K_KNOWN))
     assert run("learn", "model", "other.txt", "-q").exit_code == 0

@@ -176,7 +176,7 @@ def test_learning_does_not_resume_a_run_of_training(model):
         assert run(*TRAIN, "--seed", "3").exit_code == 130
     line = refused(model, "model", "new.txt", "--resume")
     assert re.fullmatch(
-        "model: an unfinished run of training exists, which stopped after 2 of [0-9]+ steps on all points; finish it, "
+        "model: an unfinished run of training exists, which stopped after 2 of [0-9]+ steps; finish it, "
         "or use --no-resume",
         line,
     )

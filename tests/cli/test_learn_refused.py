@@ -92,7 +92,7 @@ def test_a_missing_model_is_refused(workdir):
     assert everything(workdir).keys() - before.keys() <= {"cache"}
 
 
-@pytest.mark.parametrize("name", ["parameters.bias", "parameters.statistics.labels", "preprocess.inducing"])
+@pytest.mark.parametrize("name", ["parameters.bias", "parameters.statistics.labels", "preprocess.idf"])
 @pytest.mark.parametrize("damage", ["missing", "short", "other"])
 def test_a_damaged_model_is_refused(model, name, damage):
     file = model / ModelFolder("model").entries("")[name]["file"]

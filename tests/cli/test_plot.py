@@ -19,7 +19,7 @@ ALL = "3 3\n0:0.9 1:0.8 2:0.7\n1:0.5 2:0.4 0:0.1\n0:0.6 1:0.3 2:0.2\n"
 TOP = "3 3\n0:0.9\n1:0.5 2:0.4\n\n"
 
 SMALL = {
-    "gp": ["-P", "2", "-M", "3", "--epochs", "2", "--validation", "0"],
+    "gp": ["-P", "2", "--epochs", "2"],
     "topics": ["--model", "bmlpl", "--iterations", "3"],
     "samples": ["--model", "bmlpl", "--inference", "gibbs", "--iterations", "1"],
     "classes": ["--model", "gpc", "-M", "3", "--iterations", "2"],

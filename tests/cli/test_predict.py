@@ -17,6 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import label_ranking_average_precision_score
 
 from tests.cli.command import SMALL, run, said
+from tests.held_out import calibrated
 from tests.problems import paired_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
@@ -34,8 +35,9 @@ from xmlgp.training.checkpoints import CheckpointWriter
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    settings = MLGPFSettings(factors=3, inducing_count=6, label_weights=True, epochs=2, batch_size=16)
-    # Training keeps the regression on these data, because it improves the held-out nDCG.
+    # Without held-out points, regression joins.
+    chosen = {"factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16, "calibration": False}
+    settings = MLGPFSettings(inducing="features", **chosen)
     return train_model(paired_dataset(), tmp_path_factory.mktemp("trained"), settings).path
 
 
@@ -116,19 +118,19 @@ def test_assign_writes_the_labels_of_highest_expected_f1():
 
 def test_train_show_predict_with_default_settings(tmp_path):
     (tmp_path / "catalogue.yaml").write_text("datasets: {}\n")
-    # There are enough features for label weights, and the regression improves the held-out nDCG.
+    # There are enough features for label weights.
     dataset = paired_dataset(N=200, D=1000)
     write_dataset("wide.txt", dataset)
     result = run("train", "wide.txt", "default")
     assert (result.exit_code, result.stdout) == (0, "")
     folder = ModelFolder("default")
-    assert folder.settings == MLGPFSettings(inducing="free")
-    epochs, best = len(folder.description["history"]), folder.description["validation"]
-    # The final run has as many epochs as the best epoch of the validation run.
-    assert 1 <= epochs <= len(best) <= epochs + 10
-    assert all(0 <= epoch["ndcg@5"] <= 100 for epoch in best)
+    assert folder.settings == MLGPFSettings(inducing="features", factors=100)
+    history, epochs = folder.description["history"], folder.settings.epoch_count(dataset.N)
+    # Two sweeps follow the epochs, and one that adds the held-out points.
+    assert [entry["epoch"] for entry in history] == list(range(1, epochs + 4))
+    assert [entry.get("sweep") for entry in history] == [None] * epochs + [1, 2, 3]
     names = folder.arrays("parameters.")
-    assert {"loadings", "label_weights.mean", "regression.weights"} <= names.keys()
+    assert {"loadings", "label_weights.mean", "regression.weights", "calibration"} <= names.keys()
     assert run("show", "default").exit_code == 0
 
     labels = dataset.labels.toarray()
@@ -282,7 +284,7 @@ def test_the_error_for_an_interrupted_run_refers_to_show(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(CheckpointWriter, "maybe_save", interrupted)
         for folder in ("new", "half", "model"):
-            assert run("train", "data", folder, *SMALL, "--validation", "0").exit_code == 128 + 15
+            assert run("train", "data", folder, *SMALL).exit_code == 128 + 15
     hint = "the folder has an unfinished run, see `xmlgp show {}`"
     assert said(run("predict", "new", "data")).endswith("(no model.json); " + hint.format("new"))
     assert said(run("predict", "half", "data")).endswith("not trained yet; " + hint.format("half"))
@@ -414,9 +416,12 @@ def test_the_default_output_is_what_the_model_ranks_by():
 
 
 def test_probabilities_are_written_without_calibration_if_so_wanted():
-    settings = ["--validation", "0.4", "-P", "3", "-M", "6", "--epochs", "4", "--regression-points", "0"]
-    trained = run("train", "data/train.txt", "calibrated", *settings)
-    assert (trained.exit_code, trained.stderr.count("probabilities are calibrated")) == (0, 1)
+    settings = ["-P", "3", "--epochs", "4"]
+    with calibrated():
+        trained = run("train", "data/train.txt", "calibrated", *settings)
+        assert (trained.exit_code, trained.stderr.count("probabilities are calibrated")) == (0, 1)
+        trained = run("train", "data/train.txt", "other", *settings, "--no-calibration")
+        assert (trained.exit_code, trained.stderr.count("calibrated")) == (0, 0)
     for options in ([], ["--output", "utility"]):
         found, plain = (
             run("predict", "-q", "calibrated", "data/test.txt", "-k", "all", *options, *more).stdout
@@ -427,9 +432,11 @@ def test_probabilities_are_written_without_calibration_if_so_wanted():
         assert labels == [[re.sub(":.*", "", pair) for pair in line.split()] for line in plain.splitlines()]
     plain = run("predict", "-q", "calibrated", "data/test.txt", "-k", "all", "--no-calibration").stdout
     # The same model without the map.
-    again = run("train", "data/train.txt", "other", *settings, "--no-calibration")
-    assert "calibrated" not in again.stderr
-    assert run("predict", "-q", "other", "data/test.txt", "-k", "all").stdout == plain
+    shutil.copytree("calibrated", "without")
+    description = json.loads(Path("without/model.json").read_text())
+    del description["arrays"]["parameters.calibration"]
+    Path("without/model.json").write_text(json.dumps(description))
+    assert run("predict", "-q", "without", "data/test.txt", "-k", "all").stdout == plain
     for model, output, message in [
         ("calibrated", "probability", ""),
         ("calibrated", "utility", "--no-calibration has no effect on utilities\n"),

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::R
 #: More than two shards.
 POINTS = 2 * library.ROWS + 300
 
-SMALL = {"factors": 3, "inducing_count": 6, "epochs": 2, "batch_size": 16}
+SMALL = {"factors": 3, "epochs": 2, "batch_size": 16}
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +40,16 @@ def files(tmp_path_factory):
     """Return a folder with models and data."""
     folder = tmp_path_factory.mktemp("files")
     write_dataset(folder / "points.txt", small_dataset(seed=7, N=POINTS))
-    train_model(paired_dataset(), folder / "regression", MLGPFSettings(**SMALL, label_weights=True))
-    settings = MLGPFSettings(**SMALL, inducing="subspace", basis_size=9, validation=0, label_weights=True)
+    train_model(
+        paired_dataset(), folder / "regression", MLGPFSettings(**SMALL, inducing="features", label_weights=True)
+    )
+    settings = MLGPFSettings(**SMALL, inducing="subspace", basis_size=9, inducing_count=6, label_weights=True)
     train_model(small_dataset(), folder / "subspace", settings)
     train_model(small_dataset(), folder / "topics", BMLPLSettings(topics=3, iterations=3))
     (folder / "train.jsonl").write_text(_documents(60))
     (folder / "new.jsonl").write_text(_documents(300))
     data = read_training_data(folder / "train.jsonl")
-    train_model(data.dataset, folder / "text", MLGPFSettings(**SMALL, validation=0), names=data.names)
+    train_model(data.dataset, folder / "text", MLGPFSettings(**SMALL, inducing_count=6), names=data.names)
     points = np.random.default_rng(0).normal(size=(POINTS, 2))
     dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), str(folder / "two.svm"), zero_based=False)
     assert run("train", "-q", folder / "two.svm", folder / "gpc", "-M", "5", "--iterations", "2").exit_code == 0

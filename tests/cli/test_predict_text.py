@@ -46,7 +46,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     (folder / "train.jsonl").write_text(as_json(documents(60, 0)))
     data = read_training_data(folder / "train.jsonl")
-    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, validation=0, label_weights=True)
+    settings = MLGPFSettings(inducing="features", factors=3, epochs=2, batch_size=16, label_weights=True)
     train_model(data.dataset, folder / "model", settings, names=data.names)
     (folder / "new.jsonl").write_text(as_json(TEST))
     assert (

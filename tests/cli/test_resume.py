@@ -34,7 +34,7 @@ def test_a_training_killed_at_any_moment_resumes_to_the_same_model(workdir):
     assert [outcome for outcome in outcomes if outcome["differs"]] == []
     assert all(outcome["status"] == -signal.SIGKILL for outcome in outcomes)
     stages = {outcome["stage"] for outcome in outcomes}
-    assert stages == {"not begun", "preprocessing", "preprocessed", "trained", "trained on all", "saved"}
+    assert stages == {"not begun", "preprocessing", "preprocessed", "trained", "calibrated", "saved"}
 
 
 @pytest.fixture
@@ -67,11 +67,11 @@ def test_resume_takes_the_settings_of_the_interrupted_run(interrupt):
     run("train", "data", "whole", *SMALL)
     message = interrupt("model", 7, *SMALL)
     assert message.splitlines()[-1] == (
-        "interrupted; stopped after 7 of 15 steps on all points; resume with `xmlgp train data model --resume`"
+        "interrupted; stopped after 7 of 15 steps; resume with `xmlgp train data model --resume`"
     )
     assert not ModelFolder.exists("model")
     result = run("train", "data", "model", "--resume")
-    assert result.stderr.startswith("model: resuming after 7 of 15 steps on all points\nmodel: trained, 3 epochs, ")
+    assert result.stderr.startswith("model: resuming after 7 of 15 steps\nmodel: trained, 3 epochs, ")
     assert arrays("model") == arrays("whole")
     assert ModelFolder("model").settings == ModelFolder("whole").settings
     assert sorted(os.listdir("model")) == ["arrays", "model.json"]
@@ -173,7 +173,7 @@ def test_only_runs_of_less_than_a_minute_are_discarded_unasked(interrupt, second
         assert sorted(os.listdir("model")) == ["arrays", "model.json"]
         return
     assert said(result) == (
-        f"model: an unfinished run with {difference} exists, which stopped after 7 of 15 steps on all points; "
+        f"model: an unfinished run with {difference} exists, which stopped after 7 of 15 steps; "
         "use --resume or --no-resume"
     )
     assert Path("model/checkpoint.npz").read_bytes() == before

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("workdir")
 
 
 def test_a_trained_model_is_described():
-    run("train", "data", "model", *SMALL, "--validation", "0")
+    run("train", "data", "model", *SMALL)
     result = run("show", "model")
     assert (result.exit_code, result.stderr) == (0, "")
     description = ModelFolder("model").description
@@ -34,7 +34,7 @@ def test_a_trained_model_is_described():
     for name in description["arrays"]:
         assert name in shown
     assert shown["parameters.loadings"] == ["7×3", "f4"]
-    assert shown["parameters.kernel.linear.log_variance"] == ["scalar", "f4"]
+    assert shown["parameters.latent_weights.mean"] == ["25×3", "f4"]
 
 
 def check_settings(shown, settings):
@@ -64,7 +64,6 @@ def test_a_model_of_bmlpl_is_described(inference):
     assert shown["parameters.topics"] == ["7×4", "f4"]
     assert shown["parameters.weights"] == ["25×4", "f4"]
     assert json.loads(run("show", "model", "--json").stdout) == description
-    assert description["validation"] is None
 
 
 def test_a_preprocessed_model_is_described():
@@ -76,13 +75,11 @@ def test_a_preprocessed_model_is_described():
 
 
 def test_json_is_the_whole_description():
-    run("train", "data", "model", *SMALL, "--validation", "0.5")
+    run("train", "data", "model", *SMALL)
     result = run("show", "model", "--json")
     assert (result.exit_code, result.stderr) == (0, "")
     description = json.loads(result.stdout)
     assert description == ModelFolder("model").description
-    assert [entry["epoch"] for entry in description["validation"]] == [1]
-    assert all({"bound", "ndcg@5"} < entry.keys() for entry in description["validation"])
     assert [entry["epoch"] for entry in description["history"]] == [1, 2]
 
 
@@ -96,7 +93,7 @@ def test_a_model_without_arrays_is_shown(tmp_path):
 
 
 #: The command that `interrupt` stops after two steps.
-INTERRUPTED = ["train", "data", "model", *SMALL, "--validation", "0"]
+INTERRUPTED = ["train", "data", "model", *SMALL]
 
 
 @pytest.fixture
@@ -116,7 +113,7 @@ def interrupt(monkeypatch):
     return call
 
 
-HINT = "interrupted after 2 of 6 steps on all points; resume with `xmlgp train DATA model --resume`"
+HINT = "interrupted after 2 of 20 steps; resume with `xmlgp train DATA model --resume`"
 
 
 def test_an_interrupted_run_without_a_model_is_described(workdir, interrupt):
@@ -145,8 +142,8 @@ def test_a_model_with_an_interrupted_run_is_described(workdir, interrupt):
     assert found == json.loads(description)
     assert facts.pop("seconds") > 0
     settings = facts.pop("settings")
-    assert (settings["factors"], settings["epochs"], settings["validation"]) == (3, 2, 0)
-    expected = {"writer": None, "step": 2, "steps": 6, "where": "after 2 of 6 steps on all points"}
+    assert (settings["factors"], settings["epochs"]) == (3, 2)
+    expected = {"writer": None, "step": 2, "steps": 20, "where": "after 2 of 20 steps"}
     assert facts == expected | {"cores": core_count(), "data": found["data"]}
 
 
@@ -154,9 +151,7 @@ def test_a_run_in_progress_names_its_process(workdir, interrupt):
     interrupt()
     with lock_model_folder("model"):
         message = run("show", "model").stdout
-        assert re.search(
-            rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 6 steps on all points at its last", message
-        )
+        assert re.search(rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 20 steps at its last", message)
     assert HINT in run("show", "model").stdout
 
 

@@ -10,6 +10,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import f1_score
 
 from tests.cli.command import SMALL, run, said
+from tests.held_out import calibrated
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
@@ -23,7 +24,7 @@ from xmlgp.runs.stored import open_predictor
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     write_dataset(folder / "train.txt", small_dataset())
-    assert run("train", "-q", "--no-cache", folder, folder / "model", *SMALL, "--validation", "0").exit_code == 0
+    assert run("train", "-q", "--no-cache", folder, folder / "model", *SMALL).exit_code == 0
     return folder / "model"
 
 
@@ -104,8 +105,8 @@ def test_options_of_predict_take_precedence_over_the_tuned_rule():
 
 
 def test_a_threshold_of_calibrated_probabilities_is_not_one_of_others():
-    options = ["--validation", "0.4", "-P", "3", "-M", "6", "--epochs", "4", "--regression-points", "0"]
-    run("train", "-q", "data", "calibrated", *options)
+    with calibrated():
+        run("train", "-q", "data", "calibrated", "-P", "3", "--epochs", "4")
     expected = run("predict", "calibrated", "data", "--no-calibration").stdout
     run("tune", "calibrated", "held.txt")
     result = run("predict", "calibrated", "data", "--no-calibration")
@@ -130,9 +131,9 @@ def test_a_model_that_ranks_by_utility_is_tuned_by_utility():
 def test_training_again_drops_the_rule():
     run("tune", "model", "held.txt")
     # Nothing to train keeps it.
-    assert "already trained" in run("train", "data", "model", *SMALL, "--validation", "0", "--resume").stderr
+    assert "already trained" in run("train", "data", "model", *SMALL, "--resume").stderr
     assert ModelFolder("model").tuned
-    run("train", "-q", "data", "model", *SMALL, "--validation", "0")
+    run("train", "-q", "data", "model", *SMALL)
     assert ModelFolder("model").tuned is None
     assert "tuned" not in run("show", "model").stdout
     assert run("predict", "model", "data").stderr == ""

@@ -90,7 +90,7 @@ class Corpora:
         (folder / "train.jsonl").write_text(
             "".join(json.dumps({"text": f"the {word}", "labels": [word]}) + "\n" for word in ["cat", "dog"] * 9)
         )
-        options = ["--inducing-count", "2", "-P", "1", "--epochs", "1", "--validation", "0", "--no-label-weights"]
+        options = ["-P", "1", "--epochs", "1", "--no-label-weights"]
         result = run("train", "-q", folder / "train.jsonl", folder / "model", *options, "--regression-points", "0")
         assert result.exit_code == 0, result.stderr
 

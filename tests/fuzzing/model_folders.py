@@ -96,7 +96,7 @@ def rewritten(draw, content):
             case "delete":
                 del node[path[-1]]
             case "add" if isinstance(node, dict):
-                node[draw(st.sampled_from(["x", "a\nb", "factors", "topics", "validation", "parameters.new"]))] = draw(
+                node[draw(st.sampled_from(["x", "a\nb", "factors", "topics", "history", "parameters.new"]))] = draw(
                     VALUES
                 )
             case "rename" if isinstance(node, dict):
@@ -194,7 +194,7 @@ class ModelFolders:
         if name == "preprocessed":
             train = ["train", "-q", "--no-cache", self.folder / "train.txt", model, "-P", "3", "--epochs", "1"]
             with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(self.folder / "catalogue.yaml")}):
-                if ends_well(*train, "--validation", "0", "--no-label-weights", "--regression-points", "0") is None:
+                if ends_well(*train, "--no-label-weights") is None:
                     return None
         found = []
         for options in ["-k", "2"], ["-k", "all", "--output", "probability", "--with-std"]:

@@ -1,5 +1,6 @@
 """Small models of all kinds that differ in how they are read; the same in every run."""
 
+import contextlib
 import json
 import os
 from unittest import mock
@@ -8,6 +9,7 @@ import numpy as np
 
 from tests.cli.command import run
 from tests.fuzzing.npy_files import packed, unpacked
+from tests.held_out import calibrated
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.text.analysis import Analysis
@@ -17,7 +19,9 @@ __all__ = ["DESCRIPTION", "NAMED", "TUNED", "make_originals"]
 
 DESCRIPTION = "model.json"
 
-SMALL = ["-P", "3", "-M", "6", "-R", "9", "--epochs", "2", "--batch-size", "16", "--validation", "0"]
+SMALL = ["-P", "3", "--epochs", "2", "--batch-size", "16"]
+
+FREE = ["train", *SMALL, "--inducing", "free", "-M", "6"]
 
 TOPICS = ["--model", "bmlpl", "--topics", "3", "--iterations", "2"]
 
@@ -26,13 +30,14 @@ CLASSES = ["--model", "gpc", "-M", "6", "--iterations", "2"]
 #: The command and its options.
 KINDS = {
     "default": ["train", *SMALL, "--label-weights"],
-    "subspace": ["train", *SMALL, "--inducing", "subspace", "--posterior", "cholesky", "--no-label-weights"]
-    + ["--kernel", "se+linear", "--regression-points", "0"],
-    "diagonal": ["train", *SMALL, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none"]
-    + ["--kernel", "se", "--no-ard", "--no-label-weights", "--regression-points", "0"],
-    "weight space": ["train", *SMALL, "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2"]
+    "free": [*FREE, "--label-weights"],
+    "subspace": ["train", *SMALL, "--inducing", "subspace", "-M", "6", "-R", "9", "--posterior", "cholesky"]
+    + ["--kernel", "se+linear", "--no-label-weights"],
+    "diagonal": [*FREE, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none"]
+    + ["--kernel", "se", "--no-ard", "--no-label-weights"],
+    "weight space": ["train", *SMALL, "--optimiser", "adagrad", "--label-sample", "2"]
     + ["--label-weights", "--regression-points", "0"],
-    "calibrated": ["train", *SMALL[:-1], "0.5", "--no-label-weights", "--regression-points", "0"],
+    "calibrated": ["train", *SMALL, "--no-label-weights", "--regression-points", "0"],
     "topics": ["train", *TOPICS, "--inference", "em-cg"],
     "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"],
     "classes": ["train", *CLASSES],
@@ -65,7 +70,8 @@ def make_originals(folder):
     with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(folder / "catalogue.yaml")}):
         for name, (command, *options) in KINDS.items():
             data = folder / ("one-label.txt" if "gpc" in options else "text" if name == NAMED else "train.txt")
-            result = run(command, "-q", "--no-cache", data, folder / name, *options)
+            with calibrated(0.5) if name == "calibrated" else contextlib.nullcontext():
+                result = run(command, "-q", "--no-cache", data, folder / name, *options)
             assert result.exit_code == 0, result.stderr
             if name == TUNED:
                 assert run("tune", "-q", "--no-cache", folder / name, folder / "test.txt").exit_code == 0

@@ -11,6 +11,7 @@ from tests.problems import small_features
 from xmlgp.errors import NumericalError
 from xmlgp.gp import exact_gp
 from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, ExactGP, ExactGPFit, add_points, fit_exact_gp, scaled_features
+from xmlgp.linear_algebra import blocked_cholesky
 from xmlgp.preprocess.weighting import weigh
 from xmlgp.runtime import threads
 
@@ -60,6 +61,43 @@ def test_full_rank_prediction_agrees_with_scikit_learn(unit, options, shape):
     points = weigh(small_features(20, D, seed=9), None, unit)
     result = predicted(features, labels, points, **options)
     np.testing.assert_allclose(result, expected(features, labels, points, **options), atol=2e-4)
+
+
+def dense_weights(features, labels, fit, noise=NOISE):
+    """Return the weights of a regression with the given loadings and mean, by a dense solve in double precision."""
+    x = features.toarray().astype(float)
+    distances = np.square(x[:, None] - x[None]).sum(axis=2)
+    system = np.exp(-distances / (2 * LENGTHSCALE**2)) + noise * np.eye(len(x))
+    target = (labels.toarray() - fit.mean.astype(float)) @ fit.loadings.astype(float)
+    return np.linalg.solve(system, target)
+
+
+@pytest.mark.usefixtures("both_methods")
+@each_value(leading=[1, 7, 8, 30, 59, 60], block=[8, 256], rank=[2, K], noise=[NOISE, 0.1])
+def test_a_second_regression_on_the_first_points_has_the_same_loadings_and_mean(
+    monkeypatch, leading, block, rank, noise
+):
+    monkeypatch.setattr(blocked_cholesky, "BLOCK", block)
+    features, labels = problem(60)
+    alone = fit_exact_gp(features, labels, rank, noise=noise)
+    whole, first = fit_exact_gp(features, labels, rank, noise=noise, leading=leading)
+    for name in ("loadings", "mean"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(alone, name))
+        np.testing.assert_array_equal(getattr(first, name), getattr(alone, name))
+    np.testing.assert_allclose(whole.weights, alone.weights, rtol=1e-4, atol=1e-5)
+    expected = dense_weights(features[:leading], labels[:leading], alone, noise)
+    assert first.weights.shape == (leading, alone.loadings.shape[1])
+    assert first.weights.dtype == np.float32
+    np.testing.assert_allclose(first.weights, expected, rtol=1e-3, atol=1e-4)
+    # The labels of the other points change it only by the loadings and the mean.
+    assert leading == 60 or np.abs(first.weights - whole.weights[:leading]).max() > 1e-3
+
+
+def test_a_second_regression_takes_no_second_factorisation(monkeypatch):
+    made, original = [], exact_gp.BlockedCholesky
+    monkeypatch.setattr(exact_gp, "BlockedCholesky", lambda *arguments: made.append(1) or original(*arguments))
+    fit_exact_gp(*problem(), K, leading=20)
+    assert len(made) == 1
 
 
 @pytest.mark.usefixtures("both_methods")

@@ -29,8 +29,8 @@ def problem(seed=0):
     labels = random.random((N, K)) < 0.3
     labels[:, 2] = False
     parameters = {
-        "latent_weights.mean": random.normal(size=(D, P)),
-        "latent_weights.log_variance": random.normal(-3, 0.3, D),
+        "latent_weights.whitened_mean": random.normal(size=(D, P)),
+        "latent_weights.whitened_log_variance": random.normal(-3, 0.3, D),
         "latent_weights.log_prior": random.normal(0, 0.5, D),
         "loadings": random.normal(size=(K, P)),
         "bias": random.normal(-1, 1, K),
@@ -55,12 +55,14 @@ ALL = np.arange(N)
 
 def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
     parameters, features, labels = problem()
-    prior, variance = (np.exp(parameters[f"latent_weights.log_{name}"]) for name in ("prior", "variance"))
+    posterior = WeightSpace(None).posterior(parameters)
+    mean, prior = posterior["latent_weights.mean"], np.exp(posterior["latent_weights.log_prior"])
+    variance = np.exp(posterior["latent_weights.log_variance"])
     inducing = {
         "inducing": np.eye(D),
         "kernel.linear.log_variance": np.zeros(()),
         "kernel.linear.log_relevance": np.log(prior),
-        "posterior.mean": parameters["latent_weights.mean"] / prior[:, None],
+        "posterior.mean": mean / prior[:, None],
         "posterior.log_diagonal": np.log(1 / (1 / variance - 1 / prior) - DIAGONAL_FLOOR),
         "loadings": parameters["loadings"],
         "bias": parameters["bias"],
@@ -72,14 +74,15 @@ def test_bound_is_that_of_inducing_inputs_at_the_unit_vectors():
     assert value == pytest.approx(expected, rel=1e-10)
 
 
-def test_the_divergence_from_an_earlier_posterior_is_that_from_the_prior_of_the_difference():
+def test_a_prior_mean_is_added_to_the_latent_functions_and_leaves_the_divergence():
     parameters, features, labels = problem()
     batch, mean = batch_of(features, labels, ALL), np.random.default_rng(5).normal(size=(D, P))
-    moments, kl, _ = WeightSpace(FeatureShares(features), mean).forward(parameters, batch.points.coordinates)
-    difference = parameters | {"latent_weights.mean": parameters["latent_weights.mean"] - mean}
-    of_difference, expected, _ = WeightSpace(FeatureShares(features)).forward(difference, batch.points.coordinates)
+    points = batch.points.coordinates
+    moments, kl, _ = WeightSpace(FeatureShares(features), mean).forward(parameters, points)
+    without, expected, _ = WeightSpace(FeatureShares(features)).forward(parameters, points)
     assert kl == pytest.approx(expected)
-    np.testing.assert_allclose(moments.mean, of_difference.mean + features @ mean)
+    np.testing.assert_allclose(moments.mean, without.mean + features @ mean)
+    np.testing.assert_allclose(moments.variance, without.variance)
 
 
 @grid(expectations=["quadrature", "jj", "taylor"], sampled=[False, True], earlier=[False, True])

@@ -1,4 +1,4 @@
-"""Points held out of training: how they are chosen, that training does not see them, and the calibration on them."""
+"""Points held out of training: how they are chosen, that training does not see them, and what is chosen on them."""
 
 import dataclasses
 import itertools
@@ -6,33 +6,34 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import ndcg_score
 
 from tests.mlgpf.test_resuming import assert_same_result
-from tests.mlgpf.test_train import prepared
-from tests.problems import small_dataset
+from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
+from tests.problems import paired_dataset, small_dataset
 from tests.training.interrupting import train_with_interruptions
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
+from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.mlgpf import held_out as module
 from xmlgp.mlgpf import train as training
-from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, calibration_points, can_judge, without_labels_of
+from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, can_judge, without_labels_of
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import run_inference, train
+from xmlgp.mlgpf.stochastic import default_rate
+from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
 from xmlgp.mlgpf.weight_space_ascent import SWEEPS
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
-from xmlgp.runtime.progress import silent
-from xmlgp.training.stopping import hold_out
+from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.training.loop import Loop
+from xmlgp.work import THIS_MACHINE
 
 DATASET = small_dataset(N=120, K=12)
-IN_WEIGHT_SPACE = {"inducing": "features", "epochs": 3, "label_sample": 6, "learning_rate": None, "calibration": True}
-
-
-@pytest.fixture
-def _many_held_out(monkeypatch):
-    """A quarter of the points is held out in weight space, however few they are."""
-    monkeypatch.setattr(module, "CALIBRATION_SHARE", 0.25)
-    monkeypatch.setattr(module, "CALIBRATION_LEAST", 1)
+#: With the exact GP these held-out points are ranked better, and those of DATASET worse.
+PAIRED = paired_dataset(N=240, K=12)
+IN_WEIGHT_SPACE = {"epochs": 3, "label_sample": 6, "learning_rate": None}
+WITHOUT_REGRESSION = {"regression_points": 0}
+INDUCING = IN_WEIGHT_SPACE | {"inducing": "free"}
 
 
 def changed_labels(rows):
@@ -42,9 +43,10 @@ def changed_labels(rows):
     return Dataset(DATASET.features, sp.csr_array(labels))
 
 
-def test_the_number_of_points_in_weight_space():
-    settings = MLGPFSettings(inducing="features")
-    for N, expected in [(1999, 0), (2000, 100), (20_000, 1000), (50_000, 2000)]:
+@pytest.mark.parametrize("inducing", ["features", "free"])
+def test_the_number_of_points(inducing):
+    settings = MLGPFSettings(inducing=inducing)
+    for N, expected in [(90, 0), (100, 10), (999, 100), (2000, 100), (20_000, 1000), (50_000, 2000)]:
         labels = sp.csr_array((np.ones(N, bool), (np.arange(N), np.zeros(N, int))), shape=(N, 3))
         trained, held = calibration_points(settings, labels)
         assert len(held) == expected
@@ -52,6 +54,15 @@ def test_the_number_of_points_in_weight_space():
         assert len(trained) == N - expected
         assert not len(calibration_points(dataclasses.replace(settings, calibration=False), labels)[1])
         assert not len(calibration_points(settings, sp.csr_array(labels.shape, dtype=bool))[1])
+
+
+@pytest.mark.parametrize("N", [90, 200])
+def test_with_few_points_there_is_no_calibration_and_regression_joins(monkeypatch, N):
+    # Whatever held-out points say, regression is not worth it.
+    monkeypatch.setattr(module, "POOL_TOLERANCE", -1000)
+    found = train(*prepared(small_dataset(N=N), **IN_WEIGHT_SPACE | {"epochs": 1, "batch_size": 500})).parameters
+    assert ("calibration" in found) == (N == 200)
+    assert bool(regression_parameters(found)) == (N == 90)
 
 
 @pytest.mark.parametrize("labelled", [0, 9, 10])
@@ -67,7 +78,18 @@ def test_labels_of_points_are_left_out():
     np.testing.assert_array_equal(found.toarray(), expected)
 
 
-@pytest.mark.usefixtures("_many_held_out")
+def epochs_of(dataset, arguments):
+    """Return the parameters after each epoch; `run_inference` holds out no points, so the loop is made here."""
+    seen = []
+    settings = arguments[3]
+    parts = training._inference(*coordinates_and_labels(dataset, arguments), None, settings, THIS_MACHINE)
+    Loop(*parts, default_rate(settings)).run(
+        after_epoch=lambda epoch, parameters: seen.append({n: v.copy() for n, v in parameters().items()})
+    )
+    return seen
+
+
+@pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize("chosen", [{"label_weights": True}, {"label_weights": False}], ids=str)
 def test_training_in_weight_space_sees_held_out_points_in_the_last_sweep_only(monkeypatch, chosen):
     # The features that labels have weights on come from all points; here, they are all features.
@@ -75,29 +97,37 @@ def test_training_in_weight_space_sees_held_out_points_in_the_last_sweep_only(mo
     pattern = np.arange(K + 1) * D, np.tile(np.arange(D, dtype=np.int32), K)
     monkeypatch.setattr("xmlgp.gp.label_weights.label_features", lambda *arguments: pattern)
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE | chosen)
-    settings = arguments[3]
-    _, held = calibration_points(settings, DATASET.labels)
+    _, held = calibration_points(arguments[3], DATASET.labels)
     assert len(held) == 30
-    found = []
-    for dataset in (DATASET, changed_labels(held)):
-        seen = []
-
-        def after_epoch(epoch, parameters, seen=seen):
-            seen.append({name: value.copy() for name, value in parameters().items()})
-
-        # `run_inference` has no calibration, so the loop is made here.
-        make_loop = training._attempts(*coordinates_and_labels(dataset, arguments), None, settings, None)._make_loop
-        make_loop(None).run(after_epoch=after_epoch)
-        found.append(seen)
-    first, other = found
+    first, other = (epochs_of(dataset, arguments) for dataset in (DATASET, changed_labels(held)))
     assert len(first) == 3 + (SWEEPS + 1 if chosen["label_weights"] else 0)
-    names = ["latent_weights.mean", "loadings", "bias"]
+    names = ["latent_weights.mean", "latent_weights.log_variance", "latent_weights.log_prior", "loadings", "bias"]
     for epoch, (one, two) in enumerate(zip(first, other, strict=True)):
         for name in names:
             np.testing.assert_array_equal(one[name], two[name])
         if "label_weights.mean" in one:
-            same = np.array_equal(*(by_feature(parameters, DATASET.D) for parameters in (one, two)))
+            same = np.array_equal(*(by_feature(parameters, DATASET) for parameters in (one, two)))
             assert same == (epoch < 3 + SWEEPS)
+
+
+def test_training_with_other_inducing_inputs_does_not_see_held_out_points(request):
+    arguments = prepared(DATASET, **INDUCING)
+    features, labels, preprocessed, settings = arguments
+    before = train(*arguments)
+    request.getfixturevalue("many_held_out")
+    trained, held = calibration_points(settings, labels)
+    assert len(held) == 30
+    found = train(*arguments)
+    coordinates, _ = coordinates_and_labels(DATASET, arguments)
+    part = coordinates.select(trained), labels[trained]
+    parameters, history = run_inference(*part, preprocessed.inducing, settings)
+    assert [epoch["bound"] for epoch in found.history] == [epoch["bound"] for epoch in history]
+    coefficients = found.parameters.pop("calibration")
+    assert_same_parameters(found.parameters, parameters)
+    assert not np.array_equal(found.parameters["loadings"], before.parameters["loadings"])
+    assert_fitted(coefficients, parameters, arguments, held, trained)
+    # Counts of points are those of all.
+    np.testing.assert_array_equal(found.parameters["statistics.labels"], labels.sum(axis=0))
 
 
 def coordinates_and_labels(dataset, arguments):
@@ -105,140 +135,251 @@ def coordinates_and_labels(dataset, arguments):
     return preprocessed.coordinates(dataset.features, settings.dtype), dataset.labels
 
 
-def by_feature(parameters, D):
+def by_feature(parameters, dataset):
     """Return the weights on features that the points of each label have, K×D, those that are held out excepted."""
-    _, held = calibration_points(prepared(DATASET, **IN_WEIGHT_SPACE)[3], DATASET.labels)
+    _, held = calibration_points(prepared(dataset, **IN_WEIGHT_SPACE)[3], dataset.labels)
     indptr, columns, mean = (parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean"))
-    dense = sp.csr_array((mean, columns, indptr), shape=(DATASET.K, D)).toarray()
-    seen = without_labels_of(DATASET.labels, held).astype(float).T @ np.abs(DATASET.features)
+    dense = sp.csr_array((mean, columns, indptr), shape=(dataset.K, dataset.D)).toarray()
+    seen = without_labels_of(dataset.labels, held).astype(float).T @ np.abs(dataset.features)
     return np.where(seen.toarray() > 0, dense, 0)
 
 
-@pytest.mark.usefixtures("_many_held_out")
-@pytest.mark.parametrize("chosen", [{"label_weights": True}], ids=str)
-def test_the_map_in_weight_space_is_fitted_to_the_model_before_the_last_sweep(chosen):
-    arguments = features, labels, preprocessed, settings = prepared(DATASET, **IN_WEIGHT_SPACE | chosen)
-    found = train(*arguments).parameters["calibration"]
-    assert Calibration.are_valid(found)
-    trained, held = calibration_points(settings, labels)
-    seen = []
-    loop = training._attempts(*coordinates_and_labels(DATASET, arguments), None, settings, None)._make_loop(None)
-    loop.run(after_epoch=lambda epoch, parameters: seen.append({n: v.copy() for n, v in parameters().items()}))
-    parameters = seen[-2] if chosen["label_weights"] else seen[-1]
-    if chosen["label_weights"]:
-        # A model that has never seen the held-out points has no weights on features that only these have.
-        dense = by_feature(parameters, DATASET.D) != 0
-        rows = np.repeat(np.arange(DATASET.K), np.diff(parameters["label_weights.indptr"]))
-        hidden = ~dense[rows, parameters["label_weights.features"]]
-        parameters["label_weights.mean"][hidden] = 0
-        parameters["label_weights.log_variance"][hidden] = -40
-    assert_fitted(found, parameters, arguments, held, trained)
+def before_held_out_points(dataset, arguments):
+    """Return the parameters of a model that has seen nothing of the held-out points."""
+    seen = epochs_of(dataset, arguments)
+    if not arguments[3].label_weights:
+        return seen[-1]
+    parameters = seen[-2]
+    # Such a model has no weights on features that only these points have.
+    dense = by_feature(parameters, dataset) != 0
+    rows = np.repeat(np.arange(dataset.K), np.diff(parameters["label_weights.indptr"]))
+    hidden = ~dense[rows, parameters["label_weights.features"]]
+    assert hidden.any() or dataset is PAIRED
+    parameters["label_weights.mean"][hidden] = 0
+    parameters["label_weights.log_variance"][hidden] = -40
+    return parameters
+
+
+def regression_without(dataset, arguments, parameters):
+    """Return the parameters of the regression on the points that are not held out."""
+    order = np.concatenate(calibration_points(arguments[3], dataset.labels))
+    coordinates, labels = coordinates_and_labels(dataset, arguments)
+    scales = np.exp(parameters["latent_weights.log_prior"] / 2)
+    features = scaled_features(coordinates.weighted(order), scales)
+    count = len(calibration_points(arguments[3], labels)[0])
+    _, fit = fit_exact_gp(features, labels[order], REGRESSION_RANK, leading=count)
+    found = {"regression.scales": scales}
+    return found | training.regression_parameters(features[:count], labels[order][:count], fit)
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("label_weights", [True, False])
+@pytest.mark.parametrize(
+    ("dataset", "tolerance", "pooled"),
+    [(DATASET, None, None), (PAIRED, None, True), (DATASET, 100, True), (PAIRED, -100, False)],
+    ids=["none", "kept", "all are kept", "none is kept"],
+)
+def test_the_map_in_weight_space_is_fitted_to_the_model_before_the_last_sweep(
+    monkeypatch, dataset, tolerance, pooled, label_weights
+):
+    if tolerance is not None:
+        monkeypatch.setattr(module, "POOL_TOLERANCE", tolerance)
+    chosen = {"label_weights": label_weights} | (WITHOUT_REGRESSION if pooled is None else {})
+    arguments = prepared(dataset, **IN_WEIGHT_SPACE | chosen)
+    found = train(*arguments).parameters
+    assert bool(regression_parameters(found)) == bool(pooled)
+    assert Calibration.are_valid(found["calibration"])
+    trained, held = calibration_points(arguments[3], dataset.labels)
+    parameters = before_held_out_points(dataset, arguments)
+    if pooled:
+        parameters |= regression_without(dataset, arguments, parameters)
+    assert_fitted(found["calibration"], parameters, arguments, held, trained)
+
+
+def scores_of_held_out(parameters, arguments, held, trained):
+    """Return the probabilities and labels of the held-out points that have a known label or none."""
+    features, labels, preprocessed, settings = arguments
+    known = np.flatnonzero(labels[trained].sum(axis=0))
+    truth = labels[held].toarray()
+    kept = truth[:, known].any(axis=1) | ~truth.any(axis=1)
+    predictor = MLGPFPredictor(settings, preprocessed, parameters, features.shape[1])
+    return predictor.score(features[held[kept]], "probability")[0], truth[kept]
 
 
 def assert_fitted(coefficients, parameters, arguments, held, trained):
     """Assert that a map was fitted to the probabilities of held-out points."""
-    features, labels, preprocessed, settings = arguments
-    parameters = {name: value for name, value in parameters.items() if name != "calibration"}
-    known = np.flatnonzero(labels[trained].sum(axis=0))
-    truth = labels[held].toarray()
-    kept = truth[:, known].any(axis=1) | ~truth.any(axis=1)
-    predictor = MLGPFPredictor(settings, preprocessed, parameters, DATASET.D)
-    scores, _ = predictor.score(features[held[kept]], "probability")
+    scores, truth = scores_of_held_out(parameters, arguments, held, trained)
     order = np.argsort(-scores, axis=1, kind="stable")[:, :RANKS]
-    ranked = (np.take_along_axis(array, order, axis=1) for array in (scores, truth[kept]))
+    ranked = (np.take_along_axis(array, order, axis=1) for array in (scores, truth))
     np.testing.assert_allclose(coefficients, fit_calibration(*ranked).coefficients, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("pooled", [False, True])
-def test_the_map_outside_of_weight_space_is_fitted_to_the_validation_part(pooled):
-    arguments = prepared(DATASET, refit=False, patience=2, epochs=4, regression_points=1000 * pooled, calibration=True)
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize(
+    ("dataset", "chosen", "joins"),
+    [
+        (PAIRED, {}, True),
+        (PAIRED, {"label_weights": False}, True),
+        (small_dataset(N=240, K=12), {"label_weights": False, "weighting": "none"}, False),
+    ],
+    ids=["better", "better, no label weights", "worse"],
+)
+def test_regression_joins_unless_it_ranks_held_out_points_worse(dataset, chosen, joins):
+    arguments = prepared(dataset, **{"epochs": 20, "learning_rate": None} | chosen)
     found = train(*arguments).parameters
-    trained, held = hold_out(120, 0.4, np.random.default_rng([0, 1]))
-    if "regression.weights" in found:
-        # That of the training part decides.
-        assert pooled
-        coordinates, labels = coordinates_and_labels(DATASET, arguments)
-        found |= training._regression(coordinates.select(trained), labels[trained], found, arguments[3], silent)
-    assert_fitted(found["calibration"], found, arguments, held, trained)
-    # The refit has the same map, of the model that was trained on a part.
-    again = train(*arguments[:3], dataclasses.replace(arguments[3], refit=True))
-    assert Calibration.are_valid(again.parameters["calibration"])
+    trained, held = calibration_points(arguments[3], dataset.labels)
+    parameters = before_held_out_points(dataset, arguments)
+    regression = regression_without(dataset, arguments, parameters)
+    without, pooled = (
+        100 * ndcg_score(truth[truth.any(axis=1)], scores[truth.any(axis=1)], k=5)
+        for scores, truth in (
+            scores_of_held_out(these, arguments, held, trained) for these in (parameters, parameters | regression)
+        )
+    )
+    assert pooled > without + 1 if joins else pooled < without - 1
+    assert bool(regression_parameters(found)) == joins
 
 
-@pytest.mark.usefixtures("_many_held_out")
-@pytest.mark.parametrize("chosen", [{}, IN_WEIGHT_SPACE], ids=["validation", "weight space"])
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize(
+    ("without", "pooled", "joins"),
+    [(50.0, 50.0, True), (50.0, 60.0, True), (50.0, 49.5, True), (50.0, 49.4999, False), (50.0, 40.0, False)],
+)
+def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without, pooled, joins):
+    assert module.POOL_TOLERANCE == 0.5
+    features, labels, preprocessed, settings = arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
+    trained, held = calibration_points(settings, labels)
+    parameters = epochs_of(DATASET, arguments)[2]
+    part, whole = {"regression.part": 1}, {"regression.whole": 2}
+    hook = HeldOutChoices(3, features, labels, held, preprocessed, settings, lambda parameters: (whole, part))
+    # A ranking is stood for by its parameters.
+    scores = {True: pooled, False: without}
+    fitted = []
+    monkeypatch.setattr(HeldOutChoices, "_ranked", lambda self, parameters: "regression.part" in parameters)
+    monkeypatch.setattr(HeldOutChoices, "_ndcg", lambda self, ranked: scores[ranked])
+    monkeypatch.setattr(HeldOutChoices, "_calibrate", lambda self, ranked: fitted.append(ranked) or [1.0])
+    for epoch in (1, 2):
+        hook(epoch, lambda: parameters)
+        assert hook.state().facts == {"calibration": None, "pooled": None}
+    hook(3, lambda: parameters)
+    # The calibration is that of the model that is chosen, and that of all points is what joins.
+    assert fitted == [joins]
+    assert hook.regression is whole
+    assert hook.state().facts == {"calibration": [1.0], "pooled": joins}
+    hook(4, None)
+
+
+@pytest.mark.usefixtures("many_held_out")
+def test_the_hook_leaves_the_parameters_of_training():
+    features, labels, preprocessed, settings = arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
+    _, held = calibration_points(settings, labels)
+    parameters = epochs_of(DATASET, arguments)[-2]
+    before = {name: value.copy() for name, value in parameters.items()}
+    hook = HeldOutChoices(4, features, labels, held, preprocessed, settings)
+    hook(4, lambda: parameters)
+    assert hook.coefficients
+    assert parameters.keys() == before.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(parameters[name], value)
+
+
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
 def test_without_calibration_there_is_no_map(chosen):
-    arguments = prepared(DATASET, **{"epochs": 3} | chosen | {"calibration": False})
+    arguments = prepared(DATASET, **chosen | {"calibration": False})
     found = train(*arguments)
     assert "calibration" not in found.parameters
-    if chosen:
-        coordinates, labels = coordinates_and_labels(DATASET, arguments)
-        expected, history = run_inference(coordinates, labels, None, arguments[3])
-        assert len(history) == len(found.history) == 3 + SWEEPS
-        for name, value in expected.items():
-            np.testing.assert_array_equal(found.parameters[name], value)
-    # Other draws are as without it.
-    same = train(*arguments[:3], dataclasses.replace(arguments[3], calibration=True))
-    assert "calibration" in same.parameters
-    if not chosen:
-        np.testing.assert_array_equal(same.parameters["loadings"], found.parameters["loadings"])
+    coordinates, labels = coordinates_and_labels(DATASET, arguments)
+    expected, history = run_inference(coordinates, labels, arguments[2].inducing, arguments[3])
+    assert len(history) == len(found.history) == 3 + (SWEEPS if arguments[3].in_weight_space else 0)
+    assert_same_parameters(found.parameters, expected)
+    assert bool(regression_parameters(found.parameters)) == arguments[3].in_weight_space
+    assert "calibration" in train(*arguments[:3], dataclasses.replace(arguments[3], calibration=True)).parameters
 
 
-@pytest.mark.parametrize(
-    "chosen", [{"validation": 0, "calibration": True}, IN_WEIGHT_SPACE], ids=["no validation", "weight space"]
-)
-def test_nothing_is_calibrated_if_nothing_is_held_out(chosen):
-    assert "calibration" not in train(*prepared(DATASET, **{"epochs": 2} | chosen)).parameters
-
-
-@pytest.mark.usefixtures("_many_held_out")
-@pytest.mark.parametrize("chosen", [{"label_weights": True}], ids=str)
-def test_resuming_after_every_step_in_weight_space_gives_the_same_result(tmp_path, chosen):
-    problem = prepared(DATASET, **IN_WEIGHT_SPACE | {"optimiser": "adagrad"} | chosen)
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("optimiser", ["adagrad", "adam"])
+@pytest.mark.parametrize("chosen", [{"label_weights": True}, {"label_weights": False}, {"inducing": "free"}], ids=str)
+def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen, optimiser):
+    problem = prepared(PAIRED, **IN_WEIGHT_SPACE | {"optimiser": optimiser} | chosen)
     found, _ = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     expected = train(*problem)
     assert "calibration" in expected.parameters
+    assert bool(regression_parameters(expected.parameters)) == problem[3].in_weight_space
     assert_same_result(found, expected)
 
 
-@pytest.mark.usefixtures("_many_held_out")
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("label_weights", [True, False])
+@pytest.mark.parametrize("tolerance", [100, -100], ids=["kept", "not kept"])
+def test_resuming_from_before_and_after_the_choice_gives_the_same_result(
+    monkeypatch, tmp_path, tolerance, label_weights
+):
+    monkeypatch.setattr(module, "POOL_TOLERANCE", tolerance)
+    problem, path = prepared(DATASET, **IN_WEIGHT_SPACE | {"label_weights": label_weights}), tmp_path / "checkpoint"
+    expected = train(*problem)
+    assert bool(regression_parameters(expected.parameters)) == (tolerance > 0)
+    # The last sweep has two steps: the held-out points, and one block of labels.
+    last = 2 if label_weights else 0
+    _, steps = train_with_interruptions(train, problem, path, itertools.repeat(1))
+    chosen = []
+    for step in range(steps - last - 1, steps + 1):
+        path.unlink(missing_ok=True)
+        found, interruptions = train_with_interruptions(train, problem, path, iter([step, 10**9]))
+        assert interruptions == 1
+        chosen.append(read_checkpoint(path).facts["pooled"])
+        assert_same_result(found, expected)
+    # The first run was interrupted before the choice, and the others after it.
+    assert chosen == [None] + [tolerance > 0] * (last + 1)
+
+
+@pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize(
-    ("shared", "chosen"), [(9, {"validation": 0.25}), (10, {"validation": 0.25}), (9, IN_WEIGHT_SPACE)], ids=str
+    ("shared", "chosen"), [(9, INDUCING), (10, INDUCING), (9, IN_WEIGHT_SPACE), (10, IN_WEIGHT_SPACE)], ids=str
 )
-def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model(chosen, shared):
-    features, _, preprocessed, settings = prepared(DATASET, **{"epochs": 2, "calibration": True} | chosen)
-    _, held = hold_out(120, 0.25, np.random.default_rng([0, 1]))
+def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model(monkeypatch, chosen, shared):
+    # If held-out points decide, regression does not join.
+    monkeypatch.setattr(module, "POOL_TOLERANCE", -1000)
+    features, _, preprocessed, settings = prepared(DATASET, **chosen | {"epochs": 2})
+    _, held = calibration_points(settings, DATASET.labels)
     # Every point has a label of its own; some that are held out have one that all others have, too.
     labels = np.eye(120, 121, dtype=bool)
     labels[:, 120] = True
     labels[held[shared:], 120] = False
     found = train(features, sp.csr_array(labels), preprocessed, settings).parameters
     assert ("calibration" in found) == (shared == 10)
+    # Regression joins if they cannot judge.
+    assert bool(regression_parameters(found)) == (shared == 9 and settings.in_weight_space)
 
 
-@pytest.mark.usefixtures("_many_held_out")
-def test_probabilities_that_are_not_finite_end_training(monkeypatch):
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
+def test_probabilities_that_are_not_finite_end_training(monkeypatch, chosen):
     monkeypatch.setattr(module, "fit_calibration", None)
-    problem = prepared(DATASET, **IN_WEIGHT_SPACE)
+    problem = prepared(DATASET, **chosen)
     scores = MLGPFPredictor.scores
     monkeypatch.setattr(MLGPFPredictor, "scores", lambda *arguments: np.nan * scores(*arguments))
     with pytest.raises(NumericalError, match="a probability of a held-out point is not finite"):
         train(*problem)
 
 
-def test_a_map_is_fitted_to_a_limited_number_of_points(monkeypatch):
-    monkeypatch.setattr(module, "FITTED_MOST", 15)
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
+def test_a_map_is_fitted_to_a_limited_number_of_points(monkeypatch, chosen):
+    monkeypatch.setattr(module, "FITTED_MOST", 20)
     seen = []
     monkeypatch.setattr(module, "fit_calibration", lambda *arrays: seen.append(arrays) or fit_calibration(*arrays))
-    found = train(*prepared(DATASET, calibration=True, epochs=3)).parameters
+    found = train(*prepared(DATASET, **chosen)).parameters
     assert Calibration.are_valid(found["calibration"])
-    # 48 points are held out.
+    # 30 points are held out.
     ((probabilities, correct),) = seen
-    assert 10 <= len(probabilities) == len(correct) <= 15
+    assert 10 <= len(probabilities) == len(correct) <= 20
 
 
-def test_a_restart_begins_without_a_map():
-    hook = CalibrationAfterEpoch(1, None, None, None, None, None)
-    hook.coefficients = [1.0, 1.0, 0.0, 0.0]
+def test_a_restart_begins_without_choices():
+    features, labels, preprocessed, settings = prepared(DATASET)
+    hook = HeldOutChoices(1, features, labels, np.arange(20), preprocessed, settings)
+    hook.coefficients, hook.pooled, hook.regression = [1.0, 1.0, 0.0, 0.0], True, {"regression.mean": np.zeros(1)}
     hook.reset()
-    assert hook.state().facts == {"calibration": None}
+    assert hook.state().facts == {"calibration": None, "pooled": None}
+    assert hook.regression is None

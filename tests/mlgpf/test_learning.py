@@ -22,7 +22,7 @@ from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import REGRESSION_RANK, train
+from xmlgp.mlgpf.train import REGRESSION_RANK, regression_parameters, train
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.preprocess.growth import grow
 from xmlgp.preprocess.pipeline import find_inducing_inputs
@@ -31,7 +31,7 @@ from xmlgp.training.statistics import added, statistics_of
 
 SMALL = {
     "inducing": "free", "inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True,
-    "epochs": 4, "batch_size": 16, "validation": 0, "regression_points": 0,
+    "epochs": 4, "batch_size": 16, "regression_points": 0,
 }  # fmt: skip
 
 #: The model knows some of the points, features and labels; the others are the batch, and points to predict.
@@ -237,7 +237,8 @@ def test_same_seed_gives_the_same_model(inducing):
 
 #: Settings that affect the state in checkpoints.
 RESUMED = [
-    {"regression_points": 1000},
+    {"diagonal": 0.5},
+    {"inducing": "features", "regression_points": 1000},
     {"posterior": "cholesky", "kernel": "se+linear", "negatives": 3, "optimiser": "adadelta"},
     {"inducing": "subspace", "label_weights": False, "optimiser": "adagrad"},
     {"inducing": "features", "label_sample": 2, "optimiser": "adam"},
@@ -269,9 +270,10 @@ def test_writing_checkpoints_does_not_change_the_result(tmp_path):
 
 #: Each way of learning on: with inducing inputs, in weight space, and with the exact GP.
 MODELS = [
-    {"regression_points": 1000},
+    {},
+    {"inducing": "features", "regression_points": 1000},
     {"inducing": "subspace", "label_weights": False, "posterior": "cholesky", "kernel": "se+linear"},
-    {"inducing": "features"},
+    {"inducing": "features", "label_sample": 2},
 ]
 EVERY_MODEL = pytest.mark.parametrize("chosen", MODELS, ids=str)
 
@@ -396,15 +398,34 @@ def own_weights(parameters, k):
     return parameters["label_weights.features"][part], mean, log_variance
 
 
-@pytest.mark.parametrize(("inducing", "weighting"), [("free", "root-idf"), ("subspace", "unit")])
+def with_regression(earlier):
+    """Return a model with inducing inputs that has regression beside them, as an earlier xmlgp made it."""
+    known, scales = DATASET.rows(slice(0, N_KNOWN)), {}
+    features = earlier.preprocessed.weigh(known.features[:, :D_KNOWN]).astype(np.float32)
+    if earlier.settings.inducing == "free":
+        relevance = earlier.parameters["kernel.linear.log_relevance"]
+        scales = {"regression.scales": np.exp(relevance / 2).astype(np.float32)}
+        features = scaled_features(features, scales["regression.scales"])
+    labels = known.labels[:, :K_KNOWN]
+    regression = regression_parameters(features, labels, fit_exact_gp(features, labels, REGRESSION_RANK))
+    return earlier._replace(parameters=earlier.parameters | scales | regression)
+
+
+@pytest.mark.parametrize(
+    ("inducing", "weighting"),
+    [("features", "root-idf"), ("features", "unit"), ("free", "root-idf"), ("subspace", "unit")],
+)
 def test_regression_is_that_of_all_points_as_weighted_today(inducing, weighting):
     earlier = model(inducing=inducing, weighting=weighting, regression_points=1000)
+    if inducing != "features":
+        earlier = with_regression(earlier)
     found = after(earlier)
+    check_growth(earlier, found, BATCH)
     raw, labels = DATASET.features[:N_SEEN].toarray(), DATASET.labels[:N_SEEN].toarray()
     raw[:N_KNOWN, D_KNOWN:], labels[:N_KNOWN, K_KNOWN:] = 0, False
     features = found.preprocessed.weigh(sp.csr_array(raw)).astype(np.float32)
     parameters = found.parameters
-    if inducing == "free":
+    if inducing != "subspace":
         scales = np.ones(D, np.float32)
         scales[:D_KNOWN] = earlier.parameters["regression.scales"]
         np.testing.assert_array_equal(parameters["regression.scales"], scales)
@@ -432,7 +453,7 @@ def test_a_subspace_with_as_many_dimensions_as_features_stays_while_features_are
 
 @pytest.mark.parametrize("name", ["statistics.labels", "regression.labels"])
 def test_a_model_of_an_older_xmlgp_is_refused(name):
-    earlier = model(regression_points=1000)
+    earlier = model(inducing="features", regression_points=1000)
     fewer = {other: value for other, value in earlier.parameters.items() if other != name}
     arguments = problem(earlier)
     reason = f"^the model was trained by an older xmlgp and has no {name}, which learning on needs; train it again$"

@@ -28,23 +28,24 @@ CHOICES = {
     "dtype": ("float32", "float64"),
     "label_weights": (True, False),
     "inducing_fixed": (False, True),
-    "inducing": ("free", "subspace"),
-    "validation": (0.4, 0),
-    "refit": (True, False),
+    "inducing": ("features", "free", "subspace"),
     "regression_points": (1000, 0),
     "calibration": (True, False),
 }
 
-DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 2, "learning_rate": None, "patience": 2}
+DEFAULTS = {name: values[0] for name, values in CHOICES.items()} | {"epochs": 2, "learning_rate": None}
 
 #: Each other value of every choice occurs once.
 SETTINGS = [
     {},
-    {"negatives": 3, "sampling": "uniform", "validation": 0, "schedule": "constant"},
-    {"inducing": "features", "optimiser": "adagrad", "label_sample": 3, "posterior": "diagonal"},
-    {"negatives": 3, "inducing": "subspace", "optimiser": "adadelta", "dtype": "float64", "calibration": False},
-    {"batch_size_first": 5, "refit": False, "posterior": "cholesky", "ard": False, "regression_points": 0},
-    {"label_weights": False, "inducing_fixed": True, "validation": 0, "kernel": "se+linear"},
+    {"inducing": "free"},
+    {"inducing": "free", "negatives": 3, "sampling": "uniform", "schedule": "constant"},
+    {"optimiser": "adagrad", "label_sample": 3, "regression_points": 0},
+    {"inducing": "free", "posterior": "diagonal", "calibration": False},
+    {"label_weights": False, "dtype": "float64", "calibration": False},
+    {"negatives": 3, "inducing": "subspace", "optimiser": "adadelta", "dtype": "float64"},
+    {"inducing": "free", "batch_size_first": 5, "posterior": "cholesky", "ard": False},
+    {"inducing": "free", "label_weights": False, "inducing_fixed": True, "kernel": "se+linear"},
 ]
 
 
@@ -55,29 +56,36 @@ def assert_same_result(found, expected):
         assert found.parameters[name].flags.c_contiguous == value.flags.c_contiguous
         assert found.parameters[name].tobytes() == value.tobytes(), name
     assert untimed(found.history) == untimed(expected.history)
-    assert untimed(found.validation or []) == untimed(expected.validation or [])
 
 
+@pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize("chosen", SETTINGS, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()) or "-")
 def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen):
     problem = prepared(PAIRED, **DEFAULTS | chosen)
     found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
     expected = train(*problem)
     assert_same_result(found, expected)
-    steps = [len(epochs or []) for epochs in (expected.history, expected.validation)]
-    assert interruptions > sum(steps)
+    assert interruptions > len(expected.history)
+    settings = problem[-1]
+    assert ("calibration" in expected.parameters) == settings.calibration
+    if not settings.in_weight_space or not settings.regression_points:
+        assert "regression.weights" not in expected.parameters
 
 
-def test_resuming_after_random_steps_gives_the_same_result(tmp_path):
-    problem = prepared(PAIRED, **DEFAULTS | {"negatives": 3, "epochs": 4})
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_resuming_after_random_steps_gives_the_same_result(tmp_path, inducing):
+    problem = prepared(PAIRED, **DEFAULTS | {"inducing": inducing, "negatives": 3, "epochs": 4})
     expected = train(*problem)
     random = np.random.default_rng(0)
     lengths = iter(lambda: int(random.integers(1, 12)), 0)
     assert_same_result(train_with_interruptions(train, problem, tmp_path / "checkpoint", lengths)[0], expected)
 
 
-def test_writing_checkpoints_does_not_change_the_result(tmp_path):
-    problem = prepared(PAIRED, **DEFAULTS)
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_writing_checkpoints_does_not_change_the_result(tmp_path, inducing):
+    problem = prepared(PAIRED, **DEFAULTS | {"inducing": inducing})
     assert_same_result(
         train(*problem, checkpoints=CheckpointWriter(tmp_path / "checkpoint", {}, 1e-9)), train(*problem)
     )
@@ -102,7 +110,7 @@ def fail_at(monkeypatch):
     return at
 
 
-WITH_RATE = {"validation": 0, "learning_rate": 0.1, "epochs": 3, "batch_size": 20}
+WITH_RATE = {"inducing": "free", "learning_rate": 0.1, "epochs": 3, "batch_size": 20}
 
 
 def test_training_restarts_with_a_lower_learning_rate_after_divergence(fail_at):
@@ -130,18 +138,13 @@ def test_divergence_before_the_first_step_is_not_retried(fail_at):
         train(*prepared(PAIRED, **WITH_RATE))
 
 
-def test_refit_keeps_the_lowered_learning_rate(fail_at):
-    fail_at(3)
-    found = train(*prepared(PAIRED, **WITH_RATE | {"validation": 0.4}))
-    rates = [epoch["learning_rate"] for history in (found.validation, found.history) for epoch in history]
-    assert set(rates) == {0.1 * RETRY_RATE}
-
-
-@pytest.mark.parametrize("validation", [0, 0.4])
-def test_resuming_after_a_restart_gives_the_same_result(tmp_path, fail_at, validation):
-    problem = prepared(PAIRED, **WITH_RATE | {"validation": validation})
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("chosen", [{}, {"calibration": False}], ids=str)
+def test_resuming_after_a_restart_gives_the_same_result(tmp_path, fail_at, chosen):
+    problem = prepared(PAIRED, **WITH_RATE | chosen)
     fail_at(3)
     expected = train(*problem)
+    assert ("calibration" in expected.parameters) == problem[-1].calibration
     # Resuming repeats no step, so the same call fails.
     fail_at(3)
     found, interruptions = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))

@@ -1,8 +1,7 @@
-"""Training of MLGPF: validation, number of epochs, refit, and the exact GP."""
+"""Training of MLGPF: what it trains on, the number of epochs, and the exact GP."""
 
 import contextlib
 import dataclasses
-import math
 
 import numpy as np
 import pytest
@@ -16,35 +15,22 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.mlgpf import train as module
-from xmlgp.mlgpf.held_out import HeldOut
+from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
+from xmlgp.mlgpf.weight_space_ascent import SWEEPS
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.schedules import default_epochs
-from xmlgp.training.stopping import WINDOW, hold_out
 
-#: Settings that overfit N = 60 points with K = 12 labels.
+#: Settings for N = 60 points with K = 12 labels, in weight space.
 SMALL = {
-    "inducing_count": 20, "factors": 8, "label_weights": True,
-    "epochs": 40, "batch_size": 16, "learning_rate": 0.1, "validation": 0.4, "calibration": False,
+    "inducing": "features", "inducing_count": 20, "factors": 8, "label_weights": True,
+    "epochs": 10, "batch_size": 16, "learning_rate": 0.1,
 }  # fmt: skip
 DATASET = small_dataset(N=60, K=12)
 #: A data set that the exact GP ranks better than the factor model.
 PAIRED = paired_dataset(N=60, K=12)
-
-
-def noisy_dataset():
-    """Return a data set where one feature determines each label, and large irrelevant features dominate distances.
-
-    The exact GP ranks it worse than the factor model.
-    """
-    random = np.random.default_rng(0)
-    labels, others = random.random((60, 12)) < 0.2, random.random((60, 40)) < 0.2
-    return Dataset(sp.csr_array(np.hstack([labels, 30 * others]).astype(np.float32)), sp.csr_array(labels))
-
-
-NOISY = noisy_dataset()
 
 
 def prepared(dataset, **chosen):
@@ -59,19 +45,13 @@ def coordinates_of(features, labels, preprocessed, settings):
 
 
 def trained_once(features, labels, preprocessed, settings, **options):
-    """Train on all points without validation, retry or exact GP."""
+    """Train on all points without calibration, retry or exact GP."""
     coordinates = preprocessed.coordinates(features, settings.dtype)
     return run_inference(coordinates, labels, preprocessed.inducing, settings, **options)
 
 
 def untimed(history):
     return [{name: value for name, value in entry.items() if name != "seconds"} for entry in history]
-
-
-def best_epoch(validation):
-    """Return the first epoch where the mean of the last scores is highest."""
-    scores = [entry["ndcg@5"] for entry in validation]
-    return int(np.argmax([np.mean(scores[max(0, end - WINDOW) : end]) for end in range(1, len(scores) + 1)])) + 1
 
 
 def regression_parameters(parameters):
@@ -91,110 +71,58 @@ def assert_same_parameters(found, expected):
 
 
 @pytest.mark.parametrize(
-    "chosen", [{"negatives": 2}, {"inducing": "subspace", "basis_size": 9, "label_weights": False}], ids=str
+    "chosen",
+    [
+        {},
+        {"label_weights": False},
+        {"inducing": "free", "negatives": 2},
+        {"inducing": "subspace", "basis_size": 9, "label_weights": False},
+    ],
+    ids=str,
 )
-def test_training_without_validation_runs_inference_once(chosen):
-    arguments = prepared(DATASET, validation=0, epochs=3, **chosen)
+def test_training_on_few_points_runs_inference_on_all_of_them(chosen):
+    arguments = prepared(DATASET, **{"epochs": 3} | chosen)
     found = train(*arguments)
     parameters, history = trained_once(*arguments)
     assert_same_parameters(found.parameters, parameters)
     assert untimed(found.history) == untimed(history)
-    assert found.validation is None
+    # Only in weight space regression joins.
+    assert bool(regression_parameters(found.parameters)) == arguments[3].in_weight_space
 
 
-def test_refit_trains_on_all_points_for_the_best_number_of_epochs():
-    arguments = prepared(DATASET, patience=3)
-    found = train(*arguments)
-    best = best_epoch(found.validation)
-    # Validation continues for `patience` epochs after the best one.
-    assert len(found.validation) == best + 3 < 20
-    parameters, history = trained_once(*arguments[:3], dataclasses.replace(arguments[3], epochs=best))
-    assert_same_parameters(found.parameters, parameters)
-    assert untimed(found.history) == untimed(history)
+def test_history():
+    found = train(*prepared(DATASET, epochs=3))
+    assert [entry["epoch"] for entry in found.history] == list(range(1, 3 + SWEEPS + 1))
+    assert all(entry.keys() == {"epoch", "bound", "seconds"} for entry in found.history[:3])
+    assert all(entry.keys() == {"epoch", "bound", "seconds", "sweep"} for entry in found.history[3:])
 
 
-@pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "kernel": "se+linear", "ranking": "utility"}], ids=str)
-def test_best_parameters_are_kept_without_refit(chosen):
-    settings = {"refit": False, "patience": 3, "regression_points": 0, **chosen}
-    features, labels, preprocessed, settings = arguments = prepared(DATASET, **settings)
-    found = train(*arguments)
-    assert found.history == found.validation
-    best = best_epoch(found.validation)
-    assert best < len(found.validation)
-
-    trained, held = hold_out(60, 0.4, np.random.default_rng([0, 1]))
-    seen = {}
-
-    def after_epoch(epoch, parameters):
-        if epoch == best:
-            seen.update({name: value.copy() for name, value in parameters().items()})
-
-    coordinates = coordinates_of(*arguments).select(trained)
-    run_inference(coordinates, labels[trained], preprocessed.inducing, settings, after_epoch=after_epoch)
-    assert_same_parameters(found.parameters, seen)
-    # The best epoch is chosen by the nDCG of the held-out points, ranked by MacKay's approximation or by the mean.
-    predictor = MLGPFPredictor(settings, preprocessed, found.parameters, DATASET.D)
-    scores, std = predictor.score(features[held], "utility", with_std=True)
-    if settings.ranking == "probability":
-        scores = scores / np.sqrt(1 + np.pi / 8 * std**2)
-    truth = labels[held].toarray()
-    some = truth.any(axis=1)
-    assert found.validation[best - 1]["ndcg@5"] == pytest.approx(
-        100 * ndcg_score(truth[some], scores[some], k=5), rel=1e-6
-    )
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(("inducing", "least"), [("free", 5), ("features", 8)])
+def test_default_number_of_epochs(monkeypatch, request, inducing, least, held):
+    for name in ("STEPS", "STEPS_IN_WEIGHT_SPACE"):
+        monkeypatch.setattr(f"xmlgp.mlgpf.settings.{name}", 140)
+    if held:
+        request.getfixturevalue("many_held_out")
+    chosen = {"inducing": inducing, "epochs": None, "batch_size": 6, "learning_rate": 1e-3, "factors": 2}
+    found = train(*prepared(DATASET, label_weights=False, **chosen))
+    assert ("calibration" in found.parameters) == held
+    # Points that are held out do not change it: with 45 points there would be more epochs.
+    assert len(found.history) == default_epochs(60, 6, 140, least) == 14
+    assert default_epochs(45, 6, 140, least) > 14
 
 
-def test_training_does_not_see_held_out_points():
-    _, held = hold_out(60, 0.4, np.random.default_rng([0, 1]))
-    labels = DATASET.labels.toarray()
-    labels[held] = ~labels[held]
-    settings = {"refit": False, "patience": 9, "epochs": 4, "inducing_start": "rows"}
-    found, other = (
-        train(*prepared(dataset, **settings)) for dataset in (DATASET, Dataset(DATASET.features, sp.csr_array(labels)))
-    )
-    assert [entry["bound"] for entry in found.validation] == [entry["bound"] for entry in other.validation]
-    assert [entry["ndcg@5"] for entry in found.validation] != [entry["ndcg@5"] for entry in other.validation]
-
-
-def test_validation_history():
-    found = train(*prepared(DATASET, patience=3))
-    assert [entry["epoch"] for entry in found.validation] == list(range(1, len(found.validation) + 1))
-    for entry in found.validation:
-        assert entry.keys() == {"epoch", "bound", "seconds", "ndcg@5"}
-        assert 0 <= entry["ndcg@5"] <= 100
-    assert all(entry.keys() == {"epoch", "bound", "seconds"} for entry in found.history)
-
-
-@pytest.mark.parametrize(("epochs", "half"), [(1, 1), (5, 3)])
-def test_points_are_held_out_in_half_of_the_epochs(epochs, half):
-    found = train(*prepared(DATASET, patience=1000, epochs=epochs))
-    # Any epoch is among the last `WINDOW`.
-    assert (len(found.validation), len(found.history)) == (half, epochs)
-
-
-@pytest.mark.parametrize(("best", "epochs"), [(5, 5), (6, 20)])
-def test_refit_trains_for_all_epochs_if_one_of_the_last_ranked_best(monkeypatch, best, epochs):
-    scores = iter([50.0 + epoch if epoch <= best else 1.0 for epoch in range(1, 11)])
-    monkeypatch.setattr(HeldOut, "ndcg", lambda *arguments: next(scores))
-    found = train(*prepared(DATASET, patience=1000, epochs=20, regression_points=0))
-    assert (len(found.validation), len(found.history)) == (10, epochs)
-
-
-def test_default_number_of_epochs(monkeypatch):
-    monkeypatch.setattr("xmlgp.mlgpf.settings.STEPS", 60)
-    chosen = {"epochs": None, "batch_size": 6, "patience": 1000, "learning_rate": 1e-3, "factors": 2}
-    assert len(train(*prepared(DATASET, **chosen)).validation) == math.ceil(default_epochs(36, 6, 60, 5) / 2)
-    assert len(train(*prepared(DATASET, validation=0, **chosen)).history) == default_epochs(60, 6, 60, 5)
-
-
-def test_same_seed_gives_the_same_model():
-    first, again, other = (train(*prepared(DATASET, patience=3, seed=seed)) for seed in (0, 0, 1))
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_same_seed_gives_the_same_model(inducing):
+    first, again, other = (train(*prepared(DATASET, inducing=inducing, seed=seed)) for seed in (0, 0, 1))
     assert_same_parameters(first.parameters, again.parameters)
     for name, value in regression_parameters(first.parameters).items():
         np.testing.assert_array_equal(again.parameters[name], value)
-    assert untimed(first.validation) == untimed(again.validation)
-    assert untimed(first.validation) != untimed(other.validation)
+    assert untimed(first.history) == untimed(again.history)
+    assert untimed(first.history) != untimed(other.history)
     assert first.parameters["loadings"].tobytes() != other.parameters["loadings"].tobytes()
+    assert first.parameters["calibration"].tobytes() != other.parameters["calibration"].tobytes()
 
 
 def with_labels_of(rows):
@@ -204,133 +132,148 @@ def with_labels_of(rows):
     return Dataset(DATASET.features, sp.csr_array(labels))
 
 
+@pytest.mark.usefixtures("many_held_out")
 @pytest.mark.parametrize("side", ["trained", "held out", "neither"])
-def test_nothing_is_held_out_if_one_part_has_no_labels(side):
-    sides = dict(zip(("held out", "trained"), hold_out(60, 0.4, np.random.default_rng([0, 1])), strict=True))
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_nothing_is_calibrated_if_one_part_has_no_labels(inducing, side):
+    arguments = prepared(DATASET, inducing=inducing, epochs=2)
+    parts = calibration_points(arguments[3], DATASET.labels)
+    assert len(parts[1]) == 15
     # Only the other part has labels; with "neither", no part has.
-    arguments = prepared(with_labels_of(sides.get(side, [])), epochs=2)
-    found = train(*arguments)
-    assert found.validation is None
-    assert len(found.history) == 2
-    assert_same_parameters(found.parameters, trained_once(*arguments)[0])
-    assert regression_parameters(found.parameters)
+    rows = dict(zip(("held out", "trained"), parts, strict=True)).get(side, [])
+    found = train(arguments[0], with_labels_of(rows).labels, *arguments[2:])
+    assert "calibration" not in found.parameters
+    assert bool(regression_parameters(found.parameters)) == (inducing == "features")
     assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
-@each_value(count=[1, 2, 3], refit=[True, False], rate=[0.1, 0.5])
-def test_few_points(count, refit, rate):
+@each_value(count=[1, 2, 3], inducing=["free", "features"])
+def test_few_points(count, inducing):
     rows = np.flatnonzero(DATASET.labels.sum(axis=1) > 0)[:count]
     dataset = DATASET.rows(rows)
-    found = train(*prepared(dataset, validation=rate, refit=refit, epochs=3))
-    # One or two held-out points do not distinguish epochs.
-    assert found.validation is None
-    assert len(found.history) == 3
-    assert regression_parameters(found.parameters)["regression.weights"].shape == (count, min(count, 12))
+    found = train(*prepared(dataset, inducing=inducing, epochs=3))
+    assert "calibration" not in found.parameters
     assert all(np.isfinite(value).all() for value in found.parameters.values())
+    if inducing == "features":
+        assert found.parameters["regression.weights"].shape == (count, min(count, 12))
 
 
-def test_nothing_is_held_out_for_a_single_label():
+@pytest.mark.usefixtures("many_held_out")
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_a_single_label(inducing):
     dataset = dataclasses.replace(DATASET, labels=DATASET.labels[:, :1])
-    assert train(*prepared(dataset, epochs=2)).validation is None
+    found = train(*prepared(dataset, inducing=inducing, epochs=2))
+    assert all(np.isfinite(value).all() for value in found.parameters.values())
 
 
 @pytest.mark.parametrize("limit", [11, 12])
 def test_exact_gp_is_skipped_with_too_many_labels(monkeypatch, limit):
     monkeypatch.setattr(module, "REGRESSION_LABELS", limit)
-    found = train(*prepared(DATASET, validation=0, epochs=1))
+    found = train(*prepared(DATASET, epochs=1))
     assert bool(regression_parameters(found.parameters)) == (limit >= DATASET.K)
 
 
 @pytest.mark.parametrize(
-    "chosen",
-    [{}, {"ard": False}, {"kernel": "se+linear"}, {"inducing": "subspace"}],
+    ("points", "chosen", "regressed"),
+    [
+        (0, {}, False),
+        (59, {}, False),
+        (60, {}, True),
+        (60, {"label_weights": False}, True),
+        (60, {"inducing": "free"}, False),
+        (60, {"inducing": "subspace"}, False),
+        (60, {"inducing": "free", "kernel": "se"}, False),
+    ],
     ids=str,
 )
-def test_exact_gp_uses_all_points_with_the_relevances_of_features(chosen):
-    arguments = prepared(PAIRED, **{"epochs": 2, "validation": 0} | chosen)
-    parameters = train(*arguments).parameters
-    found, features = regression_parameters(parameters), coordinates_of(*arguments).weighted(slice(None))
-    if "ard" in chosen or "inducing" in chosen:
-        assert "regression.scales" not in found
-    else:
-        relevance = parameters[f"kernel.{'se' if chosen.get('kernel') == 'se' else 'linear'}.log_relevance"]
-        assert relevance.std() > 0.001
-        np.testing.assert_allclose(found["regression.scales"], np.exp(relevance / 2), rtol=1e-5)
-        features = scaled_features(features, found["regression.scales"])
-    expected = fit_exact_gp(features, PAIRED.labels, REGRESSION_RANK)
-    for name in ("weights", "loadings", "mean"):
-        np.testing.assert_array_equal(found[f"regression.{name}"], getattr(expected, name))
-    stored = tuple(found[f"regression.{name}"] for name in ("values", "indices", "indptr"))
-    np.testing.assert_array_equal(sp.csr_array(stored, shape=features.shape).toarray(), features.toarray())
-    assert [array.dtype for array in stored] == [np.float32, np.int32, np.int64]
-
-
-@pytest.mark.parametrize(("points", "regressed", "validation"), [(0, False, 0), (59, False, 0.4), (60, True, 0.4)])
-def test_exact_gp_is_skipped_with_more_points_than_regression_points(points, regressed, validation):
-    found = train(*prepared(PAIRED, regression_points=points, validation=validation, epochs=2))
+def test_exact_gp_joins_in_weight_space_with_at_most_as_many_points_as_regression_points(points, chosen, regressed):
+    found = train(*prepared(PAIRED, **{"regression_points": points, "epochs": 2} | chosen))
     assert bool(regression_parameters(found.parameters)) == regressed
 
 
-@pytest.mark.parametrize(("dataset", "better"), [(PAIRED, True), (NOISY, False)], ids=["paired", "noisy"])
-def test_exact_gp_is_kept_only_if_it_ranks_held_out_points_better(dataset, better):
-    features, labels, preprocessed, settings = arguments = prepared(dataset, refit=False)
-    found = train(*arguments)
-    trained, held = hold_out(60, 0.4, np.random.default_rng([0, 1]))
-    factors = {name: value for name, value in found.parameters.items() if not name.startswith("regression.")}
-    # Fit to the training part only, because the held-out points decide.
-    features = coordinates_of(*arguments).weighted(trained)
-    regression = fit_exact_gp(features, labels[trained], REGRESSION_RANK)._asdict()
-    regression |= {"indptr": features.indptr, "indices": features.indices, "values": features.data}
-    regression = {f"regression.{name}": value for name, value in regression.items()}
-    truth = labels[held].toarray()
-    some = truth.any(axis=1)
-    without, pooled = (
-        ndcg_score(truth[some], predictor.score(dataset.features[held])[0][some], k=5)
-        for predictor in (
-            MLGPFPredictor(settings, preprocessed, parameters, dataset.D)
-            for parameters in (factors, factors | regression)
-        )
-    )
-    assert (pooled > without + 0.01) == better
-    assert (pooled < without - 0.01) != better
-    assert bool(regression_parameters(found.parameters)) == better
-    # In weight space nothing is held out that could decide.
-    apart = train(*prepared(dataset, inducing="features", epochs=2))
-    assert not regression_parameters(apart.parameters)
-    # The refit does not change the decision.
-    refitted = train(*arguments[:3], dataclasses.replace(settings, refit=True))
-    assert bool(regression_parameters(refitted.parameters)) == better
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("chosen", [{}, {"label_weights": False, "weighting": "unit"}], ids=str)
+def test_exact_gp_uses_all_points_with_the_relevances_of_features(request, chosen, held):
+    if held:
+        request.getfixturevalue("many_held_out")
+    arguments = prepared(PAIRED, **chosen)
+    parameters = train(*arguments).parameters
+    found, relevance = regression_parameters(parameters), parameters["latent_weights.log_prior"]
+    assert relevance.std() > 0.01
+    np.testing.assert_allclose(found["regression.scales"], np.exp(relevance / 2), rtol=1e-5)
+    # The held-out points are the last ones.
+    trained, others = calibration_points(arguments[3], PAIRED.labels)
+    assert len(others) == 15 * held
+    order = np.concatenate([trained, others])
+    features, labels = coordinates_of(*arguments).weighted(slice(None)), PAIRED.labels[order]
+    features = scaled_features(features[order], np.exp(relevance / 2))
+    expected = fit_exact_gp(features, labels, REGRESSION_RANK)
+    for name in ("weights", "loadings", "mean"):
+        value = getattr(expected, name)
+        np.testing.assert_allclose(found[f"regression.{name}"], value, rtol=1e-3, atol=1e-4 * np.abs(value).max())
+    stored = tuple(found[f"regression.{name}"] for name in ("values", "indices", "indptr"))
+    np.testing.assert_allclose(sp.csr_array(stored, shape=features.shape).toarray(), features.toarray(), rtol=1e-5)
+    assert [array.dtype for array in stored] == [np.float32, np.int32, np.int64]
+    indices, indptr = found["regression.labels"], found["regression.label_indptr"]
+    pattern = sp.csr_array((np.ones(len(indices), bool), indices, indptr), shape=labels.shape)
+    np.testing.assert_array_equal(pattern.toarray(), labels.toarray())
 
 
-@pytest.mark.parametrize(
-    ("dataset", "validation", "trainings"),
-    [(PAIRED, 0.4, ["exact GP", "exact GP"]), (NOISY, 0.4, ["exact GP", "no exact GP"])],
-    ids=["kept", "not kept"],
-)
-def test_progress_of_every_stage_is_complete(dataset, validation, trainings):
-    stages = []
+@pytest.mark.parametrize("held", [False, True])
+def test_a_model_is_trained_without_the_exact_gp_if_it_cannot_be_fitted(monkeypatch, request, held):
+    if held:
+        request.getfixturevalue("many_held_out")
+
+    def fail(*arguments, **options):
+        raise NumericalError("features are too large")
+
+    monkeypatch.setattr(module, "fit_exact_gp", fail)
+    found = train(*prepared(PAIRED, epochs=2)).parameters
+    expected = train(*prepared(PAIRED, epochs=2, regression_points=0)).parameters
+    assert found.keys() == expected.keys()
+    assert ("calibration" in found) == held
+    assert_same_parameters(found, expected)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_the_exact_gp_is_fitted_once(monkeypatch, request, held):
+    if held:
+        request.getfixturevalue("many_held_out")
+    fits = []
+
+    def counted(features, labels, *arguments, leading, **options):
+        fits.append((features.shape[0], leading))
+        return fit_exact_gp(features, labels, *arguments, leading=leading, **options)
+
+    monkeypatch.setattr(module, "fit_exact_gp", counted)
+    assert regression_parameters(train(*prepared(PAIRED, epochs=2)).parameters)
+    assert fits == [(60, 45 if held else None)]
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_progress_of_every_stage_is_complete(request, held):
+    if held:
+        request.getfixturevalue("many_held_out")
+    stages, ended = [], []
 
     @contextlib.contextmanager
     def progress(label, total=None, unit="it"):
         done = []
+        stages.append(label)
 
         class Bar:
             def update(self, count=1, **facts):
                 done.append(count)
 
         yield Bar()
-        assert sum(done) == total
-        stages.append(label)
+        assert sum(done) == pytest.approx(total)
+        ended.append(label)
 
-    arguments = prepared(dataset, validation=validation)
-    fit_exact_gp(coordinates_of(*arguments).weighted(slice(None)), dataset.labels, REGRESSION_RANK, progress=progress)
-    regression = stages.copy()
-    assert regression[0] == "covariances"
-    stages.clear()
-    train(*arguments, progress)
-    assert stages == [
-        stage for training in trainings for stage in ["train", *(regression if training == "exact GP" else [])]
-    ]
+    train(*prepared(PAIRED, epochs=2), progress)
+    # Held-out points are ranked before the last sweep.
+    assert stages == ["train", "covariances", "factorisation"]
+    assert sorted(ended) == sorted(stages)
+    assert ended[-1] == ("train" if held else "factorisation")
 
 
 def test_divergence_raises_an_error_with_advice():
@@ -338,12 +281,13 @@ def test_divergence_raises_an_error_with_advice():
         NumericalError,
         match="^training diverged after [0-9]+ steps?: .*; try a lower --learning-rate",
     ):
-        train(*prepared(DATASET, kernel="se", learning_rate=1e30))
+        train(*prepared(DATASET, inducing="free", kernel="se", learning_rate=1e30))
 
 
-def test_predictions_are_better_than_label_frequencies():
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_predictions_are_better_than_label_frequencies(inducing):
     dataset, new = small_dataset(N=400, K=12).rows(slice(0, 300)), small_dataset(N=400, K=12).rows(slice(300, 400))
-    arguments = prepared(dataset, validation=0.1, learning_rate=None, epochs=15)
+    arguments = prepared(dataset, inducing=inducing, learning_rate=None, epochs=15)
     found = train(*arguments)
     predictor = MLGPFPredictor(arguments[3], arguments[2], found.parameters, dataset.D)
     truth = new.labels.toarray()

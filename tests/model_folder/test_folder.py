@@ -155,11 +155,28 @@ def test_unknown_model_is_rejected(tmp_path, model):
         ModelFolder(rewritten(tmp_path, model=model))
 
 
-@pytest.mark.parametrize("name", ["history", "validation"])
-def test_history_of_another_model_is_rejected(tmp_path, name):
+def test_history_of_another_model_is_rejected(tmp_path):
     write(tmp_path)
     with pytest.raises(ModelFolderError, match=r"model.json: the description of the model is damaged$"):
-        ModelFolder(rewritten(tmp_path, **{name: [{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]}))
+        ModelFolder(rewritten(tmp_path, history=[{"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}]))
+
+
+def test_a_folder_of_an_earlier_version_is_read_without_what_no_longer_exists(tmp_path):
+    settings = write(tmp_path).settings
+    former = {"validation": 0.1, "patience": 10, "refit": True}
+    history = [{"epoch": 1, "bound": -1.0, "seconds": 0.5, "ndcg@5": 40.0}]
+    rewritten(tmp_path, settings=settings.mapping() | former, validation=history, history=history)
+    assert ModelFolder(tmp_path).settings == settings
+    # Other unknown settings are still refused.
+    with pytest.raises(ModelFolderError, match=r"model.json: heads is not a setting; there are "):
+        ModelFolder(rewritten(tmp_path, settings=settings.mapping() | former | {"heads": 3}))
+
+
+def test_former_settings_of_another_model_are_rejected(tmp_path):
+    write(tmp_path)
+    last = {"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}
+    with pytest.raises(ModelFolderError, match=r"model.json: refit is not a setting; there are "):
+        ModelFolder(rewritten(tmp_path, model="bmlpl", settings={"refit": True}, history=[last]))
 
 
 def test_settings_of_another_model_are_rejected(tmp_path):

@@ -17,7 +17,7 @@ TEST = small_dataset(seed=7).rows(slice(0, 9)).features
 
 @pytest.fixture(scope="module")
 def predictor(tmp_path_factory):
-    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16, validation=0)
+    settings = MLGPFSettings(factors=3, inducing_count=6, epochs=2, batch_size=16)
     return open_predictor(train_model(small_dataset(), tmp_path_factory.mktemp("model"), settings))
 
 

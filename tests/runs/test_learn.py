@@ -28,7 +28,7 @@ from xmlgp.training import checkpoints
 from xmlgp.training.statistics import STATISTICS
 
 SMALL = {"inducing": "free", "inducing_count": 6, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
-SETTINGS = MLGPFSettings(**SMALL, validation=0)
+SETTINGS = MLGPFSettings(**SMALL)
 
 #: The model knows 40 points, 25 features and 7 labels.
 KNOWN, MORE = small_dataset(), small_dataset(N=20, D=27, K=9, seed=3)

@@ -146,10 +146,10 @@ def test_default_iterations_in_words():
 @pytest.mark.parametrize(
     ("settings", "unused"),
     [
-        (MLGPFSettings(), ["label_sample"]),
+        (MLGPFSettings(), ["label_sample", "regression_points"]),
+        (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points"]),
         (MLGPFSettings(inducing="features"), sorted(UNUSED_WITH_FEATURES)),
-        (MLGPFSettings(validation=0), ["calibration", "label_sample", "patience", "refit"]),
-        (MLGPFSettings(inducing="features", validation=0), sorted(UNUSED_WITH_FEATURES)),
+        (MLGPFSettings(calibration=False), ["label_sample", "regression_points"]),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
         (GPCSettings(), ["batch_size", "learning_rate"]),
@@ -219,24 +219,40 @@ def test_an_unknown_name_of_any_type_is_shown_in_one_line(name, shown):
 
 
 @pytest.mark.parametrize(
-    ("chosen", "shape", "inducing"),
+    ("chosen", "inducing"),
     [
-        ({}, (10_000, 3, 10_000), "free"),
-        ({}, (10_001, 3, 10_000), "features"),
-        ({"kernel": "se"}, (10_001, 3, 10_000), "free"),
-        ({"inducing": "subspace"}, (10_001, 3, 10_000), "subspace"),
-        ({"inducing": "features"}, (10, 3, 10), "features"),
+        ({}, "features"),
+        ({"kernel": "linear"}, "features"),
+        ({"kernel": "se"}, "free"),
+        ({"kernel": "se+linear"}, "free"),
+        ({"inducing": "free"}, "free"),
+        ({"inducing": "subspace"}, "subspace"),
+        ({"inducing": "features"}, "features"),
     ],
 )
-def test_inducing_inputs_depend_on_the_number_of_pairs(chosen, shape, inducing):
+@pytest.mark.parametrize("shape", [(10, 3, 10), (10_001, 3, 1999)])
+def test_inducing_inputs_depend_on_the_kernel(chosen, shape, inducing):
     settings = MLGPFSettings(**chosen)
-    assert settings.for_shape(*shape) == MLGPFSettings(**chosen | {"inducing": inducing})
+    assert settings.for_shape(*shape) == MLGPFSettings(**chosen | {"inducing": inducing, "factors": 100})
+
+
+@pytest.mark.parametrize("inducing", ["free", "features"])
+@pytest.mark.parametrize(("K", "factors"), [(1, 100), (2019, 100), (2020, 101), (3000, 150), (4000, 200), (10**6, 200)])
+def test_the_number_of_latent_functions_depends_on_the_number_of_labels(inducing, K, factors):
+    settings = MLGPFSettings(inducing=inducing)
+    assert settings.for_shape(10, 3, K) == MLGPFSettings(inducing=inducing, factors=factors)
+    chosen = MLGPFSettings(inducing=inducing, factors=7)
+    assert chosen.for_shape(10, 3, K) == chosen
 
 
 def test_defaults_that_depend_on_the_inducing_inputs():
     free, features = MLGPFSettings(inducing="free"), MLGPFSettings(inducing="features")
-    assert (free.factor_count, features.factor_count) == (100, 200)
+    assert (free.factor_count, features.factor_count) == (100, 100)
     assert (free.epoch_count(10**6), features.epoch_count(10**6)) == (5, 8)
+    # 80 minibatches of 500 points: 800 and 600 steps.
+    assert (free.epoch_count(40_000), features.epoch_count(40_000)) == (10, 8)
+    assert (free.epoch_count(20_000), features.epoch_count(20_000)) == (20, 15)
+    assert (free.epoch_count(100), features.epoch_count(100)) == (60, 60)
     chosen = MLGPFSettings(inducing="features", factors=3, epochs=2)
     assert (chosen.factor_count, chosen.epoch_count(10**6)) == (3, 2)
 

@@ -245,9 +245,9 @@ def test_resuming_a_completed_run_makes_no_step(tmp_path):
 
 
 def test_a_checkpoint_contains_the_facts_of_the_caller(tmp_path):
-    interrupt(tmp_path / "checkpoint", 4, facts={"part": "all points", "spent": 2.5})
+    interrupt(tmp_path / "checkpoint", 4, facts={"name": "a run", "number": 2.5})
     facts = read_checkpoint(tmp_path / "checkpoint").facts
-    assert (facts["part"], facts["spent"]) == ("all points", 2.5)
+    assert (facts["name"], facts["number"]) == ("a run", 2.5)
     assert (facts["step"], facts["steps"]) == (4, EPOCHS * STEPS)
 
 

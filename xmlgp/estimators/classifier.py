@@ -156,7 +156,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             return self.fit(X, Y)
         dataset = Dataset(*self._points(X, Y))
         grown = learn_points(self._settings, self._preprocessed, self.parameters_, self._data, dataset)
-        trained = Trained(grown.parameters, self.history_, self.validation_history_)
+        trained = Trained(grown.parameters, self.history_)
         predictor = self.model.predictor(self._settings, grown.preprocessed, grown.parameters, dataset.D)
         classes = [*self.classes_, *[np.array([0, 1])] * grown.batch["K"]]
         tuned, names, learned = self.tuned_, self.names_, [*self.learned_, grown.batch]
@@ -264,7 +264,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             If the folder cannot be written; its earlier content stays.
         """
         check_is_fitted(self)
-        trained = Trained(self.parameters_, self.history_, self.validation_history_)
+        trained = Trained(self.parameters_, self.history_)
         facts = {"names": self.names_} | self._more_to_store()
         if self.learned_:
             facts["learned"] = self.learned_
@@ -283,7 +283,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def _become(self, settings, data, preprocessed, trained, predictor, classes):
         """Become fitted; the settings and the facts of the data are those of this model from now on."""
         self._settings, self._data, self._preprocessed, self._predictor = settings, data, preprocessed, predictor
-        self.parameters_, self.history_, self.validation_history_ = trained
+        self.parameters_, self.history_ = trained
         self.n_features_in_ = predictor.feature_count
         self.classes_ = classes
         self.tuned_, self.names_, self.learned_ = None, Names(), []
@@ -293,7 +293,7 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def _of_stored(cls, folder, stored, names):
         """Return the fitted estimator of a model folder, its `StoredModel` and its `Names`."""
         description = folder.description
-        trained = Trained(stored.parameters, description["history"], description.get("validation"))
+        trained = Trained(stored.parameters, description["history"])
         classes = cls._stored_classes(folder, stored.predictor.label_count)
         fitted = cls(**folder.settings.mapping())._become(
             folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes

@@ -14,7 +14,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
 
     Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
-    them ranks labels, in early stopping and by `decision_function`.
+    them `xmlgp predict` ranks labels by.
 
     Parameters
     ----------
@@ -28,8 +28,6 @@ class MLGPFClassifier(Classifier, model=MLGPF):
         As described in docs/model-folder.md.
     history_ : list of dict
         For each epoch `epoch`, `bound` and `seconds`.
-    validation_history_ : list of dict or None
-        The same, with `ndcg@5`, of the training run with held-out points; None where no points were held out.
     n_features_in_ : int
         Number of features, D.
     classes_ : list of ndarray

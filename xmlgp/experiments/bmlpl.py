@@ -14,7 +14,7 @@ from xmlgp.experiments.scores import KS, stack_scores
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model
-from xmlgp.training.stopping import hold_out
+from xmlgp.training.hold_out import hold_out
 
 __all__ = ["CHOOSE_BY", "BMLPLCell"]
 

@@ -28,7 +28,7 @@ from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
-from xmlgp.training.stopping import hold_out
+from xmlgp.training.hold_out import hold_out
 
 __all__ = ["Cell", "Problem", "read_result", "run_cell", "run_cells"]
 
@@ -41,12 +41,9 @@ NOT_IN_DIGEST = {
     "label_weights": False,
     "regression_points": 0,
     "expectations": "quadrature",
-    "validation": 0,
-    "patience": 10,
-    "refit": True,
     "label_sample": 1000,
     "ranking": "utility",
-    "calibration": True,
+    "calibration": False,
 }
 
 #: Seed of the division into training and test points, the same for all methods and restarts.

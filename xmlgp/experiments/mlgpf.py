@@ -20,7 +20,7 @@ __all__ = ["MLGPFCell"]
 
 @dataclasses.dataclass(frozen=True)
 class MLGPFCell(Cell):
-    """A cell of the factor model, trained for all epochs without early stopping."""
+    """A cell of the factor model, trained on all points."""
 
     model: ClassVar[Model] = MLGPF
 

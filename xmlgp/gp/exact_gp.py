@@ -17,7 +17,7 @@ from scipy.special import logit
 
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.linear_algebra.blocked_cholesky import solve_positive
+from xmlgp.linear_algebra.blocked_cholesky import BlockedCholesky
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
@@ -81,7 +81,7 @@ class ExactGPFit(NamedTuple):
     mean: np.ndarray
 
 
-def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, progress=silent):
+def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, progress=silent, leading=None):
     """Compute the weights α = (K_XX + noise I)⁻¹ (Y − 1πᵀ) V, in single precision.
 
     V are the first P right singular vectors of Y − 1πᵀ. The memory is that of half of K_XX, N×N.
@@ -100,10 +100,14 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
         Variance of the noise.
     progress : callable
         See `xmlgp.runtime.progress`.
+    leading : int, optional
+        How many of the first points a second regression is fitted to, with the same π and V. The leading part of the
+        factor of K_XX is the factor of its leading part, so this takes no second factorisation.
 
     Returns
     -------
     ExactGPFit
+        If `leading` is given, a pair: that of all points, and that of the first ones.
 
     Raises
     ------
@@ -117,13 +121,20 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
         mean = mean.astype(np.float32)
         weights = sparse.product(labels, loadings)
         weights -= mean @ loadings
+        first = weights[:leading].copy() if leading else None
         covariance = _noisy_covariance(features, lengthscale, noise, progress)
-        if not solve_positive(covariance, weights, progress):
+        try:
+            factor = BlockedCholesky(covariance, leading, progress)
+        except np.linalg.LinAlgError as error:
             raise NumericalError(
                 "the covariances of the training points cannot be factorised: "
                 f"features are not finite, or the noise variance {noise:g} is too small"
-            )
-    return ExactGPFit(weights, loadings, mean)
+            ) from error
+        factor.solve(weights)
+        if leading:
+            factor.solve(first)
+    found = ExactGPFit(weights, loadings, mean)
+    return (found, found._replace(weights=first)) if leading else found
 
 
 def add_points(features, labels, weights, loadings, count, rank, seed):
@@ -177,8 +188,11 @@ def add_points(features, labels, weights, loadings, count, rank, seed):
         change -= ExactGP(features, alpha).latent(chosen)
         change -= np.float32(NOISE) * alpha[rows]
         covariance = _noisy_covariance(chosen, LENGTHSCALE, NOISE, silent)
-        if not solve_positive(covariance, change, silent):
-            raise NumericalError("the covariances of the points cannot be factorised: features are not finite")
+        try:
+            BlockedCholesky(covariance).solve(change)
+        except np.linalg.LinAlgError as error:
+            message = "the covariances of the points cannot be factorised: features are not finite"
+            raise NumericalError(message) from error
         alpha[rows] += change
     return ExactGPFit(alpha, found, mean)
 

@@ -4,8 +4,13 @@ A GP with the linear kernel k(x, x′) = Σ_d a_d x_d x′_d has the unit vector
 values there are the weights t_dp ~ N(0, a_d). K_Z is diagonal then, so a step costs as much as the features and labels
 of its minibatch, and neither D nor K.
 
-The posterior is q(t_dp) = N(m_dp, v_d), with one variance for all latent functions, as in
-`xmlgp.gp.posteriors.SharedDiagonal`. At a point the latent functions have means Xm and variance Σ_d x_d² v_d.
+Training is in whitened weights, t_dp = √a_d u_dp with u_dp ~ N(0, 1) and q(u_dp) = N(m_dp, v_d), one variance for all
+latent functions as in `xmlgp.gp.posteriors.SharedDiagonal`. The relevances a_d then have gradients by the likelihood,
+as those of a kernel with automatic relevance determination have, and not by the divergence, which lacks them: features
+that matter gain weight together in all latent functions.
+
+Source: J. Hensman, A. Matthews, Z. Ghahramani, Scalable variational Gaussian process classification, AISTATS 2015, for
+the whitening.
 """
 
 import numpy as np
@@ -17,7 +22,10 @@ from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gp.sampling import log_absent
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["FeatureShares", "WeightSpace", "are_valid"]
+__all__ = ["POSTERIOR", "PRIOR", "FeatureShares", "WeightSpace", "are_valid"]
+
+#: Parameters of a trained model: the means of q(t), D×P, and the logarithms of its variances, D; log a, D.
+POSTERIOR, PRIOR = ("latent_weights.mean", "latent_weights.log_variance"), "latent_weights.log_prior"
 
 
 class FeatureShares:
@@ -48,10 +56,10 @@ class FeatureShares:
 
 
 class WeightSpace:
-    """Latent functions h = Tᵀx with q(t_dp) = N(m_dp, v_d) and p(t_dp) = N(0, a_d).
+    """Latent functions h = Tᵀx with t_dp = r_dp + √a_d u_dp, q(u_dp) = N(m_dp, v_d) and p(u_dp) = N(0, 1).
 
-    Parameters in the flat mapping: `latent_weights.mean`, m, D×P; `latent_weights.log_variance`, log v, D;
-    `latent_weights.log_prior`, log a, D.
+    Parameters in the flat mapping: `latent_weights.whitened_mean`, m, D×P; `latent_weights.whitened_log_variance`,
+    log v, D; `latent_weights.log_prior`, log a, D. `posterior` returns q(t) of trained parameters.
 
     Parameters
     ----------
@@ -59,10 +67,10 @@ class WeightSpace:
         The gradients of the divergence are those of the features of a minibatch, divided by the probability that a
         minibatch has the feature, so that they are unbiased.
     prior_mean : ndarray, D×P, optional
-        The prior is N(a mean, a_d) instead: where a model learns on, both are those of an earlier posterior.
+        r, zero by default: where a model learns on, r and a are those of an earlier posterior.
     """
 
-    parameter_names = ("latent_weights.mean", "latent_weights.log_variance", "latent_weights.log_prior")
+    parameter_names = ("latent_weights.whitened_mean", "latent_weights.whitened_log_variance", PRIOR)
 
     def __init__(self, shares, prior_mean=None):
         self._shares, self._prior_mean = shares, prior_mean
@@ -70,8 +78,8 @@ class WeightSpace:
     def forward(self, parameters, features, kl_needed=True):
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
-        With ratios v_d/a_d the divergence is ½ Σ_d [Σ_p m_dp²/a_d + P (v_d/a_d − 1 − log(v_d/a_d))], where m_dp is the
-        distance from the mean of the prior.
+        At a point the latent functions have means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
+        ½ Σ_d [Σ_p m_dp² + P (v_d − 1 − log v_d)].
 
         Parameters
         ----------
@@ -81,28 +89,42 @@ class WeightSpace:
         kl_needed : bool
             The divergence takes a pass over all weights.
         """
-        mean = parameters["latent_weights.mean"]
+        whitened = parameters[self.parameter_names[0]]
         rows, columns = np.unique(features.indices, return_inverse=True)
         local = sp.csr_array(
-            (features.data.astype(mean.dtype, copy=False), columns.astype(np.int32), features.indptr),
+            (features.data.astype(whitened.dtype, copy=False), columns.astype(np.int32), features.indptr),
             shape=(features.shape[0], len(rows)),
         )
         squares = sp.csr_array((local.data**2, local.indices, local.indptr), shape=local.shape)
-        chosen = mean[rows]
-        variance = bounded_exp(parameters["latent_weights.log_variance"][rows])
-        moments = Moments(sparse.product(local, chosen), (squares @ variance)[:, None])
+        mean, variance, root = self._posterior(parameters, rows)
+        moments = Moments(sparse.product(local, mean), (squares @ variance)[:, None])
         kl = self._kl(parameters) if kl_needed else None
-        distance = chosen if self._prior_mean is None else chosen - self._prior_mean[rows]
-        precision = bounded_exp(-parameters["latent_weights.log_prior"][rows])
-        return moments, kl, (rows, local, squares, distance, variance, precision)
+        return moments, kl, (rows, local, squares, whitened[rows], variance, root)
+
+    def posterior(self, parameters):
+        """Return q(t), r + √a m and log(a v), and log a, by the names in a model: `POSTERIOR` and `PRIOR`.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        """
+        mean, variance, _ = self._posterior(parameters, slice(None))
+        return dict(zip(POSTERIOR, (mean, np.log(variance)), strict=True)) | {PRIOR: parameters[PRIOR].copy()}
+
+    def _posterior(self, parameters, rows):
+        """Return mean and variance of q(t) for some features, U×P and U, and √a."""
+        whitened, log_variance, log_prior = (parameters[name][rows] for name in self.parameter_names)
+        root = bounded_exp(log_prior, 0.5)
+        mean = whitened * root[:, None]
+        if self._prior_mean is not None:
+            mean += self._prior_mean[rows]
+        return mean, bounded_exp(log_variance) * root * root, root
 
     def _kl(self, parameters):
-        mean, log_variance, log_prior = (parameters[name] for name in self.parameter_names)
-        precision = bounded_exp(-log_prior).astype(np.float64)
-        ratio = precision * bounded_exp(log_variance)
-        distance = mean if self._prior_mean is None else mean - self._prior_mean
-        squares = np.einsum("dp,dp->d", distance, distance)
-        return 0.5 * float(squares @ precision + mean.shape[1] * (ratio - 1 - np.log(ratio)).sum())
+        mean, log_variance, _ = (parameters[name] for name in self.parameter_names)
+        variance = bounded_exp(log_variance).astype(np.float64)
+        squares = float(np.einsum("dp,dp->d", mean, mean).sum(dtype=np.float64))
+        return 0.5 * (squares + mean.shape[1] * float((variance - 1 - np.log(variance)).sum()))
 
     def backward(self, tape, d_moments, d_kl):
         """Return the gradients by parameter name (`IndexedRows`), for the features of the minibatch.
@@ -113,21 +135,20 @@ class WeightSpace:
         d_moments : Moments
         d_kl : float
         """
-        rows, local, squares, distance, variance, precision = tape
-        dtype, P = distance.dtype, distance.shape[1]
+        rows, local, squares, whitened, variance, root = tape
+        dtype, P = whitened.dtype, whitened.shape[1]
         share = (d_kl / self._shares.of(local.shape[0])[rows]).astype(dtype)
-        transposed = local.T.tocsr()
-        d_mean = sparse.product(transposed, np.ascontiguousarray(d_moments.mean, dtype))
-        d_mean += (share * precision)[:, None] * distance
-        d_variance = squares.T @ d_moments.variance[:, 0]
-        ratio = variance * precision
-        d_log_variance = (variance * d_variance + 0.5 * P * share * (ratio - 1)) * is_inside(variance)
-        lengths = np.einsum("up,up->u", distance, distance)
-        d_log_prior = 0.5 * share * (P - P * ratio - lengths * precision) * is_inside(precision)
-        names = self.parameter_names
+        d_mean = sparse.product(local.T.tocsr(), np.ascontiguousarray(d_moments.mean, dtype))
+        d_mean *= root[:, None]
+        from_variance = variance * (squares.T @ d_moments.variance[:, 0])
+        free = is_inside(root, 0.5)
+        d_log_prior = (0.5 * np.einsum("up,up->u", d_mean, whitened) + from_variance) * free
+        d_mean += share[:, None] * whitened
+        own = variance / (root * root)
+        d_log_variance = (from_variance + 0.5 * P * share * (own - 1)) * is_inside(own)
         return {
             name: IndexedRows(rows, value.astype(dtype, copy=False))
-            for name, value in zip(names, (d_mean, d_log_variance, d_log_prior), strict=True)
+            for name, value in zip(self.parameter_names, (d_mean, d_log_variance, d_log_prior), strict=True)
         }
 
 
@@ -139,11 +160,11 @@ def are_valid(parameters, feature_count):
     Parameters
     ----------
     parameters : mapping of str to ndarray
-        With all of `WeightSpace.parameter_names`.
+        With all of `POSTERIOR` and `PRIOR`.
     feature_count : int
         D.
     """
-    mean, log_variance, log_prior = (parameters[name] for name in WeightSpace.parameter_names)
+    mean, log_variance, log_prior = (parameters[name] for name in (*POSTERIOR, PRIOR))
     return bool(
         mean.dtype in (np.float32, np.float64)
         and mean.dtype == log_variance.dtype == log_prior.dtype

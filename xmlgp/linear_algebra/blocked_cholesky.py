@@ -16,7 +16,7 @@ from xmlgp.linear_algebra.lapack import factorise_lower
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["solve_positive"]
+__all__ = ["BlockedCholesky"]
 
 #: Rows and columns of a block. Sizes from 256 to 1024 take about the same time; small blocks balance the cores best.
 BLOCK = 256
@@ -25,38 +25,51 @@ BLOCK = 256
 COLUMNS = 64
 
 
-def solve_positive(matrix, right, progress=silent):
-    """Replace the right-hand sides B by A⁻¹ B, in place.
+class BlockedCholesky:
+    """The Cholesky factor L of a positive definite matrix A, which also solves systems of a leading part of A.
 
     Parameters
     ----------
     matrix : ndarray, N×N
-        A. Only the lower triangle is read; it is overwritten with intermediate results.
-    right : ndarray, N×P
-        B, of the same dtype.
+        A. Only the lower triangle is read; it is overwritten with L.
+    leading : int, optional
+        Size of a leading part, from 1 to N: the same rows of L are its factor.
     progress : callable
         See `xmlgp.runtime.progress`.
 
-    Returns
-    -------
-    bool
-        Whether A has a Cholesky factor. If not, B is unchanged.
+    Raises
+    ------
+    LinAlgError
+        If A has no such factor.
     """
-    size = len(matrix)
-    blocks = [slice(start, min(start + BLOCK, size)) for start in range(0, size, BLOCK)]
-    inverses = []
-    with progress("factorisation", total=len(blocks), unit="block") as bar:
-        for i, pivot in enumerate(blocks):
-            below = blocks[i + 1 :]
-            diagonal = functools.partial(_factorise_diagonal, matrix, pivot, inverses)
-            run_parallel([diagonal, *(functools.partial(_subtract, matrix, rows, pivot) for rows in below)])
-            if len(inverses) == i:
-                return False
-            run_parallel(functools.partial(_divide, matrix, rows, pivot, inverses[i]) for rows in below)
-            bar.update()
-    starts = range(0, right.shape[1], COLUMNS)
-    run_parallel(functools.partial(_substitute, matrix, right[:, j : j + COLUMNS], blocks, inverses) for j in starts)
-    return True
+
+    def __init__(self, matrix, leading=None, progress=silent):
+        size, self._matrix, self._inverses = len(matrix), matrix, []
+        ranges = (0, leading or size), (leading or size, size)
+        self._blocks = [
+            slice(start, min(start + BLOCK, end)) for first, end in ranges for start in range(first, end, BLOCK)
+        ]
+        with progress("factorisation", total=len(self._blocks), unit="block") as bar:
+            for i, pivot in enumerate(self._blocks):
+                below = self._blocks[i + 1 :]
+                diagonal = functools.partial(_factorise_diagonal, matrix, pivot, self._inverses)
+                run_parallel([diagonal, *(functools.partial(_subtract, matrix, rows, pivot) for rows in below)])
+                if len(self._inverses) == i:
+                    raise np.linalg.LinAlgError(f"row {pivot.start} or one of the next {BLOCK} has no positive pivot")
+                run_parallel(functools.partial(_divide, matrix, rows, pivot, self._inverses[i]) for rows in below)
+                bar.update()
+
+    def solve(self, right):
+        """Replace right-hand sides B by A⁻¹ B in place, where A may be the leading part.
+
+        Parameters
+        ----------
+        right : ndarray, N×P or leading×P
+            B, of the dtype of A.
+        """
+        blocks = [rows for rows in self._blocks if rows.stop <= len(right)]
+        solve = functools.partial(_substitute, self._matrix[: len(right)], blocks=blocks, inverses=self._inverses)
+        run_parallel(functools.partial(solve, right[:, j : j + COLUMNS]) for j in range(0, right.shape[1], COLUMNS))
 
 
 def _subtract(matrix, rows, pivot):
@@ -81,6 +94,7 @@ def _divide(matrix, rows, pivot, inverse):
 def _substitute(matrix, right, blocks, inverses):
     """Replace right-hand sides B by L⁻ᵀ L⁻¹ B."""
     solution = np.ascontiguousarray(right)
+    inverses = inverses[: len(blocks)]
     for pivot, inverse in zip(blocks, inverses, strict=True):
         solution[pivot] = inverse @ (solution[pivot] - matrix[pivot, : pivot.start] @ solution[: pivot.start])
     for pivot, inverse in zip(reversed(blocks), reversed(inverses), strict=True):

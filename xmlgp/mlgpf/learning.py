@@ -9,7 +9,7 @@ from xmlgp.gp.label_weight_parts import put_labels, take_labels
 from xmlgp.gp.label_weights import PRIOR_VARIANCE, WEIGHTS_LIMIT, has_label_weights, label_features
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Unwhitened
-from xmlgp.gp.weight_space import WeightSpace
+from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace
 from xmlgp.mlgpf.stochastic import BOUND_EVERY, default_rate, optimiser_of
 from xmlgp.mlgpf.sweep import (
     OFFSET_SHARE,
@@ -55,7 +55,7 @@ ROUNDS = 4
 #: Parameters with a row for each label and for each feature, and what those of a new feature are if not
 #: zero. Relevances, scales and prior variances are those from before training.
 BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
-BY_FEATURE = {*WeightSpace.parameter_names, "label_weights.log_prior", "regression.scales"}
+BY_FEATURE = {*POSTERIOR, PRIOR, "label_weights.log_prior", "regression.scales"}
 FILLS = {"regression.scales": 1.0, "label_weights.log_prior": np.log(PRIOR_VARIANCE)}
 
 #: Label weights that the sweep changes.
@@ -247,13 +247,15 @@ class LearningAscent(Inference):
         chosen["loadings"][before == 0] = 0
         self._basis = basis
         if settings.in_weight_space:
-            self._used, coordinates, latent = _of_used_features(self._features, parameters)
+            self._used, coordinates, latent, whitened = _of_used_features(self._features, parameters)
             steps, self._offset_share = STEPS_IN_WEIGHT_SPACE, OFFSET_SHARE
         else:
             latent = {name: parameters[name] for name in model.parameter_names(parameters) if name not in chosen}
             steps, self._offset_share = STEPS, 1.0
         self._coordinates = coordinates
         self._bound = model.learning_bound(coordinates, latent)
+        if settings.in_weight_space:
+            latent = whitened
         moving = [name for name in latent if name not in self._bound.fixed]
         self._moving = {name: np.array(latent[name], order="K") for name in moving}
         self._moving["loadings"] = chosen["loadings"]
@@ -312,10 +314,15 @@ class LearningAscent(Inference):
 
     def _latent(self):
         """Return the means of the latent functions at the rows of the sweep, (n+1)×P."""
-        predictive, mean = self._model.predictive(self._parameters), self._coordinates_of(self._rows[-1:])
+        predictive, mean = self._model.predictive(self._trained()), self._coordinates_of(self._rows[-1:])
         return np.vstack(
             [predictive.latent_mean(Points(*part.rows(slice(None)))) for part in (self._coordinates, mean)]
         )
+
+    def _trained(self):
+        """Return the parameters with q(t) in place of q(u), for the features of the batch."""
+        latent = self._bound.latent.posterior(self._parameters) if self._settings.in_weight_space else {}
+        return self._parameters | latent
 
     def _mean_point(self, latent):
         """Return the `MeanPoint`, with the label weights from before the sweep."""
@@ -395,7 +402,10 @@ class LearningAscent(Inference):
     def put_back(self):
         """Return the parameters of the whole model, with what was learned."""
         found = dict(self._whole)
-        for name, value in self._moving.items():
+        trained = self._trained()
+        latent = POSTERIOR if self._settings.in_weight_space else [name for name in self._moving if name != "loadings"]
+        for name in (*latent, "loadings"):
+            value = trained[name]
             rows = self._present if name == "loadings" else self._used if self._settings.in_weight_space else None
             if rows is not None:
                 value, moved = self._whole[name].copy(), value
@@ -407,10 +417,10 @@ class LearningAscent(Inference):
 def _of_used_features(features, parameters):
     """Return the features that points have, their coordinates, and the parameters in weight space of these features.
 
-    The prior has the means of the posterior so far, and the variances that n_d earlier points with a feature imply,
-    1/v_d = 1/a_d + `CURVATURE` n_d: the stochastic steps of training leave the variances near where they started, so
-    that rare features could not move and frequent ones would forget. A feature that no point had until now has weights
-    around zero: those that the model has for it were drawn at random.
+    The prior is N(r, a) with r the means of the posterior so far, and with the variances that n_d earlier points with a
+    feature imply, 1/a = 1/a_d + `CURVATURE` n_d, where a_d is the relevance of the feature. A feature that no point had
+    until now has weights around zero: those that the model has for it were drawn at random. The whitened weights start
+    from zero, with the variance of the posterior so far, which is at most that of the prior.
 
     Parameters
     ----------
@@ -418,18 +428,27 @@ def _of_used_features(features, parameters):
         Weighted, of the batch.
     parameters : mapping of str to ndarray
         With the statistics of all points.
+
+    Returns
+    -------
+    used : ndarray of int
+    coordinates : Coordinates
+    latent, whitened : dict of str to ndarray
+        The prior, and the parameters to be moved.
     """
     used, columns, counts = np.unique(features.indices, return_inverse=True, return_counts=True)
     shape = features.shape[0], len(used)
     local = sp.csr_array((features.data, columns.astype(np.int32), features.indptr), shape=shape)
     new = parameters["statistics.features"][used] == counts
-    mean, log_variance, log_prior = (parameters[name][used] for name in WeightSpace.parameter_names)
+    mean, log_variance, log_prior = (parameters[name][used] for name in (*POSTERIOR, PRIOR))
     mean[new] = 0
     log_variance[new] = log_prior[new] + np.log(VARIANCE_START)
     earlier = (parameters["statistics.features"][used] - counts).astype(log_prior.dtype)
-    values = mean, log_variance, -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier)
-    latent = dict(zip(WeightSpace.parameter_names, values, strict=True))
-    return used, Coordinates(local, None, features.dtype, sparse=True), latent
+    log_prior = -np.log(np.exp(-log_prior) + mean.dtype.type(CURVATURE) * earlier)
+    values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
+    whitened = dict(zip(WeightSpace.parameter_names, values, strict=True))
+    latent = {POSTERIOR[0]: mean, PRIOR: log_prior}
+    return used, Coordinates(local, None, features.dtype, sparse=True), latent, whitened
 
 
 def _masked(gradient, free):

@@ -17,8 +17,7 @@ __all__ = ["memory_parts"]
 def memory_parts(settings, dataset):
     """Return the largest arrays of training (list of `MemoryPart`); see `Model.memory`.
 
-    They are those of the part that needs more: the stochastic steps, or the sweeps in weight space and otherwise the
-    regression.
+    They are those of the part that needs most: the stochastic steps, or in weight space the sweeps or the regression.
 
     Parameters
     ----------
@@ -29,11 +28,11 @@ def memory_parts(settings, dataset):
         stages = [_stochastic_steps(settings, dataset)]
         if sweep_count(settings, *dataset.shape):
             stages.append(_sweeps(settings, dataset))
-    else:
-        stages = [_with_inducing_inputs(settings, dataset)]
         if may_pool(settings, dataset.N, dataset.K):
             advice = "--regression-points 0 avoids that"
             stages.append([MemoryPart("the covariances of exact GP regression", 4 * dataset.N**2, advice)])
+    else:
+        stages = [_with_inducing_inputs(settings, dataset)]
     return max(stages, key=lambda parts: sum(part.size for part in parts))
 
 

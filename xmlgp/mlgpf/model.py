@@ -122,6 +122,15 @@ class MLGPF:
         parameters["bias"] = initial_bias(labels, dtype)
         return parameters
 
+    def trained(self, parameters):
+        """Return the parameters of a trained model, given those that training moves.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+        """
+        return parameters
+
     def predictive(self, parameters, feature_count=None):
         """Return the predictive distribution of trained parameters (`Predictive`).
 

@@ -13,23 +13,23 @@ __all__ = ["MLGPFSettings"]
 #: Settings without effect in weight space.
 UNUSED_WITH_FEATURES = (
     *("basis_size", "inducing_count", "inducing_start", "inducing_fixed", "ard", "lengthscale", "posterior"),
-    *("diagonal", "start", "validation", "patience", "refit", "negatives", "sampling", "regression_points"),
+    *("diagonal", "start", "negatives", "sampling"),
 )
 
-#: Settings without effect if no points are held out, outside of weight space.
-UNUSED_WITHOUT_VALIDATION = ("patience", "refit", "calibration")
+#: Settings without effect with other inducing inputs.
+UNUSED_WITHOUT_FEATURES = ("label_sample", "regression_points")
 
-#: Default numbers of latent functions: in weight space a step costs less.
-FACTORS, FACTORS_IN_WEIGHT_SPACE = 100, 200
+#: The default number of latent functions: a twentieth of the labels, between these. With 100 instead of 200, held-out
+#: points of two data sets with 20,000 and 28,000 labels lose 0.5 of P@1, and those of three with up to 1,000 nothing.
+FACTORS, MOST_FACTORS, LABELS_PER_FACTOR = 100, 200, 20
 
-#: Steps after which the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points, and
+#: Steps after which the ranking of held-out points hardly improves, on five data sets of 4,000 to 22,000 points, and
 #: the smallest default number of epochs; the same in weight space.
 STEPS, LEAST_EPOCHS = 800, 5
-STEPS_IN_WEIGHT_SPACE, LEAST_EPOCHS_IN_WEIGHT_SPACE = 300, 8
+STEPS_IN_WEIGHT_SPACE, LEAST_EPOCHS_IN_WEIGHT_SPACE = 600, 8
 
-#: Pairs of points and labels beyond which training is in weight space by default: from about here on a step over all
-#: labels is what takes the time.
-PAIRS_LIMIT = 100_000_000
+#: Least number of minibatches in weight space. With few, 60 epochs are too few steps.
+LEAST_BATCHES = 10
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class MLGPFSettings(Settings):
     """
 
     model: ClassVar[str] = "mlgpf"
+    former: ClassVar[frozenset] = frozenset({"validation", "patience", "refit"})
 
     weighting: str = shared.weighting()
     inducing: str | None = setting(
@@ -51,7 +52,7 @@ class MLGPFSettings(Settings):
         "vector of each feature, exact for a linear kernel).",
         choices=("subspace", "free", "features"),
         preprocess=True,
-        if_unset="features for a linear kernel and more than 100 million pairs of points and labels, otherwise free",
+        if_unset="features for a linear kernel, otherwise free",
     )
     basis_size: int = setting(
         1000, "Basis vectors of the subspace; at most min(N, D) are used.", symbol="R", minimum=1, preprocess=True
@@ -84,7 +85,7 @@ class MLGPFSettings(Settings):
         "Latent functions.",
         symbol="P",
         minimum=1,
-        if_unset=f"{FACTORS_IN_WEIGHT_SPACE} with --inducing features, otherwise {FACTORS}",
+        if_unset=f"a twentieth of the labels, from {FACTORS} to {MOST_FACTORS}",
     )
     label_weights: bool | None = setting(
         None,
@@ -93,8 +94,8 @@ class MLGPFSettings(Settings):
     )
     regression_points: int = setting(
         25_000,
-        "With at most this many training points, and at most 5000 labels, pool the utilities with those of exact GP "
-        "regression on all points, unless that ranks the held-out points worse; 0 for never.",
+        "With --inducing features, at most this many training points and at most 5000 labels, pool the utilities with "
+        "those of exact GP regression on all points, unless that ranks the held-out points worse; 0 for never.",
         minimum=0,
     )
     expectations: str = setting(
@@ -106,8 +107,8 @@ class MLGPFSettings(Settings):
     nodes: int = shared.nodes()
     ranking: str = setting(
         "probability",
-        "What labels are ranked by, for early stopping and by `xmlgp predict`: the probability E σ(f), integrated over "
-        "the posterior (probability), or the mean of f (utility).",
+        "What `xmlgp predict` ranks labels by: the probability E σ(f), integrated over the posterior (probability), or "
+        "the mean of f (utility).",
         choices=("probability", "utility"),
     )
     negatives: int | None = setting(
@@ -142,29 +143,15 @@ class MLGPFSettings(Settings):
     )
     epochs: int | None = setting(
         None,
-        "Most passes over the data.",
+        "Passes over the data.",
         minimum=1,
         maximum=EPOCHS_LIMIT,
-        if_unset="enough for 800 steps, between 5 and 60; with --inducing features for 300 steps, between 8 and 60",
-    )
-    validation: float = setting(
-        0.1,
-        "Share of the training points that is held out for early stopping; 0 trains on all points to the last epoch.",
-        minimum=0,
-        maximum=0.5,
-    )
-    patience: int = setting(
-        10, "Early stopping after this many epochs without a better nDCG@5 of the held-out points.", minimum=1
-    )
-    refit: bool = setting(
-        True,
-        "Train twice: for half of the epochs without the held-out points, then on all points, for the best number of "
-        "epochs or, if the last ones ranked best, for all. Otherwise train once, and keep the best parameters.",
+        if_unset="enough for 800 steps, between 5 and 60; with --inducing features for 600 steps, between 8 and 60",
     )
     calibration: bool = setting(
         True,
-        "Calibrate probabilities on points that are held out: the same as for early stopping; with --inducing features "
-        "5% of the points, at most 2000, which only the last sweep trains on.",
+        "Calibrate probabilities on points that are held out until the last sweep: 5% of them, but from 100, or 10% if "
+        "that is fewer, to 2000.",
     )
     batch_size: int = shared.batch_size()
     batch_size_first: int | None = setting(
@@ -189,34 +176,34 @@ class MLGPFSettings(Settings):
     @property
     def factor_count(self):
         """The number of latent functions, P."""
-        return self.factors or (FACTORS_IN_WEIGHT_SPACE if self.in_weight_space else FACTORS)
+        return self.factors or FACTORS
+
+    def points_in_batch(self, N):
+        """Return the largest number of points in a minibatch of N points; in weight space at most a tenth of them."""
+        return min(self.batch_size, max(1, N // LEAST_BATCHES)) if self.in_weight_space else self.batch_size
 
     def epoch_count(self, N):
-        """Return the number of epochs for N points, with early stopping the greatest."""
+        """Return the number of epochs for N points."""
         steps, least = STEPS, LEAST_EPOCHS
         if self.in_weight_space:
             steps, least = STEPS_IN_WEIGHT_SPACE, LEAST_EPOCHS_IN_WEIGHT_SPACE
-        return self.epochs or default_epochs(N, self.batch_size, steps, least)
+        return self.epochs or default_epochs(N, self.points_in_batch(N), steps, least)
 
     def for_shape(self, N, D, K):
-        """Return the settings with the inducing inputs that are the default for a data set of this shape.
+        """Return the settings with the inducing inputs and the number of latent functions for a data set of this shape.
 
         Parameters
         ----------
         N, D, K : int
         """
-        if self.inducing is not None:
-            return self
-        many = self.kernel == "linear" and N * K > PAIRS_LIMIT
-        return replace(self, inducing="features" if many else "free")
+        inducing = self.inducing or ("features" if self.kernel == "linear" else "free")
+        factors = self.factors or min(max(FACTORS, K // LABELS_PER_FACTOR), MOST_FACTORS)
+        return replace(self, inducing=inducing, factors=factors)
 
     def unused(self):
-        """Return the settings that have no effect with the inducing inputs or no validation; see `Settings.unused`."""
-        names = UNUSED_WITH_FEATURES if self.in_weight_space else ("label_sample",)
-        unused = dict.fromkeys(names, f"--inducing {self.inducing or 'free'}")
-        if not self.in_weight_space and not self.validation:
-            unused |= dict.fromkeys(UNUSED_WITHOUT_VALIDATION, "--validation 0")
-        return unused
+        """Return the settings that have no effect with the inducing inputs; see `Settings.unused`."""
+        names = UNUSED_WITH_FEATURES if self.in_weight_space else UNUSED_WITHOUT_FEATURES
+        return dict.fromkeys(names, f"--inducing {self.inducing or 'free'}")
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""

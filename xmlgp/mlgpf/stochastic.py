@@ -58,8 +58,9 @@ class StochasticAscent(Inference):
         self._negatives = None if settings.in_weight_space else settings.negatives
         self._label_sampler = LabelSampler(labels, settings.label_sample) if settings.in_weight_space else None
         self.epochs = settings.epoch_count(N)
-        first = settings.batch_size_first or settings.batch_size
-        sizes = [batch_size_of_epoch(epoch, self.epochs, first, settings.batch_size) for epoch in range(self.epochs)]
+        last = settings.points_in_batch(N)
+        first = settings.batch_size_first or last
+        sizes = [batch_size_of_epoch(epoch, self.epochs, first, last) for epoch in range(self.epochs)]
         #: Minibatches of each epoch, and those of all epochs before it.
         self._counts = [-(-N // size) for size in sizes]
         self._before = np.cumsum([0, *self._counts]).tolist()
@@ -106,8 +107,8 @@ class StochasticAscent(Inference):
         return arrays | {"order": self._order}
 
     def parameters(self, epochs):
-        """Return the parameters by name; steps change these arrays."""
-        return self._parameters
+        """Return the parameters of the model by name; steps may change these arrays."""
+        return self._model.trained(self._parameters)
 
     def notes(self):
         """Return the learning rate if it is not that of the settings."""

@@ -1,15 +1,15 @@
-"""Training of MLGPF: when it stops, what it trains on, and the regression that is added."""
+"""Training of MLGPF: what it trains on, the regression that is added, and what held-out points decide."""
 
 import dataclasses
-import math
-from typing import NamedTuple
+import functools
 
 import numpy as np
 
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.gp.log_parameters import bounded_exp
-from xmlgp.mlgpf.held_out import CalibrationAfterEpoch, HeldOut, calibration_points, can_judge
+from xmlgp.gp.weight_space import PRIOR
+from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent, sweep_count
@@ -19,7 +19,6 @@ from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.retry import RetryOnDivergence
 from xmlgp.training.statistics import statistics_of
-from xmlgp.training.stopping import WINDOW, EarlyStopping, hold_out
 from xmlgp.training.trained import Trained
 from xmlgp.work import THIS_MACHINE
 
@@ -32,47 +31,14 @@ REGRESSION_RANK = 300
 #: with 20,765 labels held-out points were ranked worse with it.
 REGRESSION_LABELS = 5000
 
-#: Regression is added unless nDCG@5 of the held-out points, in percent, is lower with it by this. A few hundred points
-#: often rank equally well with and without; on test points of Bibtex precision is higher with it in such cases.
-POOL_TOLERANCE = 0.5
-
-
-class _Plan(NamedTuple):
-    """Choices for the final training run; known once the held-out points have been ranked.
-
-    Attributes
-    ----------
-    epochs : int or None
-    learning_rate : float
-    pooled : bool
-        Whether regression is added.
-    validation : list of dict or None
-        History of the training without the held-out points.
-    calibration : list of float or None
-        Coefficients of the calibration of probabilities.
-    """
-
-    epochs: int | None
-    learning_rate: float
-    pooled: bool
-    validation: list | None
-    calibration: list | None
-
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None, work=THIS_MACHINE):
     """Train MLGPF as its settings say.
 
-    With a validation part of enough points with labels (`can_judge`), and more than one label to rank, training on the
-    other points stops when nDCG@5 of the validation part has not risen for `settings.patience` epochs. With
-    `settings.refit` it also stops after half of the epochs, and all points are then trained on: for all epochs if the
-    nDCG was highest in the last `WINDOW` epochs of that half, otherwise for the best number. Without `settings.refit`
-    the best parameters are kept. Regression on all points is added if `settings.regression_points` allows it, there are
-    at most `REGRESSION_LABELS` labels, and the validation part, if there is one, is not ranked worse with it
-    (`POOL_TOLERANCE`). If training diverges, it restarts once with a lower learning rate (`RetryOnDivergence`). In
-    weight space there is no early stopping and no regression.
-
-    With `settings.calibration` probabilities are calibrated on points that are held out, if there are any: the
-    validation part, or in weight space those of `calibration_points`, on which only the last sweep trains.
+    The points of `calibration_points` are held out. On them probabilities are calibrated, and in weight space it is
+    decided whether regression on all points joins, if `may_pool` allows it (`HeldOutChoices`). Then the last sweep of
+    weight space trains on them too; without label weights, and with other inducing inputs, only the regression does. If
+    training diverges, it restarts once with a lower learning rate (`RetryOnDivergence`).
 
     Parameters
     ----------
@@ -92,7 +58,6 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     Returns
     -------
     Trained
-        The history is that of the training run that the parameters come from.
 
     Raises
     ------
@@ -103,34 +68,32 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     ClusterError
         If the cluster is lost.
     """
-    coordinates, inducing = _coordinates(features, preprocessed, settings, work), preprocessed.inducing
-    count, label_count = labels.shape
-    pooled = may_pool(settings, *labels.shape)
-    hook = _calibration_hook(features, labels, preprocessed, settings) if settings.in_weight_space else None
-    # Its own random stream: what training draws does not depend on whether points are held out.
-    trained, held = hold_out(count, settings.validation, np.random.default_rng([settings.seed, 1]))
-    plan, parameters = _stored_plan(checkpoints), None
-    stops = not settings.in_weight_space and label_count > 1 and can_judge(labels, held) and labels[trained].nnz
-    if plan is None and stops:
-        part, others = ((coordinates.select(rows), labels[rows]) for rows in (trained, held))
-        held_out = HeldOut(features[held], *others, preprocessed, settings)
-        plan, parameters = _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints)
-    elif plan is None:
-        plan = _Plan(settings.epoch_count(count), default_rate(settings), pooled, None, None)
-    history, calibration = plan.validation, plan.calibration
-    if history is None or settings.refit:
-        parameters = None  # frees memory
-        settings = dataclasses.replace(settings, epochs=plan.epochs)
-        attempts = _attempts(coordinates, labels, inducing, settings, plan.learning_rate, work)
-        facts = {"part": "all points", "plan": plan._asdict(), "spent": history[-1]["seconds"] if history else 0.0}
-        parameters, history = attempts.run(progress, hook, checkpoints, facts)
-        calibration = hook.coefficients if hook else calibration
-    if plan.pooled:
-        parameters |= _regression(coordinates, labels, parameters, settings, progress)
-    if calibration:
-        parameters |= {"calibration": np.array(calibration)}
+    coordinates, (N, K) = _coordinates(features, preprocessed, settings, work), labels.shape
+    # Held-out points do not change the number of epochs.
+    settings = dataclasses.replace(settings, epochs=settings.epoch_count(N))
+    trained, held = calibration_points(settings, labels)
+    regress = None
+    if may_pool(settings, N, K):
+        regress = functools.partial(_regressions, coordinates, labels, trained, held, progress)
+    hook = None
+    if len(held):
+        epochs = settings.epochs
+        if settings.in_weight_space:
+            epochs += sweep_count(settings, N, features.shape[1], K)
+        hook = HeldOutChoices(epochs, features, labels, held, preprocessed, settings, regress)
+    part = coordinates, labels
+    if not settings.in_weight_space and len(held):
+        part = coordinates.select(trained), labels[trained]
+    arguments = _inference(*part, preprocessed.inducing, settings, work)
+    attempts = RetryOnDivergence(lambda rate: Loop(*arguments, rate), default_rate(settings))
+    parameters, history = attempts.run(progress, hook, checkpoints)
+    if regress and (hook is None or hook.pooled):
+        known = hook.regression if hook else None
+        parameters |= regress(parameters)[0] if known is None else known
+    if hook and hook.coefficients:
+        parameters |= {"calibration": np.array(hook.coefficients)}
     parameters |= statistics_of(features, labels)
-    return Trained(parameters, history, plan.validation)
+    return Trained(parameters, history)
 
 
 def _coordinates(features, preprocessed, settings, work):
@@ -149,11 +112,11 @@ def may_pool(settings, N, K):
     settings : MLGPFSettings
     N, K : int
     """
-    return not settings.in_weight_space and 0 < N <= settings.regression_points and K <= REGRESSION_LABELS
+    return settings.in_weight_space and 0 < N <= settings.regression_points and K <= REGRESSION_LABELS
 
 
 def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
-    """Maximise the bound over all given points, without a validation part, regression or second attempt.
+    """Maximise the bound over all given points, without held-out points, regression or second attempt.
 
     Parameters
     ----------
@@ -191,69 +154,25 @@ def _inference(coordinates, labels, inducing, settings, work):
     return StochasticAscent, *arguments, inducing
 
 
-def _attempts(coordinates, labels, inducing, settings, learning_rate, work=THIS_MACHINE):
-    arguments = _inference(coordinates, labels, inducing, settings, work)
-    return RetryOnDivergence(lambda rate: Loop(*arguments, rate), learning_rate)
+def _regressions(coordinates, labels, trained, held, progress, parameters):
+    """Return the parameters of the regression on all points, and on all but the held-out ones, if there are any.
 
-
-def _stored_plan(checkpoints):
-    """Return the plan of the final training if the checkpoint to resume from is of that training, otherwise None."""
-    checkpoint = checkpoints.resume_from if checkpoints else None
-    if checkpoint is None:
-        return None
-    with checkpoint.checked():
-        return checkpoint.facts["plan"] and _Plan(**checkpoint.facts["plan"])
-
-
-def _train_on_part(part, held_out, inducing, settings, pooled, progress, checkpoints):
-    """Train on some points until the ranking of the others rises no more; return the plan and the best parameters."""
-    stopping = EarlyStopping(held_out.ndcg, settings.patience)
-    epochs = settings.epoch_count(len(part[0]))
-    # Which epoch of the second half ranks best is mostly chance, so that half is not worth its time.
-    most = math.ceil(epochs / 2) if settings.refit else epochs
-    attempts = _attempts(*part, inducing, dataclasses.replace(settings, epochs=most), default_rate(settings))
-    facts = {"part": "the points not held out", "plan": None}
-    _, history = attempts.run(progress, stopping, checkpoints, facts)
-    if stopping.best_epoch is None:
-        raise NumericalError("no epoch of training ranked the held-out points: their utilities are not finite")
-    parameters = predicting = stopping.best_parameters
-    if pooled:
-        predicting = parameters | _regression(*part, parameters, settings, progress)
-        pooled = held_out.ndcg(predicting) > held_out.ndcg(parameters) - POOL_TOLERANCE
-    calibration = None
-    if settings.calibration:
-        calibration = held_out.calibration(predicting if pooled else parameters, part[1])
-    rate = history[-1].get("learning_rate", default_rate(settings))
-    rises = len(history) == most < stopping.best_epoch + WINDOW
-    epochs = settings.epochs if rises else stopping.best_epoch
-    return _Plan(epochs, rate, pooled, history, calibration), parameters
-
-
-def _calibration_hook(features, labels, preprocessed, settings):
-    """Return the hook that calibrates in weight space, before the last sweep; None if no points are held out."""
-    _, held = calibration_points(settings, labels)
-    if not len(held):
-        return None
-    N, K = labels.shape
-    epoch = settings.epoch_count(N) + sweep_count(settings, N, features.shape[1], K)
-    return CalibrationAfterEpoch(epoch, features, labels, held, preprocessed, settings)
-
-
-def _regression(coordinates, labels, parameters, settings, progress):
-    """Return the parameters of the regression; none if features are too large for it, since the model is trained.
-
-    Features are scaled by the relevances that the factor model has learned, if it has one for each.
+    Both have the π and the V of all labels. Features are scaled by the roots of the relevances that the latent
+    functions have learned. Both are empty if features are too large for regression, since the model is trained.
     """
-    features, scales = coordinates.weighted(slice(None)), {}
-    if settings.ard and settings.inducing != "subspace":
-        relevance = parameters[f"kernel.{settings.kernel.split('+')[-1]}.log_relevance"]
-        scales = {"regression.scales": bounded_exp(relevance, 0.5).astype(np.float32)}
-        features = scaled_features(features, scales["regression.scales"])
+    order = np.concatenate([trained, held])
+    scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+    features, labels = scaled_features(coordinates.weighted(order), scales), labels[order]
     try:
-        found = fit_exact_gp(features, labels, REGRESSION_RANK, progress=progress)
+        leading = len(trained) if len(held) else None
+        found = fit_exact_gp(features, labels, REGRESSION_RANK, progress=progress, leading=leading)
     except NumericalError:
-        return {}
-    return scales | regression_parameters(features, labels, found)
+        return {}, {}
+    counts = len(order), len(trained)
+    return tuple(
+        {"regression.scales": scales} | regression_parameters(features[:count], labels[:count], fit)
+        for count, fit in zip(counts, found if leading else (found,), strict=False)
+    )
 
 
 def regression_parameters(features, labels, found):

@@ -83,7 +83,8 @@ class WeightSpaceAscent(Inference):
         if sweeps and len(self._held):
             self._point_blocks.append(np.split(self._held, range(POINT_BLOCK, len(self._held), POINT_BLOCK)))
         self.epochs = self._factors.epochs + len(self._point_blocks)
-        self._parameters = self._factors.parameters(0)
+        #: Φ and b, which steps change.
+        self._parameters = {name: self._factors.parameters(0)[name] for name in ("loadings", "bias")}
         self._weights = {}
         self._label_blocks = label_blocks(K)
         self._sweep = None
@@ -178,7 +179,7 @@ class WeightSpaceAscent(Inference):
 
     def _latent_functions(self):
         """Return the means of the latent functions of all points, N×P, which sweeps do not change."""
-        mean = self._parameters["latent_weights.mean"]
+        mean = self._factors.parameters(0)["latent_weights.mean"]
         N = self._features.shape[0]
         latent = self._work.empty((N, mean.shape[1]), mean.dtype)
         blocks = [slice(start, min(start + LATENT_BLOCK, N)) for start in range(0, N, LATENT_BLOCK)]
@@ -203,8 +204,8 @@ class WeightSpaceAscent(Inference):
         return arrays
 
     def parameters(self, epochs):
-        """Return the parameters by name; steps change these arrays. The first part has no label weights."""
-        return self._parameters | (self._weights if epochs > self._factors.epochs else {})
+        """Return the parameters by name; steps may change these arrays. The first part has no label weights."""
+        return self._factors.parameters(epochs) | (self._weights if epochs > self._factors.epochs else {})
 
     def notes(self):
         """Return the notes of `StochasticAscent`, and the number of the sweep, counted from 1."""

@@ -70,7 +70,7 @@ class ModelFolder:
         self.stage = self.description["stage"]
         try:
             settings, model = self.description["settings"], self.description["model"]
-            self.settings = settings_from(settings, self.path / DESCRIPTION, model)
+            self.settings = settings_from(settings, self.path / DESCRIPTION, model, former=True)
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
 
@@ -288,7 +288,7 @@ def _read_description(path):
 
 
 def _check_description(file, description):
-    data, arrays, history, validation = (description.get(key) for key in ("data", "arrays", "history", "validation"))
+    data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
     valid = (
         is_plain(description)
         # A list, because JSON has values that cannot be hashed.
@@ -302,8 +302,7 @@ def _check_description(file, description):
         and isinstance(arrays, dict)
         and all(is_entry(file.parent, entry) for entry in arrays.values())
         and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
-        and isinstance(validation, list | None)
-        and all(_is_epoch(epoch, description["model"]) for epoch in [*(history or []), *(validation or [])])
+        and all(_is_epoch(epoch, description["model"]) for epoch in history or [])
         and _are_batches(description.get("learned", []), description["model"])
         and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
         and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)

@@ -58,7 +58,7 @@ class InterruptedRun:
     step, steps : int
         Steps done and in all; 0 and 0 if training has not started.
     seconds : float
-        Seconds of training done, with those of the training on the points not held out.
+        Seconds of training done.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class InterruptedRun:
             self.cores, model, settings = about["cores"], about["model"], about["settings"]
             state = state or {"step": 0, "steps": 0, "seconds": 0.0}
             self.step, self.steps = state["step"], state["steps"]
-            self.seconds, self._part = state["seconds"] + state.get("spent", 0.0), state.get("part")
+            self.seconds = state["seconds"]
             self.settings = settings_from(settings, checkpoint.path, model)
         except SettingsError as error:
             raise ModelFolderError(f"{error}; use --no-resume to start a new run") from None
@@ -107,7 +107,7 @@ class InterruptedRun:
         """How far the run came, in words."""
         if not self.steps:
             return "after preprocessing" if self.preprocess else "in preprocessing"
-        return f"after {self.step} of {self.steps} steps" + (f" on {self._part}" if self._part else "")
+        return f"after {self.step} of {self.steps} steps"
 
     def difference(self, data, settings):
         """Return how another run differs from this one, in words; None if it does not.

@@ -272,7 +272,6 @@ def _write(folder, stored, grown, names):
         arrays={name: value for name, value in after.items() if name not in same},
         keep={name: entry for name, entry in folder.entries("parameters.").items() if name in same},
         history=description["history"],
-        validation=description["validation"],
         learned=[*description.get("learned", []), grown.batch],
         names=names,
         **facts,

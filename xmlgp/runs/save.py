@@ -52,7 +52,6 @@ def save_model(path, settings, data, preprocessed, trained, tuned=None, names=No
             arrays=named_arrays(preprocessed) | arrays,
             protected=interrupted.preprocess.values() if interrupted else (),
             history=trained.history,
-            validation=trained.validation,
             names=names,
             **facts,
         )

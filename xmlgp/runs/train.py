@@ -128,7 +128,6 @@ class _Run:
                 arrays={f"parameters.{name}": value for name, value in trained.parameters.items()},
                 keep=entries,
                 history=trained.history,
-                validation=trained.validation,
                 names=self._names,
                 **facts,
             )

@@ -44,6 +44,8 @@ class Settings:
     ----------
     model : str
         The model's name.
+    former : frozenset of str
+        Names of settings that model folders of earlier versions may have, and that no longer exist.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class Settings:
     """
 
     model: ClassVar[str]
+    former: ClassVar[frozenset] = frozenset()
 
     def __post_init__(self):
         for spec in dataclasses.fields(self):

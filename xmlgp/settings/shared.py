@@ -25,7 +25,12 @@ def weighting():
 
 def batch_size():
     """Return the field of the size of minibatches."""
-    return setting(500, "Points in a minibatch (bmlpl: with online-em; gpc: with svi-adadelta).", minimum=1)
+    return setting(
+        500,
+        "Points in a minibatch, with --inducing features at most a tenth of all (bmlpl: with online-em; gpc: with "
+        "svi-adadelta).",
+        minimum=1,
+    )
 
 
 def inducing_count():

@@ -101,7 +101,7 @@ class Loop:
         after_epoch : callable, optional
             Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
             function that returns the parameters. The time it takes is not training time. It returns a `Verdict` or
-            None. A hook with its own state has `state` and `restore`, like `EarlyStopping`.
+            None. A hook with its own state has `state` and `restore`, like `HeldOutChoices`.
         checkpoints : CheckpointWriter, optional
             Writes checkpoints, and holds the one to resume from. Signals that end the process then wait for the end of
             a step.
@@ -151,7 +151,6 @@ class Loop:
             "done": self._done,
             "estimates": self._estimates,
             "seconds": self._seconds,
-            "spent": 0.0,
             "ended": self._ended,
             "history": self.history,
             "random": random and random.bit_generator.state,

@@ -25,7 +25,7 @@ class RetryOnDivergence:
     def __init__(self, make_loop, learning_rate):
         self._make_loop, self._learning_rate = make_loop, learning_rate
 
-    def run(self, progress, after_epoch=None, checkpoints=None, facts=None):
+    def run(self, progress, after_epoch=None, checkpoints=None):
         """Do what `Loop.run` does, with the same arguments.
 
         A hook `after_epoch` has a method `reset`, which prepares it for the second attempt.
@@ -41,7 +41,7 @@ class RetryOnDivergence:
             with resume_from.checked():
                 rate, failure = resume_from.facts["learning_rate"], resume_from.facts["first_failure"]
         while True:
-            kept = (facts or {}) | {"learning_rate": rate, "first_failure": failure}
+            kept = {"learning_rate": rate, "first_failure": failure}
             try:
                 return self._make_loop(rate).run(progress, after_epoch, checkpoints, kept)
             except TrainingDiverged as error:

@@ -7,37 +7,40 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-#: The training options of each golden model, which together produce every array of the format.
+#: The training options of each golden model. Together the models have every array of the format.
 MODELS = {
     "mlgpf": [
         "--model", "mlgpf", "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear", "--ard",
-        "--posterior", "diagonal", "--label-weights", "--validation", "0", "-P", "3", "-M", "5", "-R", "4",
-        "--epochs", "8", "--batch-size", "8",
+        "--posterior", "diagonal", "--label-weights", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
+        "--batch-size", "8",
     ],
     "full-posterior": [
         "--model", "mlgpf", "--inducing", "free", "--weighting", "unit", "--posterior", "cholesky",
-        "--no-label-weights", "--regression-points", "0", "--validation", "0", "-P", "3", "-M", "5", "--epochs", "8",
-        "--batch-size", "8",
+        "--no-label-weights", "-P", "3", "-M", "5", "--epochs", "8", "--batch-size", "8",
     ],
     "weight-space": [
         "--model", "mlgpf", "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2",
         "--label-weights", "--regression-points", "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "calibrated": [
-        "--model", "mlgpf", "--validation", "0.5", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
-        "--regression-points", "0", "--epochs", "4", "--batch-size", "8",
+        "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",
+        "--epochs", "4", "--batch-size", "8",
     ],
     "scaled": [
-        "--model", "mlgpf", "--validation", "0", "--no-label-weights", "-P", "2", "-M", "4", "--epochs", "4",
+        "--model", "mlgpf", "--inducing", "free", "--no-label-weights", "-P", "2", "-M", "4", "--epochs", "4",
         "--batch-size", "8",
     ],
     "learned": [
-        "--model", "mlgpf", "--validation", "0", "--label-weights", "-P", "2", "-M", "4", "--epochs", "4",
+        "--model", "mlgpf", "--inducing", "free", "--label-weights", "-P", "2", "-M", "4", "--epochs", "4",
         "--batch-size", "8",
     ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
+
+#: Models of an earlier version, with arrays that their options no longer produce: regression beside inducing inputs,
+#: and a calibration on few points. They are only made again if they are named.
+EARLIER = {"mlgpf", "calibrated", "scaled", "learned"}
 
 #: The model that has learned the test points as well.
 LEARNED = "learned"
@@ -58,7 +61,7 @@ def xmlgp(*arguments):
 
 def make(models):
     """Train the models and write their predictions beside them."""
-    for model in models or MODELS:
+    for model in models or [name for name in MODELS if name not in EARLIER]:
         path = HERE / model
         shutil.rmtree(path, ignore_errors=True)
         options = [*MODELS[model], "--seed", "3", "--no-cache", "-q"]

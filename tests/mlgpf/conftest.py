@@ -1,0 +1,13 @@
+"""Held-out points in small data sets."""
+
+import pytest
+
+from xmlgp.mlgpf import held_out
+
+
+@pytest.fixture
+def many_held_out(monkeypatch):
+    """A quarter of the points is held out, however few they are."""
+    monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.25)
+    monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
+    monkeypatch.setattr(held_out, "LARGEST_SHARE", 0.25)
