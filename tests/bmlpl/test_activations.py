@@ -162,7 +162,7 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     outputs = np.empty_like(counts), np.empty_like(counts)
     whole = expected_activations(counts, log_odds, shapes, outputs[0])
     monkeypatch.setattr(module, "GRAIN", 1)
-    monkeypatch.setattr(threads, "core_count", lambda: 4)
+    monkeypatch.setattr(threads, "_all_cores", lambda: 4)
     parts = expected_activations(counts, log_odds, shapes, outputs[1])
     np.testing.assert_array_equal(outputs[0], outputs[1])
     for one, other in zip(parts, whole, strict=True):

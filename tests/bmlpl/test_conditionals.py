@@ -280,7 +280,7 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     one, other = (
         sample_counts(problem.positives, problem.topics, problem.activations, np.random.default_rng(0))
         for cores in (1, 4)
-        if not monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
+        if not monkeypatch.setattr(threads, "_all_cores", lambda cores=cores: cores)
     )
     np.testing.assert_array_equal(one.by_point, other.by_point)
     np.testing.assert_array_equal(one.by_label, other.by_label)

@@ -77,6 +77,6 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     problem = random_problem(50, 8, 3)
     whole = expected_counts(problem.positives, problem.topics, problem.activations)
     monkeypatch.setattr(module, "GRAIN", 1)
-    monkeypatch.setattr(threads, "core_count", lambda: 4)
+    monkeypatch.setattr(threads, "_all_cores", lambda: 4)
     for one, other in zip(expected_counts(problem.positives, problem.topics, problem.activations), whole, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -278,7 +278,7 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
     cg_solve(whole.system, whole.weights, 3)
     monkeypatch.setattr(module, "GRAIN", 1)
     monkeypatch.setattr(module.sparse, "GRAIN", 1)
-    monkeypatch.setattr(threads, "core_count", lambda: 4)
+    monkeypatch.setattr(threads, "_all_cores", lambda: 4)
     cg_solve(parts.system, parts.weights, 3)
     np.testing.assert_array_equal(parts.weights, whole.weights)
     np.testing.assert_array_equal(parts.system.log_odds, whole.system.log_odds)

@@ -61,9 +61,7 @@ NOTES = re.compile(
 def disk(workdir, monkeypatch):
     """The folder on the disk that fails; all other files are on another."""
     # Threads would take longer to wait for each other than to work.
-    count = threads.core_count
-    for module in [module for module in sys.modules.values() if getattr(module, "core_count", None) is count]:
-        monkeypatch.setattr(module, "core_count", lambda: 1)
+    monkeypatch.setattr(threads, "_all_cores", lambda: 1)
     # A checkpoint after every step.
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
     # PDF figures contain the time otherwise.

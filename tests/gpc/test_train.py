@@ -17,7 +17,6 @@ from xmlgp.gpc import variational
 from xmlgp.gpc.model import GPC
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 from xmlgp.gpc.train import run_inference
-from xmlgp.training.loop import Verdict
 
 N, D, M = 40, 3, 8
 ITERATIONS = 5
@@ -103,12 +102,6 @@ def test_same_seed_gives_the_same_result(inference):
         assert first[0]["posterior.mean"].tobytes() != other[0]["posterior.mean"].tobytes()
     else:  # the other methods draw no random numbers
         assert_same_result(other, first)
-
-
-@pytest.mark.parametrize("inference", ["vi-jj-full", "svi-adadelta"])
-def test_verdict_stops_training(inference):
-    found = run_inference(*prepared(inference), after_epoch=lambda epoch, parameters: Verdict({}, stop=epoch == 2))
-    assert_same_result(found, run_inference(*prepared(inference, iterations=2)))
 
 
 @pytest.mark.parametrize("inference", ["vi-taylor"])

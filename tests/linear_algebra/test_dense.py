@@ -13,8 +13,7 @@ CLOSE = {"rtol": 1e-12, "atol": 1e-12}
 @pytest.fixture(autouse=True, params=[1, 3])
 def cores(request, monkeypatch):
     """Pretend that the machine has this many cores, and split matrices of any size."""
-    for module in (threads, dense):
-        monkeypatch.setattr(module, "core_count", lambda: request.param)
+    monkeypatch.setattr(threads, "_all_cores", lambda: request.param)
     monkeypatch.setattr(dense, "GRAIN", 1)
     monkeypatch.setattr(dense, "BLOCK", 4)
 

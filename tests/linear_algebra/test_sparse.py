@@ -12,7 +12,7 @@ from xmlgp.runtime import threads
 @pytest.fixture(autouse=True, params=[1, 3])
 def cores(request, monkeypatch):
     """Pretend that the machine has this many cores, and split matrices of any size."""
-    monkeypatch.setattr(threads, "core_count", lambda: request.param)
+    monkeypatch.setattr(threads, "_all_cores", lambda: request.param)
     monkeypatch.setattr(sparse, "GRAIN", 1)
 
 

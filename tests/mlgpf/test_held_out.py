@@ -363,19 +363,6 @@ def test_probabilities_that_are_not_finite_end_training(monkeypatch, chosen):
         train(*problem)
 
 
-@pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("chosen", [INDUCING, IN_WEIGHT_SPACE], ids=["free", "weight space"])
-def test_a_map_is_fitted_to_a_limited_number_of_points(monkeypatch, chosen):
-    monkeypatch.setattr(module, "FITTED_MOST", 20)
-    seen = []
-    monkeypatch.setattr(module, "fit_calibration", lambda *arrays: seen.append(arrays) or fit_calibration(*arrays))
-    found = train(*prepared(DATASET, **chosen)).parameters
-    assert Calibration.are_valid(found["calibration"])
-    # 30 points are held out.
-    ((probabilities, correct),) = seen
-    assert 10 <= len(probabilities) == len(correct) <= 20
-
-
 def test_a_restart_begins_without_choices():
     features, labels, preprocessed, settings = prepared(DATASET)
     hook = HeldOutChoices(1, features, labels, np.arange(20), preprocessed, settings)

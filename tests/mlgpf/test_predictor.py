@@ -320,7 +320,7 @@ def test_scores_do_not_depend_on_the_number_of_cores(monkeypatch, inducing, kern
     parameters = train(dataset.features, dataset.labels, preprocessed, settings).parameters
     found = []
     for cores in (1, 2, 3):
-        monkeypatch.setattr(threads, "core_count", lambda cores=cores: cores)
+        monkeypatch.setattr(threads, "_all_cores", lambda cores=cores: cores)
         predictor = MLGPFPredictor(settings, preprocessed, parameters, 900)
         outputs = (predictor.top(dataset.features, 5, output) for output in ("utility", "probability"))
         found.append([scores.scores for scores in itertools.chain(*outputs)])

@@ -18,7 +18,6 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.runtime.progress import silent
-from xmlgp.training.loop import Verdict
 from xmlgp.training.minibatches import make_batch
 
 #: Smaller than the sizes of `small_dataset`, N = 40, D = 25 and K = 7.
@@ -241,49 +240,17 @@ def test_progress_reports_every_step():
     assert all(float(facts["bound"]) < 0 for _, facts in reports[1:])
 
 
-def test_measures_are_added_to_the_history_and_the_progress():
-    progress, reports = recorder()
+def test_a_hook_sees_the_parameters_of_each_epoch():
     seen = []
 
     def after_epoch(epoch, parameters):
         seen.append((epoch, parameters()["bias"].copy()))
-        return Verdict({"P@1": 10.0 * epoch}) if epoch != 2 else None
 
-    *_, parameters, history = run(small_dataset(), progress, after_epoch, epochs=4, batch_size=20)
+    *_, parameters, history = run(small_dataset(), silent, after_epoch, epochs=4, batch_size=20)
     assert [epoch for epoch, _ in seen] == [1, 2, 3, 4]
     assert not np.array_equal(seen[2][1], seen[3][1])
     np.testing.assert_array_equal(seen[3][1], parameters["bias"])
-    assert [entry.get("P@1") for entry in history] == [10, None, 30, 40]
     assert all({"epoch", "bound", "seconds"} <= set(entry) for entry in history)
-    assert [facts.get("P@1") for _, facts in reports[1:]] == [None, None, "10", "10", "10", "10", "30", "30"]
-
-
-@pytest.mark.parametrize("last", [1, 3])
-def test_verdict_stops_training_and_completes_the_progress_bar(last):
-    progress, reports = recorder()
-    seen = {}
-
-    def after_epoch(epoch, parameters):
-        seen[epoch] = {name: value.copy() for name, value in parameters().items()}
-        return Verdict({"P@1": 50.0}, stop=epoch == last)
-
-    dataset = small_dataset()
-    *_, parameters, history = run(dataset, progress, after_epoch, epochs=5)
-    assert [entry["epoch"] for entry in history] == list(seen) == list(range(1, last + 1))
-    assert sum(count for count, _ in reports[1:]) == reports[0][1] == 15
-    count, facts = reports[-1]
-    assert (count, facts["epoch"], facts["P@1"]) == (15 - 3 * last, f"{last}/5", "50")
-    # Until it stops, training is the same as without the verdict.
-    watched = []
-
-    def watch(epoch, parameters):
-        watched.append(parameters()["loadings"].copy())
-
-    run(dataset, silent, watch, epochs=5)
-    assert len(watched) == 5
-    np.testing.assert_array_equal(parameters["loadings"], watched[last - 1])
-    for name, value in parameters.items():
-        np.testing.assert_array_equal(value, seen[last][name])
 
 
 @pytest.mark.parametrize(

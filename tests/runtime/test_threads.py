@@ -35,7 +35,7 @@ def two_threads():
 @pytest.fixture(params=[1, 2, 5])
 def cores(request, monkeypatch):
     """Pretend that the machine has so many cores; return the number."""
-    monkeypatch.setattr(threads, "core_count", lambda: request.param)
+    monkeypatch.setattr(threads, "_all_cores", lambda: request.param)
     return request.param
 
 

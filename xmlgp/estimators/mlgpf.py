@@ -14,7 +14,7 @@ class MLGPFClassifier(Classifier, model=MLGPF):
     """Multi-label classification by the Gaussian-process factor model f = Φ h + b ([S] section 3, [L] section 3).
 
     Utilities are the means f̄, probabilities E σ(f), integrated over the posterior. The setting `ranking` says which of
-    them `xmlgp predict` ranks labels by.
+    them rank labels in `decision_function` and `xmlgp predict`.
 
     Parameters
     ----------

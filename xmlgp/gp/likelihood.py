@@ -150,13 +150,14 @@ def full_log_likelihood(
     positives = np.repeat(np.arange(count), np.diff(by_label.indptr))
     width = max(1, BLOCK // max(1, batch))
     # A multiple of the number of cores, so that all cores have the same number of blocks.
-    blocks = max(1, -(-count // (width * core_count()))) * core_count()
+    cores = core_count()
+    blocks = max(1, -(-count // (width * cores))) * cores
     bounds = np.linspace(0, count, blocks + 1).astype(int)
-    values, d_moments_by_core = [0.0] * blocks, [None] * core_count()
+    values, d_moments_by_core = [0.0] * blocks, [None] * cores
 
     def process(core):
         total = Moments(*(np.zeros_like(values) for values in moments))
-        for block in range(core, blocks, core_count()):
+        for block in range(core, blocks, cores):
             start, stop = bounds[block : block + 2]
             first, last = by_label.indptr[[start, stop]]
             phi, here = loadings[start:stop], (by_label.indices[first:last], positives[first:last] - start)
@@ -186,7 +187,7 @@ def full_log_likelihood(
             d_bias[start:stop] = mean.sum(axis=0)
         d_moments_by_core[core] = total
 
-    run_parallel(partial(process, core) for core in range(core_count()))
+    run_parallel(partial(process, core) for core in range(cores))
     np.negative(d_loadings, out=d_loadings)
     np.negative(d_bias, out=d_bias)
     d_moments = Moments(*(-sum(parts) for parts in zip(*d_moments_by_core, strict=True)))

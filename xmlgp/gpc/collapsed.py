@@ -192,12 +192,13 @@ class BlockCovariances:
 
     def for_blocks(self, task):
         """Call `task(number, rows, core)` for all blocks in parallel; each core has its blocks in a fixed order."""
+        cores = core_count()
 
         def run_core(core):
-            for number in range(core, len(self.blocks), core_count()):
+            for number in range(core, len(self.blocks), cores):
                 task(number, self.blocks[number], core)
 
-        run_parallel(partial(run_core, core) for core in range(core_count()))
+        run_parallel(partial(run_core, core) for core in range(cores))
 
     def unwhiten(self, matrix):
         """Return L⁻ᵀ C L⁻¹ for a matrix C, M×M."""

@@ -14,15 +14,12 @@ from xmlgp.training.hold_out import hold_out
 
 __all__ = ["HeldOutChoices", "calibration_points", "can_judge", "without_labels_of"]
 
-#: Fewest held-out points with labels; fewer rank all epochs alike, and say little about probabilities.
+#: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10
 
 #: Share of the points that is held out, their least and greatest number, and the largest share that these may be. The
 #: coefficients of 1000 points have an error of about 0.005 in probabilities near one half.
 CALIBRATION_SHARE, CALIBRATION_LEAST, CALIBRATION_MOST, LARGEST_SHARE = 0.05, 100, 2000, 0.1
-
-#: Most points that the calibration is fitted to; more would only take memory.
-FITTED_MOST = 10_000
 
 #: Regression is added unless nDCG@5 of the held-out points, in percent, is lower with it by this. A few hundred points
 #: often rank equally well with and without; on test points of Bibtex precision is higher with it in such cases.
@@ -30,7 +27,7 @@ POOL_TOLERANCE = 0.5
 
 
 def calibration_points(settings, labels):
-    """Return the points that training holds out for the calibration, and the others.
+    """Return the points that training does not hold out, and those that it does.
 
     Parameters
     ----------
@@ -107,8 +104,7 @@ class HeldOutChoices:
         trained = without_labels_of(labels, held)
         known = sparse.column_sums(trained.indices, labels.shape[1]) > 0
         kept = (labels[held] @ known.astype(np.float32) > 0) | (np.diff(labels.indptr)[held] == 0)
-        # Points in equal steps, because neighbours may be alike.
-        kept = held[kept][:: max(1, -(-np.count_nonzero(kept) // FITTED_MOST))]
+        kept = held[kept]
         self._epoch, self._all, self._trained = epoch, features, trained
         self._judges = can_judge(labels, kept)
         self._features, self._labels = features[kept], labels[kept]

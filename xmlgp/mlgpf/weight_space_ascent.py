@@ -84,7 +84,8 @@ class WeightSpaceAscent(Inference):
             self._point_blocks.append(np.split(self._held, range(POINT_BLOCK, len(self._held), POINT_BLOCK)))
         self.epochs = self._factors.epochs + len(self._point_blocks)
         #: Φ and b, which steps change.
-        self._parameters = {name: self._factors.parameters(0)[name] for name in ("loadings", "bias")}
+        moving = self._factors.arrays()
+        self._parameters = {name: moving[f"parameters.{name}"] for name in ("loadings", "bias")}
         self._weights = {}
         self._label_blocks = label_blocks(K)
         self._sweep = None

@@ -13,8 +13,8 @@ __all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "describe_value"]
 
 CHECKPOINT = "checkpoint.npz"
 
-#: 2: the plan of training has a calibration, and full posteriors are whitened.
-FORMAT_VERSION = 2
+#: 3: weights in weight space are whitened, and MLGPF trains once.
+FORMAT_VERSION = 3
 
 #: Seconds of training that are not discarded unless the user says so.
 WORTH_KEEPING = 60

@@ -29,9 +29,6 @@ __all__ = [
 ]
 
 
-_inside = threading.local()
-
-
 def run_parallel(tasks):
     """Call every task, on all cores at once, and return when all are done.
 
@@ -48,7 +45,7 @@ def run_parallel(tasks):
 
 
 def _run(tasks):
-    helpers = 0 if getattr(_inside, "task", False) else min(core_count(), len(tasks)) - 1
+    helpers = min(core_count(), len(tasks)) - 1
     # Taking the next element of a list iterator is atomic.
     remaining = iter(tasks)
     others = [_submit(_work, remaining) for _ in range(helpers)]
@@ -87,9 +84,8 @@ def start_task(task):
         _work(iter([lambda: outcome.append(task())]))
         return outcome[0]
 
-    alone = core_count() == 1 or getattr(_inside, "task", False)
     with uninterruptible:
-        future = None if alone else _submit(work)
+        future = None if core_count() == 1 else _submit(work)
     if future is not None:
         return future.result
     value = task()
@@ -100,7 +96,6 @@ def split_range(function, total, grain, rounds=1):
     """Return tasks for `run_parallel` that call `function(start, stop)` for parts which together make up range(total).
 
     The parts depend only on the arguments and the number of cores, so results do not depend on which thread is faster.
-    Inside a task of `run_parallel`, which has one core, there is one part.
 
     Parameters
     ----------
@@ -111,8 +106,7 @@ def split_range(function, total, grain, rounds=1):
     rounds : int
         Parts per core; more than one balances the load if the cores have other tasks as well.
     """
-    cores = 1 if getattr(_inside, "task", False) else core_count()
-    count = 1 if cores == 1 else max(1, min(rounds * cores, total // max(1, grain)))
+    count = max(1, min(rounds * core_count(), total // max(1, grain)))
     bounds = [total * i // count for i in range(count + 1)]
     return [functools.partial(function, *part) for part in zip(bounds, bounds[1:], strict=False)]
 
@@ -120,6 +114,9 @@ def split_range(function, total, grain, rounds=1):
 def parallel_for(function, total, grain):
     """Call `function(start, stop)` on all cores for parts which together make up range(total); see `split_range`."""
     run_parallel(split_range(function, total, grain))
+
+
+_inside = threading.local()
 
 
 def _work(tasks):
@@ -154,8 +151,8 @@ def _submit(function, *args):
 
 
 def core_count():
-    """Return the number of cores that this process may use."""
-    return _cores.limit or _all_cores()
+    """Return the number of cores that the caller may use: one inside a task or `single_thread`."""
+    return 1 if getattr(_inside, "task", False) else _cores.limit or _all_cores()
 
 
 @functools.cache

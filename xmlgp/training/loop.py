@@ -2,7 +2,6 @@
 
 import contextlib
 import time
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,22 +12,7 @@ from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.checkpoints import TrainingState
 
-__all__ = ["Loop", "TrainingDiverged", "Verdict"]
-
-
-class Verdict(NamedTuple):
-    """The result of a hook after an epoch.
-
-    Attributes
-    ----------
-    measures : dict of str to float
-        Numbers that join the epoch's entry in the history and are shown with the progress.
-    stop : bool
-        Whether this epoch is the last.
-    """
-
-    measures: dict
-    stop: bool = False
+__all__ = ["Loop", "TrainingDiverged"]
 
 
 class TrainingDiverged(NumericalError):
@@ -100,8 +84,8 @@ class Loop:
             See `xmlgp.runtime.progress`.
         after_epoch : callable, optional
             Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
-            function that returns the parameters. The time it takes is not training time. It returns a `Verdict` or
-            None. A hook with its own state has `state` and `restore`, like `HeldOutChoices`.
+            function that returns the parameters. The time it takes is not training time. A hook with its own state has
+            `state` and `restore`, like `HeldOutChoices`.
         checkpoints : CheckpointWriter, optional
             Writes checkpoints, and holds the one to resume from. Signals that end the process then wait for the end of
             a step.
@@ -192,7 +176,7 @@ class Loop:
                         break
                     if checkpoints:
                         checkpoints.maybe_save(self.state)
-                shown |= self._end_epoch()
+                self._end_epoch()
                 if self._ended:
                     # Steps that are no longer needed count as done, so the bar ends full.
                     bar.update(total - self._cost_before(len(self.history)), **shown)
@@ -229,7 +213,7 @@ class Loop:
         return shown
 
     def _end_epoch(self):
-        """Add the epoch to the history; return the measures to be shown."""
+        """Add the epoch to the history, call the hook and begin the next epoch."""
         entry = {
             "epoch": len(self.history) + 1,
             self.inference.objective: float(np.mean(self._estimates)),
@@ -238,18 +222,13 @@ class Loop:
         }
         self.history.append(entry)
         self._done, self._estimates, self._ended = 0, [], self.inference.converged
-        verdict = None
         if self._after_epoch is not None:
             try:
-                verdict = self._after_epoch(entry["epoch"], self._parameters)
+                self._after_epoch(entry["epoch"], self._parameters)
             except NumericalError as error:
                 raise self._diverged(error) from error
-        verdict = verdict or Verdict({})
-        entry |= verdict.measures
-        self._ended = self._ended or bool(verdict.stop)
         if not self._is_over:
             self.inference.begin(len(self.history))
-        return {name: f"{value:.5g}" for name, value in verdict.measures.items()}
 
     @property
     def _is_over(self):
