@@ -101,7 +101,6 @@ CHOICES = {
     "inducing_count": [6, 1, 60],
     "basis_size": [5, 1, 60],
     "factors": [3, 1, 20],
-    "label_weights": [True, False],
     "negatives": [None, 1, 50],
     "sampling": ["frequency", "uniform"],
     "batch_size": [16, 1, 500],

@@ -37,7 +37,7 @@ def default_model(data_format):
     return next((name for name, model in MODELS.items() if model.data_format == data_format), DEFAULT_MODEL)
 
 
-def settings_from(mapping, where, model=None, former=False):
+def settings_from(mapping, where, model=None, stored=False):
     """Return settings from a mapping of names to values, defaults for the rest.
 
     Parameters
@@ -47,8 +47,8 @@ def settings_from(mapping, where, model=None, former=False):
         The source of the mapping, for messages.
     model : str, optional
         One of `MODELS`. Default: the one that the mapping names as `model`, else `DEFAULT_MODEL`.
-    former : bool
-        Whether settings that no longer exist are left out.
+    stored : bool
+        Whether they are those of a model folder, perhaps of an earlier version; see `Settings.stored`.
 
     Returns
     -------
@@ -68,8 +68,8 @@ def settings_from(mapping, where, model=None, former=False):
         # A list, because YAML has values that cannot be hashed.
         if model not in list(MODELS):
             raise SettingsError(f"{where}: model is {excerpt(model)}, but must be one of {', '.join(MODELS)}")
-    if former:
-        mapping = {name: value for name, value in mapping.items() if name not in MODELS[model].settings.former}
+    if stored:
+        mapping = MODELS[model].settings.stored(mapping)
     check_names(mapping, where, model)
     with _located(where):
         return MODELS[model].settings(**mapping)

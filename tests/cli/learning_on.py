@@ -17,6 +17,9 @@ N_KNOWN, D_KNOWN, K_KNOWN = 40, 25, 7
 #: With label weights, which learning on changes beside the latent functions.
 TRAIN = ["train", "data", "model", *SMALL, "--label-weights", "-q"]
 
+#: Inducing inputs, with options to train with them; the last option counts.
+INDUCING = {"free": ["--inducing", "free", "--no-label-weights"], "features": ["--inducing", "features"]}
+
 #: Models that cannot learn on.
 CANNOT = [name for name, record in MODELS.items() if record.learn is None]
 

@@ -51,7 +51,7 @@ PHASES = {
 }
 
 #: Further options of some phases.
-OPTIONS = {"basis": ["--inducing", "subspace", "-M", "6", "-R", "9"]}
+OPTIONS = {"basis": ["--inducing", "subspace", "-M", "6", "-R", "9", "--no-label-weights"]}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from tests.cli.command import SMALL, run
 from tests.cli.disk import everything
-from tests.cli.learning_on import D_KNOWN, K_KNOWN, TRAIN, assert_same_model, more, refused, train_model
+from tests.cli.learning_on import D_KNOWN, INDUCING, K_KNOWN, TRAIN, assert_same_model, more, refused, train_model
 from tests.cli.test_interruption import assert_no_other_files
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset, stack
@@ -25,9 +25,9 @@ def model(workdir, monkeypatch):
     return train_model(workdir, monkeypatch)
 
 
-@pytest.mark.parametrize("inducing", ["free", "features"])
-def test_new_points_features_and_labels_are_learned(model, inducing):
-    assert run(*TRAIN, "--inducing", inducing).exit_code == 0
+@pytest.mark.parametrize(("inducing", "epochs"), [("free", 1), ("features", 2)])
+def test_new_points_features_and_labels_are_learned(model, inducing, epochs):
+    assert run(*TRAIN, *INDUCING[inducing]).exit_code == 0
     before = ModelFolder("model").description
     result = run("learn", "model", "new.txt")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -44,7 +44,7 @@ def test_new_points_features_and_labels_are_learned(model, inducing):
     (batch,) = folder.description["learned"]
     assert {name: batch[name] for name in "NDK"} == {"N": 30, "D": 3, "K": 2}
     assert batch["fingerprint"] == more().fingerprint
-    assert [entry["epoch"] for entry in batch["history"]] == [1, 2]
+    assert [entry["epoch"] for entry in batch["history"]] == list(range(1, epochs + 1))
     for name in ("history", "settings"):
         assert folder.description[name] == before[name]
     assert_no_other_files(model)
@@ -92,7 +92,7 @@ def test_points_of_training_are_not_learned_again(model):
 
 
 def test_arrays_that_do_not_change_are_not_written_again(model):
-    assert run(*TRAIN, "--inducing", "free").exit_code == 0
+    assert run(*TRAIN, *INDUCING["free"]).exit_code == 0
     before = ModelFolder("model").entries("")
     write_dataset("other.txt", more(D=D_KNOWN, K=K_KNOWN))
     assert run("learn", "model", "other.txt", "-q").exit_code == 0

@@ -43,7 +43,7 @@ def files(tmp_path_factory):
     train_model(
         paired_dataset(), folder / "regression", MLGPFSettings(**SMALL, inducing="features", label_weights=True)
     )
-    settings = MLGPFSettings(**SMALL, inducing="subspace", basis_size=9, inducing_count=6, label_weights=True)
+    settings = MLGPFSettings(**SMALL, inducing="subspace", basis_size=9, inducing_count=6)
     train_model(small_dataset(), folder / "subspace", settings)
     train_model(small_dataset(), folder / "topics", BMLPLSettings(topics=3, iterations=3))
     (folder / "train.jsonl").write_text(_documents(60))

@@ -134,6 +134,25 @@ def test_an_option_of_another_model_is_wrong_usage(stopped, name, model):
         assert said(run("train", "data", "model", *words), status=2) == message
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--inducing", "free"], "--label-weights needs --inducing features and kernel linear"),
+        (["--kernel", "se"], "--label-weights needs inducing features and --kernel linear"),
+        (["--recipe", "s-SMALL"], "--label-weights needs inducing features and kernel linear"),
+    ],
+)
+def test_label_weights_beside_inducing_inputs_are_wrong_usage(options, message):
+    assert said(run("train", "data", "model", "--label-weights", *options), status=2) == message
+    assert not os.path.exists("model")
+
+
+def test_label_weights_beside_the_inducing_inputs_of_preprocessing_are_wrong_usage():
+    run("preprocess", "data", "model", "--recipe", "s-SMALL")
+    message = "--label-weights needs inducing features and kernel linear"
+    assert said(run("train", "data", "model", "--label-weights"), status=2) == message
+
+
 def test_the_advice_names_a_model_that_allows_the_value():
     message = "--inference is a setting of bmlpl and gpc, not of mlgpf; use --model {}"
     for value, model in (("gibbs", "bmlpl"), ("vi-jj", "gpc")):

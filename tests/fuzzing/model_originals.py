@@ -30,11 +30,11 @@ CLASSES = ["--model", "gpc", "-M", "6", "--iterations", "2"]
 #: The command and its options.
 KINDS = {
     "default": ["train", *SMALL, "--label-weights"],
-    "free": [*FREE, "--label-weights"],
+    "free": FREE,
     "subspace": ["train", *SMALL, "--inducing", "subspace", "-M", "6", "-R", "9", "--posterior", "cholesky"]
-    + ["--kernel", "se+linear", "--no-label-weights"],
+    + ["--kernel", "se+linear"],
     "diagonal": [*FREE, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none"]
-    + ["--kernel", "se", "--no-ard", "--no-label-weights"],
+    + ["--kernel", "se", "--no-ard"],
     "weight space": ["train", *SMALL, "--optimiser", "adagrad", "--label-sample", "2"]
     + ["--label-weights", "--regression-points", "0"],
     "calibrated": ["train", *SMALL, "--no-label-weights", "--regression-points", "0"],

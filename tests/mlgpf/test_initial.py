@@ -1,7 +1,6 @@
 """Initial parameters: a Newton step increases the likelihood, from all points or from some."""
 
 import numpy as np
-import pytest
 
 from tests.grids import grid
 from tests.problems import small_dataset
@@ -60,15 +59,6 @@ def test_same_seed_gives_the_same_start(monkeypatch):
     monkeypatch.setattr(module, "NEWTON_POINTS", 50)
     for name, value in started(seed=3)[0].items():
         np.testing.assert_array_equal(value, started(seed=3)[0][name])
-
-
-@pytest.mark.parametrize(
-    ("wanted", "factors", "present"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
-)
-def test_label_weights_are_used_by_default_with_few_factors(wanted, factors, present):
-    # The data have 25 features.
-    parameters, _ = started(label_weights=wanted, factors=factors)
-    assert ("label_weights.mean" in parameters) == present
 
 
 def test_start_is_random_if_inducing_inputs_have_no_features():

@@ -30,8 +30,8 @@ from xmlgp.training.learned import Earlier
 from xmlgp.training.statistics import added, statistics_of
 
 SMALL = {
-    "inducing": "free", "inducing_count": 6, "basis_size": 9, "factors": 3, "label_weights": True,
-    "epochs": 4, "batch_size": 16, "regression_points": 0,
+    "inducing": "free", "inducing_count": 6, "basis_size": 9, "factors": 3, "epochs": 4, "batch_size": 16,
+    "regression_points": 0,
 }  # fmt: skip
 
 #: The model knows some of the points, features and labels; the others are the batch, and points to predict.
@@ -62,7 +62,9 @@ def trained(items):
 
 
 def model(**chosen):
-    return trained(tuple(sorted((SMALL | chosen).items())))
+    """Return a trained model; by default with label weights where they are possible."""
+    chosen = SMALL | chosen
+    return trained(tuple(sorted(({"label_weights": chosen["inducing"] == "features"} | chosen).items())))
 
 
 def problem(earlier, batch=BATCH):
@@ -144,16 +146,13 @@ def auc(found, labels):
     posterior=["shared-diagonal", "diagonal", "cholesky"],
     inducing=["free", "subspace"],
     kernel=["linear", "se+linear"],
-    label_weights=[True, False],
     weighting=["root-idf", "unit"],
 )
-def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, label_weights, weighting):
-    earlier = model(
-        inducing=inducing, posterior=posterior, kernel=kernel, label_weights=label_weights, weighting=weighting
-    )
+def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, weighting):
+    earlier = model(inducing=inducing, posterior=posterior, kernel=kernel, weighting=weighting)
     found = after(earlier)
     check_growth(earlier, found, BATCH)
-    if label_weights or kernel == "linear":
+    if kernel == "linear":
         # Unknown labels are predicted.
         assert np.mean(auc(found, range(K_KNOWN, K))) > 0.6
     assert found.parameters["loadings"][K_KNOWN:].any()
@@ -195,7 +194,7 @@ def test_learning_on_with_sampled_negatives(inducing, chosen):
     check_growth(earlier, after(earlier), BATCH)
 
 
-@pytest.mark.parametrize(("inducing", "label_weights"), [("free", True), ("features", False)])
+@pytest.mark.parametrize(("inducing", "label_weights"), [("free", False), ("features", True), ("features", False)])
 def test_known_labels_are_predicted_better_after_more_points(inducing, label_weights):
     earlier = model(inducing=inducing, label_weights=label_weights)
     frequent = [k for k in range(K_KNOWN) if known_labels(earlier).sum(axis=0)[k] >= 10]
@@ -240,7 +239,7 @@ RESUMED = [
     {"diagonal": 0.5},
     {"inducing": "features", "regression_points": 1000},
     {"posterior": "cholesky", "kernel": "se+linear", "negatives": 3, "optimiser": "adadelta"},
-    {"inducing": "subspace", "label_weights": False, "optimiser": "adagrad"},
+    {"inducing": "subspace", "optimiser": "adagrad"},
     {"inducing": "features", "label_sample": 2, "optimiser": "adam"},
 ]
 
@@ -254,13 +253,14 @@ def test_resuming_after_every_step_gives_the_same_result(tmp_path, monkeypatch, 
     arguments = problem(model(**chosen))
     found, interruptions = train_with_interruptions(learn, arguments, tmp_path / "checkpoint", itertools.repeat(1))
     assert_same_result(found[:2], learn(*arguments)[:2])
-    blocks = 0 if chosen.get("label_weights") is False else 3 + 3
+    blocks = 3 + 3 if chosen.get("inducing") == "features" else 0
     assert interruptions == 9 + blocks
 
 
 @pytest.mark.usefixtures("few_steps")
-def test_writing_checkpoints_does_not_change_the_result(tmp_path):
-    arguments = problem(model())
+@pytest.mark.parametrize("inducing", ["free", "features"])
+def test_writing_checkpoints_does_not_change_the_result(tmp_path, inducing):
+    arguments = problem(model(inducing=inducing))
 
     def pair(*arguments, **options):
         return learn(*arguments, **options)[:2]
@@ -272,7 +272,7 @@ def test_writing_checkpoints_does_not_change_the_result(tmp_path):
 MODELS = [
     {},
     {"inducing": "features", "regression_points": 1000},
-    {"inducing": "subspace", "label_weights": False, "posterior": "cholesky", "kernel": "se+linear"},
+    {"inducing": "subspace", "posterior": "cholesky", "kernel": "se+linear"},
     {"inducing": "features", "label_sample": 2},
 ]
 EVERY_MODEL = pytest.mark.parametrize("chosen", MODELS, ids=str)
@@ -290,7 +290,7 @@ def test_added_labels_leave_the_predictions_of_known_ones(chosen, output):
     assert (now[:, K_KNOWN:].mean(axis=0) < before.mean(axis=0).min()).all()
     unchanged = [name for name, value in found.parameters.items() if value is earlier.parameters[name]]
     assert not {"loadings", "bias", "statistics.labels"}.intersection(unchanged)
-    if chosen.get("label_weights", True):
+    if chosen.get("inducing") == "features":
         # Arrays that are the same need not be written again.
         assert {"label_weights.mean", "label_weights.log_variance"} <= set(unchanged)
 
@@ -337,14 +337,14 @@ def test_points_of_a_new_label_hardly_change_what_is_said_of_others(chosen):
 
 
 @pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize(("inducing", "dtype"), [("free", "float32"), ("features", "float64")])
-def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior(monkeypatch, inducing, dtype):
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior(monkeypatch, dtype):
     monkeypatch.setattr(module, "ROUNDS", 300)
     monkeypatch.setattr(sweep, "CG_STEPS", 30)
-    earlier = model(inducing=inducing, dtype=dtype)
+    earlier = model(inducing="features", dtype=dtype)
     found = after(earlier)
     parameters, old = found.parameters, earlier.parameters
-    share = module.OFFSET_SHARE if inducing == "features" else 1
+    share = module.OFFSET_SHARE
     coordinates = found.preprocessed.coordinates(BATCH.features, dtype)
     x = coordinates.weighted(slice(None)).toarray().astype(float)
     latent = make_model(found.settings).predictive(parameters, D).latent_mean(Points(*coordinates.rows(slice(None))))
@@ -355,10 +355,7 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
     occurrences = (x != 0).sum(axis=0)
     mean_point = x.sum(axis=0) * (parameters["statistics.features"] - occurrences)
     mean_point /= np.maximum(occurrences, 1) * earlier.N
-    basis = found.preprocessed.basis
-    place_of_mean = mean_point if basis is None else basis @ mean_point
-    place_of_mean = np.atleast_2d(place_of_mean.astype(dtype))
-    point = Points(sp.csr_array(place_of_mean) if inducing == "features" else place_of_mean, np.zeros(1, dtype))
+    point = Points(sp.csr_array(mean_point[None].astype(dtype)), np.zeros(1, dtype))
     mean_latent = make_model(found.settings).predictive(parameters, D).latent_mean(point).astype(float)
     mean_offsets = (share * mean_latent @ parameters["loadings"].T + parameters["bias"]).ravel()
     tau = np.full(D, PRIOR_VARIANCE)
@@ -467,3 +464,13 @@ def test_a_model_whose_posteriors_are_not_whitened_is_refused():
     older = {name.replace("whitened_", ""): value for name, value in earlier.parameters.items()}
     with pytest.raises(SettingsError, match=r"older xmlgp and has no posterior\.whitened_mean"):
         learn(earlier._replace(parameters=older), *arguments[1:])
+
+
+def test_a_model_with_label_weights_beside_inducing_inputs_is_refused():
+    earlier, weights = model(), model(inducing="features").parameters
+    older = {name: value for name, value in weights.items() if name.startswith("label_weights.")}
+    reason = (
+        "^the model was trained by an older xmlgp and has label weights beside inducing inputs, .*; train it again$"
+    )
+    with pytest.raises(SettingsError, match=reason):
+        learn(earlier._replace(parameters=earlier.parameters | older), *problem(earlier)[1:])

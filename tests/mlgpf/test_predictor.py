@@ -1,5 +1,6 @@
 """Predictions against Monte Carlo over q(u) and p(h* | u) by dense formulas."""
 
+import dataclasses
 import io
 import itertools
 import json
@@ -259,9 +260,8 @@ def test_top_labels_agree_with_a_full_sort(tmp_path, k, output):
 )
 def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, settings):
     many = small_dataset(N=200, D=D, K=90)
-    chosen = {"factors": 5, "epochs": 8, "label_weights": settings.get("own", True), "regression_points": 0}
-    chosen |= {name: value for name, value in settings.items() if name != "own"}
-    folder = train_model(many, tmp_path, MLGPFSettings(**SMALL | chosen))
+    chosen = {"factors": 5, "epochs": 8, "label_weights": "inducing" in settings, "regression_points": 0}
+    folder = train_model(many, tmp_path, MLGPFSettings(**SMALL | chosen | settings))
     predictor = open_predictor(folder)
     points = small_features(100, D, seed=9)
     (top,) = predictor.top(points, k)
@@ -405,15 +405,23 @@ def test_parameters_of_wrong_types_are_rejected_in_weight_space(tmp_path, name, 
         open_predictor(write(folder, {f"parameters.latent_weights.{name}": array}))
 
 
-@pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}, {"label_weights": True}])
+@pytest.mark.parametrize("changes", [{"ard": False}, {"kernel": "se"}, {"kernel": "linear"}])
 def test_settings_that_need_other_parameters_are_rejected(tmp_path, changes):
     folder = model(tmp_path, own=False, kernel="se+linear", ard=True, label_weights=False)
-    settings = MLGPFSettings(**vars(folder.settings) | changes)
+    check_rejected(folder, MLGPFSettings(**vars(folder.settings) | changes))
+
+
+def test_a_model_without_the_label_weights_of_its_settings_is_rejected(tmp_path):
+    folder = weight_space_model(tmp_path)
+    check_rejected(folder, dataclasses.replace(folder.settings, label_weights=False))
+
+
+def check_rejected(folder, settings):
     data, arrays = folder.description["data"], folder.arrays("")
     history = folder.description["history"]
     facts = {"settings": settings, "stage": "trained", "data": data, "arrays": arrays, "history": history}
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        open_predictor(ModelFolder.write(tmp_path, **facts))
+        open_predictor(ModelFolder.write(folder.path, **facts))
 
 
 @pytest.mark.parametrize("name", ["extra", "label_weights.extra"])

@@ -26,7 +26,6 @@ CHOICES = {
     "batch_size_first": (None, 5),
     "schedule": ("linear", "constant"),
     "dtype": ("float32", "float64"),
-    "label_weights": (True, False),
     "inducing_fixed": (False, True),
     "inducing": ("features", "free", "subspace"),
     "regression_points": (1000, 0),
@@ -45,7 +44,7 @@ SETTINGS = [
     {"label_weights": False, "dtype": "float64", "calibration": False},
     {"negatives": 3, "inducing": "subspace", "optimiser": "adadelta", "dtype": "float64"},
     {"inducing": "free", "batch_size_first": 5, "posterior": "cholesky", "ard": False},
-    {"inducing": "free", "label_weights": False, "inducing_fixed": True, "kernel": "se+linear"},
+    {"inducing": "free", "inducing_fixed": True, "kernel": "se+linear"},
 ]
 
 

@@ -10,7 +10,6 @@ from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.mlgpf.model import MLGPF
@@ -23,7 +22,7 @@ from xmlgp.training.minibatches import make_batch
 #: Smaller than the sizes of `small_dataset`, N = 40, D = 25 and K = 7.
 SMALL = {
     "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
-    "epochs": 8, "batch_size": 16, "learning_rate": 0.05, "label_weights": True,
+    "epochs": 8, "batch_size": 16, "learning_rate": 0.05,
 }  # fmt: skip
 
 
@@ -38,16 +37,11 @@ def run(dataset, progress=silent, after_epoch=None, **chosen):
     return settings, coordinates, preprocessed.inducing, parameters, history
 
 
-def trainable(parameters):
-    """Return the parameters that training changes: all except the indices of label weights."""
-    return {name: value for name, value in parameters.items() if name not in LABEL_WEIGHTS_FIXED}
-
-
 def full_bound(settings, coordinates, labels, parameters):
     """Return the bound for all points and all labels in double precision."""
-    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]), weighted=True)
+    batch = make_batch(coordinates, labels, np.arange(labels.shape[0]))
     points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
-    parameters = parameters | {name: value.astype(np.float64) for name, value in trainable(parameters).items()}
+    parameters = {name: value.astype(np.float64) for name, value in parameters.items()}
     return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
 
 
@@ -73,9 +67,7 @@ def test_training_increases_the_bound(kernel, ard, posterior, inducing):
     entropy = -40 * (frequency * np.log(frequency) + (1 - frequency) * np.log(1 - frequency)).sum()
     assert after - before > 0.05 * entropy
     assert parameters.keys() == initial.keys()
-    for name in LABEL_WEIGHTS_FIXED:
-        np.testing.assert_array_equal(parameters[name], initial[name])
-    for name, value in trainable(parameters).items():
+    for name, value in parameters.items():
         assert value.dtype == np.float32
         assert value.shape == initial[name].shape
         assert not np.array_equal(value, initial[name]), name
@@ -87,7 +79,7 @@ def test_training_increases_the_bound(kernel, ard, posterior, inducing):
         {"negatives": 2, "batch_size_first": 4},
         {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20, "schedule": "constant"},
         {"dtype": "float64", "weighting": "idf"},
-        {"weighting": "none", "label_weights": False},
+        {"weighting": "none"},
         {"nodes": 1, "weighting": "unit"},
         {"expectations": "jj"},
         {"expectations": "taylor"},
@@ -102,8 +94,7 @@ def test_training_increases_the_bound_with_other_settings(chosen):
         evaluation, coordinates, dataset.labels, initial_of(settings, coordinates, inducing, dataset.labels)
     )
     assert full_bound(evaluation, coordinates, dataset.labels, parameters) > before + 2
-    assert {value.dtype for value in trainable(parameters).values()} == {np.dtype(settings.dtype)}
-    assert any(name.startswith("label_weights.") for name in parameters) == settings.label_weights
+    assert {value.dtype for value in parameters.values()} == {np.dtype(settings.dtype)}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +105,7 @@ def test_same_seed_gives_the_same_parameters_bit_for_bit(chosen):
     first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
     for name in first:
         assert first[name].tobytes() == again[name].tobytes(), name
-        assert (first[name].tobytes() != other[name].tobytes()) == (name not in LABEL_WEIGHTS_FIXED), name
+        assert first[name].tobytes() != other[name].tobytes(), name
 
 
 def test_training_depends_on_the_seed():
@@ -131,7 +122,7 @@ def test_fixed_inducing_inputs_are_not_trained(inducing, kernel):
     settings, coordinates, given, parameters, _ = run(dataset, inducing=inducing, kernel=kernel, inducing_fixed=True)
     initial = initial_of(settings, coordinates, given, dataset.labels)
     for name, value in parameters.items():
-        assert np.array_equal(value, initial[name]) == (name in {"inducing", *LABEL_WEIGHTS_FIXED}), name
+        assert np.array_equal(value, initial[name]) == (name == "inducing"), name
     np.testing.assert_array_equal(parameters["inducing"], given)
 
 
@@ -192,7 +183,7 @@ def test_unusual_data(name, posterior, chosen):
 @pytest.mark.parametrize(("posterior", "start"), [("cholesky", "newton"), ("diagonal", "random")])
 def test_the_bound_rises_from_the_start_with_more_inducing_inputs_than_dimensions(posterior, start):
     # Without whitening, the bound of the full posterior falls to five times its first value in the second epoch.
-    sizes = {"inducing_count": 60, "factors": 10, "batch_size": 50, "learning_rate": 0.02, "label_weights": False}
+    sizes = {"inducing_count": 60, "factors": 10, "batch_size": 50, "learning_rate": 0.02}
     _, _, _, _, history = run(small_dataset(N=300), posterior=posterior, start=start, **sizes)
     bounds = [entry["bound"] for entry in history]
     assert min(bounds[1:]) > bounds[0]

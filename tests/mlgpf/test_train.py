@@ -25,8 +25,7 @@ from xmlgp.training.schedules import default_epochs
 
 #: Settings for N = 60 points with K = 12 labels, in weight space.
 SMALL = {
-    "inducing": "features", "inducing_count": 20, "factors": 8, "label_weights": True,
-    "epochs": 10, "batch_size": 16, "learning_rate": 0.1,
+    "inducing": "features", "inducing_count": 20, "factors": 8, "epochs": 10, "batch_size": 16, "learning_rate": 0.1,
 }  # fmt: skip
 DATASET = small_dataset(N=60, K=12)
 #: A data set that the exact GP ranks better than the factor model.
@@ -34,8 +33,9 @@ PAIRED = paired_dataset(N=60, K=12)
 
 
 def prepared(dataset, **chosen):
-    """Preprocess; return the arguments of `train`."""
-    settings = MLGPFSettings(**SMALL | chosen)
+    """Preprocess; return the arguments of `train`. By default there are label weights where they are possible."""
+    chosen = SMALL | chosen
+    settings = MLGPFSettings(**{"label_weights": chosen["inducing"] == "features"} | chosen)
     preprocessed = find_inducing_inputs(dataset.features, settings)
     return dataset.features, dataset.labels, preprocessed, settings
 
@@ -76,7 +76,7 @@ def assert_same_parameters(found, expected):
         {},
         {"label_weights": False},
         {"inducing": "free", "negatives": 2},
-        {"inducing": "subspace", "basis_size": 9, "label_weights": False},
+        {"inducing": "subspace", "basis_size": 9},
     ],
     ids=str,
 )

@@ -11,7 +11,7 @@ from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.sweep import prior_scales, shortlist_length
 from xmlgp.mlgpf.weight_space import make_model
-from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent
+from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent, sweep_count
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.loop import Loop
 
@@ -40,6 +40,14 @@ def test_every_step_has_a_cost(options):
 def test_without_sweeps_all_steps_take_the_same_time():
     inference = ascent(label_weights=False)
     assert (inference.epochs, inference.equal_steps) == (EPOCHS, True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "factors", "used"), [(None, 2, True), (None, 3, False), (True, 3, True), (False, 2, False)]
+)
+def test_label_weights_are_used_by_default_with_few_factors(wanted, factors, used):
+    settings = MLGPFSettings(inducing="features", label_weights=wanted, factors=factors)
+    assert bool(sweep_count(settings, 40, 25, 7)) == used
 
 
 def test_the_cost_of_shortlists_grows_with_the_labels():

@@ -172,6 +172,17 @@ def test_a_folder_of_an_earlier_version_is_read_without_what_no_longer_exists(tm
         ModelFolder(rewritten(tmp_path, settings=settings.mapping() | former | {"heads": 3}))
 
 
+def test_label_weights_beside_inducing_inputs_of_an_earlier_version_are_told_by_the_parameters(tmp_path):
+    write(tmp_path)
+    for inducing, kernel in ("free", "linear"), ("subspace", "se+linear"):
+        settings = MLGPFSettings(inducing=inducing, kernel=kernel)
+        rewritten(tmp_path, settings=settings.mapping() | {"label_weights": True})
+        assert ModelFolder(tmp_path).settings == settings
+    settings = MLGPFSettings(inducing="features", label_weights=True)
+    rewritten(tmp_path, settings=settings.mapping())
+    assert ModelFolder(tmp_path).settings == settings
+
+
 def test_former_settings_of_another_model_are_rejected(tmp_path):
     write(tmp_path)
     last = {"epoch": 1, "log_posterior": -1.0, "seconds": 0.5}

@@ -106,6 +106,16 @@ def test_a_calibration_without_the_term_of_the_first_rank_is_still_read():
     assert predictor.calibration.coefficients[4] == 0
 
 
+def test_a_model_with_label_weights_beside_inducing_inputs_does_not_learn_on(tmp_path):
+    # The golden model was written when it still could.
+    model = shutil.copytree(GOLDEN / "learned", tmp_path / "model")
+    before = contents(model)
+    (tmp_path / "more.txt").write_text("1 8 4\n0,2 1:1.5 3:2.5\n")
+    told = said(run("learn", model, tmp_path / "more.txt", "--no-cache"))
+    assert told.startswith("the model was trained by an older xmlgp and has label weights beside inducing inputs")
+    assert contents(model) == before
+
+
 def test_later_format_is_rejected_with_the_version_that_wrote_it(tmp_path):
     model = tmp_path / "model"
     shutil.copytree(GOLDEN / "mlgpf", model)

@@ -27,8 +27,8 @@ from xmlgp.text.names import Names
 from xmlgp.training import checkpoints
 from xmlgp.training.statistics import STATISTICS
 
-SMALL = {"inducing": "free", "inducing_count": 6, "factors": 3, "label_weights": True, "epochs": 2, "batch_size": 16}
-SETTINGS = MLGPFSettings(**SMALL)
+SMALL = {"factors": 3, "label_weights": True, "regression_points": 0, "epochs": 2, "batch_size": 16}
+SETTINGS = MLGPFSettings(inducing="features", **SMALL)
 
 #: The model knows 40 points, 25 features and 7 labels.
 KNOWN, MORE = small_dataset(), small_dataset(N=20, D=27, K=9, seed=3)
@@ -37,7 +37,7 @@ OTHER = small_dataset(N=20, D=27, K=9, seed=4)
 
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch):
-    monkeypatch.setattr(learning, "STEPS", 4)
+    monkeypatch.setattr(learning, "STEPS_IN_WEIGHT_SPACE", 4)
     monkeypatch.setattr(learning, "LEAST_EPOCHS", 1)
 
 

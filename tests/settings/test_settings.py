@@ -185,6 +185,29 @@ def test_settings_that_contradict_each_other_are_refused(mapping, message):
         BMLPLSettings(**{key: value for key, value in mapping.items() if key != name})
 
 
+NEEDS = "label_weights needs inducing features and kernel linear"
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"inducing": "features", "kernel": "se"}, "inducing features needs kernel linear"),
+        ({"inducing": "free", "label_weights": True}, NEEDS),
+        ({"inducing": "subspace", "label_weights": True}, NEEDS),
+        ({"kernel": "se", "label_weights": True}, NEEDS),
+        ({"kernel": "se+linear", "inducing": "free", "label_weights": True}, NEEDS),
+    ],
+)
+def test_settings_that_only_weight_space_or_inducing_inputs_have_are_refused(mapping, message):
+    with pytest.raises(ClashError) as caught:
+        settings_from(mapping, "recipe x", "mlgpf")
+    assert str(caught.value) == f"recipe x: {message}"
+    if message == NEEDS:
+        for value in (False, None):
+            assert MLGPFSettings(**mapping | {"label_weights": value}).for_shape(9, 9, 9).label_weights is value
+    assert MLGPFSettings(label_weights=True).for_shape(9, 9, 9).inducing == "features"
+
+
 def test_settings_of_other_inference_methods_do_not_contradict():
     assert BMLPLSettings(iterations=5, burn_in=5).passes == 5
     assert BMLPLSettings(inference="gibbs", iterations=5, burn_in=4).burned == 4

@@ -34,7 +34,7 @@ def time_bound(settings, parameters, coordinates, labels):
     """
     model = MLGPF(settings)
     rows = np.arange(min(settings.batch_size, labels.shape[0]))
-    batch = make_batch(coordinates, labels, rows, weighted="label_weights.mean" in parameters)
+    batch = make_batch(coordinates, labels, rows)
     no_points = Points(np.empty((0, coordinates.dimension), coordinates.dtype), np.empty(0, coordinates.dtype))
 
     def kl_terms():

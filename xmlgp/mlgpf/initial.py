@@ -3,10 +3,9 @@
 import numpy as np
 
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weights import initial_label_weights, used_by_default
 from xmlgp.mlgpf.newton import newton_start
 
-__all__ = ["NEWTON_POINTS", "initial_parameters", "uses_label_weights"]
+__all__ = ["NEWTON_POINTS", "initial_parameters"]
 
 #: Largest number of points for the Newton step: a hundred for each of a few hundred inducing inputs.
 NEWTON_POINTS = 1 << 15
@@ -15,19 +14,11 @@ NEWTON_POINTS = 1 << 15
 CHUNK = 2048
 
 
-def uses_label_weights(settings, feature_count):
-    """Return whether labels have their own weights, given settings (`MLGPFSettings`) and D."""
-    if settings.label_weights is None:
-        return used_by_default(feature_count, settings.factor_count)
-    return settings.label_weights
-
-
 def initial_parameters(model, coordinates, labels, inducing, random):
-    """Return the initial parameters: those of `MLGPF.initial`, and label weights and a Newton step if so set.
+    """Return the initial parameters: those of `MLGPF.initial`, with a Newton step if so set.
 
-    The Newton step replaces the random Φ and the random means of q(u_p). In weight space there is none, because it
-    needs inducing inputs, and there are no label weights: `StochasticAscent` trains without them, and then
-    `WeightSpaceAscent` adds them.
+    It replaces the random Φ and the random means of q(u_p). In weight space there is none, because it needs inducing
+    inputs.
 
     Parameters
     ----------
@@ -43,9 +34,6 @@ def initial_parameters(model, coordinates, labels, inducing, random):
     if model.settings.in_weight_space:
         return model.initial(coordinates.feature_count, labels, random)
     parameters = model.initial(inducing, labels, random)
-    if uses_label_weights(model.settings, coordinates.feature_count):
-        features = coordinates.weighted(slice(None))
-        parameters |= initial_label_weights(features, labels, parameters["bias"], coordinates.dtype)
     if model.settings.start == "newton":
         count = labels.shape[0]
         rows = np.arange(count)

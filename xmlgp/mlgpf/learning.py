@@ -3,13 +3,14 @@
 import numpy as np
 import scipy.sparse as sp
 
+from xmlgp.errors import SettingsError
 from xmlgp.gp.exact_gp import add_points, scaled_features
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weight_parts import put_labels, take_labels
 from xmlgp.gp.label_weights import PRIOR_VARIANCE, WEIGHTS_LIMIT, has_label_weights, label_features
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Unwhitened
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace
+from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.stochastic import BOUND_EVERY, default_rate, optimiser_of
 from xmlgp.mlgpf.sweep import (
     OFFSET_SHARE,
@@ -107,7 +108,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     coordinates = preprocessed.coordinates(features, settings.dtype)
     history = []
     if labels.nnz:
-        loop = Loop(LearningAscent, make_model(settings), coordinates, labels, grown, earlier, preprocessed.basis)
+        loop = Loop(LearningAscent, make_model(settings), coordinates, labels, grown, earlier)
         _, history = loop.run(progress, None, checkpoints)
         grown = loop.inference.put_back()
     if "regression.weights" in grown and features.shape[0]:
@@ -122,6 +123,11 @@ def _check(earlier):
         raise older_model("regression.labels")
     if isinstance(make_model(earlier.settings).posterior_of(parameters), Unwhitened):
         raise older_model("posterior.whitened_mean")
+    if has_label_weights(parameters) and not earlier.settings.in_weight_space:
+        raise SettingsError(
+            "the model was trained by an older xmlgp and has label weights beside inducing inputs, so it cannot learn "
+            "on; train it again"
+        )
 
 
 def _grown(earlier, batch, count):
@@ -209,8 +215,9 @@ class LearningAscent(Inference):
 
     Only the labels of the batch are used, so the cost depends on the batch and on the weights of these labels. The
     stochastic steps move q(u), or q(t) of the features of the batch in weight space, and the loadings of labels of
-    which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. The sweep moves the label
-    weights, if the model has them. In it the mean of the earlier points stands for these (`MeanPoint`).
+    which the batch has at least as many points as came before, and `LEAST_NEGATIVES` without. The sweep, in weight
+    space, moves the label weights, if the model has them. In it the mean of the earlier points stands for these
+    (`MeanPoint`).
 
     Parameters
     ----------
@@ -222,13 +229,11 @@ class LearningAscent(Inference):
     parameters : mapping of str to ndarray
         With room for new labels and features.
     earlier : Earlier
-    basis : ndarray, R×D, optional
-        X̃ of a subspace.
     """
 
     advice = "train again on all points"
 
-    def __init__(self, model, coordinates, labels, parameters, earlier, basis=None):
+    def __init__(self, model, coordinates, labels, parameters, earlier):
         settings, self._model, self._whole = model.settings, model, parameters
         #: How many points came before; what is drawn depends on it.
         self._settings, self._earlier = settings, earlier.N
@@ -245,13 +250,12 @@ class LearningAscent(Inference):
         chosen = {name: parameters[name][self._present] for name in ("loadings", "bias")}
         # What a label without points has was drawn at random.
         chosen["loadings"][before == 0] = 0
-        self._basis = basis
         if settings.in_weight_space:
             self._used, coordinates, latent, whitened = _of_used_features(self._features, parameters)
-            steps, self._offset_share = STEPS_IN_WEIGHT_SPACE, OFFSET_SHARE
+            steps = STEPS_IN_WEIGHT_SPACE
         else:
             latent = {name: parameters[name] for name in model.parameter_names(parameters) if name not in chosen}
-            steps, self._offset_share = STEPS, 1.0
+            steps = STEPS
         self._coordinates = coordinates
         self._bound = model.learning_bound(coordinates, latent)
         if settings.in_weight_space:
@@ -260,16 +264,12 @@ class LearningAscent(Inference):
         self._moving = {name: np.array(latent[name], order="K") for name in moving}
         self._moving["loadings"] = chosen["loadings"]
         self._parameters = latent | chosen | self._moving
-        #: Terms of utilities that the first part does not move.
-        self._beside = {}
         self._weighted = has_label_weights(parameters)
         if self._weighted:
             scales = prior_scales(parameters["statistics.labels"][self._present], settings.dtype)
             room = max(len(self._present), WEIGHTS_LIMIT - len(parameters["label_weights.mean"]))
             pattern = label_features(self._features, self._labels, room)
             self._weights, self._prior = take_labels(parameters, self._present, pattern, scales)
-            if not settings.in_weight_space:
-                self._beside = dict(self._weights)
         n, L = self._labels.shape
         self._minibatches = SeededMinibatches(n, settings.batch_size, settings.seed)
         self._steps = max(steps, LEAST_EPOCHS * len(self._minibatches))
@@ -308,16 +308,14 @@ class LearningAscent(Inference):
             self._prior,
             self._point_blocks,
             self._label_blocks,
-            offset_share=self._offset_share,
+            offset_share=OFFSET_SHARE,
             mean_point=self._mean_point(latent),
         )
 
     def _latent(self):
         """Return the means of the latent functions at the rows of the sweep, (n+1)×P."""
-        predictive, mean = self._model.predictive(self._trained()), self._coordinates_of(self._rows[-1:])
-        return np.vstack(
-            [predictive.latent_mean(Points(*part.rows(slice(None)))) for part in (self._coordinates, mean)]
-        )
+        used = sp.csr_array(self._rows[:, self._used])
+        return sparse.product(used, self._trained()["latent_weights.mean"])
 
     def _trained(self):
         """Return the parameters with q(t) in place of q(u), for the features of the batch."""
@@ -330,7 +328,7 @@ class LearningAscent(Inference):
         before = sp.csr_array((self._prior.mean, columns, indptr), shape=(len(indptr) - 1, self._rows.shape[1]))
         loadings, bias = self._parameters["loadings"], self._parameters["bias"]
         own = (before @ self._rows[-1:].T).toarray().ravel()
-        return MeanPoint.of(bias + self._offset_share * (loadings @ latent[-1]) + own, self._earlier, self._known)
+        return MeanPoint.of(bias + OFFSET_SHARE * (loadings @ latent[-1]) + own, self._earlier, self._known)
 
     def _mean_features(self):
         """Return the mean of the earlier points, 1×D, estimated from their document frequencies and from the batch."""
@@ -340,11 +338,6 @@ class LearningAscent(Inference):
         earlier = self._whole["statistics.features"] - counts
         mean = sums * earlier / (np.maximum(counts, 1) * max(1, self._earlier))
         return sp.csr_array(mean[None].astype(X.dtype))
-
-    def _coordinates_of(self, features):
-        if self._settings.in_weight_space:
-            features = sp.csr_array(features[:, self._used])
-        return Coordinates(features, self._basis, self._settings.dtype, sparse=self._settings.in_weight_space)
 
     def steps_in(self, epoch):
         """Return the number of stochastic steps, or of blocks of points and labels in the sweep."""
@@ -370,14 +363,11 @@ class LearningAscent(Inference):
         random = np.random.default_rng([settings.seed, 5, self._earlier, number])
         negatives = None if settings.in_weight_space else settings.negatives
         batch = make_batch(self._coordinates, self._labels, rows, negatives, random, self._sampler)
-        if self._beside:
-            batch = batch._replace(features=self._features[rows])
         if self._label_sampler is not None:
             sample = self._label_sampler.sample(batch.labels, random, self._coordinates.dtype)
             batch = batch._replace(sample=sample)
         wanted = number % BOUND_EVERY == 0
-        parameters = self._parameters | self._beside
-        value, gradients = self._bound.value_and_gradients(parameters, batch, wanted, for_step=True)
+        value, gradients = self._bound.value_and_gradients(self._parameters, batch, wanted, for_step=True)
         gradients = {name: gradient for name, gradient in gradients.items() if name in self._moving}
         gradients["loadings"] = _masked(gradients["loadings"], self._free)
         self._optimiser.step_count = number

@@ -4,7 +4,6 @@ import numpy as np
 
 from xmlgp.gp.label_weights import label_weight_count
 from xmlgp.mlgpf.held_out import calibration_points
-from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.stochastic import optimiser_of
 from xmlgp.mlgpf.sweep import shortlist_length
 from xmlgp.mlgpf.train import may_pool
@@ -39,12 +38,7 @@ def memory_parts(settings, dataset):
 def _with_inducing_inputs(settings, dataset):
     itemsize = np.dtype(settings.dtype).itemsize
     copies = 1 + len(optimiser_of(settings).statistics)
-    parts = [_loadings(copies * itemsize * dataset.K * settings.factor_count)]
-    if uses_label_weights(settings, dataset.D):
-        # The pattern, and means and logarithms of variances with the statistics of the optimiser.
-        count = label_weight_count(dataset.features, dataset.labels)
-        parts.append(_label_weights((4 + 2 * copies * itemsize) * count))
-    return parts
+    return [_loadings(copies * itemsize * dataset.K * settings.factor_count)]
 
 
 def _stochastic_steps(settings, dataset):

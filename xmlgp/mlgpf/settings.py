@@ -40,7 +40,8 @@ class MLGPFSettings(Settings):
     Raises
     ------
     SettingsError
-        For a value that is not allowed, with the name and the limits.
+        For a value that is not allowed, with the name and the limits; `ClashError` for values that do not fit each
+        other.
     """
 
     model: ClassVar[str] = "mlgpf"
@@ -90,8 +91,10 @@ class MLGPFSettings(Settings):
     )
     label_weights: bool | None = setting(
         None,
-        "Weights W of each label on features, in addition to the latent functions: f = Φ h + b + W x.",
-        if_unset="if there are at least ten times as many features as latent functions",
+        "With --inducing features: weights W of each label on features, in addition to the latent functions: "
+        "f = Φ h + b + W x.",
+        if_unset="if there are at least ten times as many features as latent functions; never with other inducing "
+        "inputs",
     )
     regression_points: int = setting(
         25_000,
@@ -168,6 +171,21 @@ class MLGPFSettings(Settings):
         super().__post_init__()
         if self.in_weight_space and self.kernel != "linear":
             raise ClashError("{inducing} features needs {kernel} linear", ("inducing", "kernel"))
+        if self.label_weights and (self.inducing not in (None, "features") or self.kernel != "linear"):
+            reason = "{label_weights} needs {inducing} features and {kernel} linear"
+            raise ClashError(reason, ("label_weights", "inducing", "kernel"))
+
+    @classmethod
+    def stored(cls, mapping):
+        """Return the settings in a model folder as this version has them; see `Settings.stored`.
+
+        Models of earlier versions may have label weights beside other inducing inputs. Whether they have is told by
+        their parameters.
+        """
+        mapping = super().stored(mapping)
+        if mapping.get("inducing") != "features" and mapping.get("label_weights") is True:
+            mapping["label_weights"] = None
+        return mapping
 
     @property
     def in_weight_space(self):

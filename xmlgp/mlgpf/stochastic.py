@@ -88,8 +88,7 @@ class StochasticAscent(Inference):
 
     def _value_and_gradients(self, rows, value_needed):
         """Return what `Bound.value_and_gradients` does for a step with the minibatch of some rows."""
-        weighted = "label_weights.mean" in self._parameters
-        batch = make_batch(self._coordinates, self._labels, rows, self._negatives, self.random, self._sampler, weighted)
+        batch = make_batch(self._coordinates, self._labels, rows, self._negatives, self.random, self._sampler)
         if self._label_sampler is not None:
             batch = batch._replace(
                 sample=self._label_sampler.sample(batch.labels, self.random, self._coordinates.dtype)

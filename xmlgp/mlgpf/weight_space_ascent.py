@@ -4,10 +4,9 @@ import numpy as np
 
 from xmlgp.data.dataset import consecutive_rows
 from xmlgp.gp.label_weight_updates import update_prior_variances
-from xmlgp.gp.label_weights import initial_label_weights
+from xmlgp.gp.label_weights import initial_label_weights, used_by_default
 from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
-from xmlgp.mlgpf.initial import uses_label_weights
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.mlgpf.sweep import (
     OFFSET_SHARE,
@@ -224,8 +223,12 @@ def sweep_count(settings, N, D, K):
     Parameters
     ----------
     settings : MLGPFSettings
+        In weight space.
     N, D, K : int
     """
-    if not uses_label_weights(settings, D):
+    wanted = settings.label_weights
+    if wanted is None:
+        wanted = used_by_default(D, settings.factor_count)
+    if not wanted:
         return 0
     return SWEEPS if N * K <= SECOND_SWEEP_LIMIT else 1

@@ -70,7 +70,7 @@ class ModelFolder:
         self.stage = self.description["stage"]
         try:
             settings, model = self.description["settings"], self.description["model"]
-            self.settings = settings_from(settings, self.path / DESCRIPTION, model, former=True)
+            self.settings = settings_from(settings, self.path / DESCRIPTION, model, stored=True)
         except SettingsError as error:
             raise ModelFolderError(str(error)) from None
 

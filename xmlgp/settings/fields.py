@@ -60,6 +60,17 @@ class Settings:
         for spec in dataclasses.fields(self):
             check(spec, getattr(self, spec.name), self.model)
 
+    @classmethod
+    def stored(cls, mapping):
+        """Return the settings in a model folder, perhaps of an earlier version, as this version has them.
+
+        Parameters
+        ----------
+        mapping : mapping of str to object
+            Not checked yet.
+        """
+        return {name: value for name, value in mapping.items() if name not in cls.former}
+
     def mapping(self):
         """Return all settings as a mapping of names to values."""
         return dict(vars(self))

@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 MODELS = {
     "mlgpf": [
         "--model", "mlgpf", "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear", "--ard",
-        "--posterior", "diagonal", "--label-weights", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
+        "--posterior", "diagonal", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
         "--batch-size", "8",
     ],
     "full-posterior": [
@@ -31,15 +31,15 @@ MODELS = {
         "--batch-size", "8",
     ],
     "learned": [
-        "--model", "mlgpf", "--inducing", "free", "--label-weights", "-P", "2", "-M", "4", "--epochs", "4",
+        "--model", "mlgpf", "--inducing", "free", "-P", "2", "-M", "4", "--epochs", "4",
         "--batch-size", "8",
     ],
     "bmlpl": ["--model", "bmlpl", "--topics", "3", "--iterations", "30"],
     "gpc": ["--model", "gpc", "-M", "5", "--iterations", "8"],
 }  # fmt: skip
 
-#: Models of an earlier version, with arrays that their options no longer produce: regression beside inducing inputs,
-#: and a calibration on few points. They are only made again if they are named.
+#: Models of an earlier version, with arrays that their options no longer produce: regression and label weights beside
+#: inducing inputs, and a calibration on few points. They are only made again if they are named.
 EARLIER = {"mlgpf", "calibrated", "scaled", "learned"}
 
 #: The model that has learned the test points as well.
