@@ -70,18 +70,6 @@ def test_steps_agree_with_the_paper(name, paper, shape):
 
 
 @PAPERS
-def test_parameters_can_have_a_multiple_of_the_rate(name, paper):
-    gradients, rates = gradients_and_rates((6, 2))
-    values = {"x": np.ones((6, 2)), "rows": np.ones((6, 2)), "slow": np.ones((6, 2)), "default": np.ones((6, 2))}
-    optimiser = OPTIMISERS[name](values, {"x": 5.0, "rows": 3.0, "slow": 0.25})
-    for gradient, rate in zip(gradients, rates, strict=True):
-        optimiser.step(values, dict.fromkeys(values, gradient) | {"rows": IndexedRows(np.arange(6), gradient)}, rate)
-    for key, multiple in {"x": 5.0, "rows": 3.0, "slow": 0.25, "default": 1.0}.items():
-        expected = [paper(1.0, gradients[(slice(None), *index)], multiple * rates) for index in np.ndindex(6, 2)]
-        np.testing.assert_allclose(values[key].ravel(), expected, rtol=1e-10)
-
-
-@PAPERS
 @pytest.mark.parametrize("size", [1, 6, 7, 8, 13, 14, 15])
 def test_steps_do_not_depend_on_the_division_into_parts(monkeypatch, name, paper, size):
     gradients, rates = gradients_and_rates((size,))

@@ -273,7 +273,7 @@ class LearningAscent(Inference):
         n, L = self._labels.shape
         self._minibatches = SeededMinibatches(n, settings.batch_size, settings.seed)
         self._steps = max(steps, LEAST_EPOCHS * len(self._minibatches))
-        self._optimiser = optimiser_of(settings)(self._moving, model.rates)
+        self._optimiser = optimiser_of(settings)(self._moving)
         self._schedule, self._sampler = SCHEDULES["linear"], SAMPLERS[settings.sampling](self._labels)
         self._label_sampler = LabelSampler(self._labels, settings.label_sample) if settings.in_weight_space else None
         self._point_blocks, self._label_blocks = point_blocks(n), label_blocks(L)

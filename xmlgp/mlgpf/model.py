@@ -10,7 +10,7 @@ from xmlgp.gp.bound import Bound, LearningBound
 from xmlgp.gp.expectations import approximate_log_odds, make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_RATE, LabelWeights
+from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.likelihood import pair_moments
 from xmlgp.gp.posteriors import POSTERIORS, Cholesky, Moments, SharedDiagonal, Unwhitened
 from xmlgp.gp.utilities import UtilityMoments
@@ -41,15 +41,12 @@ class MLGPF:
     posterior : object
         The family of q(u_p), one of `POSTERIORS`.
     bound : Bound
-    rates : dict of str to float
-        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     def __init__(self, settings):
         self.settings = settings
         self.kernel = Kernel(settings.kernel.split("+"), settings.ard)
         self.posterior = POSTERIORS[settings.posterior]
-        self.rates = {"label_weights.mean": LABEL_WEIGHTS_RATE}
         expectations = make_expectations(settings.expectations, settings.nodes)
         self.bound = Bound(self.kernel, self.posterior, {"inducing"} if settings.inducing_fixed else (), expectations)
 

@@ -50,7 +50,7 @@ class StochasticAscent(Inference):
         self._parameters = initial_parameters(model, coordinates, labels, inducing, self.random)
         self._bound = model.make_bound(coordinates)
         self._moving = {name: value for name, value in self._parameters.items() if name not in self._bound.fixed}
-        self._optimiser = optimiser_of(settings)(self._moving, model.rates)
+        self._optimiser = optimiser_of(settings)(self._moving)
         self._default_rate = default_rate(settings)
         self._rate = learning_rate or self._default_rate
         self._schedule, self._sampler = SCHEDULES[settings.schedule], SAMPLERS[settings.sampling](labels)

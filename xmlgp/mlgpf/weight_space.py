@@ -30,7 +30,7 @@ class WeightSpaceMLGPF(MLGPF):
     """
 
     def __init__(self, settings):
-        self.settings, self.rates = settings, {}
+        self.settings = settings
         self._expectations = make_expectations(settings.expectations, settings.nodes)
 
     def make_bound(self, coordinates):

@@ -30,9 +30,8 @@ class _Optimiser:
 
     statistics = ()
 
-    def __init__(self, parameters, rates=()):
+    def __init__(self, parameters):
         self.step_count = 0
-        self.rates = dict(rates)
         self.state = {
             f"{name}/{statistic}": np.zeros_like(value)
             for name, value in parameters.items()
@@ -56,7 +55,7 @@ class _Optimiser:
         for name, gradient in gradients.items():
             arrays = [parameters[name], *(self.state[f"{name}/{statistic}"] for statistic in self.statistics)]
             dtype = arrays[0].dtype
-            scalars = self._scalars(learning_rate * self.rates.get(name, 1), dtype)
+            scalars = self._scalars(learning_rate, dtype)
             if isinstance(gradient, IndexedRows):
                 values = np.ascontiguousarray(gradient.values, dtype)
                 width = values[:1].size
@@ -83,8 +82,6 @@ class Adam(_Optimiser):
     ----------
     parameters : mapping of str to ndarray
         The parameters that move.
-    rates : mapping of str to float
-        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     statistics = ("mean", "square")
@@ -121,8 +118,6 @@ class AdaGrad(_Optimiser):
     ----------
     parameters : mapping of str to ndarray
         The parameters that move.
-    rates : mapping of str to float
-        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     statistics = ("square",)
@@ -153,8 +148,6 @@ class AdaDelta(_Optimiser):
     ----------
     parameters : mapping of str to ndarray
         The parameters that move.
-    rates : mapping of str to float
-        Multiples of the learning rate by parameter name; 1 for the others.
     """
 
     statistics = ("square", "change")
