@@ -48,7 +48,7 @@ def bounds(model, dataset):
     own = MLGPF(settings).bound
     exact = Bound(own.kernel, own.posterior, own.fixed, Quadrature(NODES))
     with one_blas_thread():
-        batch = make_batch(coordinates, dataset.labels, np.arange(dataset.N), weighted=True)
+        batch = make_batch(coordinates, dataset.labels, np.arange(dataset.N))
         return [bound.value_and_gradients(parameters, batch)[0] / dataset.N for bound in (own, exact)]
 
 

@@ -32,9 +32,7 @@ from expectations import bounds
 from peers import MEASURES
 
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.likelihood import utility_moments
-from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.linear_algebra import dense
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.runtime.threads import one_blas_thread
@@ -65,8 +63,6 @@ class Quadratic:
         moments, _, _ = model.posterior.forward(parameters, covariances)
         self.loadings, self.mean = parameters["loadings"], parameters["posterior.mean"].astype(np.float64)
         utilities, variance = utility_moments(moments, self.loadings, parameters["bias"])
-        if "label_weights.mean" in parameters:
-            LinearTerm(LabelWeights(parameters), batch.features).add_moments(0, utilities, variance)
         self.cross, self.latent = covariances.K_BZ, moments.mean
         self.prior = jittered(covariances.K_Z)
         #: 2λ(ξ), N×K, and the gradient with respect to the utilities, N×K.
@@ -153,8 +149,7 @@ def report(train, test, settings, epochs, sweeps):
 def all_points(train, model):
     """Return all points of a data set as one batch."""
     coordinates = model.preprocessed.coordinates(train.features, model.settings.dtype)
-    weighted = "label_weights.mean" in model.parameters
-    return make_batch(coordinates, train.labels, np.arange(train.N), weighted=weighted)
+    return make_batch(coordinates, train.labels, np.arange(train.N))
 
 
 def train_with(train, settings, joint):

@@ -113,11 +113,11 @@ MUTANTS = [
     Mutant(
         "label-weights-prior",
         "lost sum",
-        "The gradient of the prior variance of a feature has only its last label weight, not the sum over all.",
-        "xmlgp/gp/label_weights.py",
-        "prior[features[e]] += half",
-        "prior[features[e]] = half",
-        ("tests/gp/test_label_weights.py",),
+        "The prior variance of a feature has only its last label weight, not the mean over all.",
+        "xmlgp/gp/label_weight_updates.py",
+        "total[columns[e]] += (",
+        "total[columns[e]] = (",
+        ("tests/gp/test_label_weight_updates.py",),
     ),
     Mutant(
         "pooled-variance",
@@ -227,8 +227,8 @@ MUTANTS = [
         "lost factor",
         "The likelihood of a minibatch is not scaled by N/B.",
         "xmlgp/training/minibatches.py",
-        "labels.shape[0] / len(rows), features)",
-        "1.0, features)",
+        "pairs, labels.shape[0] / len(rows))",
+        "pairs, 1.0)",
         ("tests/training/test_minibatches.py", "tests/gp/test_minibatches.py"),
     ),
     Mutant(

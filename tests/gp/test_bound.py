@@ -10,14 +10,13 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED
 from xmlgp.gp.likelihood import IndexedRows, Pairs
 
-N, Q, K, M, P, D = 5, 3, 5, 3, 2, 6
+N, Q, K, M, P = 5, 3, 5, 3, 2
 KERNELS = [("linear",), ("se",), ("se", "linear")]
 
 
-def random_problem(terms, ard, posterior, coordinates, negatives, label_weights=False, seed=0, dtype=np.float64):
+def random_problem(terms, ard, posterior, coordinates, negatives, seed=0, dtype=np.float64):
     """Return a kernel, random parameters and a minibatch."""
     random = np.random.default_rng(seed)
     kernel = Kernel(terms, ard)
@@ -33,10 +32,8 @@ def random_problem(terms, ard, posterior, coordinates, negatives, label_weights=
     points = Points(points.astype(dtype), 0.2 * random.random(N).astype(dtype))
     labels = sp.csr_array(random.random((N, K)) < 0.3)
     pairs = sample_pairs(labels, np.random.default_rng(1), dtype) if negatives == "sampled" else None
-    weights, features = random_label_weights(np.random.default_rng(2)) if label_weights else ({}, None)
-    parameters = {name: value.astype(dtype) for name, value in (parameters | weights).items()}
-    parameters |= {name: weights[name] for name in LABEL_WEIGHTS_FIXED if label_weights}
-    return kernel, parameters, Batch(points, labels, pairs, 1.7, features)
+    parameters = {name: value.astype(dtype) for name, value in parameters.items()}
+    return kernel, parameters, Batch(points, labels, pairs, 1.7)
 
 
 def sample_pairs(labels, random, dtype, count=2):
@@ -53,23 +50,6 @@ def sample_pairs(labels, random, dtype, count=2):
     return Pairs(np.array(indptr), np.array(columns), np.array(positive), np.array(weight, dtype))
 
 
-def random_label_weights(random):
-    """Return label weights and features, N×D; one label, one point and one feature have none."""
-    chosen = random.random((K, D)) < 0.5
-    chosen[2], chosen[:, 4] = False, False
-    columns = np.nonzero(chosen)[1].astype(np.int32)
-    parameters = {
-        "label_weights.indptr": np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]),
-        "label_weights.features": columns,
-        "label_weights.mean": random.normal(0, 0.7, len(columns)),
-        "label_weights.log_variance": random.normal(-2, 0.3, len(columns)),
-        "label_weights.log_prior": random.normal(0, 0.5, D),
-    }
-    features = 0.5 * random.random((N, D)) * (random.random((N, D)) < 0.5)
-    features[1], features[:, 4] = 0, 0
-    return parameters, sp.csr_array(features)
-
-
 def dense_gradients(value, gradients):
     """Return the value and the gradients, with those of some rows as dense arrays."""
     return value, {name: g.toarray(K) if isinstance(g, IndexedRows) else g for name, g in gradients.items()}
@@ -82,20 +62,16 @@ COMPONENTS = {
     "posterior": list(ALL_POSTERIORS),
     "coordinates": ["dense", "sparse"],
     "negatives": ["all", "sampled"],
-    "label_weights": [False, True],
 }
 
 
 @grid(**COMPONENTS, expectations=list(EXPECTATIONS), fixed=[(), ("inducing",)])
-def test_gradients_agree_with_central_differences(
-    terms, ard, posterior, coordinates, negatives, label_weights, expectations, fixed
-):
-    kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives, label_weights)
+def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, expectations, fixed):
+    kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives)
     # Small variances and many nodes, so that the quadrature of the derivative is the derivative of the quadrature.
     bound = Bound(kernel, ALL_POSTERIORS[posterior], fixed, make_expectations(expectations, 40))
     _, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
-    # The sparsity pattern of label weights has no gradient.
-    assert gradients.keys() == parameters.keys() - LABEL_WEIGHTS_FIXED - set(fixed)
+    assert gradients.keys() == parameters.keys() - set(fixed)
     numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)
     for name, gradient in gradients.items():
         assert gradient.shape == parameters[name].shape
@@ -103,9 +79,9 @@ def test_gradients_agree_with_central_differences(
         np.testing.assert_allclose(gradient, numeric[name], rtol=1e-6, atol=atol, err_msg=name)
 
 
-@each_value(posterior=list(ALL_POSTERIORS), negatives=["all", "sampled"], label_weights=[False, True])
-def test_preconditioned_directions_are_ascent_directions(posterior, negatives, label_weights):
-    kernel, parameters, batch = random_problem(("linear",), False, posterior, "dense", negatives, label_weights)
+@each_value(posterior=list(ALL_POSTERIORS), negatives=["all", "sampled"])
+def test_preconditioned_directions_are_ascent_directions(posterior, negatives):
+    kernel, parameters, batch = random_problem(("linear",), False, posterior, "dense", negatives)
     bound = Bound(kernel, ALL_POSTERIORS[posterior])
     value, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     _, directions = dense_gradients(*bound.value_and_gradients(parameters, batch, for_step=True))

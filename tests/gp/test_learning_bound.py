@@ -10,15 +10,14 @@ from tests.gp.test_earlier import divergence
 from tests.grids import each_value
 from xmlgp.gp.bound import Bound, LearningBound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
-from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.posteriors import POSTERIORS
 
 EVERY_POSTERIOR = pytest.mark.parametrize("posterior", POSTERIORS)
 
 
-def problem(terms, ard, posterior, coordinates="dense", negatives="all", label_weights=False, expectations="jj"):
+def problem(terms, ard, posterior, coordinates="dense", negatives="all", expectations="jj"):
     """Return the bound of learning on, that of training, parameters, those of the earlier posterior, and a batch."""
-    kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives, label_weights)
+    kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives)
     random, family = np.random.default_rng(7), POSTERIORS[posterior]
     earlier = dict(parameters)
     for name in family.parameter_names:
@@ -36,13 +35,10 @@ def problem(terms, ard, posterior, coordinates="dense", negatives="all", label_w
     posterior=list(POSTERIORS),
     coordinates=["dense", "sparse"],
     negatives=["all", "sampled"],
-    label_weights=[False, True],
     expectations=list(EXPECTATIONS),
 )
-def test_gradients_agree_with_central_differences(
-    terms, ard, posterior, coordinates, negatives, label_weights, expectations
-):
-    bound, _, parameters, _, batch = problem(terms, ard, posterior, coordinates, negatives, label_weights, expectations)
+def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, expectations):
+    bound, _, parameters, _, batch = problem(terms, ard, posterior, coordinates, negatives, expectations)
     _, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     # Nothing else moves.
     assert gradients.keys() == {*POSTERIORS[posterior].parameter_names, "loadings"}
@@ -52,12 +48,12 @@ def test_gradients_agree_with_central_differences(
         np.testing.assert_allclose(gradient, numeric[name], rtol=1e-6, atol=atol, err_msg=name)
 
 
-@each_value(terms=KERNELS, posterior=list(POSTERIORS), label_weights=[False, True])
-def test_value_is_that_of_training_with_the_divergence_from_the_earlier_posterior(terms, posterior, label_weights):
-    bound, training, parameters, earlier, batch = problem(terms, True, posterior, label_weights=label_weights)
+@each_value(terms=KERNELS, posterior=list(POSTERIORS))
+def test_value_is_that_of_training_with_the_divergence_from_the_earlier_posterior(terms, posterior):
+    bound, training, parameters, earlier, batch = problem(terms, True, posterior)
     inducing = parameters["inducing"]
     K_Z = scikit_covariances(terms, parameters, inducing, inducing)[1]
-    difference = LabelWeights(parameters).kl() if label_weights else 0
+    difference = 0
     for p in range(P):
         q, q_0 = (inducing_posterior(posterior, values, K_Z, p) for values in (parameters, earlier))
         difference += gaussian_kl(*q, K_Z) - divergence(*q, *q_0)
@@ -82,11 +78,9 @@ def test_points_without_weight_leave_the_earlier_posterior(posterior, terms):
         assert bound.value_and_gradients(moved, batch)[0] < -1e-5
 
 
-@each_value(posterior=list(POSTERIORS), label_weights=[False, True], negatives=["all", "sampled"])
-def test_directions_of_steps_are_ascent_directions(posterior, negatives, label_weights):
-    bound, _, parameters, _, batch = problem(
-        ("linear",), False, posterior, "dense", negatives, label_weights, "quadrature"
-    )
+@each_value(posterior=list(POSTERIORS), negatives=["all", "sampled"])
+def test_directions_of_steps_are_ascent_directions(posterior, negatives):
+    bound, _, parameters, _, batch = problem(("linear",), False, posterior, "dense", negatives, "quadrature")
     value, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     _, directions = dense_gradients(*bound.value_and_gradients(parameters, batch, for_step=True))
     for name, gradient in gradients.items():

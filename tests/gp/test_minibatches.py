@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from tests.gp.reference import ALL_POSTERIORS, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
@@ -29,8 +28,7 @@ def mean_over_minibatches(bound, parameters, whole, size, negatives):
         points, labels = Points(*(values[rows] for values in whole.points)), whole.labels[rows]
         positives = labels.toarray()
         choices = [None] if negatives is None else [pairs_of(positives, s) for s in samples(positives, negatives)]
-        features = None if whole.features is None else whole.features[rows]
-        batches = [Batch(points, labels, pairs, N / size, features) for pairs in choices]
+        batches = [Batch(points, labels, pairs, N / size) for pairs in choices]
         # Minibatches have different numbers of samples, so each minibatch is averaged first.
         minibatches.append(mean([dense_gradients(*bound.value_and_gradients(parameters, batch)) for batch in batches]))
     return mean(minibatches)
@@ -46,29 +44,12 @@ def mean(estimates):
     return np.mean(values), {name: np.mean([each[name] for each in gradients], axis=0) for name in gradients[0]}
 
 
-def with_label_weights(random, parameters, batch):
-    """Return parameters and minibatch with random label weights of all labels but one."""
-    chosen = random.random((K, D)) < 0.6
-    chosen[3] = False
-    columns = np.nonzero(chosen)[1].astype(np.int32)
-    weights = {
-        "label_weights.indptr": np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]),
-        "label_weights.features": columns,
-        "label_weights.mean": random.normal(size=len(columns)),
-        "label_weights.log_variance": random.normal(size=len(columns)),
-        "label_weights.log_prior": random.normal(size=D),
-    }
-    features = sp.csr_array(random.normal(size=(N, D)) * (random.random((N, D)) < 0.7))
-    return parameters | weights, batch._replace(features=features)
-
-
 @each_value(
     posterior=list(ALL_POSTERIORS),
     chosen=[(2, None), (3, None), (4, 2), (2, 1), (1, 3)],
-    label_weights=[False, True],
     expectations=list(EXPECTATIONS),
 )
-def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, label_weights, expectations):
+def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, expectations):
     size, negatives = chosen
     random = np.random.default_rng(9)
     kernel, parameters = random_parameters(
@@ -79,8 +60,6 @@ def test_mean_over_all_minibatches_and_samples_is_the_bound(posterior, chosen, l
     positives = labels.toarray()
     positives[0], positives[1], positives[2] = True, [True, True, True, True, False], False
     whole = Batch(Points(random.normal(size=(N, D)), random.random(N)), type(labels)(positives), None, scale=1.0)
-    if label_weights:
-        parameters, whole = with_label_weights(random, parameters, whole)
     bound = Bound(kernel, ALL_POSTERIORS[posterior], expectations=make_expectations(expectations))
     value, gradients = bound.value_and_gradients(parameters, whole)
     mean_value, mean_gradients = mean_over_minibatches(bound, parameters, whole, size, negatives)

@@ -19,7 +19,7 @@ from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
 from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weights import LABEL_WEIGHTS_FIXED, initial_label_weights
+from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
@@ -56,7 +56,7 @@ def model(path, own=True, regressed=True, scaled=True, **chosen):
     features = stored_preprocessing(folder).weigh(DATASET.features)
     if own:
         weights = initial_label_weights(features, DATASET.labels, parameters["bias"], settings.dtype)
-        for name in weights.keys() - LABEL_WEIGHTS_FIXED:
+        for name in ("label_weights.mean", "label_weights.log_variance", "label_weights.log_prior"):
             weights[name] += random.normal(0, 0.7, weights[name].shape).astype(settings.dtype)
         parameters |= weights
     if regressed:

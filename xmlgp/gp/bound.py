@@ -8,9 +8,7 @@ import scipy.sparse as sp
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.label_weights import LABEL_WEIGHTS, LABEL_WEIGHTS_FIXED, LabelWeights, has_label_weights
 from xmlgp.gp.likelihood import IndexedRows, Pairs, full_log_likelihood, sampled_log_likelihood
-from xmlgp.gp.linear_term import LinearTerm
 from xmlgp.gp.posteriors.earlier import EARLIER
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.threads import start_task
@@ -46,8 +44,6 @@ class Batch(NamedTuple):
         Positives and sampled negatives; None for all negatives.
     scale : float
         N / |B|.
-    features : csr_array, B×D, or None
-        X, weighted; needed by models with label weights.
     sample : LabelSample or None
         The labels that are used; None for all.
     """
@@ -56,14 +52,13 @@ class Batch(NamedTuple):
     labels: sp.csr_array
     pairs: Pairs | None
     scale: float
-    features: sp.csr_array | None = None
     sample: LabelSample | None = None
 
 
 class Bound:
-    """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] − KL[q(W) ‖ p(W)] on log p(Y).
+    """The lower bound F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ p(u_p)] on log p(Y).
 
-    The last term is there with label weights only. Source: [S] (20) and (23), [L] (11).
+    Source: [S] (20) and (23), [L] (11).
 
     Parameters
     ----------
@@ -78,7 +73,7 @@ class Bound:
     def __init__(self, kernel, posterior, fixed=(), expectations=None):
         self.kernel = kernel
         self.posterior = posterior
-        self.fixed = LABEL_WEIGHTS_FIXED.union(fixed)
+        self.fixed = frozenset(fixed)
         self.expectations = expectations or Quadrature()
 
     def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
@@ -87,8 +82,7 @@ class Bound:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P), `bias` (b, K), and with label weights
-            `label_weights.*`.
+            `inducing`, `kernel.*`, `posterior.*`, `loadings` (Φ, K×P) and `bias` (b, K).
         batch : Batch
         value_needed : bool
             Without the value, which is None then, the computation is faster.
@@ -112,24 +106,19 @@ class Bound:
         """
         # Forward.
         moments, kl, tape = self._forward_latent(parameters, batch, value_needed)
-        linear_term = _linear_term(parameters, batch)
         log_likelihood, d_moments, gradients = self._log_likelihood(
-            parameters, batch, moments, value_needed=value_needed, fast=for_step, linear_term=linear_term
+            parameters, batch, moments, value_needed=value_needed, fast=for_step
         )
 
         # Backward.
         scale = float(batch.scale)
         gradients = {name: _multiply(gradient, scale) for name, gradient in gradients.items()}
         d_moments = type(d_moments)(*(scale * gradient for gradient in d_moments))
-        if linear_term is not None:
-            gradients |= linear_term.weights.backward(scale, linear_term.d_mean, linear_term.d_variance)
         gradients |= self._backward_latent(tape, d_moments, for_step)
         gradients = {name: gradient for name, gradient in gradients.items() if name not in self.fixed}
         _check_finite(gradients)
         if not value_needed:
             return None, gradients
-        if linear_term is not None:
-            kl = kl + linear_term.weights.kl()
         return scale * log_likelihood - float(kl), gradients
 
     def _forward_latent(self, parameters, batch, value_needed):
@@ -184,8 +173,7 @@ class Bound:
 class LearningBound(Bound):
     """The bound of points that a model learns on with, where an earlier posterior q₀(u) is the prior.
 
-    Only q(u) and Φ move: F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ q₀(u_p)], with the W x of trained
-    label weights, if there are any, as terms of f.
+    Only q(u) and Φ move: F = N/|B| Σ_{i∈B} Σ_k E log σ(y_ik f_ik) − Σ_p KL[q(u_p) ‖ q₀(u_p)].
 
     Parameters
     ----------
@@ -199,7 +187,7 @@ class LearningBound(Bound):
 
     def __init__(self, kernel, posterior, parameters, expectations):
         own = {*posterior.parameter_names, "loadings"}
-        super().__init__(kernel, posterior, {"bias", *LABEL_WEIGHTS, *parameters} - own, expectations)
+        super().__init__(kernel, posterior, {"bias", *parameters} - own, expectations)
         K_Z, self._between = kernel.forward_inducing(parameters)
         self._K_Z = K_Z
         self._earlier = EARLIER[type(posterior)](posterior, parameters, K_Z)
@@ -216,14 +204,6 @@ class LearningBound(Bound):
         own = {name: gradient + gradients[name] for name, gradient in own.items()}
         return self.posterior.precondition(tape, own) if for_step else own
 
-    def value_and_gradients(self, parameters, batch, value_needed=True, for_step=False):
-        """Return the estimate of the bound and its gradients; see `Bound.value_and_gradients`."""
-        value, gradients = super().value_and_gradients(parameters, batch, value_needed, for_step)
-        if value is not None and has_label_weights(parameters):
-            # W is as it was, so its divergence from the earlier posterior is zero.
-            value += LabelWeights(parameters).kl()
-        return value, gradients
-
 
 class WeightSpaceBound(Bound):
     """The bound F with latent functions in weight space, whose divergence is Σ_p KL[q(t_p) ‖ p(t_p)].
@@ -239,7 +219,7 @@ class WeightSpaceBound(Bound):
 
     def __init__(self, latent, expectations=None, fixed=()):
         self.latent = latent
-        self.fixed = LABEL_WEIGHTS_FIXED.union(fixed)
+        self.fixed = frozenset(fixed)
         self.expectations = expectations or Quadrature()
 
     def _forward_latent(self, parameters, batch, value_needed):
@@ -247,15 +227,6 @@ class WeightSpaceBound(Bound):
 
     def _backward_latent(self, tape, d_moments, for_step):
         return self.latent.backward(tape, d_moments, d_kl=-1)
-
-
-def _linear_term(parameters, batch):
-    """Return W x of a minibatch with gradients of zero, or None without label weights."""
-    if not has_label_weights(parameters):
-        return None
-    linear_term = LinearTerm(LabelWeights(parameters), batch.features)
-    linear_term.zero_gradients()
-    return linear_term
 
 
 def _multiply(gradient, scale):

@@ -5,12 +5,7 @@ The functions take the matrix products that the gradients use as well, so nothin
 
 import numpy as np
 
-from xmlgp.gp.log_parameters import LIMIT, bounded_exp
-
-__all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "label_weights_kl", "shared_diagonal_kl", "whitened_kl"]
-
-#: Weights per partial sum in double precision; memory does not grow with their number.
-CHUNK = 1 << 16
+__all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "shared_diagonal_kl", "whitened_kl"]
 
 
 def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
@@ -119,27 +114,3 @@ def _trace_and_logdets(diagonal, factorised):
     trace = np.vdot(diagonal, np.diagonal(factorised.inverse))
     logdet_sigma = np.log(diagonal).sum()
     return trace - len(diagonal) + factorised.log_determinant - logdet_sigma
-
-
-def label_weights_kl(mean, variance, log_variance, log_prior, features):
-    """Return Σ_kd KL[N(m_kd, v_kd) ‖ N(0, τ_d)] = ½ Σ_kd [(m_kd² + v_kd)/τ_d − 1 + log τ_d − log v_kd].
-
-    Logarithms are clipped to the limits of `xmlgp.gp.log_parameters`.
-
-    Parameters
-    ----------
-    mean, variance, log_variance : ndarray
-        m, v and log v of each weight.
-    log_prior : ndarray, D
-        log τ.
-    features : ndarray of int
-        d of each weight.
-    """
-    precision, log_prior, total = bounded_exp(-log_prior), np.clip(log_prior, -LIMIT, LIMIT), 0.0
-    for start in range(0, len(mean), CHUNK):
-        part = slice(start, start + CHUNK)
-        columns = features[part]
-        terms = (np.square(mean[part]) + variance[part]) * precision[columns] - 1
-        terms += log_prior[columns] - np.clip(log_variance[part], -LIMIT, LIMIT)
-        total += terms.sum(dtype=np.float64)
-    return 0.5 * total

@@ -6,23 +6,18 @@ maximised over its variance τ_d of each feature, which shrinks the weights of u
 """
 
 import contextlib
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
-from xmlgp.gp.divergences import label_weights_kl
-from xmlgp.gp.log_parameters import LIMIT, ROUNDING, bounded_exp, is_inside
+from xmlgp.gp.log_parameters import LIMIT, bounded_exp
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
+from xmlgp.runtime.threads import parallel_for
 
 __all__ = [
-    "LABEL_WEIGHTS",
-    "LABEL_WEIGHTS_FIXED",
-    "LABEL_WEIGHTS_RATE",
     "PRIOR_VARIANCE",
     "WEIGHTS_LIMIT",
     "LabelWeights",
@@ -34,16 +29,6 @@ __all__ = [
     "label_weight_count",
     "used_by_default",
 ]
-
-#: Parameters of label weights.
-LABEL_WEIGHTS = tuple(f"label_weights.{name}" for name in ("indptr", "features", "mean", "log_variance", "log_prior"))
-
-#: Parameters that hold the sparsity pattern of W. They are not optimised.
-LABEL_WEIGHTS_FIXED = frozenset({"label_weights.indptr", "label_weights.features"})
-
-#: Multiple of the learning rate for the means m. The weights of a rare label start at zero and get a gradient in few
-#: minibatches.
-LABEL_WEIGHTS_RATE = 10.0
 
 #: Features per latent function from which on label weights are used by default. With fewer, Φ h spans all directions
 #: that matter, and label weights lower the precision on validation points of Delicious (D=500, P=100).
@@ -61,15 +46,6 @@ BLOCK = 1 << 22
 #: Labels whose initial variances are computed at a time in double precision; least number of labels per thread whose
 #: features are counted.
 LABELS = 1 << 12
-
-#: Least number of elements per thread.
-GRAIN = 1 << 16
-
-#: Elements that fit in the cache of a core.
-CHUNK = 1 << 15
-
-#: Variances between these vary with their logarithms; see `xmlgp.gp.log_parameters.is_inside`.
-LEAST_VARIANCE, GREATEST_VARIANCE = np.exp(-LIMIT) * (1 + ROUNDING), np.exp(LIMIT) * (1 - ROUNDING)
 
 
 def has_label_weights(parameters):
@@ -285,7 +261,7 @@ def initial_label_weights(features, labels, bias, dtype):
 
 
 class LabelWeights:
-    """q(W) with mean m and variance v of each weight; v and τ are inside the limits of `xmlgp.gp.log_parameters`.
+    """q(W) with mean m and variance v of each weight; v is inside the limits of `xmlgp.gp.log_parameters`.
 
     Parameters
     ----------
@@ -298,67 +274,13 @@ class LabelWeights:
         Weights of label k are `indptr[k]:indptr[k + 1]`.
     features, mean, variance : ndarray
         Feature d, m_kd and v_kd of each weight.
+    feature_count : int
+        D.
     """
 
     def __init__(self, parameters):
-        self.indptr, self.features, self.mean, self._log_variance, self._log_prior = (
-            parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
+        self.indptr, self.features, self.mean = (
+            parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean")
         )
-        self.variance = np.empty_like(self.mean)
-        parallel_for(self._fill_variance, len(self.mean), GRAIN)
-
-    @property
-    def feature_count(self):
-        """D."""
-        return len(self._log_prior)
-
-    def _fill_variance(self, start, stop):
-        # In chunks, which stay in the cache between clipping and the exponential.
-        for first in range(start, stop, CHUNK):
-            part = slice(first, min(first + CHUNK, stop))
-            bounded_exp(self._log_variance[part], out=self.variance[part])
-
-    def kl(self):
-        """Return KL[q(W) ‖ p(W)]; see `label_weights_kl`."""
-        return label_weights_kl(self.mean, self.variance, self._log_variance, self._log_prior, self.features)
-
-    def backward(self, scale, d_mean, d_variance):
-        """Return the gradients of `scale` times the expected log likelihood less the KL divergence, by parameter name.
-
-        Parameters
-        ----------
-        scale : float
-        d_mean, d_variance : ndarray
-            Gradients of the expected log likelihood by m and v. They are overwritten.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
-        precision = bounded_exp(-self._log_prior)
-        arrays = self.features, self.mean, self.variance, precision, d_mean, d_variance
-        bounds = [len(self.mean) * core // core_count() for core in range(core_count() + 1)]
-        d_log_prior = np.zeros((core_count(), len(precision)))
-        scale = self.mean.dtype.type(scale)
-        run_parallel(
-            partial(_combine_gradients, bounds[core], bounds[core + 1], scale, *arrays, d_log_prior[core])
-            for core in range(core_count())
-        )
-        return {
-            "label_weights.mean": d_mean,
-            "label_weights.log_variance": d_variance,
-            "label_weights.log_prior": (d_log_prior.sum(axis=0) * is_inside(precision)).astype(self.mean.dtype),
-        }
-
-
-@compiled
-def _combine_gradients(start, stop, scale, features, mean, variance, precision, d_mean, d_variance, d_log_prior):
-    """Turn likelihood gradients w.r.t. m and v into bound gradients w.r.t. m and log v; add that w.r.t. log τ."""
-    half, one, zero = mean.dtype.type(0.5), mean.dtype.type(1), mean.dtype.type(0)
-    least, greatest = mean.dtype.type(LEAST_VARIANCE), mean.dtype.type(GREATEST_VARIANCE)
-    for e in range(start, stop):
-        m, v, inverse = mean[e], variance[e], precision[features[e]]
-        d_mean[e] = scale * d_mean[e] - m * inverse
-        slope = v * (scale * d_variance[e] - half * inverse) + half
-        d_variance[e] = slope if least < v < greatest else zero
-        d_log_prior[features[e]] += half * ((m * m + v) * inverse - one)
+        self.variance = bounded_exp(parameters["label_weights.log_variance"])
+        self.feature_count = len(parameters["label_weights.log_prior"])

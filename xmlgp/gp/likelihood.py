@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from xmlgp.gp.linear_term import PairsByLabel
 from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
@@ -108,7 +107,6 @@ def full_log_likelihood(
     expectations,
     value_needed=True,
     fast=False,
-    linear_term=None,
     negative_weights=None,
 ):
     """Return the expected log likelihood over all labels and its gradients.
@@ -131,8 +129,6 @@ def full_log_likelihood(
         Without the value, a step saves half of the expectations.
     fast : bool
         See `Quadrature.gradients`.
-    linear_term : LinearTerm, optional
-        W x, which is added to the utilities. It keeps its own gradients.
     negative_weights : ndarray, K, optional
         c, at least 1; all 1 by default.
 
@@ -162,8 +158,6 @@ def full_log_likelihood(
             first, last = by_label.indptr[[start, stop]]
             phi, here = loadings[start:stop], (by_label.indices[first:last], positives[first:last] - start)
             mean, variance = utility_moments(moments, phi, bias[start:stop])
-            if linear_term is not None:
-                linear_term.add_moments(start, mean, variance)
             weights = None if negative_weights is None else negative_weights[start:stop]
             if value_needed:
                 values[block] = float(mean[here].sum(dtype=np.float64))
@@ -181,8 +175,6 @@ def full_log_likelihood(
                 variance *= weights
                 mean[here], variance[here] = positive
             mean[here] -= 1
-            if linear_term is not None:
-                linear_term.set_gradients(start, mean, variance, sign=-1)
             d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, total)
             d_bias[start:stop] = mean.sum(axis=0)
         d_moments_by_core[core] = total
@@ -208,16 +200,14 @@ def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
     return d_mean.T @ moments.mean + 2 * d_squares * loadings
 
 
-def sampled_log_likelihood(
-    moments, loadings, bias, pairs, expectations, value_needed=True, fast=False, linear_term=None
-):
+def sampled_log_likelihood(moments, loadings, bias, pairs, expectations, value_needed=True, fast=False):
     """Return the expected log likelihood over positives and sampled negatives, and its gradients.
 
     Its expectation over samples is that of `full_log_likelihood` ([S] (23) without N/|B|).
 
     Parameters
     ----------
-    moments, loadings, bias, expectations, value_needed, fast, linear_term
+    moments, loadings, bias, expectations, value_needed, fast
         As in `full_log_likelihood`.
     pairs : Pairs
         Positives and sampled negatives.
@@ -232,9 +222,6 @@ def sampled_log_likelihood(
     indptr, columns, positive, weight = pairs
     used, columns, phi, variance_weights = _select_labels(moments, loadings, columns)
     mean, variance = _pair_moments(moments, phi, variance_weights, bias[used], indptr, columns)
-    if linear_term is not None:
-        by_label = PairsByLabel.from_pairs(indptr, used, columns)
-        linear_term.add_pair_moments(by_label, mean, variance)
     value = None
     if value_needed:
         value = float(mean[positive].sum(dtype=np.float64))
@@ -243,8 +230,6 @@ def sampled_log_likelihood(
     d_mean *= -weight
     d_variance *= -weight
     d_mean += positive
-    if linear_term is not None:
-        linear_term.set_pair_gradients(by_label, d_mean, d_variance)
     shape = (len(indptr) - 1, len(used))
     d_mean_matrix = sp.csr_array((d_mean, columns, indptr), shape=shape)
     d_variance_matrix = sp.csr_array((d_variance, columns, indptr), shape=shape)

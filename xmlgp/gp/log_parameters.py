@@ -17,7 +17,7 @@ LIMIT = 40.0
 ROUNDING = 1e-5
 
 
-def bounded_exp(logarithm, power=1.0, out=None):
+def bounded_exp(logarithm, power=1.0):
     """Return e^(x·power), with x clipped to ±`LIMIT`, elementwise.
 
     Parameters
@@ -25,11 +25,9 @@ def bounded_exp(logarithm, power=1.0, out=None):
     logarithm : ndarray
         x.
     power : float
-    out : ndarray, optional
-        Output array.
     """
-    clipped = np.clip(logarithm, -LIMIT, LIMIT, out=out)
-    return np.exp(clipped if power == 1 else power * clipped, out=out)
+    clipped = np.clip(logarithm, -LIMIT, LIMIT)
+    return np.exp(clipped if power == 1 else power * clipped)
 
 
 def is_inside(values, power=1.0):

@@ -55,8 +55,6 @@ class Batch:
 class UtilityMoments:
     """The moments of the utilities f = Φ h + b + W x, for prediction.
 
-    `xmlgp.gp.linear_term.LinearTerm` is the term W x for training, with its gradients.
-
     Parameters
     ----------
     loadings : ndarray, K×P

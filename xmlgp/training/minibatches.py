@@ -119,7 +119,7 @@ class LabelSampler:
         return self._weights[size]
 
 
-def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, weighted=False):
+def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None):
     """Return the `Batch` of some rows.
 
     Parameters
@@ -135,15 +135,12 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
         Source of the sample.
     sampler : callable, optional
         The sampler that one of `SAMPLERS` returns for these labels; default `sample_negatives`.
-    weighted : bool
-        Whether the batch includes the weighted features, for labels with their own weights.
     """
     batch_labels = labels[rows]
     pairs = None
     if negatives is not None:
         pairs = (sampler or sample_negatives)(batch_labels, negatives, random, coordinates.dtype)
-    features = coordinates.weighted(rows) if weighted else None
-    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), features)
+    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows))
 
 
 def sample_negatives(labels, count, random, dtype):
