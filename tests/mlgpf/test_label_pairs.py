@@ -145,7 +145,7 @@ def test_draws_depend_on_the_seed_and_the_block_alone(problem):
 def test_offsets_are_the_utilities_of_latent_functions(problem):
     latent, _, loadings, bias, _, labels = problem
     pairs = stratified(labels)[0].of(3, 9)
-    found = pairs_with_offsets(pairs, 3, latent, loadings, bias)
+    found = pairs_with_offsets(pairs, 3, latent, loadings, bias, 1.0)
     owner = np.repeat(np.arange(3, 9), np.diff(found.starts))
     np.testing.assert_allclose(found.offset, (latent @ loadings.T + bias)[found.points, owner], rtol=1e-5, atol=1e-6)
     part = pairs_with_offsets(pairs, 3, latent, loadings, bias, 0.25)

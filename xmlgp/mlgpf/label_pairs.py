@@ -177,8 +177,8 @@ def _contains(values, value):
     return place < len(values) and values[place] == value
 
 
-def pairs_with_offsets(pairs, first, latent, loadings, bias, share=1.0):
-    """Return `LabelPairs` with the means of Φ h + b as offsets, or with a share of Φ h.
+def pairs_with_offsets(pairs, first, latent, loadings, bias, share):
+    """Return `LabelPairs` whose offsets are a share of the means of Φ h, and b.
 
     Parameters
     ----------

@@ -234,7 +234,7 @@ class LearningAscent(Inference):
     advice = "train again on all points"
 
     def __init__(self, model, coordinates, labels, parameters, earlier):
-        settings, self._model, self._whole = model.settings, model, parameters
+        settings, self._whole = model.settings, parameters
         #: How many points came before; what is drawn depends on it.
         self._settings, self._earlier = settings, earlier.N
         self._features = coordinates.weighted(slice(None))
@@ -308,7 +308,6 @@ class LearningAscent(Inference):
             self._prior,
             self._point_blocks,
             self._label_blocks,
-            offset_share=OFFSET_SHARE,
             mean_point=self._mean_point(latent),
         )
 

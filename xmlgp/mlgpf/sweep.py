@@ -37,7 +37,7 @@ __all__ = [
 #: time for a shortlist grows with the square of its length, so there is a limit.
 SHORTLIST, SAMPLED, LEAST_PAIRS, LONGEST_SHORTLIST = 30, 20, 1_000_000, 1000
 
-#: Share of Φ h in the offsets of the updates in weight space. Φ h fits the points it was trained on better than new
+#: Share of Φ h in the offsets of the updates. Φ h fits the points it was trained on better than new
 #: ones: with all of it little is left for W to explain.
 OFFSET_SHARE = 0.85
 
@@ -205,7 +205,7 @@ def _negatives(shared, rows):
 
 
 class _Labels(NamedTuple):
-    """What label weights are updated with: X, h, Φ and b, W, its prior, the share of Φ h, pairs and the `MeanPoint`.
+    """What label weights are updated with: X, h, Φ and b, W, its prior, pairs and the `MeanPoint`.
 
     Pairs are made of the positives and listed negatives by label, K, the seed, the number of the sweep and the points
     that are not left out.
@@ -217,7 +217,6 @@ class _Labels(NamedTuple):
     bias: np.ndarray
     weights: dict
     prior: ScaledPrior | WeightsPrior
-    offset_share: float
     by_label: tuple
     label_count: int
     seed: list
@@ -234,7 +233,7 @@ def _updated_weights(shared, first, last, rounds):
     found = pairs.of(first, last)
     if labels.mean_point is not None:
         found = labels.mean_point.add_to(found, first, len(labels.latent) - 1)
-    found = pairs_with_offsets(found, first, labels.latent, labels.loadings, labels.bias, labels.offset_share)
+    found = pairs_with_offsets(found, first, labels.latent, labels.loadings, labels.bias, OFFSET_SHARE)
     indptr = labels.weights["label_weights.indptr"][first : last + 1]
     part = slice(indptr[0], indptr[-1])
     block = {name: labels.weights[name][part].copy() for name in CHANGED}
@@ -247,6 +246,8 @@ def _updated_weights(shared, first, last, rounds):
 
 class Sweep:
     """The steps of one sweep over the labels.
+
+    The offsets of the updates have `OFFSET_SHARE` of Φ h.
 
     Blocks of points and of labels are blocks of work, which may be ahead of the steps: a step takes the result of its
     block. Utilities have W as it was before the sweep, pairs need every shortlist, and a resumed run may begin between
@@ -279,8 +280,6 @@ class Sweep:
         The labels of each step that updates weights, see `label_blocks`.
     held : ndarray of int, optional
         Points that are left out.
-    offset_share : float
-        Share of Φ h in the offsets.
     with_weights : bool
         Whether the utilities of the shortlists have W x.
     mean_point : MeanPoint, optional
@@ -307,7 +306,6 @@ class Sweep:
         label_blocks,
         *,
         held=(),
-        offset_share=1.0,
         with_weights=True,
         mean_point=None,
     ):
@@ -315,7 +313,7 @@ class Sweep:
         self._weights, self._shortlist, self._held = weights, shortlist, np.asarray(held, np.int64)
         self._point_blocks, self._label_blocks = point_blocks, label_blocks
         self._common = features, latent, parameters["loadings"], parameters["bias"]
-        self._with_weights, self._rest = with_weights, (prior, offset_share, mean_point)
+        self._with_weights, self._prior, self._mean_point = with_weights, prior, mean_point
         #: The results of blocks of points, and of labels.
         self._listed = self._updated = None
 
@@ -351,9 +349,8 @@ class Sweep:
         N, K = self._labels.shape
         by_label = positives_by_label(self._labels), listed_by_label(self._shortlist, K)
         points = np.setdiff1d(np.arange(N), self._held)
-        prior, offset_share, mean_point = self._rest
         pairs = by_label, K, self._seed, points
-        return _Labels(*self._common, self._weights, prior, offset_share, *pairs, mean_point)
+        return _Labels(*self._common, self._weights, self._prior, *pairs, self._mean_point)
 
     def close(self):
         """Give up blocks whose results are not needed."""

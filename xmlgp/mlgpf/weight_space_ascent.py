@@ -9,7 +9,6 @@ from xmlgp.linear_algebra import sparse
 from xmlgp.mlgpf.held_out import calibration_points, without_labels_of
 from xmlgp.mlgpf.stochastic import StochasticAscent
 from xmlgp.mlgpf.sweep import (
-    OFFSET_SHARE,
     POINT_BLOCK,
     ScaledPrior,
     Sweep,
@@ -48,9 +47,9 @@ class WeightSpaceAscent(Inference):
 
     The epochs of the first part are those of `StochasticAscent`. Each epoch of the second part finds a shortlist of
     negatives for every point, updates the weights of every label (`xmlgp.gp.label_weight_updates`), and then the prior
-    variances τ; those of rare labels are larger (`prior_scales`). The latent functions have `OFFSET_SHARE` of their
-    means, and no variance, because the bound of Jaakkola and Jordan is loose for uncertain utilities. The bound in the
-    history is then that one, given these offsets and estimated from stratified pairs.
+    variances τ; those of rare labels are larger (`prior_scales`). The latent functions have a share of their means (see
+    `Sweep`), and no variance, because the bound of Jaakkola and Jordan is loose for uncertain utilities. The bound in
+    the history is then that one, given these offsets and estimated from stratified pairs.
 
     The points of `calibration_points` are held out until then. A last, shorter sweep is over all points, with the
     shortlists of the one before. Without label weights there is none, and nothing is trained on these points.
@@ -156,7 +155,6 @@ class WeightSpaceAscent(Inference):
         seen = without_labels_of(self._labels, held) if len(held) else self._labels
         parameters, weights = self._parameters, self._weights
         self._scales = prior_scales(np.bincount(seen.indices, minlength=seen.shape[1]), parameters["loadings"].dtype)
-        options = {"held": held, "offset_share": OFFSET_SHARE, "with_weights": number > 0}
         if self._latent is None:
             self._latent = self._latent_functions()
         if self._sweep is not None:
@@ -174,7 +172,8 @@ class WeightSpaceAscent(Inference):
             ScaledPrior(self._scales),
             self._point_blocks[number],
             self._label_blocks,
-            **options,
+            held=held,
+            with_weights=number > 0,
         )
 
     def _latent_functions(self):
