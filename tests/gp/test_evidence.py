@@ -24,7 +24,8 @@ from tests.gp.reference import (
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weight_updates import LabelPairs, WeightsPrior, update_label_weights
+from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights
+from xmlgp.gp.label_weights import WeightsPrior
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", ALL_POSTERIORS)
 

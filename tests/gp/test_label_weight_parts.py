@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from xmlgp.gp.label_weight_parts import put_labels, take_labels
-from xmlgp.gp.label_weights import are_valid
+from xmlgp.gp.label_weights import are_valid, put_labels, take_labels
 
 K, D = 6, 9
 NAMES = ("features", "mean", "log_variance")

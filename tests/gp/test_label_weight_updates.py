@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmlgp.gp.label_weight_updates import (
-    LabelPairs,
-    WeightsPrior,
-    update_label_weights,
-    update_prior_variances,
-)
+from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights, update_prior_variances
+from xmlgp.gp.label_weights import WeightsPrior
 
 N, D, K = 30, 9, 4
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.gp.label_weight_updates import WeightsPrior
+from xmlgp.gp.label_weights import WeightsPrior
 from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf import weight_space_ascent as module
 from xmlgp.mlgpf.record import MLGPF

@@ -25,13 +25,12 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.gp.expectations.jaakkola_jordan import expected_softplus_and_slope
-from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["LabelPairs", "WeightsPrior", "update_label_weights", "update_prior_variances"]
+__all__ = ["LabelPairs", "update_label_weights", "update_prior_variances"]
 
 #: Tasks that a block of labels is split into, of about equal numbers of pairs.
 TASKS = 16
@@ -61,52 +60,6 @@ class LabelPairs(NamedTuple):
     target: np.ndarray
     weight: np.ndarray
     offset: np.ndarray
-
-
-class WeightsPrior(NamedTuple):
-    """The prior of the weights of consecutive labels.
-
-    Attributes
-    ----------
-    mean, precision : ndarray
-        a and π of each weight.
-    """
-
-    mean: np.ndarray
-    precision: np.ndarray
-
-    def of(self, weights, first, last):
-        """Return the prior of the weights of some consecutive labels.
-
-        Parameters
-        ----------
-        weights : mapping of str to ndarray
-            See `xmlgp.gp.label_weights.initial_label_weights`.
-        first, last : int
-            The first of the labels, and the one after the last.
-        """
-        ends = weights["label_weights.indptr"]
-        part = slice(ends[first], ends[last])
-        return WeightsPrior(self.mean[part], self.precision[part])
-
-    @classmethod
-    def of_training(cls, parameters, first, scales):
-        """Return the prior N(0, ρ_k τ_d) of the weights of L consecutive labels.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-            See `xmlgp.gp.label_weights.initial_label_weights`.
-        first : int
-            The first of the labels.
-        scales : ndarray, L
-            ρ: the prior variances of each label, relative to τ.
-        """
-        ends = parameters["label_weights.indptr"][first : first + len(scales) + 1]
-        columns = parameters["label_weights.features"][ends[0] : ends[-1]]
-        precision = bounded_exp(-parameters["label_weights.log_prior"])[columns]
-        precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(ends))
-        return cls(np.zeros_like(precision), precision)
 
 
 def update_label_weights(pairs, first, features, parameters, prior, rounds, cg_steps):

@@ -1,12 +1,14 @@
 """Label weights: sparse weights W of each label on the features of its points, f = Φ h + b + W x.
 
 Φ h has rank P, and rare labels have little influence on it. W lets each label depend on single features, those that its
-training points have. The posterior is fully factorised, q(w_kd) = N(m_kd, v_kd). The prior is N(0, τ_d); the bound is
-maximised over its variance τ_d of each feature, which shrinks the weights of uninformative features.
+training points have. The posterior is fully factorised, q(w_kd) = N(m_kd, v_kd). The prior is N(0, ρ_k τ_d) with a
+given ρ_k; the bound is maximised over τ_d of each feature, which shrinks the weights of uninformative features.
+`xmlgp.gp.label_weight_updates` has the updates.
 """
 
 import contextlib
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,12 +23,15 @@ __all__ = [
     "PRIOR_VARIANCE",
     "WEIGHTS_LIMIT",
     "LabelWeights",
+    "WeightsPrior",
     "are_valid",
     "has_label_weights",
     "hidden_label_weights",
     "initial_label_weights",
     "label_features",
     "label_weight_count",
+    "put_labels",
+    "take_labels",
     "used_by_default",
 ]
 
@@ -284,3 +289,123 @@ class LabelWeights:
         )
         self.variance = bounded_exp(parameters["label_weights.log_variance"])
         self.feature_count = len(parameters["label_weights.log_prior"])
+
+
+class WeightsPrior(NamedTuple):
+    """The prior of the weights of consecutive labels.
+
+    Attributes
+    ----------
+    mean, precision : ndarray
+        a and π of each weight.
+    """
+
+    mean: np.ndarray
+    precision: np.ndarray
+
+    def of(self, weights, first, last):
+        """Return the prior of the weights of some consecutive labels.
+
+        Parameters
+        ----------
+        weights : mapping of str to ndarray
+            See `initial_label_weights`.
+        first, last : int
+            The first of the labels, and the one after the last.
+        """
+        ends = weights["label_weights.indptr"]
+        part = slice(ends[first], ends[last])
+        return WeightsPrior(self.mean[part], self.precision[part])
+
+    @classmethod
+    def of_training(cls, parameters, first, scales):
+        """Return the prior N(0, ρ_k τ_d) of the weights of L consecutive labels.
+
+        Parameters
+        ----------
+        parameters : mapping of str to ndarray
+            See `initial_label_weights`.
+        first : int
+            The first of the labels.
+        scales : ndarray, L
+            ρ: the prior variances of each label, relative to τ.
+        """
+        ends = parameters["label_weights.indptr"][first : first + len(scales) + 1]
+        columns = parameters["label_weights.features"][ends[0] : ends[-1]]
+        precision = bounded_exp(-parameters["label_weights.log_prior"])[columns]
+        precision *= np.repeat((1 / scales).astype(precision.dtype), np.diff(ends))
+        return cls(np.zeros_like(precision), precision)
+
+
+def take_labels(parameters, labels, pattern, scales):
+    """Return the weights of L labels, and their prior: the posterior of those that there are.
+
+    A weight on a feature that is new to a label is N(0, ρ_k τ_d), as it is before training.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        See `initial_label_weights`.
+    labels : ndarray of int, L
+        In ascending order.
+    pattern : tuple of ndarray
+        For each of the labels features that it shall have a weight on, as `label_features` returns them.
+    scales : ndarray, L
+        ρ.
+
+    Returns
+    -------
+    part : dict of str to ndarray
+        As the parameters, for L labels.
+    prior : WeightsPrior
+        Of these weights.
+    """
+    indptr, columns, means, log_variances, log_prior = (
+        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
+    )
+    D, count = len(log_prior), len(labels)
+    lengths = np.diff(indptr)[labels]
+    old = np.repeat(indptr[labels] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    keys = np.repeat(np.arange(count), lengths) * D + columns[old]
+    new_keys = np.repeat(np.arange(count), np.diff(pattern[0])) * D + pattern[1]
+    all_keys = np.union1d(keys, new_keys)
+    rows, features = np.divmod(all_keys, D)
+    place = np.searchsorted(all_keys, keys)
+    mean = np.zeros(len(all_keys), means.dtype)
+    variance = bounded_exp(log_prior)[features] * scales[rows].astype(means.dtype)
+    mean[place], variance[place] = means[old], bounded_exp(log_variances[old])
+    part = {
+        "label_weights.indptr": np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int64),
+        "label_weights.features": features.astype(np.int32),
+        "label_weights.mean": mean.copy(),
+        "label_weights.log_variance": np.log(variance),
+        "label_weights.log_prior": log_prior,
+    }
+    return part, WeightsPrior(mean, 1 / variance)
+
+
+def put_labels(parameters, labels, part):
+    """Return W with the weights of some labels replaced, by parameter name.
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        See `initial_label_weights`.
+    labels : ndarray of int, L
+        In ascending order.
+    part : mapping of str to ndarray
+        The weights of these labels, as from `take_labels`.
+    """
+    indptr = parameters["label_weights.indptr"]
+    before = np.diff(indptr)
+    lengths, replaced = before.copy(), np.zeros(len(before), bool)
+    lengths[labels], replaced[labels] = np.diff(part["label_weights.indptr"]), True
+    # Where the weights of the other labels were and will be.
+    kept, new = np.repeat(~replaced, before), np.repeat(replaced, lengths)
+    found = dict(parameters) | {"label_weights.indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)}
+    for name in ("features", "mean", "log_variance"):
+        name = f"label_weights.{name}"
+        values = np.empty(len(new), parameters[name].dtype)
+        values[~new], values[new] = parameters[name][kept], part[name]
+        found[name] = values
+    return found

@@ -5,8 +5,14 @@ import scipy.sparse as sp
 
 from xmlgp.errors import SettingsError
 from xmlgp.gp.exact_gp import add_points, scaled_features
-from xmlgp.gp.label_weight_parts import put_labels, take_labels
-from xmlgp.gp.label_weights import PRIOR_VARIANCE, WEIGHTS_LIMIT, has_label_weights, label_features
+from xmlgp.gp.label_weights import (
+    PRIOR_VARIANCE,
+    WEIGHTS_LIMIT,
+    has_label_weights,
+    label_features,
+    put_labels,
+    take_labels,
+)
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Unwhitened
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR, WeightSpace

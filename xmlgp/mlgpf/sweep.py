@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from xmlgp.gp.expectations import JaakkolaJordan
-from xmlgp.gp.label_weight_updates import WeightsPrior, update_label_weights
-from xmlgp.gp.label_weights import LabelWeights
+from xmlgp.gp.label_weight_updates import update_label_weights
+from xmlgp.gp.label_weights import LabelWeights, WeightsPrior
 from xmlgp.gp.utilities import UtilityMoments
 from xmlgp.mlgpf.label_pairs import (
     StratifiedPairs,
