@@ -13,8 +13,8 @@ __all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "describe_value"]
 
 CHECKPOINT = "checkpoint.npz"
 
-#: 3: weights in weight space are whitened, and MLGPF trains once.
-FORMAT_VERSION = 3
+#: 4: label weights are in weight space only, so an earlier run of MLGPF could be resumed without those that it has.
+FORMAT_VERSION = 4
 
 #: Seconds of training that are not discarded unless the user says so.
 WORTH_KEEPING = 60
