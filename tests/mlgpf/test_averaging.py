@@ -21,6 +21,7 @@ from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -32,6 +33,12 @@ D, K, M, P, NODES = 25, 7, 5, 3, 100
 DATASET = small_dataset(D=D, K=K)
 #: New points, three training points, and one point without features.
 NEW = sp.csr_array(sp.vstack([small_features(8, D, seed=9), DATASET.features[:3], sp.csr_array((1, D))]), dtype="f4")
+
+
+@pytest.fixture(autouse=True)
+def exact_solutions(monkeypatch):
+    """Solve linear systems to single precision."""
+    monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
 
 
 def model(path, own=True, regressed=True, scaled=True, **chosen):

@@ -1,9 +1,10 @@
 """Exact Gaussian process regression on the labels, without inducing inputs.
 
 Labels are treated as real numbers with Gaussian noise: least-squares classification. All labels share the kernel and
-the noise, so one factorisation suffices. The centred label matrix is replaced by its best approximation of rank P, so
-there are P right-hand sides. The kernel is the squared exponential of weighted features, with unit variance. Features
-may be scaled by relevances (`scaled_features`): learning them here would take a factorisation for every step.
+the noise, so there is one linear system. The centred label matrix is replaced by its best approximation of rank P, so
+there are P right-hand sides, solved for by conjugate gradients. The kernel is the squared exponential of weighted
+features, with unit variance. Features may be scaled by relevances (`scaled_features`): learning them here would take a
+solution for every step.
 
 Source: C. E. Rasmussen, C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press 2006, section 6.5.
 """
@@ -16,8 +17,7 @@ import numpy as np
 from scipy.special import logit
 
 from xmlgp.errors import NumericalError
-from xmlgp.linear_algebra import dense, sparse
-from xmlgp.linear_algebra.blocked_cholesky import BlockedCholesky
+from xmlgp.linear_algebra import conjugate_gradients, dense, sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
@@ -84,7 +84,8 @@ class ExactGPFit(NamedTuple):
 def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, progress=silent, leading=None):
     """Compute the weights α = (K_XX + noise I)⁻¹ (Y − 1πᵀ) V, in single precision.
 
-    V are the first P right singular vectors of Y − 1πᵀ. The memory is that of half of K_XX, N×N.
+    V are the first P right singular vectors of Y − 1πᵀ. The solutions are those of `conjugate_gradients.solve`; they
+    take memory for K_XX, N×N.
 
     Parameters
     ----------
@@ -101,8 +102,8 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
     progress : callable
         See `xmlgp.runtime.progress`.
     leading : int, optional
-        How many of the first points a second regression is fitted to, with the same π and V. The leading part of the
-        factor of K_XX is the factor of its leading part, so this takes no second factorisation.
+        How many of the first points a second regression is fitted to, with the same π and V. Its weights are where
+        those of all points start.
 
     Returns
     -------
@@ -112,7 +113,7 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
     Raises
     ------
     NumericalError
-        If K_XX + noise I has no Cholesky factor, or squares of features overflow single precision.
+        If K_XX + noise I is not finite or not positive definite, or squares of features overflow single precision.
     """
     labels = labels.astype(np.float32)
     mean = labels.sum(axis=0, dtype=np.float64) / max(1, labels.shape[0])
@@ -121,20 +122,24 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
         mean = mean.astype(np.float32)
         weights = sparse.product(labels, loadings)
         weights -= mean @ loadings
-        first = weights[:leading].copy() if leading else None
         covariance = _noisy_covariance(features, lengthscale, noise, progress)
-        try:
-            factor = BlockedCholesky(covariance, leading, progress)
-        except np.linalg.LinAlgError as error:
-            raise NumericalError(
-                "the covariances of the training points cannot be factorised: "
-                f"features are not finite, or the noise variance {noise:g} is too small"
-            ) from error
-        factor.solve(weights)
+        first = start = None
         if leading:
-            factor.solve(first)
+            first = _solve(covariance[:leading, :leading], weights[:leading], progress)
+            start = np.zeros_like(weights)
+            start[:leading] = first
+        weights = _solve(covariance, weights, progress, start)
     found = ExactGPFit(weights, loadings, mean)
     return (found, found._replace(weights=first)) if leading else found
+
+
+def _solve(covariance, right, progress, start=None):
+    try:
+        return conjugate_gradients.solve(covariance, right, start, progress)
+    except np.linalg.LinAlgError as error:
+        raise NumericalError(
+            "the regression has no solution: features are not finite, or points are equal and have no noise"
+        ) from error
 
 
 def add_points(features, labels, weights, loadings, count, rank, seed):
@@ -188,12 +193,7 @@ def add_points(features, labels, weights, loadings, count, rank, seed):
         change -= ExactGP(features, alpha).latent(chosen)
         change -= np.float32(NOISE) * alpha[rows]
         covariance = _noisy_covariance(chosen, LENGTHSCALE, NOISE, silent)
-        try:
-            BlockedCholesky(covariance).solve(change)
-        except np.linalg.LinAlgError as error:
-            message = "the covariances of the points cannot be factorised: features are not finite"
-            raise NumericalError(message) from error
-        alpha[rows] += change
+        alpha[rows] += _solve(covariance, change, silent)
     return ExactGPFit(alpha, found, mean)
 
 
@@ -367,7 +367,7 @@ def _fill_exponents(indptr, indices, data, by_feature, holders, values, half_nor
 
 
 def _noisy_covariance(features, lengthscale, noise, progress):
-    """Return K_XX + noise I, N×N, without the upper triangle."""
+    """Return K_XX + noise I, N×N."""
     count = features.shape[0]
     kernel = _Kernel(features, lengthscale)
     covariance = np.empty((count, count), np.float32)
@@ -376,7 +376,9 @@ def _noisy_covariance(features, lengthscale, noise, progress):
 
     def chunk(start):
         stop = min(start + ROWS, count)
-        kernel.fill(features, start, stop, covariance[start:stop, :stop])
+        block = covariance[start:stop, :stop]
+        kernel.fill(features, start, stop, block)
+        covariance[:start, start:stop] = block[:, :start].T
         with bar_lock:
             bar.update()
 

@@ -1,0 +1,136 @@
+"""Solution of large positive definite systems on all cores, by preconditioned block conjugate gradients.
+
+All right-hand sides are solved for in one Krylov space, so a few hundred of them need a few products with the matrix,
+where its factorisation needs as many operations as N/3P of them. The preconditioner is a Nyström approximation by some
+of the rows. The blocks of products, and so the results, do not depend on the number of cores.
+
+Sources: D. P. O'Leary, The block conjugate gradient algorithm and related methods, Linear Algebra and its Applications
+29, 1980, section 3; Z. Frangella, J. A. Tropp, M. Udell, Randomized Nyström preconditioning, SIAM Journal on Matrix
+Analysis and Applications 44, 2023, section 1.
+"""
+
+import functools
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.threads import run_parallel
+
+__all__ = ["solve"]
+
+#: Residuals are reduced to this part of the right-hand sides, in Frobenius norm. On held-out points of documents with
+#: 592 tags the precision is then that of exact solutions within 0.05, and with 0.1 as well.
+TOLERANCE = 0.05
+
+#: Most iterations. Systems whose diagonal is at most three times their smallest eigenvalue take four to six.
+ITERATIONS = 50
+
+#: Rows of the Nyström approximation. With 300, 17,871 points take one or two iterations more; 1000 save at most one.
+LANDMARKS = 500
+
+#: Rows of a product that one task computes.
+ROWS = 256
+
+#: Directions shorter than this part of the longest one are left out: they are rounding errors.
+SHORTEST = 1e-5
+
+
+def solve(matrix, right, start=None, progress=silent):
+    """Return approximate solutions X of A X = B, N×P, with ‖B − A X‖ ≤ `TOLERANCE` ‖B‖.
+
+    Parameters
+    ----------
+    matrix : ndarray, N×N
+        A, positive definite.
+    right : ndarray, N×P
+        B, of the dtype of A.
+    start : ndarray, N×P, optional
+        Where iterations start; by default zero.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+
+    Raises
+    ------
+    LinAlgError
+        If A is not finite, or has been seen not to be positive definite.
+    """
+    solution, residual = np.zeros_like(right), right.copy()
+    if start is not None:
+        solution[:] = start
+        residual -= _product(matrix, solution)
+    bound, first = TOLERANCE * np.linalg.norm(right), np.linalg.norm(residual)
+    if first <= bound:
+        return solution
+    precondition = _preconditioner(matrix)
+    directions = _orthonormal(precondition(residual))
+    done = 0.0
+    with progress("regression", total=1, unit=None) as bar:
+        for _ in range(ITERATIONS):
+            images = _product(matrix, directions)
+            energy = cho_factor(_product(directions.T, images).astype(float), lower=True)
+            steps = _solve(energy, _product(directions.T, residual))
+            solution += _product(directions, steps)
+            residual -= _product(images, steps)
+            norm = np.linalg.norm(residual)
+            # Iterations reduce the residual by about the same factor.
+            before, done = done, 1.0 if norm <= bound else max(done, np.log(norm / first) / np.log(bound / first))
+            bar.update(done - before)
+            if norm <= bound:
+                break
+            conjugate = precondition(residual)
+            conjugate -= _product(directions, _solve(energy, _product(images.T, conjugate)))
+            directions = _orthonormal(conjugate)
+    return solution
+
+
+def _preconditioner(matrix):
+    """Return the function R ↦ (U Uᵀ + d I)⁻¹ R with A ≈ U Uᵀ + d I.
+
+    With L some of the rows, U Uᵀ = A_:L A_LL⁻¹ A_L:, and d is the mean of the diagonal of A − U Uᵀ.
+    """
+    size = len(matrix)
+    rows = np.sort(np.random.default_rng(0).choice(size, min(LANDMARKS, size // 2), replace=False))
+    part = np.ascontiguousarray(matrix[rows].T)
+    if not np.isfinite(part).all():
+        raise np.linalg.LinAlgError("the matrix is not finite")
+    factor = np.linalg.cholesky(part[rows].astype(float))
+    root = _product(part, solve_triangular(factor, np.eye(len(rows)), lower=True).T.astype(matrix.dtype))
+    rest = matrix.diagonal().mean(dtype=float) - np.square(root).sum(dtype=float) / size
+    # NaN is in no interval.
+    if not 0 < rest < np.inf:
+        raise np.linalg.LinAlgError("the matrix is not positive definite, or not finite")
+    inner = cho_factor(_product(root.T, root).astype(float) + rest * np.eye(len(rows)), lower=True)
+
+    def precondition(block):
+        found = block - _product(root, _solve(inner, _product(root.T, block)))
+        found /= matrix.dtype.type(rest)
+        return found
+
+    return precondition
+
+
+def _solve(factor, right):
+    """Return the solution by a Cholesky factor in double precision, in the dtype of the right-hand sides."""
+    return cho_solve(factor, right.astype(float)).astype(right.dtype)
+
+
+def _orthonormal(block):
+    """Return a nearly orthonormal basis of the columns, without those that are rounding errors."""
+    double = block.astype(float)
+    # Single precision would have directions of rounding errors with a thousandth of the length.
+    squares, vectors = np.linalg.eigh(_product(double.T, double))
+    kept = squares > SHORTEST**2 * squares[-1]
+    return _product(block, (vectors[:, kept] / np.sqrt(squares[kept])).astype(block.dtype))
+
+
+def _product(left, right):
+    """Return left @ right, computed by blocks of rows."""
+    right = np.ascontiguousarray(right)
+    out = np.empty((len(left), right.shape[1]), right.dtype)
+
+    def multiply(start):
+        np.matmul(left[start : start + ROWS], right, out=out[start : start + ROWS])
+
+    run_parallel(functools.partial(multiply, start) for start in range(0, len(left), ROWS))
+    return out
