@@ -22,7 +22,9 @@ help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment, extended by the packages of each purpose; updated when the list of packages changes. Python compiles
-# a module when it is first imported, and most modules of most packages never are.
+# a module when it is first imported, and most modules of most packages never are. It must keep what it compiled: without
+# that, every start of xmlgp compiles 900 modules.
+export PYTHONDONTWRITEBYTECODE =
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
