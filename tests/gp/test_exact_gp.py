@@ -208,7 +208,7 @@ def test_result_does_not_depend_on_the_number_of_cores(monkeypatch):
 def test_features_that_are_not_finite_raise_an_error():
     features, labels = problem()
     features.data[3] = np.nan
-    with pytest.raises(NumericalError, match="^the regression has no solution: features are not finite"):
+    with pytest.raises(NumericalError, match="^the regression cannot be solved: features are not finite"):
         fit_exact_gp(features, labels, K)
 
 
@@ -338,5 +338,5 @@ def test_added_points_that_are_not_finite_raise_an_error():
     features, labels = problem()
     fit = fit_exact_gp(features[:40], labels[:40], K)
     features.data[-1] = np.nan
-    with pytest.raises(NumericalError, match="^the regression has no solution"):
+    with pytest.raises(NumericalError, match="^the regression cannot be solved"):
         add_points(features, labels, fit.weights, fit.loadings, 40, K, [0])

@@ -114,3 +114,10 @@ def test_a_matrix_that_is_not_finite_or_positive_definite_raises_an_error(place,
     matrix[place, place] = invalid
     with np.errstate(all="ignore"), pytest.raises(np.linalg.LinAlgError, match="not (positive definite|finite)"):
         solve(matrix, right)
+
+
+def test_a_solution_that_is_not_reached_raises_an_error(monkeypatch):
+    monkeypatch.setattr(conjugate_gradients, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(conjugate_gradients, "ITERATIONS", 2)
+    with pytest.raises(np.linalg.LinAlgError, match="^the residual is .* times too large after 2 iterations$"):
+        solve(*problem(300, 1))

@@ -113,7 +113,7 @@ def fit_exact_gp(features, labels, rank, lengthscale=LENGTHSCALE, noise=NOISE, p
     Raises
     ------
     NumericalError
-        If K_XX + noise I is not finite or not positive definite, or squares of features overflow single precision.
+        If `conjugate_gradients.solve` cannot solve for α, or squares of features overflow single precision.
     """
     labels = labels.astype(np.float32)
     mean = labels.sum(axis=0, dtype=np.float64) / max(1, labels.shape[0])
@@ -138,7 +138,7 @@ def _solve(covariance, right, progress, start=None):
         return conjugate_gradients.solve(covariance, right, start, progress)
     except np.linalg.LinAlgError as error:
         raise NumericalError(
-            "the regression has no solution: features are not finite, or points are equal and have no noise"
+            "the regression cannot be solved: features are not finite, or the noise variance is too small"
         ) from error
 
 

@@ -53,7 +53,7 @@ def solve(matrix, right, start=None, progress=silent):
     Raises
     ------
     LinAlgError
-        If A is not finite, or has been seen not to be positive definite.
+        If A is not finite, has been seen not to be positive definite, or needs more than `ITERATIONS` iterations.
     """
     solution, residual = np.zeros_like(right), right.copy()
     if start is not None:
@@ -77,11 +77,11 @@ def solve(matrix, right, start=None, progress=silent):
             before, done = done, 1.0 if norm <= bound else max(done, np.log(norm / first) / np.log(bound / first))
             bar.update(done - before)
             if norm <= bound:
-                break
+                return solution
             conjugate = precondition(residual)
             conjugate -= _product(directions, _solve(energy, _product(images.T, conjugate)))
             directions = _orthonormal(conjugate)
-    return solution
+    raise np.linalg.LinAlgError(f"the residual is {norm / bound:.3g} times too large after {ITERATIONS} iterations")
 
 
 def _preconditioner(matrix):
@@ -125,7 +125,7 @@ def _orthonormal(block):
 
 
 def _product(left, right):
-    """Return left @ right, computed by blocks of rows."""
+    """Return left @ right, in blocks of rows that, unlike those of `dense.product`, do not depend on the cores."""
     right = np.ascontiguousarray(right)
     out = np.empty((len(left), right.shape[1]), right.dtype)
 

@@ -33,6 +33,10 @@ STEPS_IN_WEIGHT_SPACE, LEAST_EPOCHS_IN_WEIGHT_SPACE = 600, 8
 LEAST_BATCHES = 10
 
 
+#: Settings that no longer exist and that model folders of earlier versions may have.
+FORMER = frozenset({"validation", "patience", "refit"})
+
+
 @dataclass(frozen=True)
 class MLGPFSettings(Settings):
     """Settings of an MLGPF model.
@@ -45,7 +49,6 @@ class MLGPFSettings(Settings):
     """
 
     model: ClassVar[str] = "mlgpf"
-    former: ClassVar[frozenset] = frozenset({"validation", "patience", "refit"})
 
     weighting: str = shared.weighting()
     inducing: str | None = setting(
@@ -179,10 +182,10 @@ class MLGPFSettings(Settings):
     def stored(cls, mapping):
         """Return the settings in a model folder as this version has them; see `Settings.stored`.
 
-        Models of earlier versions may have label weights beside other inducing inputs. Whether they have is told by
-        their parameters.
+        Models of earlier versions may have settings that are gone, and label weights beside other inducing inputs.
+        Their parameters tell whether they have these.
         """
-        mapping = super().stored(mapping)
+        mapping = {name: value for name, value in mapping.items() if name not in FORMER}
         if mapping.get("inducing") != "features" and mapping.get("label_weights") is True:
             mapping["label_weights"] = None
         return mapping

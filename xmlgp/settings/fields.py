@@ -44,8 +44,6 @@ class Settings:
     ----------
     model : str
         The model's name.
-    former : frozenset of str
-        Names of settings that model folders of earlier versions may have, and that no longer exist.
 
     Raises
     ------
@@ -54,7 +52,6 @@ class Settings:
     """
 
     model: ClassVar[str]
-    former: ClassVar[frozenset] = frozenset()
 
     def __post_init__(self):
         for spec in dataclasses.fields(self):
@@ -69,7 +66,7 @@ class Settings:
         mapping : mapping of str to object
             Not checked yet.
         """
-        return {name: value for name, value in mapping.items() if name not in cls.former}
+        return mapping
 
     def mapping(self):
         """Return all settings as a mapping of names to values."""
