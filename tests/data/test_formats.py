@@ -12,6 +12,7 @@ import pytest
 
 from xmlgp.data import repository_format
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_dataset
+from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError
 
 LIBSVM_CONTENT = b"# binary\n+1 1:0.5 3:-2\n\n-1 2:7\n+1\n"
@@ -141,33 +142,29 @@ def test_progress_is_reported(tmp_path):
         reported.clear()
 
 
-def test_blocks_of_the_repository_format_are_unchanged(tmp_path):
-    (tmp_path / "a").write_bytes(REPOSITORY_CONTENT)
-    header, blocks = read_blocks("a", 77, pytest.fail)
+def test_blocks_of_the_repository_format_are_unchanged():
+    header, blocks = read_blocks(LineReader(io.BytesIO(REPOSITORY_CONTENT), "a"), 77, pytest.fail)
     assert header == (3, 3, 1)
     ((line, dataset),) = blocks
     assert line == 2
     assert_expected(dataset)
 
 
-@pytest.mark.parametrize("path", ["a", "-"])
 @pytest.mark.parametrize(
     ("D", "warnings"),
     [
-        (2, ["{} has features up to 3; those above 2 are ignored because no training point had them"]),
+        (2, ["a has features up to 3; those above 2 are ignored because no training point had them"]),
         (3, []),
         (5, []),
     ],
 )
-def test_libsvm_points_get_the_features_of_the_model(tmp_path, path, D, warnings):
-    (tmp_path / "a").write_bytes(LIBSVM_CONTENT)
+def test_libsvm_points_get_the_features_of_the_model(D, warnings):
     reported = []
-    with standard_input([LIBSVM_CONTENT]):
-        header, blocks = read_blocks(path, D, reported.append)
-        ((line, dataset),) = blocks
+    header, blocks = read_blocks(LineReader(io.BytesIO(LIBSVM_CONTENT), "a"), D, reported.append)
+    ((line, dataset),) = blocks
     assert header == (3, D, 1)
     assert (dataset.D, dataset.K, line) == (D, 1, 1)
     width = min(D, 3)
     np.testing.assert_array_equal(dataset.features.toarray()[:, :width], np.array(X)[:, :width])
     assert not dataset.features[:, width:].nnz
-    assert reported == [text.format(path) for text in warnings]
+    assert reported == warnings

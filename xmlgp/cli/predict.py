@@ -9,7 +9,7 @@ from xmlgp.cli.cluster_options import cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.label_set import read_label_set
 from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
-from xmlgp.data.formats import blocks_of
+from xmlgp.data.formats import read_blocks
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input, open_output
@@ -207,7 +207,7 @@ class _Rows:
 
     def __init__(self, reader, predictor, K, output_format, data, quiet):
         self.format = output_format
-        header, self._blocks = blocks_of(reader, predictor.feature_count, lambda text: note(text, quiet))
+        header, self._blocks = read_blocks(reader, predictor.feature_count, lambda text: note(text, quiet))
         self.N = header.N
         try:
             predictor.check(header.D)

@@ -11,7 +11,7 @@ from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.cli.scores import check_label_count, count_labels
 from xmlgp.data.catalogue import load_catalogue
-from xmlgp.data.formats import blocks_of, read_dataset
+from xmlgp.data.formats import read_blocks, read_dataset
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
@@ -133,7 +133,7 @@ def _points(test, predictor, folder, own, data, columns, corpus_format, quiet):
             for documents, block in known:
                 yield block, [document.text for document in documents], [document.id for document in documents]
             return
-        header, blocks = blocks_of(reader, predictor.feature_count, lambda text: note(text, quiet))
+        header, blocks = read_blocks(reader, predictor.feature_count, lambda text: note(text, quiet))
         try:
             predictor.check(header.D)
         except SettingsError as error:

@@ -44,16 +44,17 @@ UNUSED_SECONDS = 60 * DAY
 CONVERSION_SECONDS = DAY
 
 
-def load_or_store(path, read):
+def load_or_store(reader, header, blocks):
     """Return a data set from its copy in the cache, which is created if it does not exist.
 
     Parameters
     ----------
-    path : str
-        The data file.
-    read : callable
-        Opens the file; returns its header (N, D, K) and an iterator of data sets, its blocks, which is used only if
-        there is no copy.
+    reader : LineReader
+        Of the data file, which is hashed without moving in it.
+    header : Header
+        N, D, K.
+    blocks : iterator of Dataset
+        What the file has, which is used only if there is no copy.
 
     Returns
     -------
@@ -65,17 +66,16 @@ def load_or_store(path, read):
     OSError
         If the cache folder cannot be written.
     XmlgpError
-        If the file changes while it is read; `read` can raise other errors.
+        If the file changes while it is read; `blocks` can raise other errors.
     """
-    digest = _digest(path)
+    digest = _digest(reader.stream)
     entry = cache_root() / "text" / f"{digest}-v{FORMAT_VERSION}"
-    header, blocks = read()
     dataset = _load(entry, digest, header)
     if dataset is None:
         with _replacing(entry) as folder:
             _store(folder, digest, blocks)
-            if _digest(path) != digest:
-                raise XmlgpError(f"{path} changed while it was being read")
+            if _digest(reader.stream) != digest:
+                raise XmlgpError(f"{reader.path} changed while it was being read")
         dataset = _load(entry, digest, header)
     return dataset
 
@@ -92,12 +92,12 @@ def cache_root():
     return Path(base) / "xmlgp"
 
 
-def _digest(path):
-    """Return the SHA-256 of a file in hexadecimal."""
-    sha256 = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while piece := stream.read(1 << 20):
-            sha256.update(piece)
+def _digest(stream):
+    """Return the SHA-256 of an open file in hexadecimal, of compressed data as they are stored."""
+    sha256, place = hashlib.sha256(), 0
+    while piece := os.pread(stream.fileno(), 1 << 20, place):
+        sha256.update(piece)
+        place += len(piece)
     return sha256.hexdigest()
 
 

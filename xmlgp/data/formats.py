@@ -9,7 +9,7 @@ from xmlgp.data.repository_format import Header
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import silent
 
-__all__ = ["LIBSVM", "REPOSITORY", "blocks_of", "points_of", "read_blocks", "read_dataset"]
+__all__ = ["LIBSVM", "REPOSITORY", "read_blocks", "read_dataset", "read_rows"]
 
 #: Names of the formats, as in the catalogue.
 REPOSITORY, LIBSVM = "repository", "libsvm"
@@ -37,38 +37,32 @@ def read_dataset(path, cache=True, progress=silent, work=None):
         As for `repository_format.read_dataset`.
     """
     path = os.fspath(path)
-    # A pipe cannot be opened twice.
-    if cache and path != "-" and os.path.isfile(path):
-        with open_input(path) as stream:
-            cacheable = not is_libsvm(LineReader(stream, path).peek_line())
-        if cacheable:
-            return repository_format.read_dataset(path, cache, progress, work), REPOSITORY
     with open_input(path) as stream:
-        return points_of(LineReader(stream, path), progress)
+        return read_rows(LineReader(stream, path), cache, progress, work)
 
 
-def points_of(reader, progress=silent):
-    """Read all points of a file that is already open, as `read_dataset` does, without the cache.
+def read_rows(reader, cache=False, progress=silent, work=None):
+    """Read all points of a file that is already open, as `read_dataset` does.
 
     Parameters
     ----------
     reader : LineReader
         At the first line.
-    progress
+    cache, progress, work
         As for `read_dataset`.
     """
     if is_libsvm(reader.peek_line()):
         return libsvm_format.read_points(reader, progress), LIBSVM
-    return repository_format.read_points(reader, progress), REPOSITORY
+    return repository_format.read_points(reader, cache, progress, work), REPOSITORY
 
 
-def read_blocks(path, D, warn=lambda text: None):
-    """Read points for a model, block by block if the file is in the repository's format.
+def read_blocks(reader, D, warn=lambda text: None):
+    """Read points for a model from an open file, block by block if the file is in the repository's format.
 
     Parameters
     ----------
-    path : str or Path
-        A text file, a gzip file named `.gz`, or `-` for standard input.
+    reader : LineReader
+        At the first line.
     D : int
         The number of features of the model. A file in libsvm format does not declare their number: its points get D
         features, and features beyond them, which no training point had, are ignored.
@@ -87,31 +81,11 @@ def read_blocks(path, D, warn=lambda text: None):
     DataFormatError
         If the file is malformed; it names the line. The iterator may also raise it.
     """
-    items = _open_and_read(os.fspath(path), D, warn)
+    items = _header_and_blocks(reader, D, warn)
     return next(items), items
 
 
-def blocks_of(reader, D, warn=lambda text: None):
-    """Return the header and the points of a file that is already open, as `read_blocks` does.
-
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    D, warn
-        As for `read_blocks`.
-    """
-    items = _read(reader, D, warn)
-    return next(items), items
-
-
-def _open_and_read(path, D, warn):
-    """Yield the header, then the blocks."""
-    with open_input(path) as stream:
-        yield from _read(LineReader(stream, path), D, warn)
-
-
-def _read(reader, D, warn):
+def _header_and_blocks(reader, D, warn):
     if not is_libsvm(reader.peek_line()):
         yield from repository_format.read_header_and_blocks(reader)
         return

@@ -31,6 +31,7 @@ class LineReader:
         Number of the next line, from 1.
     path : str
         The name.
+    stream : binary file
     newline_needed : bool
         Whether the last line must end with a newline.
     """
@@ -38,8 +39,7 @@ class LineReader:
     newline_needed = True
 
     def __init__(self, stream, path):
-        self.line_number, self.path = 1, path
-        self._stream = stream
+        self.line_number, self.path, self.stream = 1, path, stream
         self._text = bytearray()
         self._start = 0  # the start of the next line in _text
         self._ends = np.empty(0, np.int64)  # the ends of the complete lines in _text from _start on
@@ -93,7 +93,7 @@ class LineReader:
     def _read(self):
         """Append the available bytes of the stream to _text."""
         try:
-            piece = self._stream.read1(BLOCK_BYTES)
+            piece = self.stream.read1(BLOCK_BYTES)
         except DAMAGED_GZIP as error:
             raise DataFormatError(self.path, self.line_number + len(self._ends), describe_damage(error)) from error
         del self._text[: self._start]

@@ -9,14 +9,13 @@ declare any number.
 import contextlib
 import os
 import re
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data import cache as text_cache
 from xmlgp.data.block_parser import parse_block
 from xmlgp.data.byte_ranges import Unreadable, read_ranges
+from xmlgp.data.cache import load_or_store
 from xmlgp.data.dataset import stack
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
@@ -82,38 +81,31 @@ def read_dataset(path, cache=True, progress=silent, work=None):
         If the cluster is lost, or a worker cannot read the file.
     """
     path = os.fspath(path)
-    if cache and path != "-" and os.path.isfile(path):
-        # A cache that cannot be written is not used; an error of the text file occurs again below.
-        with contextlib.suppress(OSError):
-            dataset = _cached(path, progress, work)
-            if dataset is not None:
-                return dataset
     with open_input(path) as stream:
-        return read_points(LineReader(stream, path), progress)
+        return read_points(LineReader(stream, path), cache, progress, work)
 
 
-def read_points(reader, progress=silent):
-    """Read a whole data file that is already open, without the cache.
+def read_points(reader, cache=False, progress=silent, work=None):
+    """Read a whole data file that is already open.
 
     Parameters
     ----------
     reader : LineReader
-        At the first line.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
+        At the first line. With `cache`, its stream is that of `open_input`.
+    cache, progress, work
+        As for `read_dataset`.
     """
+    path, start = reader.path, len(reader.peek_line())
     items = read_header_and_blocks(reader)
     header = next(items)
-    blocks = _with_progress(header, items, reader.path, progress)
+    if cache and path != "-" and os.path.isfile(path):
+        # A cache that cannot be written is not used; an error of the text file occurs again below.
+        with contextlib.suppress(OSError):
+            dataset = _cached(reader, header, start, items, progress, work)
+            if dataset is not None:
+                return dataset
+        return read_dataset(path, False, progress)
+    blocks = _with_progress(header, items, path, progress)
     return stack([parse_block(b"", header.D, header.K), *blocks])
 
 
@@ -183,28 +175,14 @@ def write_blocks(path, header, blocks, progress=silent):
             bar.update(block.N)
 
 
-def _cached(path, progress, work):
-    """Return the data set of a file from its copy in the cache; None if the new copy is damaged."""
-    if work is not None and work.is_cluster and not path.endswith(".gz"):
+def _cached(reader, header, start, items, progress, work):
+    """Return the data set of an open file from its copy in the cache; None if the new copy is damaged."""
+    if work is not None and work.is_cluster and not reader.path.endswith(".gz"):
         # Here the file is read from its start, by which an error gets its line.
         with contextlib.suppress(Unreadable):
-            return text_cache.load_or_store(path, partial(_read_on_cluster, path, progress, work))
-    return text_cache.load_or_store(path, partial(_read_all, path, progress))
-
-
-def _read_on_cluster(path, progress, work):
-    """Return the header and an iterator over the data sets that make up the file, which workers read."""
-    with open_input(path) as stream:
-        text = LineReader(stream, path).read_lines(1)
-    header = _parse_header(text, path)
-    blocks = read_ranges(path, len(text), header, work)
-    return header, _with_progress(header, ((None, block) for block in blocks), path, progress)
-
-
-def _read_all(path, progress):
-    """Return the header and an iterator over the data sets that make up the file."""
-    header, blocks = read_blocks(path)
-    return header, _with_progress(header, blocks, path, progress)
+            blocks = ((None, block) for block in read_ranges(reader.path, start, header, work))
+            return load_or_store(reader, header, _with_progress(header, blocks, reader.path, progress))
+    return load_or_store(reader, header, _with_progress(header, items, reader.path, progress))
 
 
 def _with_progress(header, blocks, path, progress):

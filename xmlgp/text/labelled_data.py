@@ -4,7 +4,7 @@ import os
 from typing import NamedTuple
 
 from xmlgp.data.dataset import Dataset, check_room
-from xmlgp.data.formats import LIBSVM, REPOSITORY, points_of, read_dataset
+from xmlgp.data.formats import LIBSVM, REPOSITORY, read_rows
 from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
@@ -71,7 +71,7 @@ def read_training_data(
         reader = LineReader(stream, path)
         if _is_text(reader, columns, corpus_format):
             return _of_corpus(vectorize_new(reader, Analysis(), columns, corpus_format, progress=progress), path, tell)
-        dataset, data_format = _rows(reader, cache, progress, work)
+        dataset, data_format = read_rows(reader, cache, progress, work)
     return TrainingData(dataset, data_format, _names_beside(path, dataset, tell))
 
 
@@ -117,7 +117,7 @@ def read_more_data(
         # Other text gets an error that says what is wrong with its first line.
         if not names.vectorizer and (columns or corpus_format or has_corpus_ending(path)):
             raise SettingsError(f"{path} is text, but the model was not trained on text")
-        dataset, data_format = _rows(reader, cache, progress)
+        dataset, data_format = read_rows(reader, cache, progress)
     if data_format == LIBSVM:
         dataset = resize_features(dataset, max(D, dataset.D))
     check_room(dataset, D, K, path)
@@ -154,7 +154,7 @@ def read_known_data(path, names, columns=None, corpus_format=None, cache=True, p
         if names.vectorizer and _is_text(reader, columns, corpus_format):
             known = names.vectorizer, names.labels
             return vectorize_known(reader, *known, columns, corpus_format, progress=progress).dataset()
-        return _rows(reader, cache, progress)[0]
+        return read_rows(reader, cache, progress)[0]
 
 
 def _is_text(reader, columns, corpus_format):
@@ -167,14 +167,6 @@ def _of_corpus(found, path, tell):
     dataset = found.dataset()
     tell(f"{path}: {found.summary()}")
     return TrainingData(dataset, REPOSITORY, Names(found.labels, found.vectorizer.words, found.vectorizer))
-
-
-def _rows(reader, cache, progress, work=None):
-    """Return the points of a file of rows, and its format."""
-    # A pipe cannot be opened twice.
-    if not _is_file(reader.path):
-        return points_of(reader, progress)
-    return read_dataset(reader.path, cache, progress, work)
 
 
 def _is_file(path):
