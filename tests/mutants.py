@@ -366,7 +366,7 @@ MUTANTS = [
         "xmlgp/data/archives.py",
         "if size > limit:",
         "if size < 0:",
-        ("tests/data/test_archives.py", "tests/cli/test_fetch_failures.py"),
+        ("tests/data/test_archives.py",),
     ),
     # Prediction.
     Mutant(

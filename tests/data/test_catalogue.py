@@ -3,10 +3,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from xmlgp.data.catalogue import Propensity, catalogue_path, load_catalogue
+from xmlgp.data.catalogue import Checksum, Propensity, catalogue_path, load_catalogue
 from xmlgp.data.sources import Archive, Embedded, Files, Mirror
 from xmlgp.errors import CatalogueError
 
@@ -71,7 +69,7 @@ def test_load_reads_all_values(load):
         *("train", "train.txt", 3),
         *("test", "test.txt", 2),
     )
-    assert [(checksum.kind, checksum.note) for checksum in train.checksums] == [("git", "the one"), ("sha256", "")]
+    assert train.checksums == (Checksum("git", "0" * 40), Checksum("sha256", "a" * 64))
     assert [type(source) for source in small.sources] == [Files, Archive, Archive, Mirror, Embedded]
     assert [source.origin for source in small.sources] == [
         *("example.org", "example.org", "Google Drive", "../copy", "embedded"),
@@ -122,44 +120,33 @@ MISTAKES = [
     ("datasets", [], "datasets: expected a mapping, not []"),
     ("recipes", "x", "recipes must be a mapping, not 'x'"),
     ("reciepes", {}, "unknown key 'reciepes'"),
-    ("datasets/Small", {}, "the name of a data set must be made of lower-case letters"),
-    ("datasets/../up", {}, "datasets: '../up': the name of a data set must be made of lower-case letters"),
     ("datasets/other", None, "datasets: other: expected a mapping, not None"),
     ("datasets/small/title", REMOVED, "datasets: small: title is missing"),
-    ("datasets/small/title", 3, "title must be a string on one line, not 3"),
-    ("datasets/small/title", "a\nb", "title must be a string on one line"),
-    ("datasets/small/papers", "S", "papers must be a list of strings, not 'S'"),
+    ("datasets/small/title", "a\nb", "title must be a string on one line, not 'a\\nb'"),
     ("datasets/small/papers", [True], "papers must be a list of strings, not [True]"),
     ("datasets/small/aliases", ["Big"], "aliases must be a list of names in lower-case letters"),
     ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is already a name of pair"),
     ("datasets/small/format", "matlab", "format must be repository or libsvm, not 'matlab'"),
     ("datasets/small/shape/N", 0, "datasets: small: shape: N must be an integer from 1 to 1000000000, not 0"),
     ("datasets/small/shape/N", True, "shape: N must be an integer from 1 to 1000000000, not True"),
-    ("datasets/small/shape/D", "5", "shape: D must be an integer"),
     ("datasets/small/shape/K", 4.0, "shape: K must be an integer"),
-    ("datasets/small/shape/N_test", REMOVED, "shape: N_test is missing"),
     ("datasets/small/shape/M", 1, "shape: unknown key 'M'"),
     ("datasets/small/propensity", REMOVED, "datasets: small: propensity is missing"),
-    ("datasets/small/propensity/A", 0, "propensity: A must be a positive number"),
     ("datasets/small/propensity/B", float("nan"), "propensity: B must be a positive number"),
     ("datasets/small/max_mb", float("inf"), "max_mb must be a positive number up to 1000000000, not inf"),
-    ("datasets/small/max_mb", REMOVED, "max_mb is missing"),
     ("datasets/pair/propensity", {"A": 1, "B": 1}, "datasets: pair: unknown key 'propensity'"),
     ("datasets/small/files/test", REMOVED, "files: test is missing"),
     ("datasets/pair/files/test", {}, "files: unknown key 'test'"),
-    ("datasets/small/files/test", {"name": "../test.txt"}, "test: name must be a plain file name, not '../test.txt'"),
     ("datasets/small/files/test", {"name": "train.txt"}, "files: train and test must have different names"),
     ("datasets/small/files/test", {"checksums": {}}, "files: test: checksums must be a list, not {}"),
     ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: exactly one of git, sha256"),
-    ("datasets/small/files/test", {"checksums": [{"git": "0" * 39}]}, "git must be 40 digits from 0-9 and a-f"),
     ("datasets/small/files/test", {"checksums": [{"git": "A" * 40}]}, "checksums 1: git must be 40 digits"),
-    ("datasets/small/files/test", {"checksums": [{"sha256": 7}]}, "checksums 1: sha256 must be 64 digits"),
-    ("datasets/small/sources", [{}], "datasets: small: sources 1: exactly one of https, archive, drive, mirror, emb"),
-    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "is required, not 2"),
+    ("datasets/small/files/test", {"checksums": [{"sha256": 7}]}, "sha256 must be 64 digits from 0-9 and a-f, not 7"),
+    ("datasets/small/sources", [3], "datasets: small: sources 1: expected a mapping, not 3"),
+    ("datasets/small/sources", [{"mirror": "x", "embedded": "toy"}], "mirror, embedded is required, not 2"),
     ("datasets/small/sources", [{"https": "http://example.org/{file}"}], "'http://example.org/{file}' is not a web"),
     ("datasets/small/sources", [{"https": "https://example.org/"}], "sources 1: https must be an https:// address"),
-    ("datasets/small/sources", [{"archive": "https://"}], "'https://' is not a web address"),
-    ("datasets/small/sources", [{"drive": "a b"}], "drive must be the id of a file on Google Drive, not 'a b'"),
+    ("datasets/small/sources", [{"drive": "a b", "members": {}}], "drive must be the id of a file on Google Drive"),
     ("datasets/small/sources", [{"drive": "ab"}], "sources 1: members is missing"),
     ("datasets/small/sources", [{"drive": "ab", "members": {"train": "x"}}], "sources 1: members: test is missing"),
     (
@@ -167,17 +154,15 @@ MISTAKES = [
         [{"drive": "ab", "members": {"train": "x", "test": "x"}}],
         "small: sources 1: members: train and test must be different members",
     ),
-    ("datasets/small/sources", [{"mirror": "a\0b"}], "mirror must be a string on one line"),
     ("datasets/small/sources", [{"embedded": "other"}], "embedded must be toy, not 'other'"),
     ("datasets/small/sources", [{"mirror": "x", "hint": "y"}], "sources 1: unknown key 'hint'"),
-    ("datasets/small/recipes", [], "datasets: small: recipes must be a mapping, not []"),
 ]
 
 
 def changed(content, path, value):
     """Return a copy of `content` with another value at `path`."""
     content = copy.deepcopy(content)
-    *parents, last = path.split("/") if ".." not in path else ["datasets", "../up"]
+    *parents, last = path.split("/")
     node = content
     for key in parents:
         node = node[key]
@@ -197,6 +182,33 @@ def test_mistake_is_reported_with_its_place(load, path, value, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("name", ["../evil", "/evil", "..", ".partial", "a\\b", "~", "C:", "-rf", "a\0b", "\u202ea"])
+def test_names_cannot_leave_the_data_folder(load, name):
+    entry = SMALL["datasets"]["small"]
+    with pytest.raises(CatalogueError, match="the name of a data set must be made of lower-case letters"):
+        load({"datasets": {name: entry}})
+    with pytest.raises(CatalogueError, match="files: test: name must be a plain file name, not ") as error:
+        load(changed(SMALL, "datasets/small/files/test", {"name": name}))
+    assert str(error.value).isprintable()
+
+
+TAGS = [
+    "!!python/object/apply:os.mkdir [PWNED]",
+    "!!python/object:subprocess.Popen {args: mkdir PWNED}",
+    "!!python/name:os.system ''",
+    "!!python/module:antigravity ''",
+    "!mkdir PWNED",
+]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_tags_run_no_code(load, tmp_path, monkeypatch, tag):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(CatalogueError, match=r"my\.yaml:2: invalid YAML: could not determine a constructor "):
+        load(f"datasets:\n  small: {tag}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["my.yaml"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -204,23 +216,15 @@ def test_mistake_is_reported_with_its_place(load, path, value, message):
         ("datasets: [", "my.yaml:1: invalid YAML: "),
         ("datasets: {a: {}}\nx: {b: 1, b: 2}", "my.yaml:2: invalid YAML: duplicate key 'b'"),
         ("datasets: {}\n3: x", "expected a mapping"),
-        ("datasets: !!python/object:os.system {}", "could not determine a constructor"),
         ("datasets: !!timestamp x", "invalid YAML"),
-        ("datasets: !!bool x", "invalid YAML"),
         ("datasets: {}\n!!map x: {}", "my.yaml:2: invalid YAML: expected a mapping node"),
-        ("datasets: !!map [a]", "expected a mapping node"),
         ("datasets: 2001-99-99", "invalid YAML: month must be in 1..12"),
-        ("datasets: &a {b: *a}", "datasets: b: shape is missing"),
-        (f"datasets: {{a: {{shape: {{N: 0x{'f' * 5000}}}}}}}", "N must be an integer from 1 to 1000000000, not "),
+        ("datasets: &a {b: *a}", "datasets: b: title is missing"),
+        (f"datasets: 0x{'f' * 5000}", "datasets: expected a mapping, not a number of 20000 bits"),
         ("[" * 600, "invalid YAML: nested too deeply"),
-        (
-            "datasets: {}\nrecipes:\n  a: 1\n  b: 2\n  a: 3",
-            "my.yaml:5: invalid YAML: duplicate key 'a'",
-        ),
         ("datasets: {}\nrecipes: {1: a, 0x1: b}", "my.yaml:2: invalid YAML: duplicate key 1"),
         ('recipes: {"<<": 1, "<<": 2}', "my.yaml:1: invalid YAML: duplicate key '<<'"),
         (f"datasets: !{'x' * 1000} {{}}", "my.yaml:1: invalid YAML: could not determine"),
-        (b"\xff\xfe\xfd", "invalid YAML"),
         (b"datasets: \x00", "invalid YAML"),
     ],
 )
@@ -268,49 +272,10 @@ def test_merged_keys_are_not_duplicates(load):
     assert load(again).recipes["d"] == {"x": 3}
 
 
-# Any value of YAML, and keys like those in use.
-KEYS = st.sampled_from(["N", "D", "train", "name", "git", "https", "drive", "members", "x"]) | st.text(max_size=5)
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates(),
-    lambda children: st.lists(children, max_size=3) | st.dictionaries(KEYS | st.integers(), children, max_size=3),
-    max_leaves=5,
-)
-
-
 def places(node, path=()):
     """Return the path of every value within `node`."""
     children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
     return [path] * bool(path) + [place for key, child in children for place in places(child, (*path, key))]
-
-
-def message_of(load, content):
-    """Return the message of the CatalogueError of a catalogue, empty if there is none."""
-    try:
-        load(content)
-    except CatalogueError as error:
-        return str(error)
-    return ""
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.sampled_from(places(SMALL)), value=VALUES, key=KEYS, add=st.booleans())
-def test_mutated_catalogue_loads_or_raises_catalogue_error(load, place, value, key, add):
-    content = copy.deepcopy(SMALL)
-    node = content
-    for step in place[:-1]:
-        node = node[step]
-    if add and isinstance(node, dict):
-        node[key] = value
-    else:
-        node[place[-1]] = value
-    assert "\n" not in message_of(load, yaml.safe_dump(content, allow_unicode=True))
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(at=st.integers(0, len(yaml.safe_dump(SMALL))), gone=st.integers(0, 20), new=st.binary(max_size=4))
-def test_mutated_text_loads_or_raises_catalogue_error(load, at, gone, new):
-    text = yaml.safe_dump(SMALL).encode()
-    assert "\n" not in message_of(load, text[:at] + new + text[at + gone :])
 
 
 def test_default_catalogue_covers_the_papers(monkeypatch):

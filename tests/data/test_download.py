@@ -1,6 +1,6 @@
-import json
 import socket
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -26,6 +26,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 @pytest.fixture
 def target(tmp_path):
+    (tmp_path / "partial").mkdir()
     return tmp_path / "partial" / "train.txt"
 
 
@@ -66,12 +67,7 @@ def test_download_reports_bytes(server, target):
     @contextmanager
     def progress(label, total=None, unit="it"):
         seen.extend([label, total, unit])
-
-        class Bar:
-            def update(self, count):
-                seen.append(count)
-
-        yield Bar()
+        yield SimpleNamespace(update=seen.append)
 
     assert get(server, target, progress=progress) == BODY
     assert seen[:3] == ["train.txt", len(BODY), "B"]
@@ -93,34 +89,25 @@ def test_retry_resumes_truncated_body(server, target, validator):
 def test_later_call_resumes_partial_download(server, target, retries):
     retries(0)
     server.answers["/train.txt"] = [truncate(BODY, 1000, ETag='"v1"')]
-    message = r"the download failed \(received 1000 of 256000 bytes\); 1000 bytes are kept and the next call resumes"
+    message = r"the download failed \(the end is missing\); 1000 bytes are kept and the next call resumes"
     with pytest.raises(NetworkError, match=message):
         get(server, target)
-    assert remaining_files(target) == ["train.txt", "train.txt.json"]
+    assert remaining_files(target) == ["train.txt.part", "train.txt.validator"]
     server.answers["/train.txt"] = [serve(BODY, ETag='"v1"')]
-    assert get(server, target) == BODY
-    assert requested_ranges(server)[-1] == "bytes=1000-"
+    assert get(server, target) == get(server, target) == BODY
+    assert requested_ranges(server) == [None, "bytes=1000-"]
+    assert remaining_files(target) == ["train.txt"]
 
 
-def test_complete_file_is_not_downloaded_again(server, target):
-    server.answers["/train.txt"] = [serve(BODY, ETag='"v1"')]
-    assert get(server, target) == BODY
-    assert get(server, target) == BODY
-    assert requested_ranges(server) == [None, f"bytes={len(BODY)}-"]
-
-
-@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}, {"ETag": '"v1"', "Accept_Ranges": "none"}])
-def test_retry_restarts_without_validator(server, target, headers):
+@pytest.mark.parametrize("headers", [{}, {"ETag": 'W/"weak"'}])
+def test_download_without_validator_restarts(server, target, headers):
     server.answers["/train.txt"] = [truncate(BODY, 1000, **headers), serve(BODY)]
     assert get(server, target) == BODY
     assert requested_ranges(server) == [None, None]
-
-
-def test_truncated_body_without_validator_is_removed(server, target):
-    server.answers["/train.txt"] = [truncate(BODY, 1000)]
-    with pytest.raises(NetworkError, match=r"the download failed \(received 1000 of 256000 bytes\)$"):
+    target.unlink()
+    server.answers["/train.txt"] = [truncate(BODY, 1000, **headers)]
+    with pytest.raises(NetworkError, match=r"the download failed \(the end is missing\)$"):
         get(server, target)
-    assert len(server.requests) == 3
     assert remaining_files(target) == []
 
 
@@ -129,28 +116,23 @@ def test_truncated_body_without_validator_is_removed(server, target):
     [
         serve(BODY[::-1], ETag='"v2"'),
         status(206, Content_Range="bytes 0-9/10"),
-        status(206, Content_Range="all"),
-        status(206, Content_Range=f"bytes 1000-9/{'9' * 5000}"),
-        status(206, Content_Range=f"bytes 1000-{len(BODY) - 1}/{len(BODY)}", ETag='"v2"'),
+        status(206),
         status(416, Content_Range="bytes */7"),
     ],
-    ids=["whole new file", "other range", "no range", "huge number", "range of new file", "shorter new file"],
+    ids=["whole new file", "other range", "no range", "shorter new file"],
 )
 def test_retry_restarts_if_the_rest_does_not_fit(server, target, second):
     server.answers["/train.txt"] = [truncate(BODY, 1000, ETag='"v1"'), second, serve(BODY[::-1], ETag='"v2"')]
     assert get(server, target) == BODY[::-1]
 
 
-@pytest.mark.parametrize("state", ["", "[]", "{", json.dumps({"address": "http://elsewhere/", "validator": "v"})])
-def test_partial_file_of_another_address_is_replaced(server, target, state):
-    target.parent.mkdir()
-    target.write_bytes(b"junk")
-    target.with_name("train.txt.json").write_text(state)
+def test_part_without_validator_is_replaced(server, target):
+    target.with_name("train.txt.part").write_bytes(b"junk")
     server.answers["/train.txt"] = [serve(BODY)]
     assert get(server, target) == BODY
 
 
-@pytest.mark.parametrize("answer", [never_answer, stall(BODY, 0, ETag='"v1"'), stall(BODY, 70000, ETag='"v1"')])
+@pytest.mark.parametrize("answer", [never_answer, stall(BODY, 70000, ETag='"v1"')])
 def test_silent_server_times_out(server, target, retries, short_timeout, answer):
     retries(0)
     server.answers["/train.txt"] = [answer]
@@ -171,9 +153,8 @@ def test_missing_tls_handshake_times_out(target, retries, short_timeout, monkeyp
         endless(OK + b"\r\n", bytes(10**5)),
         endless(CHUNKED, b"186a0\r\n%s\r\n" % bytes(10**5)),
         endless(CHUNKED + b"-1\r\n", bytes(10**5)),
-        stall(bytes(10**6 + 1), 10, ETag='"v1"'),
     ],
-    ids=["no length", "chunks", "chunk of negative size", "announced"],
+    ids=["no length", "chunks", "chunk of negative size"],
 )
 def test_body_over_the_limit_is_refused(server, target, answer):
     server.answers["/train.txt"] = [answer]
@@ -187,14 +168,11 @@ def test_body_over_the_limit_is_refused(server, target, answer):
     [
         (raw(), "Remote end closed connection without response"),
         (raw(CHUNKED, b"5\r\n123"), "the end is missing"),
-        (raw(CHUNKED, b"zz\r\n123"), "the end is missing"),
         (raw(b"\x1b[2Jnonsense\r\n\r\n"), r"\x1b[2Jnonsense\r\n"),
-        (endless(OK, b"a: b\r\n"), "got more than 100 headers"),
         (endless(OK + b"a: ", bytes(10**5)), "got more than 65536 bytes when reading header line"),
-        (endless(CHUNKED, b"1" * 10**5), "got more than 65536 bytes when reading chunk size"),
         (status(503), "503 Service Unavailable"),
     ],
-    ids=["no answer", "truncated chunk", "bad chunk size", "not HTTP", "headers", "header", "chunk size", "overloaded"],
+    ids=["no answer", "truncated chunk", "not HTTP", "header", "overloaded"],
 )
 def test_broken_response_is_retried_and_reported(server, target, answer, reason):
     server.answers["/train.txt"] = [answer]
@@ -205,17 +183,21 @@ def test_broken_response_is_retried_and_reported(server, target, answer, reason)
     assert remaining_files(target) == []
 
 
-@pytest.mark.parametrize("code", [404, 410])
-def test_missing_file_is_reported(server, target, code):
-    server.answers["/train.txt"] = [status(code)]
-    with pytest.raises(NotFoundError, match=rf"/train\.txt: the server answered {code} "):
+@pytest.mark.parametrize(
+    ("answer", "error", "reason"),
+    [
+        (status(404), NotFoundError, "404 Not Found"),
+        (status(403), FetchError, "403 Forbidden"),
+        (raw(b"HTTP/1.1 403 \x1b[31mNo\r\n\r\n"), FetchError, r"403 \x1b[31mNo"),
+        (raw(b"HTTP/1.1 403 " + b"x" * 60_000 + b"\r\n\r\n"), FetchError, f"403 {'x' * 200}…"),
+    ],
+    ids=["missing", "refused", "terminal control sequence", "long status"],
+)
+def test_refusal_is_not_retried(server, target, answer, error, reason):
+    server.answers["/train.txt"] = [answer]
+    with pytest.raises(error) as raised:
         get(server, target)
-
-
-def test_refusal_is_not_retried(server, target):
-    server.answers["/train.txt"] = [status(403)]
-    with pytest.raises(FetchError, match="the server answered 403 Forbidden"):
-        get(server, target)
+    assert str(raised.value) == f"{server.url}/train.txt: the server answered {reason}"
     assert len(server.requests) == 1
 
 
@@ -233,7 +215,7 @@ def test_redirect_is_followed(server, target):
 
 @pytest.mark.parametrize(
     "to",
-    ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x", "http://[::1", "http://127.0.0.1:x/", "ftp://\x1b[2J"],
+    ["file:///etc/hostname", "http://[::1", "ftp://\x1b[2J"],
 )
 def test_redirect_to_another_scheme_is_refused(server, target, to):
     server.answers["/train.txt"] = [redirect(to)]
@@ -312,8 +294,7 @@ def test_unknown_host_is_reported(target, monkeypatch):
 
 @pytest.mark.parametrize(
     "address",
-    ["", "x", "ftp://a/b", "file:///etc/hostname", "http://", "http://a:b/", "http://a:99999/", "http://[::1"]
-    + ["http://a b/", "http://a..b/", f"http://{'a' * 64}.org/", "http://user:secret@a/b"],
+    ["", "x", "file:///etc/hostname", "http://", "http://a:b/", "http://a..b/", "http://user:secret@a/b"],
 )
 def test_invalid_address_is_refused(address, target):
     with pytest.raises(FetchError) as error:

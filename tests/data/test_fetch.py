@@ -27,12 +27,12 @@ def no_retries(monkeypatch):
 
 
 def checksum(content):
-    return Checksum("sha256", hashlib.sha256(content).hexdigest(), "")
+    return Checksum("sha256", hashlib.sha256(content).hexdigest())
 
 
 def entry_of(*sources, train_checksums=(), shape=Shape(3, 2, 5, 4)):  # noqa: B008, a frozen value
     files = (DataFile("train", "train.txt", 3, train_checksums), DataFile("test", "test.txt", 2, ()))
-    return Entry("small", "", (), (), "repository", shape, Propensity(0.55, 1.5), files, sources, 10**6, "", {})
+    return Entry("small", "", (), (), "repository", shape, Propensity(0.55, 1.5), files, sources, 10**6, "", {}, {})
 
 
 @pytest.fixture
@@ -73,13 +73,6 @@ def test_mirror_folder(mirror, data):
     assert_complete(data)
 
 
-def test_mirror_as_file_url(mirror, data):
-    fetch(entry_of(), data, mirror=mirror.as_uri())
-    assert_complete(data)
-    with pytest.raises(FetchError, match=r"file://elsewhere/x is on another machine"):
-        fetch(entry_of(), data, mirror="file://elsewhere/x", force=True)
-
-
 def test_gzipped_files_in_a_mirror(mirror, data):
     (mirror / "small/train.txt").unlink()
     (mirror / "small/train.txt.gz").write_bytes(gzip.compress(TRAIN))
@@ -94,12 +87,29 @@ def test_mirror_on_the_web(server, data, slash):
     assert_complete(data)
 
 
-@pytest.mark.parametrize("kind", ["folder", "web", "ftp"])
-def test_mirror_without_the_data_set(server, tmp_path, data, kind):
-    mirror = {"folder": str(tmp_path / "none"), "web": server.url, "ftp": "ftp://localhost"}[kind]
-    with pytest.raises(FetchError, match=r"small could not be fetched from .* (exists|is not a web address)$"):
-        fetch(entry_of(), data, mirror=mirror)
+@pytest.mark.parametrize(
+    ("mirror", "message"),
+    [
+        ("none\x1b[2J", r"none\x1b[2J: neither none\x1b[2J/small/train.txt nor train.txt.gz exists"),
+        ("SERVER", "SERVER: neither SERVER/small/train.txt nor train.txt.gz exists"),
+        ("ftp://a", "ftp://a: 'ftp://a/small/train.txt' is not a web address"),
+    ],
+)
+def test_mirror_without_the_data_set(server, data, mirror, message):
+    with pytest.raises(FetchError) as error:
+        fetch(entry_of(), data, mirror=mirror.replace("SERVER", server.url))
+    assert str(error.value) == f"small could not be fetched from {message.replace('SERVER', server.url)}"
     assert not data.exists()
+
+
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir], ids=["pipe", "device", "folder"]
+)
+def test_endless_files_in_a_mirror_are_not_read(mirror, data, make):
+    (mirror / "small/train.txt").unlink()
+    make(mirror / "small/train.txt")
+    with pytest.raises(FetchError, match=r"neither .*train\.txt nor train\.txt\.gz exists"):
+        fetch(entry_of(), data, mirror=str(mirror))
 
 
 def test_single_files_on_the_web(files, data):
@@ -145,12 +155,12 @@ def test_entry_without_sources(data):
         (PAGE, "the server sent a web page instead of the data"),
         (b"", "train.txt has the header '', not '3 5 4'"),
         (TRAIN.replace(b"3 5 4", b"3 5 5"), "train.txt has the header '3 5 5', not '3 5 4'"),
-        (TRAIN.replace(b"3 5 4\n", b""), "train.txt has the header '0 1:2', not '3 5 4'"),
-        (b"\xff" * 10**5, "train.txt has the header"),
+        (b"\x1b]0;gotcha\x07\n" + TRAIN, r"train.txt has the header '\x1b]0;gotcha\x07', not '3 5 4'"),
+        (b"3 5 4 " * 10**5, "train.txt has the header '3 5 4 3 5 4"),
         (TRAIN[:-8], "train.txt has 2 points, not 3; the end is missing"),
         (TRAIN + b"1" * 10**6, "is larger than the 1000000 bytes that the catalogue allows"),
-        (gzip.compress(TRAIN)[:-3], "train.txt: the gzip data are truncated"),
         (TRAIN.replace(b"0 1:2", b"0 1:3"), "train.txt has the sha256 checksum "),
+        (TRAIN + b"0 1:2\n", "train.txt has the sha256 checksum "),
     ],
 )
 def test_wrong_content_is_removed(server, files, data, content, message):
@@ -158,11 +168,12 @@ def test_wrong_content_is_removed(server, files, data, content, message):
     with pytest.raises(FetchError) as error:
         fetch(entry_of(files, train_checksums=(checksum(TRAIN),)), data)
     assert message in str(error.value)
+    assert str(error.value).isprintable()
     assert not data.exists()
 
 
 def test_any_accepted_checksum_is_enough(files, data):
-    git = Checksum("git", hashlib.sha1(b"blob %d\0%s" % (len(TRAIN), TRAIN)).hexdigest(), "")
+    git = Checksum("git", hashlib.sha1(b"blob %d\0%s" % (len(TRAIN), TRAIN)).hexdigest())
     fetch(entry_of(files, train_checksums=(checksum(b"other"), git)), data)
     assert_complete(data)
 
@@ -180,7 +191,7 @@ def test_no_file_appears_if_one_fails(server, files, data, fails):
     (data / "other").mkdir(parents=True)
     with pytest.raises(FetchError, match="500"):
         fetch(entry_of(files), data)
-    assert tree(data) == ["other"]
+    assert {path.name for path in data.iterdir()} <= {"other", ".partial"}
 
 
 def test_existing_files_are_kept(server, files, data, mirror):
@@ -241,38 +252,33 @@ def test_path_of_another_type_is_reported(files, data):
 
 
 def test_partial_downloads_are_resumed_by_the_next_call(server, files, data):
-    server.answers["/small/train.txt"] = [serve(TRAIN, ETag='"v1"')]
     server.answers["/small/test.txt"] = [truncate(TEST, 5, ETag='"v1"')]
     with pytest.raises(FetchError, match="5 bytes are kept and the next call resumes from there"):
         fetch(entry_of(files), data)
-    place = ".partial/small/downloads/1"
-    assert tree(data / place) == ["test.txt", "test.txt.json", "train.txt", "train.txt.json"]
+    (place,) = data.glob(".partial/small/downloads/*")
+    assert tree(place) == ["test.txt.part", "test.txt.validator", "train.txt"]
     assert not (data / "small").exists()
     server.answers["/small/test.txt"] = [serve(TEST, ETag='"v1"')]
     fetch(entry_of(files), data)
-    assert [headers.get("Range") for _, headers in server.requests[-2:]] == [f"bytes={len(TRAIN)}-", "bytes=5-"]
+    assert [headers.get("Range") for _, headers in server.requests] == [None, None, "bytes=5-"]
     assert_complete(data)
 
 
-def test_partial_download_that_cannot_be_resumed_is_removed(server, files, data):
-    server.answers["/small/test.txt"] = [truncate(TEST, 5)]
-    with pytest.raises(FetchError, match=r"the download failed \(received 5 of 17 bytes\)$"):
-        fetch(dataclasses.replace(entry_of(files), files=entry_of().files[1:]), data)
-    assert not data.exists()
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
-def test_interruption_while_unpacking_leaves_no_file(files, data, error):
+def test_interruption_while_unpacking_leaves_no_file(server, files, data, error):
     @contextmanager
     def progress(label, total=None, unit="it"):
         if label.startswith("unpacking test"):
             raise error
         yield type("Bar", (), {"update": lambda self, count: None})()
 
-    with pytest.raises((KeyboardInterrupt, OSError)):
+    with pytest.raises(type(error) if isinstance(error, OSError) else error):
         fetch(entry_of(files), data, progress=progress)
-    assert not data.exists()
+    # Complete downloads are worth keeping, except on a full disk.
+    assert data.exists() == (error is KeyboardInterrupt)
+    assert not (data / "small").exists()
     fetch(entry_of(files), data)
+    assert len(server.requests) == (2 if error is KeyboardInterrupt else 4)
     assert_complete(data)
 
 
@@ -309,7 +315,7 @@ def test_binary_data_set_in_a_mirror(tmp_path, data):
         fetch(too_many, data, mirror=str(tmp_path), force=True)
 
 
-@pytest.mark.parametrize("name", ["bibtex", "delicious", "german", "svmguide1", "magic", "a8a", "skin_nonskin"])
+@pytest.mark.parametrize("name", ["bibtex", "german", "svmguide1"])
 def test_real_data_sets_match_the_catalogue(name, tmp_path):
     if not REAL_MIRROR.exists():
         pytest.skip(f"{REAL_MIRROR} is not there")
@@ -318,15 +324,3 @@ def test_real_data_sets_match_the_catalogue(name, tmp_path):
     assert [path.parent for path in fetched.paths] == [tmp_path / "data" / name] * len(entry.files)
     for path in fetched.paths:
         assert path.read_bytes() == (REAL_MIRROR / entry.mirror_folder / path.name).read_bytes()
-
-
-def test_changed_byte_of_a_real_data_set_is_found(tmp_path):
-    if not REAL_MIRROR.exists():
-        pytest.skip(f"{REAL_MIRROR} is not there")
-    content = bytearray((REAL_MIRROR / "bibtex/train.txt").read_bytes())
-    content[10**6] ^= 1
-    (tmp_path / "bibtex").mkdir()
-    (tmp_path / "bibtex/train.txt").write_bytes(content)
-    shutil.copy(REAL_MIRROR / "bibtex/test.txt", tmp_path / "bibtex/test.txt")
-    with pytest.raises(FetchError, match=r"train\.txt has the git checksum [0-9a-f]{40}, which is not in"):
-        fetch(load_catalogue()["bibtex"], tmp_path / "data", mirror=str(tmp_path))

@@ -127,7 +127,7 @@ def plain(entry):
     """Return an entry in the form of `read_catalogue_text`."""
     shape, propensity = entry.shape, entry.propensity
     files = [
-        [file.role, file.name, [[checksum.kind, checksum.digest, checksum.note] for checksum in file.checksums]]
+        [file.role, file.name, [[checksum.kind, checksum.digest] for checksum in file.checksums]]
         for file in entry.files
     ]
     assert [file.points for file in entry.files] == [shape.N, shape.N_test][: len(files)]

@@ -145,7 +145,8 @@ def _checksum(value):
     checksum = _mapping(value, set(), {"git", "sha256", "note"})
     (kind,) = _only(checksum, {"git": 40, "sha256": 64})
     digits = {"git": 40, "sha256": 64}[kind]
-    return [kind, _text(checksum[kind], f"[0-9a-f]{{{digits}}}"), _text(checksum.get("note", ""))]
+    _text(checksum.get("note", ""))
+    return [kind, _text(checksum[kind], f"[0-9a-f]{{{digits}}}")]
 
 
 def _only(mapping, kinds):

@@ -1,15 +1,14 @@
-"""Unpack downloaded gzip files, and the listed members of zip archives.
+"""Unpack a downloaded file: plain, gzipped, or a member of a zip archive.
 
-Archives are untrusted. Content is copied as a stream to names that the caller chooses, and its bytes are counted, so
+Archives are untrusted. Content is copied as a stream to a name that the caller chooses, and its bytes are counted, so
 the paths and sizes in an archive have no effect.
 """
 
 import codecs
+import contextlib
 import errno
 import gzip
-import io
 import re
-import stat
 import zipfile
 import zlib
 
@@ -18,74 +17,71 @@ from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["unpack_file", "unpack_zip"]
+__all__ = ["unpack"]
 
 CHUNK = 1 << 20
 
-#: Exceptions of zipfile for damaged archives.
+#: Exceptions of zipfile for damaged or encrypted archives.
 DAMAGED_ZIP = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError)
 
-#: Maximum size of an archive's directory in bytes. Archives of data sets have ten to fifty members.
-MAX_DIRECTORY = 1 << 20
 
-ENCRYPTED = 1
-
-
-def unpack_file(source, target, limit, progress=silent):
-    """Copy a file and decompress it if it is gzipped, regardless of its name.
-
-    Parameters
-    ----------
-    source, target : Path
-        The file, and the new file to write.
-    limit : int
-        Maximum size of the result in bytes; stops decompression bombs.
-    progress : callable
-        Reports the bytes of the result; see `xmlgp.runtime.progress`.
-
-    Raises
-    ------
-    FetchError
-        If gzip data are damaged, or the content is a web page or too large.
-    """
-    with open(source, "rb") as stream:
-        compressed = stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        stream.seek(0)
-        if not compressed:
-            return _copy(stream, target, limit, progress)
-        try:
-            with gzip.GzipFile(fileobj=stream) as text:
-                return _copy(text, target, limit, progress)
-        except DAMAGED_GZIP as error:
-            raise FetchError(f"{source.name}: {describe_damage(error)}") from error
-
-
-def unpack_zip(source, members, limit, progress=silent):
-    """Extract the listed members of a zip archive.
+def unpack(source, member, target, limit, progress=silent):
+    """Copy the content of a file to a new one.
 
     Parameters
     ----------
     source : Path
-        The archive.
-    members : dict of str to Path
-        The new file to write for each member.
+        A file, which may be gzipped whatever its name, or a zip archive.
+    member : str or None
+        The member of the archive; None if the file is not an archive.
+    target : Path
     limit : int
-        Maximum size of each member in bytes; stops decompression bombs.
+        Maximum size of the content in bytes; stops decompression bombs.
     progress : callable
-        Reports the bytes of the members; see `xmlgp.runtime.progress`.
+        Reports the bytes of the content; see `xmlgp.runtime.progress`.
 
     Raises
     ------
     FetchError
-        If the archive is damaged, or a member is missing, ambiguous, not a regular file, or too large.
+        If the file is damaged, a web page or too large, or the archive does not have the member.
     """
+    size = 0
     with open(source, "rb") as file:
-        _refuse_web_page(file.read(CHUNK))
+        _refuse_web_page(file)
+        with (
+            _open_gzip(file) if member is None else _open_member(file, member) as stream,
+            open(target, "xb") as output,
+            progress(f"unpacking {target.name}", unit="B") as bar,
+        ):
+            while chunk := stream.read(CHUNK):
+                size += len(chunk)
+                if size > limit:
+                    raise FetchError(f"{target.name} is larger than the {limit} bytes that the catalogue allows")
+                output.write(chunk)
+                bar.update(len(chunk))
+
+
+@contextlib.contextmanager
+def _open_gzip(file):
+    """Yield the decompressed content of a file, or the file if it is not gzipped."""
     try:
-        with open(source, "rb", buffering=0) as file, zipfile.ZipFile(_BoundedReader(file)) as archive:
-            for name, target in members.items():
-                with archive.open(_find_member(archive, name)) as stream:
-                    _copy(stream, target, limit, progress)
+        yield gzip.GzipFile(fileobj=file) if file.peek().startswith(GZIP_MAGIC) else file
+    except DAMAGED_GZIP as error:
+        raise FetchError(f"{file.name}: {describe_damage(error)}") from error
+
+
+@contextlib.contextmanager
+def _open_member(file, name):
+    """Yield the content of a member of a zip archive."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if name not in archive.namelist():
+                raise FetchError(f"the zip archive has no {name}")
+            # zipfile does not limit the memory that other methods take.
+            if archive.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise FetchError(f"{name} in the zip archive is compressed with a method other than deflate")
+            with archive.open(name) as stream:
+                yield stream
     except (*DAMAGED_ZIP, OSError) as error:
         # A damaged archive can lead to a seek before the start of the file; other errors are those of the disk.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
@@ -94,56 +90,9 @@ def unpack_zip(source, members, limit, progress=silent):
         raise FetchError(f"the zip archive is damaged, or the file is not a zip archive ({reason})") from error
 
 
-class _BoundedReader(io.BufferedReader):
-    """A file that refuses large reads: zipfile reads the whole directory of an archive into memory, even a huge one.
-
-    Members are read in small pieces.
-    """
-
-    def read(self, size=-1):
-        # zipfile reads without a size only after the directory, where a comment of up to 64 KiB can follow.
-        if size is None or size < 0:
-            size = MAX_DIRECTORY
-        if size > MAX_DIRECTORY:
-            raise ValueError("its directory is too large")
-        return super().read(size)
-
-
-def _find_member(archive, name):
-    """Return the member of that name, if it is unique and an ordinary compressed file."""
-    found = [member for member in archive.infolist() if member.filename == name]
-    if not found:
-        raise FetchError(f"the zip archive has no {name}")
-    if len(found) > 1:
-        raise FetchError(f"the zip archive has more than one {name}")
-    (member,) = found
-    # Archives made on systems other than Unix have no file types.
-    if member.is_dir() or stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise FetchError(f"{name} in the zip archive is not a regular file")
-    if member.flag_bits & ENCRYPTED:
-        raise FetchError(f"{name} in the zip archive is encrypted")
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FetchError(f"{name} in the zip archive is compressed with a method other than deflate")
-    return member
-
-
-def _copy(stream, target, limit, progress):
-    """Copy a stream to a new file; refuse a web page, or more than `limit` bytes."""
-    size = 0
-    with progress(f"unpacking {target.name}", unit="B") as bar, open(target, "xb") as output:
-        while chunk := stream.read(CHUNK):
-            if not size:
-                _refuse_web_page(chunk)
-            size += len(chunk)
-            if size > limit:
-                raise FetchError(f"{target.name} is larger than the {limit} bytes that the catalogue allows")
-            output.write(chunk)
-            bar.update(len(chunk))
-
-
-def _refuse_web_page(start):
-    """Raise FetchError if the first bytes are an HTML page, which some servers send instead of the file."""
-    start = start.removeprefix(codecs.BOM_UTF8).lstrip()
+def _refuse_web_page(file):
+    """Raise FetchError if a file is an HTML page, which some servers send instead of the data."""
+    start = file.peek().removeprefix(codecs.BOM_UTF8).lstrip()
     # Neither data nor archives start with "<"; a page may start with a comment or an XML declaration.
     if start.startswith(b"<") and re.search(rb"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         raise FetchError(

@@ -1,18 +1,26 @@
-"""Read and validate the catalogue of data sets, `datasets.yaml`, and find a data set by name or by shape.
-
-An error in the file is reported in one sentence with the file, the data set and the key.
-"""
+"""Read and check the catalogue of data sets, `datasets.yaml`, and find a data set by name or by shape."""
 
 import difflib
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from xmlgp.data.checked_yaml import Node, load_yaml
+from xmlgp.data.checked_yaml import (
+    ANYTHING,
+    check_mapping,
+    integer,
+    is_text,
+    items,
+    load_yaml,
+    mapping,
+    positive,
+    text,
+)
 from xmlgp.data.download import check_web_address
 from xmlgp.data.sources import Archive, Embedded, Files, Mirror, google_drive_address
 from xmlgp.errors import CatalogueError, FetchError
+from xmlgp.runtime.untrusted_text import show_name
 
 __all__ = [
     "Catalogue",
@@ -28,11 +36,35 @@ __all__ = [
 #: Hexadecimal digits of each kind of checksum. A git blob id is the SHA-1 of `blob SIZE\0` and the content.
 CHECKSUM_DIGITS = {"git": 40, "sha256": 64}
 
-ROLES = ("train", "test")
+#: What a source is in words, and its pattern.
+SOURCES = {
+    "https": ("an https:// address with {file} in place of the file name", r".*\{file\}.*"),
+    "archive": ("an https:// address", ".*"),
+    "drive": ("the id of a file on Google Drive", "[A-Za-z0-9_-]+"),
+    "mirror": ("a string on one line", ".*"),
+    "embedded": ("toy", "toy"),
+}
 
 # Names become folders and files, so they must not contain a path.
 _FILE_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]*"
 _ENTRY_NAME = r"[a-z0-9][a-z0-9._+-]*"
+
+CATALOGUE = {"datasets": ANYTHING, "recipes": mapping(), "experiments": mapping()}
+ENTRY = {
+    "title": text(),
+    "aliases": items("a list of names in lower-case letters", lambda value: is_text(value, _ENTRY_NAME)),
+    "papers": items("a list of strings", is_text),
+    "format": text("repository or libsvm", "repository|libsvm", "repository"),
+    "shape": ANYTHING,
+    "files": ANYTHING,
+    "sources": items(),
+    "max_mb": positive(),
+    "note": text(default=""),
+    "recipes": mapping(),
+    "results": mapping(),
+}
+SHAPE = {"N": integer(1), "N_test": integer(0), "D": integer(1), "K": integer(1)}
+PROPENSITY = {"A": positive(), "B": positive()}
 
 
 @dataclass(frozen=True)
@@ -55,28 +87,15 @@ class Propensity:
 
 @dataclass(frozen=True)
 class Checksum:
-    """An accepted checksum of a file: its kind ("git" or "sha256"), its digits, and a note on the copy that has it."""
+    """An accepted checksum of a file: its kind ("git" or "sha256") and its digits."""
 
     kind: str
     digest: str
-    note: str
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file of a data set.
-
-    Parameters
-    ----------
-    role : {"train", "test"}
-        Training or test points.
-    name : str
-        Its name in the folder of the data set.
-    points : int
-        The number of points.
-    checksums : tuple of Checksum
-        The accepted checksums; empty if none is known.
-    """
+    """One file of a data set: its role ("train" or "test"), name, number of points and accepted checksums."""
 
     role: str
     name: str
@@ -90,10 +109,8 @@ class Entry:
 
     Parameters
     ----------
-    name : str
-        Its name on the command line.
-    title : str
-        A description.
+    name, title : str
+        Its name on the command line, and a description.
     aliases : tuple of str
         Other names on the command line.
     papers : tuple of str
@@ -112,10 +129,8 @@ class Entry:
         Maximum size of each file in bytes, compressed or not.
     note : str
         Information for users if the data set cannot be downloaded.
-    recipes : dict
-        Settings of the experiments, not validated.
-    results : dict
-        Results in the papers, not validated.
+    recipes, results : dict
+        Settings of the experiments, and results in the papers, not checked.
     """
 
     name: str
@@ -130,7 +145,7 @@ class Entry:
     max_bytes: int
     note: str
     recipes: dict
-    results: dict = field(default_factory=dict)
+    results: dict
 
     @property
     def mirror_folder(self):
@@ -149,30 +164,16 @@ class Catalogue:
     entries : dict of str to Entry
         The data sets by name, in the order of the file.
     recipes, experiments : dict
-        The top-level recipes and experiments, not validated.
+        The top-level recipes and experiments, not checked.
     """
 
     path: Path
     entries: dict[str, Entry]
     recipes: dict
-    experiments: dict = field(default_factory=dict)
+    experiments: dict
 
     def __getitem__(self, name):
-        """Return the entry with a name or alias, which is case-insensitive.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        Entry
-
-        Raises
-        ------
-        CatalogueError
-            If there is none; it suggests similar names.
-        """
+        """Return the entry with a name or alias, case-insensitive; a CatalogueError suggests similar names."""
         known = {known: entry for entry in self.entries.values() for known in (entry.name, *entry.aliases)}
         if name.lower() in known:
             return known[name.lower()]
@@ -199,7 +200,7 @@ def catalogue_path():
 
 
 def load_catalogue(path=None):
-    """Read and validate a catalogue.
+    """Read and check a catalogue.
 
     Parameters
     ----------
@@ -213,117 +214,96 @@ def load_catalogue(path=None):
     Raises
     ------
     CatalogueError
-        If the file cannot be read or is not valid.
+        If the file cannot be read or is not valid; it names the data set and the key.
     """
     path = catalogue_path() if path is None else Path(path)
-    root = Node(load_yaml(path), str(path))
-    datasets = root.pop_node("datasets")
-    recipes, experiments = root.pop_mapping("recipes"), root.pop_mapping("experiments")
-    root.check_empty()
-    entries = {name: _read_entry(datasets.pop_node(name), name) for name in list(datasets.rest)}
-    _check_unique_names(datasets, entries)
-    return Catalogue(path, entries, recipes, experiments)
-
-
-def _read_entry(node, name):
-    if not re.fullmatch(_ENTRY_NAME, name):
-        raise node.error("the name of a data set must be made of lower-case letters, digits and . _ + -")
-    format_ = node.pop_string("format", "repository or libsvm", "repository|libsvm", "repository")
-    shape = _read_shape(node.pop_node("shape"))
-    files = _read_files(node.pop_node("files"), shape)
-    entry = Entry(
-        name=name,
-        title=node.pop_string("title"),
-        aliases=node.pop_strings("aliases", "a list of names in lower-case letters", _ENTRY_NAME),
-        papers=node.pop_strings("papers"),
-        format=format_,
-        shape=shape,
-        propensity=_read_propensity(node.pop_node("propensity")) if format_ == "repository" else None,
-        files=files,
-        sources=tuple(_read_source(source, files) for source in node.pop_nodes("sources")),
-        max_bytes=int(node.pop_positive("max_mb") * 1e6),
-        note=node.pop_string("note", default=""),
-        recipes=node.pop_mapping("recipes"),
-        results=node.pop_mapping("results"),
-    )
-    node.check_empty()
-    return entry
-
-
-def _read_shape(node):
-    shape = Shape(
-        node.pop_integer("N", 1), node.pop_integer("N_test", 0), node.pop_integer("D", 1), node.pop_integer("K", 1)
-    )
-    node.check_empty()
-    return shape
-
-
-def _read_propensity(node):
-    propensity = Propensity(node.pop_positive("A"), node.pop_positive("B"))
-    node.check_empty()
-    return propensity
-
-
-def _read_files(node, shape):
-    files = []
-    for role, points in zip(ROLES, (shape.N, shape.N_test), strict=True):
-        if not points:
-            continue
-        file = node.pop_node(role)
-        name = file.pop_string("name", "a plain file name", _FILE_NAME, f"{role}.txt")
-        files.append(DataFile(role, name, points, tuple(map(_read_checksum, file.pop_nodes("checksums")))))
-        file.check_empty()
-    node.check_empty()
-    if len({file.name for file in files}) < len(files):
-        raise node.error("train and test must have different names")
-    return tuple(files)
-
-
-def _read_checksum(node):
-    kind = node.find_key(CHECKSUM_DIGITS)
-    digits = CHECKSUM_DIGITS[kind]
-    digest = node.pop_string(kind, f"{digits} digits from 0-9 and a-f", f"[0-9a-f]{{{digits}}}")
-    checksum = Checksum(kind, digest, node.pop_string("note", default=""))
-    node.check_empty()
-    return checksum
-
-
-def _read_source(node, files):
-    kind = node.find_key(["https", "archive", "drive", "mirror", "embedded"])
-    if kind == "https":
-        expected = "an https:// address with {file} in place of the file name"
-        source = Files(_read_address(node, kind, expected, r".*\{file\}.*"))
-    elif kind == "mirror":
-        source = Mirror(node.pop_string(kind))
-    elif kind == "embedded":
-        source = Embedded(node.pop_string(kind, "toy", "toy"))
-    else:
-        if kind == "archive":
-            address = _read_address(node, kind, "an https:// address", ".*")
-        else:
-            address = google_drive_address(node.pop_string(kind, "the id of a file on Google Drive", "[A-Za-z0-9_-]+"))
-        members = node.pop_node("members")
-        source = Archive(address, {file.role: members.pop_string(file.role) for file in files})
-        members.check_empty()
-        if len(set(source.members.values())) < len(files):
-            raise members.error("train and test must be different members")
-    node.check_empty()
-    return source
-
-
-def _read_address(node, key, expected, pattern):
-    address = node.pop_string(key, expected, pattern)
-    try:
-        check_web_address(address, schemes=("https",))
-    except FetchError as error:
-        raise node.error(f"{key} must be {expected}: {error}") from error
-    return address
-
-
-def _check_unique_names(datasets, entries):
+    root = check_mapping(load_yaml(path), CATALOGUE, str(path))
+    where = f"{path}: datasets"
+    datasets = check_mapping(root["datasets"], None, where)
+    entries = {name: _read_entry(value, name, f"{where}: {show_name(name)}") for name, value in datasets.items()}
     owners = {name: name for name in entries}
     for entry in entries.values():
         for alias in entry.aliases:
             if alias in owners:
-                raise datasets.error(f"{entry.name}: aliases: {alias} is already a name of {owners[alias]}")
+                raise CatalogueError(f"{where}: {entry.name}: aliases: {alias} is already a name of {owners[alias]}")
             owners[alias] = entry.name
+    return Catalogue(path, entries, root["recipes"], root["experiments"])
+
+
+def _read_entry(value, name, where):
+    if not re.fullmatch(_ENTRY_NAME, name):
+        raise CatalogueError(f"{where}: the name of a data set must be made of lower-case letters, digits and . _ + -")
+    has_propensity = not (isinstance(value, dict) and value.get("format") == "libsvm")
+    entry = check_mapping(value, ENTRY | ({"propensity": ANYTHING} if has_propensity else {}), where)
+    shape = Shape(**check_mapping(entry["shape"], SHAPE, f"{where}: shape"))
+    propensity = None
+    if has_propensity:
+        numbers = check_mapping(entry["propensity"], PROPENSITY, f"{where}: propensity")
+        propensity = Propensity(float(numbers["A"]), float(numbers["B"]))
+    files = _read_files(entry["files"], shape, f"{where}: files")
+    return Entry(
+        name=name,
+        title=entry["title"],
+        aliases=tuple(entry["aliases"]),
+        papers=tuple(entry["papers"]),
+        format=entry["format"],
+        shape=shape,
+        propensity=propensity,
+        files=files,
+        sources=tuple(
+            _read_source(source, files, f"{where}: sources {number}")
+            for number, source in enumerate(entry["sources"], 1)
+        ),
+        max_bytes=int(entry["max_mb"] * 1e6),
+        note=entry["note"],
+        recipes=entry["recipes"],
+        results=entry["results"],
+    )
+
+
+def _read_files(value, shape, where):
+    points = {role: count for role, count in (("train", shape.N), ("test", shape.N_test)) if count}
+    given = check_mapping(value, dict.fromkeys(points, ANYTHING), where)
+    files = []
+    for role, count in points.items():
+        fields = {"name": text("a plain file name", _FILE_NAME, f"{role}.txt"), "checksums": items()}
+        file = check_mapping(given[role], fields, f"{where}: {role}")
+        checksums = enumerate(file["checksums"], 1)
+        checksums = tuple(_read_checksum(item, f"{where}: {role}: checksums {number}") for number, item in checksums)
+        files.append(DataFile(role, file["name"], count, checksums))
+    if len({file.name for file in files}) < len(files):
+        raise CatalogueError(f"{where}: train and test must have different names")
+    return tuple(files)
+
+
+def _read_checksum(value, where):
+    kind = _only_key(value, CHECKSUM_DIGITS, where)
+    digits = CHECKSUM_DIGITS[kind]
+    digest = text(f"{digits} digits from 0-9 and a-f", f"[0-9a-f]{{{digits}}}")
+    return Checksum(kind, check_mapping(value, {kind: digest, "note": text(default="")}, where)[kind])
+
+
+def _read_source(value, files, where):
+    kind = _only_key(value, SOURCES, where)
+    with_members = {"members": ANYTHING} if kind in ("archive", "drive") else {}
+    source = check_mapping(value, {kind: text(*SOURCES[kind])} | with_members, where)
+    address = source[kind]
+    if kind in ("https", "archive"):
+        try:
+            check_web_address(address, schemes=("https",))
+        except FetchError as error:
+            raise CatalogueError(f"{where}: {kind} must be {SOURCES[kind][0]}: {error}") from error
+    if not with_members:
+        return {"https": Files, "mirror": Mirror, "embedded": Embedded}[kind](address)
+    members = check_mapping(source["members"], {file.role: text() for file in files}, f"{where}: members")
+    if len(set(members.values())) < len(files):
+        raise CatalogueError(f"{where}: members: train and test must be different members")
+    return Archive(google_drive_address(address) if kind == "drive" else address, members)
+
+
+def _only_key(value, keys, where):
+    """Return the only one of `keys` that a mapping has."""
+    found = [key for key in keys if key in check_mapping(value, None, where)]
+    if len(found) != 1:
+        raise CatalogueError(f"{where}: exactly one of {', '.join(keys)} is required, not {len(found)}")
+    return found[0]

@@ -1,17 +1,26 @@
-"""Read a YAML file and check its values; each error message is one sentence with the place in the file.
-
-The file is untrusted: it cannot create objects other than plain ones, and its aliases cannot exhaust memory.
-"""
+"""Read an untrusted YAML file and check its mappings; each error is one sentence with the place in the file."""
 
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 import yaml
 
 from xmlgp.errors import CatalogueError
-from xmlgp.runtime.untrusted_text import excerpt, show_name
+from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["Node", "load_yaml"]
+__all__ = [
+    "ANYTHING",
+    "Field",
+    "check_mapping",
+    "integer",
+    "is_text",
+    "items",
+    "load_yaml",
+    "mapping",
+    "positive",
+    "text",
+]
 
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
@@ -25,21 +34,16 @@ MAX_BYTES = 16 << 20
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 
-_REQUIRED = object()
+#: The default of a key that must be there.
+REQUIRED = object()
 
 
 def load_yaml(path):
-    """Return the content of a YAML file.
+    """Return the content of a YAML file, made of dict, list, str, int and what else SafeLoader creates.
 
     Parameters
     ----------
     path : Path
-        The file.
-
-    Returns
-    -------
-    object
-        Made of dict, list, str, int, float, bool, None and what else SafeLoader creates.
 
     Raises
     ------
@@ -101,108 +105,78 @@ class _Loader(yaml.SafeLoader):
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
-class Node:
-    """One mapping of a file, whose values are removed and checked one by one.
+class Field(NamedTuple):
+    """A key of a mapping: a description of its valid values, their test, and the value if the key is missing."""
+
+    expected: str
+    is_valid: Callable
+    default: object = REQUIRED
+
+
+#: The Field of a value that its reader checks.
+ANYTHING = Field("", lambda value: True)
+
+
+def check_mapping(value, fields, where):
+    """Return the values of a mapping by key, with the defaults of those that are missing.
 
     Parameters
     ----------
     value : object
         The content of the file at this place.
+    fields : dict of str to Field
+        The allowed keys; None allows all keys that are strings.
     where : str
         The file, and the keys that lead to this place.
-
-    Attributes
-    ----------
-    rest : dict
-        The values not removed so far.
 
     Raises
     ------
     CatalogueError
-        By each method, if the value is not the one expected.
+        If the value is not such a mapping.
     """
-
-    def __init__(self, value, where):
-        self.where = where
-        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise self.error(f"expected a mapping, not {excerpt(value)}")
-        self.rest = dict(value)
-
-    def error(self, reason):
-        """Return a CatalogueError about this mapping."""
-        return CatalogueError(f"{self.where}: {reason}")
-
-    def pop(self, key, expected, is_valid, default=_REQUIRED):
-        """Remove and return a value of any type.
-
-        Parameters
-        ----------
-        key : str
-        expected : str
-            A description of valid values, for the error message.
-        is_valid : callable
-            Returns whether a value is valid.
-        default : object, optional
-            Returned if there is no such key.
-        """
-        if key not in self.rest:
-            if default is _REQUIRED:
-                raise self.error(f"{key} is missing")
-            return default
-        value = self.rest.pop(key)
-        if not is_valid(value):
-            raise self.error(f"{key} must be {expected}, not {excerpt(value)}")
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise CatalogueError(f"{where}: expected a mapping, not {excerpt(value)}")
+    if fields is None:
         return value
-
-    def pop_string(self, key, expected="a string on one line", pattern=r".*", default=_REQUIRED):
-        """Remove and return a string that matches all of `pattern`."""
-        return self.pop(key, expected, lambda value: _is_string(value, pattern), default)
-
-    def pop_strings(self, key, expected="a list of strings", pattern=r".*"):
-        """Remove and return a list of strings, empty if there is no such key."""
-
-        def is_valid(values):
-            return isinstance(values, list) and all(_is_string(value, pattern) for value in values)
-
-        return tuple(self.pop(key, expected, is_valid, []))
-
-    def pop_integer(self, key, minimum):
-        """Remove and return an integer."""
-        expected = f"an integer from {minimum} to {MAX_NUMBER:.0f}"
-        # bool is a subclass of int.
-        return self.pop(key, expected, lambda value: type(value) is int and minimum <= value <= MAX_NUMBER)
-
-    def pop_positive(self, key):
-        """Remove and return a positive number."""
-        expected = f"a positive number up to {MAX_NUMBER:.0f}"
-        return float(self.pop(key, expected, lambda value: type(value) in (int, float) and 0 < value <= MAX_NUMBER))
-
-    def pop_mapping(self, key):
-        """Remove and return a mapping without checking its values, empty if there is no such key."""
-        return self.pop(key, "a mapping", lambda value: isinstance(value, dict), {})
-
-    def pop_node(self, key):
-        """Remove and return a mapping as a Node."""
-        return Node(self.pop(key, "", lambda value: True), f"{self.where}: {show_name(key)}")
-
-    def pop_nodes(self, key):
-        """Remove and return a list of mappings as Nodes, empty if there is no such key."""
-        values = self.pop(key, "a list", lambda value: isinstance(value, list), [])
-        return [Node(value, f"{self.where}: {key} {i}") for i, value in enumerate(values, 1)]
-
-    def find_key(self, keys):
-        """Return the only one of `keys` in this mapping."""
-        found = [key for key in keys if key in self.rest]
-        if len(found) != 1:
-            raise self.error(f"exactly one of {', '.join(keys)} is required, not {len(found)}")
-        return found[0]
-
-    def check_empty(self):
-        """Raise CatalogueError if a key was not removed."""
-        for key in self.rest:
-            raise self.error(f"unknown key {excerpt(key)}")
+    for key, field in fields.items():
+        if key not in value and field.default is REQUIRED:
+            raise CatalogueError(f"{where}: {key} is missing")
+        if key in value and not field.is_valid(value[key]):
+            raise CatalogueError(f"{where}: {key} must be {field.expected}, not {excerpt(value[key])}")
+    for key in value.keys() - fields.keys():
+        raise CatalogueError(f"{where}: unknown key {excerpt(key)}")
+    return {key: field.default for key, field in fields.items()} | value
 
 
-def _is_string(value, pattern):
+def text(expected="a string on one line", pattern=r".*", default=REQUIRED):
+    """Return the Field of a string that matches all of `pattern`."""
+    return Field(expected, lambda value: is_text(value, pattern), default)
+
+
+def is_text(value, pattern=r".*"):
+    """Return whether a value is a printable string that matches all of `pattern`."""
     # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
     return isinstance(value, str) and value.isprintable() and re.fullmatch(pattern, value) is not None
+
+
+def integer(minimum):
+    """Return the Field of an integer."""
+    # bool is a subclass of int.
+    expected = f"an integer from {minimum} to {MAX_NUMBER:.0f}"
+    return Field(expected, lambda value: type(value) is int and minimum <= value <= MAX_NUMBER)
+
+
+def positive():
+    """Return the Field of a positive number."""
+    expected = f"a positive number up to {MAX_NUMBER:.0f}"
+    return Field(expected, lambda value: type(value) in (int, float) and 0 < value <= MAX_NUMBER)
+
+
+def mapping():
+    """Return the Field of a mapping whose values are not checked, empty by default."""
+    return Field("a mapping", lambda value: isinstance(value, dict), {})
+
+
+def items(expected="a list", is_valid=lambda value: True):
+    """Return the Field of a list, empty by default."""
+    return Field(expected, lambda values: isinstance(values, list) and all(map(is_valid, values)), [])

@@ -4,13 +4,9 @@ The server is untrusted: it cannot fill the disk or the memory, redirect to anot
 accepted. urllib3 makes the connections.
 """
 
-import contextlib
 import http.client
-import json
-import re
 import time
 import urllib.request
-from pathlib import Path
 from urllib.parse import unquote, urljoin
 
 import urllib3
@@ -30,7 +26,7 @@ from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["NetworkError", "NotFoundError", "check_web_address", "download", "remove_unresumable"]
+__all__ = ["NetworkError", "NotFoundError", "check_web_address", "download"]
 
 #: Seconds to wait for a connection, and for each piece of the response.
 TIMEOUT = 30.0
@@ -48,14 +44,8 @@ RANGE_NOT_SATISFIABLE = 416
 #: Transient errors: timeout, too many requests, server failures.
 TRANSIENT = {408, 429, 500, 502, 503, 504}
 
-#: `bytes START-END/TOTAL`. Python refuses to convert a number of thousands of digits, hence the limit.
-CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18})")
-
 #: Errors before a request reaches the server.
 CONNECTION_ERRORS = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError)
-
-#: Suffix of the file beside a partial download that stores its address and validator.
-STATE_SUFFIX = ".json"
 
 
 class NetworkError(FetchError):
@@ -67,15 +57,7 @@ class NotFoundError(FetchError):
 
 
 def check_web_address(address, schemes=("http", "https")):
-    """Raise FetchError unless `address` is a URL that can be downloaded.
-
-    Parameters
-    ----------
-    address : str
-        A URL.
-    schemes : tuple of str
-        The schemes allowed.
-    """
+    """Raise FetchError unless `address` is a URL of one of `schemes` that can be downloaded."""
     try:
         url = parse_url(address)
         valid = url.scheme in schemes and url.host
@@ -84,22 +66,22 @@ def check_web_address(address, schemes=("http", "https")):
     if not valid:
         raise FetchError(f"'{escape(address)}' is not a web address")
     if url.auth is not None:
-        # It would end up in messages and in the state of the partial download.
+        # It would end up in messages.
         raise FetchError(f"the address of {url.host} contains a user name, which is not supported")
 
 
 def download(address, path, limit, progress=silent):
-    """Download a file, or the rest of it if an earlier call was interrupted.
+    """Download a file, or the rest of it if an earlier call was interrupted; an existing file is complete.
 
-    The ETag or Last-Modified header of the response is stored beside `path`, so that only the rest of the same content
-    is requested. If the server sends neither, a download cannot be resumed and starts from the beginning.
+    The bytes received so far are in PATH.part, and the ETag or Last-Modified header of the response in PATH.validator,
+    so that only the rest of the same content is requested. If the server sends neither, a download cannot be resumed.
 
     Parameters
     ----------
     address : str
         An http or https URL.
     path : Path
-        The file to write. Its folder is created.
+        The file to write, always from the same address.
     limit : int
         Maximum size in bytes.
     progress : callable
@@ -108,171 +90,112 @@ def download(address, path, limit, progress=silent):
     Raises
     ------
     NetworkError
-        If the network failed and retries did not help. A partial file remains at `path` if it can be resumed.
+        If the network failed and retries did not help.
     NotFoundError
         If the server does not have the file.
     FetchError
         If the response is anything other than the file, or is too large.
     """
     check_web_address(address)
-    partial = _PartialFile(path, address)
-    initial_size = partial.size
+    if path.exists():
+        return
+    part, validator = (path.with_name(path.name + suffix) for suffix in (".part", ".validator"))
     try:
-        for delay in (*RETRY_DELAYS, None):
+        for number, delay in enumerate((*RETRY_DELAYS, None)):
             try:
-                return _download_rest(partial, limit, progress)
-            except _TransientError as error:
-                partial.load()
+                _download_rest(address, part, validator, limit, progress)
+                break
+            except LocationValueError as error:
+                raise FetchError(f"{address}: no server can have this name: {escape(str(error))}") from error
+            except HTTPError as error:
                 # Without a network, retries would only delay the message.
-                no_network = error.no_connection and partial.size == initial_size
-                if delay is None or no_network:
-                    raise NetworkError(error.message(partial)) from error
+                if number == 0 and isinstance(error, CONNECTION_ERRORS):
+                    reason = f"cannot connect to {parse_url(address).host} ({_reason(error)})"
+                    advice = "without a network, give a copy of the data with --mirror"
+                    raise NetworkError(f"{reason}; {advice}") from error
+                if delay is None:
+                    size = _resumable_size(part, validator)
+                    kept = f"; {size} bytes are kept and the next call resumes from there" if size else ""
+                    raise NetworkError(f"{address}: the download failed ({_reason(error)}){kept}") from error
             time.sleep(delay)
-    except BaseException as error:
-        # After any other error the content is wrong or too large, or the disk is full.
-        interrupted = isinstance(error, NetworkError) or not isinstance(error, Exception)
-        if not (interrupted and partial.validator):
-            partial.remove()
-        raise
+        part.replace(path)
+        validator.unlink(missing_ok=True)
+    finally:
+        if not _resumable_size(part, validator):
+            part.unlink(missing_ok=True)
+            validator.unlink(missing_ok=True)
 
 
-def remove_unresumable(folder):
-    """Remove the files in `folder` that a download cannot resume, and the folder if it is then empty.
-
-    Parameters
-    ----------
-    folder : Path
-        A folder that only `download` writes to.
-    """
-    for path in folder.glob("*"):
-        if path.suffix != STATE_SUFFIX and not _state_path(path).exists():
-            path.unlink()
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+def _resumable_size(part, validator):
+    """Return the number of bytes that a download need not request again."""
+    return part.stat().st_size if part.exists() and validator.exists() else 0
 
 
-class _TransientError(Exception):
-    """A failure that a retry may solve.
-
-    Parameters
-    ----------
-    reason : str
-        A part of a sentence.
-    no_connection : bool
-        Whether it occurred before the request reached the server.
-    """
-
-    def __init__(self, reason, no_connection=False):
-        super().__init__(reason)
-        self.reason, self.no_connection = reason, no_connection
-
-    def message(self, partial):
-        if self.no_connection:
-            host = parse_url(partial.address).host
-            return f"cannot connect to {host} ({self.reason}); without a network, give a copy of the data with --mirror"
-        kept = f"; {partial.size} bytes are kept and the next call resumes from there" if partial.validator else ""
-        return f"{partial.address}: the download failed ({self.reason}){kept}"
-
-
-def _state_path(path):
-    return path.with_name(path.name + STATE_SUFFIX)
-
-
-class _PartialFile:
-    """The bytes downloaded so far, and the validator of the content that they belong to.
-
-    Parameters
-    ----------
-    path : Path
-    address : str
-
-    Attributes
-    ----------
-    size : int
-        Number of bytes that can be resumed from.
-    validator : str or None
-        The server's ETag or Last-Modified header; None if there is nothing to resume.
-    """
-
-    def __init__(self, path, address):
-        self.path, self.address = Path(path), address
-        self._state = _state_path(self.path)
-        self.load()
-
-    def load(self):
-        """Read size and validator from disk; a file from another address is ignored."""
-        self.size, self.validator = 0, None
-        # A process that was killed may have left half of the state.
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            state = json.loads(self._state.read_text())
-            if state["address"] == self.address:
-                self.size, self.validator = self.path.stat().st_size, state["validator"]
-
-    def restart(self, validator):
-        """Replace the file with an empty one whose content is identified by `validator`, or None."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.remove()
-        if validator:
-            self._state.write_text(json.dumps({"address": self.address, "validator": validator}))
-        self.path.touch()
-        self.load()
-
-    def remove(self):
-        """Remove the file and its state."""
-        for path in (self.path, self._state):
-            path.unlink(missing_ok=True)
-        self.size, self.validator = 0, None
-
-
-def _download_rest(partial, limit, progress):
-    """Request the missing bytes of `partial` and append them; raise _TransientError if the network fails."""
+def _download_rest(address, part, validator, limit, progress):
+    """Request the missing bytes and append them; raise HTTPError if a retry may help."""
+    size = _resumable_size(part, validator)
     headers = {"User-Agent": f"xmlgp/{__version__}", "Accept-Encoding": "identity"}
-    if partial.size:
-        headers |= {"Range": f"bytes={partial.size}-", "If-Range": partial.validator}
-    try:
-        with contextlib.closing(_request(partial.address, headers)) as response:
-            if partial.size and response.headers.get("Content-Range") == f"bytes */{partial.size}":
-                return  # the earlier call received all bytes
-            total = _start_body(response, partial)
-            _append_body(response, partial, total, limit, progress)
-    except LocationValueError as error:
-        raise FetchError(f"{partial.address}: no server can have this name: {escape(str(error))}") from error
-    except HTTPError as error:
-        raise _TransientError(_reason(error), isinstance(error, CONNECTION_ERRORS)) from error
+    if size:
+        headers |= {"Range": f"bytes={size}-", "If-Range": validator.read_text()}
+    with _request(address, headers) as response:
+        if response.status == RANGE_NOT_SATISFIABLE or (
+            response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {size}-")
+        ):
+            validator.unlink(missing_ok=True)
+            raise HTTPError("the server sent a different part of the file than requested")
+        status = f"{response.status} {escape(response.reason or '')}".rstrip()
+        if response.status in TRANSIENT:
+            raise HTTPError(status)
+        if response.status not in (200, 206):
+            error = NotFoundError if response.status in NOT_FOUND else FetchError
+            raise error(f"{address}: the server answered {status}")
+        if response.status == 200:
+            size = 0
+            # It must never stand beside the bytes of another content.
+            validator.unlink(missing_ok=True)
+        total = None if response.length_remaining is None else size + response.length_remaining
+        with progress(part.stem, total=total, unit="B") as bar, open(part, "ab" if size else "wb") as file:
+            if not size:
+                _write_validator(response.headers, validator)
+            bar.update(size)
+            # Unlike read() and stream(), read1() keeps to this size for a chunk whose declared size is -1.
+            while chunk := response.read1(CHUNK, decode_content=False):
+                size += len(chunk)
+                if size > limit:
+                    raise FetchError(f"{address} is larger than the {limit} bytes that the catalogue allows")
+                file.write(chunk)
+                bar.update(len(chunk))
+
+
+def _write_validator(headers, path):
+    """Store what identifies the content in an If-Range header, unless the server cannot resume."""
+    etag = headers.get("ETag", "")
+    # A weak ETag promises the same meaning, not the same bytes.
+    validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
+    if validator:
+        path.write_text(validator)
 
 
 def _request(address, headers):
     """Return the response to a GET request after all redirects, with its body unread."""
     url = address
     for _ in range(MAX_REDIRECTS + 1):
-        # urllib3's own redirects and retries read the body of the previous response into memory, even a huge one.
+        # urllib3's own redirects and retries read the body of the previous response into memory, even a huge one, and
+        # lead from https to http, where anyone between client and server could replace the data.
         response = _pool(url).request(
-            "GET",
-            url,
-            headers=headers,
-            timeout=TIMEOUT,
-            redirect=False,
-            retries=False,
-            preload_content=False,
-            enforce_content_length=False,  # _append_body does, and says how much is missing
+            "GET", url, headers=headers, timeout=TIMEOUT, redirect=False, retries=False, preload_content=False
         )
         location = response.get_redirect_location()
         if not location:
             return response
         response.close()
-        url = _redirect(url, location)
+        try:
+            target = urljoin(url, location)
+            check_web_address(target, ("https",) if url.startswith("https:") else ("http", "https"))
+        except (ValueError, FetchError) as error:
+            raise FetchError(f"{escape(url)} redirects to {escape(location)}, which is not allowed") from error
+        url = target
     raise FetchError(f"{address} redirects more than {MAX_REDIRECTS} times")
-
-
-def _redirect(url, location):
-    """Return the address that a redirect leads to: never a local file, and never from https to http."""
-    try:
-        target = urljoin(url, location)
-        # Over http, anyone between client and server could replace the data.
-        check_web_address(target, ("https",) if url.startswith("https:") else ("http", "https"))
-    except (ValueError, FetchError) as error:
-        raise FetchError(f"{escape(url)} redirects to {escape(location)}, which is not allowed") from error
-    return target
 
 
 def _pool(url):
@@ -284,64 +207,6 @@ def _pool(url):
     proxy = proxy if "://" in proxy else f"http://{proxy}"
     auth = parse_url(proxy).auth
     return urllib3.ProxyManager(proxy, proxy_headers=make_headers(proxy_basic_auth=unquote(auth)) if auth else None)
-
-
-def _start_body(response, partial):
-    """Make `partial` ready for the body of a response and return the size of the whole file, None if unknown.
-
-    Raises
-    ------
-    _TransientError, NotFoundError, FetchError
-        If the response is not the file.
-    """
-    if response.status == 200:
-        partial.restart(_validator(response.headers))
-        return response.length_remaining
-    if response.status == 206:
-        content_range = CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        same = _validator(response.headers) in (None, partial.validator)
-        if partial.size and content_range and int(content_range[1]) == partial.size and same:
-            return int(content_range[2])
-        partial.remove()
-        raise _TransientError("the server sent a different part of the file than requested")
-    if response.status == RANGE_NOT_SATISFIABLE and partial.size:
-        partial.remove()
-        raise _TransientError("the file has changed on the server")
-    status = f"{response.status} {escape(response.reason or '')}".rstrip()
-    if response.status in TRANSIENT:
-        raise _TransientError(status)
-    error = NotFoundError if response.status in NOT_FOUND else FetchError
-    raise error(f"{partial.address}: the server answered {status}")
-
-
-def _append_body(response, partial, total, limit, progress):
-    """Append the body of `response` to `partial`, which then has `total` bytes."""
-    too_large = FetchError(f"{partial.address} is larger than the {limit} bytes that the catalogue allows")
-    if total is not None and total > limit:
-        raise too_large
-    received = partial.size
-    with progress(partial.path.name, total=total, unit="B") as bar, open(partial.path, "ab") as file:
-        bar.update(received)
-        # Unlike read() and stream(), read1() keeps to this size for a chunk whose declared size is -1.
-        while chunk := response.read1(CHUNK, decode_content=False):
-            received += len(chunk)
-            if received > limit:
-                raise too_large
-            file.write(chunk)
-            bar.update(len(chunk))
-    if total is not None and received > total:
-        partial.remove()
-    if total is not None and received != total:
-        raise _TransientError(f"received {received} of {total} bytes")
-
-
-def _validator(headers):
-    """Return the validator of the content, for an If-Range header, or None if the server cannot resume."""
-    if headers.get("Accept-Ranges", "").lower() == "none":
-        return None
-    etag = headers.get("ETag", "")
-    # A weak ETag promises the same meaning, not the same bytes.
-    return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
 
 
 def _reason(error):

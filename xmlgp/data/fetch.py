@@ -1,15 +1,18 @@
 """Fetch a data set of the catalogue into a folder, complete and verified or not at all."""
 
 import contextlib
+import hashlib
 import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from xmlgp.data.download import NetworkError, remove_unresumable
-from xmlgp.data.sources import FetchRequest, Mirror
+from xmlgp.data.archives import unpack
+from xmlgp.data.download import NetworkError
+from xmlgp.data.sources import Downloads, Mirror
 from xmlgp.data.verify import find_mismatch
 from xmlgp.errors import FetchError
+from xmlgp.runtime.atomic_files import report_errors_as
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.locks import hold_lock
 from xmlgp.runtime.progress import silent
@@ -53,8 +56,8 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     into : str or Path
         Folder of data sets, created if missing.
     mirror : str, optional
-        A copy to use instead of the catalogue's sources: a folder or a file:, http: or https: URL that contains
-        NAME/train.txt and so on, binary data sets as binary/FILE.
+        A copy to use instead of the catalogue's sources: a folder or a web address that contains NAME/train.txt and so
+        on, binary data sets as binary/FILE.
     force : bool
         Fetch all files and replace existing ones.
     progress : callable
@@ -89,9 +92,8 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
         files = entry.files if force else _missing_files(entry, folder)
         if not files:
             return FetchedDataset(paths, None)
-        complete = work_folder / "complete"
-        origin = _fetch_verified(entry, files, sources, complete, work_folder / "downloads", progress)
-        _move_into_place(complete, folder)
+        origin = _fetch_verified(entry, files, sources, work_folder, progress)
+        _move_into_place(work_folder / "complete", folder)
     return FetchedDataset(paths, origin)
 
 
@@ -107,30 +109,32 @@ def _missing_files(entry, folder):
     return tuple(missing)
 
 
-def _fetch_verified(entry, files, sources, target, downloads, progress):
-    """Put the files into `target`, from the first source that provides all of them; return its origin."""
+def _fetch_verified(entry, files, sources, work_folder, progress):
+    """Put the files into `complete`, from the first source that provides all of them; return its origin."""
     failures = []
-    for number, source in enumerate(sources, 1):
+    for source in sources:
+        target = work_folder / "complete"
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
-        own_downloads = downloads / str(number)
-        request = FetchRequest(files, entry.mirror_folder, target, own_downloads, entry.max_bytes, progress)
+        # Each source has its own, because files of the same name may differ.
+        folder = work_folder / "downloads" / hashlib.sha256(repr(source).encode()).hexdigest()[:16]
+        folder.mkdir(parents=True, exist_ok=True)
         try:
-            source.fetch(request)
             for file in files:
-                mismatch = find_mismatch(target / file.name, entry, file)
-                if mismatch:
+                path, member = source.locate(entry, file, Downloads(folder, entry.max_bytes, progress))
+                unpack(path, member, target / file.name, entry.max_bytes, progress)
+                if mismatch := find_mismatch(target / file.name, entry, file):
                     raise FetchError(f"{file.name} {mismatch}")
         except NetworkError as error:
             failures.append(f"{escape(source.origin)}: {error}")
         except Exception as error:
             # Wrong content, or a full disk: there is nothing to resume.
-            shutil.rmtree(own_downloads, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             if not isinstance(error, FetchError):
                 raise
             failures.append(f"{escape(source.origin)}: {error}")
         else:
-            shutil.rmtree(downloads, ignore_errors=True)
+            shutil.rmtree(work_folder / "downloads", ignore_errors=True)
             return source.origin
     raise FetchError(f"{entry.name} could not be fetched from {'; nor from '.join(failures)}")
 
@@ -151,26 +155,28 @@ def _move_into_place(complete, folder):
 @contextlib.contextmanager
 def _work_folder(into, name, progress):
     """Lend a folder to one process at a time; only downloads that can be resumed stay in it."""
-    is_new = not into.exists()
-    work_folder = into / WORK_FOLDER / name
-    downloads = work_folder / "downloads"
+    folder = into / WORK_FOLDER / name
+    downloads = folder / "downloads"
     try:
-        with hold_lock(work_folder / LOCK, lambda: progress("waiting for another fetch of this data set")):
+        with (
+            report_errors_as(into),
+            hold_lock(folder / LOCK, lambda: progress("waiting for another fetch of this data set")),
+        ):
             try:
-                yield work_folder
-            except OSError as error:
-                if error.filename is None:
-                    error.filename = str(into)  # the error of a full disk has no name
-                raise
+                yield folder
             finally:
-                shutil.rmtree(work_folder / "complete", ignore_errors=True)
-                for folder in downloads.glob("*"):
-                    remove_unresumable(folder)
+                shutil.rmtree(folder / "complete", ignore_errors=True)
+                _remove_empty(*downloads.glob("*"), downloads)
     except Interrupted as error:
-        if any(downloads.glob("*/*")):
+        if downloads.exists():
             error.advice = f"the partial download stays in {into / WORK_FOLDER}; the next call resumes it"
         raise
     finally:
-        for folder in (downloads, work_folder, work_folder.parent, *([into] if is_new else [])):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        _remove_empty(folder, folder.parent)
+
+
+def _remove_empty(*folders):
+    """Remove those folders that are empty."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.rmdir()

@@ -1,88 +1,46 @@
-"""The sources of data sets: each source puts the requested files into a folder.
+"""The sources of data sets: each finds the requested files, of which it downloads those that are on the web.
 
-All sources have two members: `origin`, a name for messages, and `fetch(request)`.
+All sources have two members: `origin`, a name for messages, and `locate(entry, file, downloads)`, which returns the
+path of a file on disk and the member of the archive that this is, or None.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
-from urllib.request import url2pathname
 
-from xmlgp.data.archives import unpack_file, unpack_zip
 from xmlgp.data.download import NotFoundError, download
 from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["Archive", "Embedded", "FetchRequest", "Files", "Mirror", "google_drive_address"]
+__all__ = ["Archive", "Downloads", "Embedded", "Files", "Mirror", "google_drive_address"]
 
 GOOGLE_DRIVE = "drive.usercontent.google.com"
 
 
 def google_drive_address(identifier):
-    """Return the download URL of a file on Google Drive.
-
-    Parameters
-    ----------
-    identifier : str
-        The id in the link of the file.
-
-    Returns
-    -------
-    str
-    """
+    """Return the download URL of a file on Google Drive, by the id in its link."""
     # Without `confirm`, files too large for the virus scan get a page that asks for it.
     return f"https://{GOOGLE_DRIVE}/download?id={identifier}&export=download&confirm=t"
 
 
-@dataclass(frozen=True)
-class FetchRequest:
-    """The files requested from a source.
+class Downloads(NamedTuple):
+    """A folder for the downloads of one source, the maximum size of each in bytes, and the progress to report to."""
 
-    Parameters
-    ----------
-    files : tuple of DataFile
-        The files.
-    mirror_folder : str
-        Their folder within a mirror of many data sets.
-    target : Path
-        The folder to put them in, under their names.
-    downloads : Path
-        A folder for partial downloads, kept after an interruption.
-    max_bytes : int
-        Maximum size of each file in bytes, compressed or not.
-    progress : callable
-        Reports bytes; see `xmlgp.runtime.progress`.
-    """
-
-    files: tuple
-    mirror_folder: str
-    target: Path
-    downloads: Path
-    max_bytes: int
+    folder: Path
+    limit: int
     progress: object = silent
 
-    def download(self, address, name):
-        """Download `address` to the file `name` among the downloads and return its path."""
-        path = self.downloads / name
-        download(address, path, self.max_bytes, self.progress)
-        return path
-
-    def unpack(self, paths):
-        """Unpack `paths` into the target folder, one for each file, in the order of `files`."""
-        for file, path in zip(self.files, paths, strict=True):
-            unpack_file(path, self.target / file.name, self.max_bytes, self.progress)
+    def get(self, address, name):
+        """Download `address` to the file `name` of the folder, if it is not there, and return its path."""
+        download(address, self.folder / name, self.limit, self.progress)
+        return self.folder / name
 
 
 @dataclass(frozen=True)
 class Files:
-    """Single files on the web.
-
-    Parameters
-    ----------
-    template : str
-        Their URL, with `{file}` in place of the name of each.
-    """
+    """Single files on the web: `template` is their URL, with `{file}` in place of the name of each."""
 
     template: str
 
@@ -91,24 +49,14 @@ class Files:
         """The host."""
         return urlsplit(self.template).hostname
 
-    def fetch(self, request):
-        """Download all files before unpacking any, so that an interruption loses no complete file."""
-        request.unpack(
-            [request.download(self.template.replace("{file}", file.name), file.name) for file in request.files]
-        )
+    def locate(self, entry, file, downloads):
+        """Download the file."""
+        return downloads.get(self.template.replace("{file}", file.name), file.name), None
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A zip archive on the web.
-
-    Parameters
-    ----------
-    address : str
-        Its URL.
-    members : dict of str to str
-        The member of the archive for each role, "train" and "test".
-    """
+    """A zip archive on the web: its URL, and the member for each role, "train" and "test"."""
 
     address: str
     members: dict[str, str]
@@ -119,22 +67,14 @@ class Archive:
         host = urlsplit(self.address).hostname
         return "Google Drive" if host == GOOGLE_DRIVE else host
 
-    def fetch(self, request):
-        """Download the archive and extract the members of the requested files."""
-        archive = request.download(self.address, "archive.zip")
-        members = {self.members[file.role]: request.target / file.name for file in request.files}
-        unpack_zip(archive, members, request.max_bytes, request.progress)
+    def locate(self, entry, file, downloads):
+        """Download the archive, once for all of its members."""
+        return downloads.get(self.address, "archive.zip"), self.members[file.role]
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """A copy of many data sets, FOLDER/NAME/train.txt and so on, on disk or on the web; any file may be gzipped.
-
-    Parameters
-    ----------
-    address : str
-        A folder, or a file:, http: or https: URL.
-    """
+    """A copy of many data sets, FOLDER/NAME/train.txt and so on, in a folder or on the web; any file may be gzipped."""
 
     address: str
 
@@ -143,46 +83,28 @@ class Mirror:
         """The folder or URL."""
         return self.address
 
-    def fetch(self, request):
-        """Copy or download the files."""
-        on_disk = "://" not in self.address or self.address.startswith("file:")
-        locate = self._find if on_disk else self._download
-        request.unpack([locate(request, file.name) for file in request.files])
-
-    def _download(self, request, name):
-        address = f"{self.address.rstrip('/')}/{request.mirror_folder}/{quote(name)}"
-        try:
-            return request.download(address, name)
-        except NotFoundError:
+    def locate(self, entry, file, downloads):
+        """Find the file in the folder, or download it."""
+        names = (file.name, f"{file.name}.gz")
+        if "://" not in self.address:
+            paths = [Path(self.address, entry.mirror_folder, name) for name in names]
+            for path in paths:
+                # A pipe or a device may never end.
+                if path.is_file():
+                    return path, None
+            raise FetchError(f"neither {escape(str(paths[0]))} nor {names[1]} exists")
+        addresses = [f"{self.address.rstrip('/')}/{entry.mirror_folder}/{quote(name)}" for name in names]
+        for address, name in zip(addresses, names, strict=True):
             try:
-                return request.download(f"{address}.gz", f"{name}.gz")
-            except NotFoundError as error:
-                raise FetchError(f"neither {address} nor {name}.gz exists") from error
-
-    def _find(self, request, name):
-        folder = Path(self.address)
-        if self.address.startswith("file:"):
-            parts = urlsplit(self.address)
-            if parts.netloc not in ("", "localhost"):
-                raise FetchError(f"{escape(self.address)} is on another machine; use file:///FOLDER")
-            folder = Path(url2pathname(parts.path))
-        path = folder / request.mirror_folder / name
-        for candidate in (path, path.with_name(f"{name}.gz")):
-            # A pipe or a device may never end.
-            if candidate.is_file():
-                return candidate
-        raise FetchError(f"neither {escape(str(path))} nor {name}.gz exists")
+                return downloads.get(address, name), None
+            except NotFoundError:
+                continue
+        raise FetchError(f"neither {addresses[0]} nor {names[1]} exists")
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A data set that xmlgp generates itself.
-
-    Parameters
-    ----------
-    name : str
-        Its name; "toy" is the only one.
-    """
+    """A data set that xmlgp generates itself; "toy" is the only one."""
 
     name: str
 
@@ -191,12 +113,12 @@ class Embedded:
         """The word "embedded"."""
         return "embedded"
 
-    def fetch(self, request):
-        """Generate the data set and write the files."""
+    def locate(self, entry, file, downloads):
+        """Generate the data set and write the file."""
         # NumPy and SciPy take long to import, and no other source needs them.
         from xmlgp.data.repository_format import write_dataset
         from xmlgp.data.toy import toy_dataset
 
-        datasets = dict(zip(("train", "test"), toy_dataset(), strict=True))
-        for file in request.files:
-            write_dataset(request.target / file.name, datasets[file.role])
+        path = downloads.folder / file.name
+        write_dataset(path, toy_dataset()[file.role == "test"])
+        return path, None

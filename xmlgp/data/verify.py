@@ -11,22 +11,7 @@ MAX_HEADER = 100
 
 
 def find_mismatch(path, entry, file):
-    """Compare a file with the catalogue.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    entry : Entry
-        Its data set.
-    file : DataFile
-        The file of the data set that it should be.
-
-    Returns
-    -------
-    str or None
-        The first difference, as a sentence without a subject; None if there is none.
-    """
+    """Return the first difference of a file from what its entry says, as a sentence without a subject, or None."""
     expected = f"{file.points} {entry.shape.D} {entry.shape.K}"
     with open(path, "rb") as stream:
         header = stream.readline(MAX_HEADER) if entry.format == "repository" else b""
