@@ -4,19 +4,14 @@ The text of each error is one sentence that says what is wrong and where. The co
 status 1; a Python user catches `XmlgpError`.
 """
 
-from xmlgp.runtime.untrusted_text import excerpt
-
 __all__ = [
     "CatalogueError",
-    "ChoiceError",
-    "ClashError",
     "ClusterError",
     "DataFormatError",
     "FetchError",
     "ModelFolderError",
     "NamesFormatError",
     "NumericalError",
-    "OtherModelError",
     "ScoresFormatError",
     "SettingsError",
     "XmlgpError",
@@ -75,73 +70,3 @@ class NumericalError(XmlgpError):
 
 class SettingsError(XmlgpError):
     """Settings that are not allowed, or that do not fit the data."""
-
-
-class ChoiceError(SettingsError):
-    """A value that is not one of a setting's choices.
-
-    Parameters
-    ----------
-    name : str
-        The setting.
-    value : object
-    choices : tuple of str
-    model : str
-        The model of the setting; other models may have one of the same name with other choices.
-    where : str, optional
-        The source of the value.
-    """
-
-    def __init__(self, name, value, choices, model, where=None):
-        self.name, self.value, self.choices, self.model = name, value, choices, model
-        super().__init__(f"{where}: {self.reason(name)}" if where else self.reason(name))
-
-    def reason(self, name):
-        """Return the reason, with the setting's name as the user wrote it."""
-        return f"{name} is {excerpt(self.value)}, but must be one of {', '.join(self.choices)}"
-
-
-class ClashError(SettingsError):
-    """Settings of a model that contradict each other.
-
-    Parameters
-    ----------
-    text : str
-        The reason, with the name of each setting in braces.
-    names : tuple of str
-        The settings.
-    where : str, optional
-        The source of the settings.
-    """
-
-    def __init__(self, text, names, where=None):
-        self.text, self.names = text, names
-        super().__init__(f"{where}: {self.reason(str)}" if where else self.reason(str))
-
-    def reason(self, shown):
-        """Return the reason, with the settings' names as a function shows them."""
-        return self.text.format(**{name: shown(name) for name in self.names})
-
-
-class OtherModelError(SettingsError):
-    """A setting of other models.
-
-    Parameters
-    ----------
-    where : str
-        The source of the setting.
-    name : str
-        The setting.
-    models : list of str
-        The models that have it.
-    model : str
-        The model that does not have it.
-    """
-
-    def __init__(self, where, name, models, model):
-        self.name, self.models, self.model = name, models, model
-        super().__init__(f"{where}: {self.reason(name)}")
-
-    def reason(self, name):
-        """Return the reason, with the setting's name as the user wrote it."""
-        return f"{name} is a setting of {' and '.join(self.models)}, not of {self.model}"

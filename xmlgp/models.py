@@ -2,21 +2,22 @@
 
 import contextlib
 import dataclasses
+import difflib
 
 from xmlgp.bmlpl.record import BMLPL
-from xmlgp.errors import ChoiceError, ClashError, OtherModelError, SettingsError
+from xmlgp.errors import SettingsError
 from xmlgp.gpc.record import GPC
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
-from xmlgp.settings.fields import check
+from xmlgp.settings.fields import check, from_text
 
 __all__ = [
     "DEFAULT_MODEL",
     "MODELS",
-    "check_each",
     "check_names",
     "default_model",
-    "models_with",
+    "fields_of",
+    "read_settings",
     "settings_from",
 ]
 
@@ -58,9 +59,7 @@ def settings_from(mapping, where, model=None, stored=False):
     Raises
     ------
     SettingsError
-        For an unknown model, an unknown name or a value that is not allowed; `OtherModelError` for a setting of other
-        models, `ChoiceError` for a value that is not one of a setting's choices, `ClashError` for settings that
-        contradict each other.
+        For an unknown model, an unknown name, a value that is not allowed or settings that contradict each other.
     """
     if model is None:
         mapping = dict(mapping)
@@ -76,45 +75,60 @@ def settings_from(mapping, where, model=None, stored=False):
 
 
 def check_names(names, where, model):
-    """Raise SettingsError for a name that is not a setting of the model, as `settings_from` does.
+    """Raise SettingsError for a name that is not a setting of the model."""
+    unknown = sorted(set(names) - fields_of(model).keys(), key=show_name)
+    if unknown:
+        raise SettingsError(f"{where}: {_reason(unknown[0], [model])}")
+
+
+def read_settings(texts, model=None):
+    """Return settings that a user wrote as text, each checked alone.
 
     Parameters
     ----------
-    names : iterable
-    where : str
-    model : str
-        One of `MODELS`.
+    texts : mapping of str to str
+        Values by the names of settings.
+    model : str, optional
+        One of `MODELS`. Without it, a value must be allowed by some model.
+
+    Raises
+    ------
+    SettingsError
+        For a name that is not a setting, with the most similar one, or a value that is not allowed.
     """
-    known = _names(model)
-    unknown = sorted(set(names) - known, key=show_name)
-    if not unknown:
-        return
-    others = models_with(unknown[0])
+    models, found = [model] if model else list(MODELS), {}
+    for name, text in texts.items():
+        specs = [fields_of(other)[name] for other in models if name in fields_of(other)]
+        if not specs:
+            raise SettingsError(_reason(name, models))
+        # All models have a setting of the same name with values of the same type.
+        found[name] = from_text(specs[0], text)
+        allowed = [spec for spec in specs if _allows(spec, found[name])]
+        check((allowed or specs)[0], found[name])
+    return found
+
+
+def fields_of(model):
+    """Return the fields of a model's settings, by name."""
+    return {spec.name: spec for spec in dataclasses.fields(MODELS[model].settings)}
+
+
+def _reason(name, models):
+    """Return why a name that is no setting of some models is refused."""
+    others = [other for other in MODELS if name in fields_of(other)]
     if others:
-        raise OtherModelError(where, unknown[0], others, model)
-    raise SettingsError(f"{where}: {show_name(unknown[0])} is not a setting; there are {', '.join(sorted(known))}")
+        return f"{name} is a setting of {' and '.join(others)}, not of {' or '.join(models)}"
+    known = {known for model in models for known in fields_of(model)}
+    similar = difflib.get_close_matches(name, known, n=1) if isinstance(name, str) else ()
+    advice = f"did you mean {similar[0]}?" if similar else f"there are {', '.join(sorted(known))}"
+    return f"{show_name(name)} is not a setting; {advice}"
 
 
-def check_each(mapping, where, model):
-    """Raise SettingsError for an unknown name or a value that is never allowed, checking each setting alone.
-
-    Parameters
-    ----------
-    mapping : mapping of str to object
-    where : str
-    model : str
-        One of `MODELS`.
-    """
-    check_names(mapping, where, model)
-    with _located(where):
-        for spec in dataclasses.fields(MODELS[model].settings):
-            if spec.name in mapping:
-                check(spec, mapping[spec.name], model)
-
-
-def models_with(name):
-    """Return the names of the models that have a setting, in the order of `MODELS`."""
-    return [model for model in MODELS if name in _names(model)]
+def _allows(spec, value):
+    with contextlib.suppress(SettingsError):
+        check(spec, value)
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -122,13 +136,5 @@ def _located(where):
     """Add the source of the settings to errors."""
     try:
         yield
-    except ChoiceError as error:
-        raise ChoiceError(error.name, error.value, error.choices, error.model, where) from None
-    except ClashError as error:
-        raise ClashError(error.text, error.names, where) from None
     except SettingsError as error:
         raise SettingsError(f"{where}: {error}") from None
-
-
-def _names(model):
-    return {spec.name for spec in dataclasses.fields(MODELS[model].settings)}

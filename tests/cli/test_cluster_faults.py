@@ -21,7 +21,7 @@ from xmlgp.runs.plan import readable_run
 from xmlgp.work import cluster as cluster_module
 
 OPTIONS = ["--inducing", "features", "--label-weights", "-P", "5", "--epochs", "2", "--batch-size", "25"]
-OPTIONS += ["--label-sample", "40", "--checkpoint-every", "0.001"]
+OPTIONS += ["--set", "label_sample=40", "--checkpoint-every", "0.001"]
 TRAIN = ["train", "many", "model", *OPTIONS]
 
 #: A step of the second sweep, whose blocks are computed on the workers.

@@ -40,7 +40,7 @@ experiments:
   drawn: {title: A figure, paper: S, kind: bound, methods: [s-SMALL], datasets: [known]}
 """
 
-SIZES = ["-P", "2", "--no-label-weights", "--regression-points", "0"]
+SIZES = ["-P", "2", "--no-label-weights", "--set", "regression_points=0"]
 TRAIN = ["train", "data", "disk/model", *SIZES, "--no-cache", "--checkpoint-every", "1e-9", "--epochs", "1"]
 STEPS = {steps: ["--batch-size", str(40 // steps)] for steps in (1, 2)}
 PREDICT = ["predict", "model", "data", "--output", "probability", "-k", "all"]

@@ -420,7 +420,7 @@ def test_probabilities_are_written_without_calibration_if_so_wanted():
     with calibrated():
         trained = run("train", "data/train.txt", "calibrated", *settings)
         assert (trained.exit_code, trained.stderr.count("probabilities are calibrated")) == (0, 1)
-        trained = run("train", "data/train.txt", "other", *settings, "--no-calibration")
+        trained = run("train", "data/train.txt", "other", *settings, "--set", "calibration=false")
         assert (trained.exit_code, trained.stderr.count("calibrated")) == (0, 0)
     for options in ([], ["--output", "utility"]):
         found, plain = (

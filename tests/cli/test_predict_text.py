@@ -379,7 +379,7 @@ def test_a_broken_corpus_trains_nothing(workdir):
 def test_an_explanation_adds_up_to_the_utility(workdir):
     # With regression, utilities would not be sums of words.
     shutil.rmtree("model")
-    assert run("train", "-q", "train.jsonl", "model", "--regression-points", "0", *SMALL).exit_code == 0
+    assert run("train", "-q", "train.jsonl", "model", "--set", "regression_points=0", *SMALL).exit_code == 0
     found = answers("new.jsonl", "--output", "utility", "--explain", "99", "-k", "3")
     folder = ModelFolder("model")
     bias = dict(zip(folder.label_names, folder.array("parameters.bias").tolist(), strict=True))

@@ -15,6 +15,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
+from xmlgp.settings.fields import in_words
 from xmlgp.training.checkpoints import CheckpointWriter
 
 pytestmark = pytest.mark.usefixtures("workdir")
@@ -43,7 +44,7 @@ def check_settings(shown, settings):
     assert unused
     for spec in fields(settings):
         value = getattr(settings, spec.name)
-        expected = f"default: {spec.metadata['if_unset']}" if value is None else str(value)
+        expected = f"default: {spec.metadata['if_unset']}" if value is None else in_words(value)
         if spec.name in unused:
             expected = f"no effect with {unused[spec.name]}"
         assert " ".join(shown[spec.name]) == expected

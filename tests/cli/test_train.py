@@ -3,7 +3,6 @@
 import os
 import re
 import warnings
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -12,16 +11,16 @@ import pytest
 from tests.cli.command import SMALL, run, said
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.cli.settings_options import FLAGS
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS
+from xmlgp.models import MODELS, fields_of
 from xmlgp.runs import train as train_module
 from xmlgp.runs.plan import plan_run
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.settings.fields import kind
 
 pytestmark = pytest.mark.usefixtures("workdir")
 
@@ -57,18 +56,9 @@ def test_the_default_recipe_is_used_without_options():
 
 
 def test_options_override_the_settings_of_a_recipe_for_the_data_set():
-    result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--ard")
+    result = run("train", "data", "model", "--recipe", "s-SMALL", "--factors", "4", "--set", "ard=true")
     assert result.stderr.splitlines()[0] == "model: recipe s-SMALL of the model mlgpf with its settings for known"
     assert ModelFolder("model").settings == changed(RECIPE, factors=4, ard=True)
-
-
-def other_value(spec):
-    """Return an allowed value that is not the default."""
-    if kind(spec) is bool:
-        return not spec.default
-    if spec.metadata["choices"]:
-        return next(choice for choice in spec.metadata["choices"] if choice != spec.default)
-    return {int: 3, float: 0.375}[kind(spec)]
 
 
 class Stop(Exception):
@@ -92,128 +82,34 @@ def stopped(monkeypatch):
     return call
 
 
-def flags(spec, value):
-    """Return the arguments that set a setting."""
-    flag = "--" + spec.name.replace("_", "-")
-    return [flag if value else f"--no-{flag[2:]}"] if kind(spec) is bool else [flag, str(value)]
+@pytest.mark.parametrize("name", FLAGS)
+def test_every_option_reaches_its_setting(stopped, name):
+    model = next(model for model in MODELS if name in fields_of(model))
+    spec = fields_of(model)[name]
+    value = next((choice for choice in spec.metadata["choices"] or () if choice != spec.default), 3)
+    option = ["--" + name.replace("_", "-"), str(value)]
+    if name == "label_weights":
+        value, option = False, ["--no-label-weights"]
+    # The default inducing inputs are for a linear kernel only.
+    settings = MODELS[model].settings(**{"inducing": "free"} if name == "kernel" else {})
+    changes = {name: value} | ({"epochs": 1} if model == "mlgpf" and name != "epochs" else {})
+    found = stopped("--model", model, *option, *(["--inducing", "free"] if name == "kernel" else []))
+    assert getattr(found, name) == value
+    differing = {other for other, mine in vars(found).items() if mine != getattr(settings, other)}
+    assert differing <= changes.keys() | {"factors", "inducing_count", "epochs", "inducing"}
 
 
-@pytest.mark.parametrize("spec", fields(MLGPFSettings), ids=lambda spec: spec.name)
-def test_every_option_reaches_its_setting(stopped, spec):
-    value = other_value(spec)
-    changes = {spec.name: value}
-    if spec.name == "kernel":
-        # The default inducing inputs are for a linear kernel only.
-        changes["inducing"] = "free"
-    assert stopped(*flags(spec, value)) == changed(DEFAULT, **changes)
-
-
-@pytest.mark.parametrize(
-    ("of", "spec"),
-    [(of, spec) for of in (BMLPLSettings, GPCSettings) for spec in fields(of)],
-    ids=lambda value: getattr(value, "name", None) or value.model,
-)
-def test_every_option_of_another_model_reaches_its_setting(stopped, of, spec):
-    value = other_value(spec)
-    assert stopped("--model", of.model, *flags(spec, value)) == of(**{spec.name: value})
-
-
-ALL = {spec.name: spec for model in reversed(MODELS.values()) for spec in fields(model.settings)}
-
-
-@pytest.mark.parametrize(("name", "model"), [("topics", "mlgpf"), ("inducing_count", "bmlpl"), ("factors", "gpc")])
-def test_an_option_of_another_model_is_wrong_usage(stopped, name, model):
-    spec, others = ALL[name], [other for other in MODELS if name in other_names(other)]
-    flag = "--" + spec.name.replace("_", "-")
-    message = f"{flag} is a setting of {' and '.join(others)}, not of {model}"
-    words = flags(spec, other_value(spec))
-    # Before the data are read.
-    assert said(run("train", "nowhere", "model", "--model", model, *words), status=2) == message
-    if model == "mlgpf":
-        message += f"; use --model {others[0]}"
-        assert said(run("train", "data", "model", *words), status=2) == message
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--inducing", "free"], "--label-weights needs --inducing features and kernel linear"),
-        (["--kernel", "se"], "--label-weights needs inducing features and --kernel linear"),
-        (["--recipe", "s-SMALL"], "--label-weights needs inducing features and kernel linear"),
-    ],
-)
-def test_label_weights_beside_inducing_inputs_are_wrong_usage(options, message):
-    assert said(run("train", "data", "model", "--label-weights", *options), status=2) == message
-    assert not os.path.exists("model")
-
-
-def test_label_weights_beside_the_inducing_inputs_of_preprocessing_are_wrong_usage():
-    run("preprocess", "data", "model", "--recipe", "s-SMALL")
-    message = "--label-weights needs inducing features and kernel linear"
-    assert said(run("train", "data", "model", "--label-weights"), status=2) == message
-
-
-def test_the_advice_names_a_model_that_allows_the_value():
-    message = "--inference is a setting of bmlpl and gpc, not of mlgpf; use --model {}"
-    for value, model in (("gibbs", "bmlpl"), ("vi-jj", "gpc")):
-        assert said(run("train", "data", "model", "--inference", value), status=2) == message.format(model)
-
-
-def test_a_value_that_only_another_model_allows_is_wrong_usage(workdir):
-    message = "--inference is 'vi-jj', but must be one of em-cg, em, online-em, gibbs with the model bmlpl"
-    # Before the data are read.
-    assert said(run("train", "nowhere", "model", "--model", "bmlpl", "--inference", "vi-jj"), status=2) == message
-    with open("catalogue.yaml", "a") as catalogue:
-        catalogue.write("  topics: {settings: {model: bmlpl}}\n")
-        catalogue.write("  wrong: {settings: {model: gpc, inference: em}}\n")
-    assert said(run("train", "data", "model", "--recipe", "topics", "--inference", "vi-jj"), status=2) == message
-    run("preprocess", "data", "model", "--model", "bmlpl")
-    assert said(run("train", "data", "model", "--inference", "vi-jj"), status=2) == message
-    message = "--inference is 'em', but must be one of svi-adadelta, vi-jj, vi-jj-full, vi-jj-hybrid, vi-taylor"
-    line = said(run("train", "nowhere", "model", "--model", "gpc", "--inference", "em"), status=2)
-    assert line == f"{message} with the model gpc"
-    # The error is not in the user's options.
-    line = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "3"))
-    assert line == f"recipe wrong: {message.removeprefix('--')}"
-    message = (
-        "Invalid value for '--inference': 'vi' is not one of 'em-cg', 'em', 'online-em', 'gibbs', 'svi-adadelta', "
+def test_any_setting_can_be_set(stopped):
+    assert stopped("--set", "nodes=7", "--set", "ard=false", "-P", "4") == changed(
+        DEFAULT, nodes=7, ard=False, factors=4
     )
-    assert said(run("train", "data", "model", "--inference", "vi"), status=2).startswith(message)
+    assert stopped("--model", "gpc", "--set", "standardise=false") == GPCSettings(standardise=False)
 
 
-def other_names(model):
-    return {spec.name for spec in fields(MODELS[model].settings)}
-
-
-def test_help_has_a_section_for_the_settings_of_each_model():
-    text = run("train", "--help").stdout
-    titles = re.findall(r"^(\S.*):$", text, re.MULTILINE)
-    several = [["mlgpf", "bmlpl"], ["mlgpf", "gpc"], ["bmlpl", "gpc"], *([model] for model in MODELS)]
-    assert titles == ["Options", "Settings of all models", *(f"Settings of {' and '.join(of)}" for of in several)]
-    sections = dict(zip(titles, re.split(r"^\S.*:$", text, flags=re.MULTILINE)[1:], strict=True))
-    assert text.count("--seed ") == 1
-    assert "--model [mlgpf|bmlpl|gpc]" in sections["Options"]
-    for spec in ALL.values():
-        others = [model for model in MODELS if spec.name in other_names(model)]
-        title = "Settings of all models" if len(others) == len(MODELS) else f"Settings of {' and '.join(others)}"
-        assert re.search(rf"^  (-\w, )?--{spec.name.replace('_', '-')} ", sections[title], re.MULTILINE), spec.name
-    assert "Settings of bmlpl" not in run("preprocess", "--help").stdout
-
-
-def test_the_help_of_an_option_has_the_text_of_each_model():
-    # Lines may break at any hyphen.
-    text = "".join(run("train", "--help").stdout.split())
-    assert text.count("--inference[") == 1
-    bmlpl, gpc = re.search(r"--inference\[em-cg\|.*?\]bmlpl:(.*?)gpc:(.*?)--", text).groups()
-    assert bmlpl.startswith("Inferencemethod:em-cg(")
-    assert bmlpl.endswith("[default:em-cg]")
-    assert gpc.startswith("Inferencemethod:svi-adadelta(")
-    assert gpc.endswith("[default:vi-taylor]")
-    bmlpl, gpc = re.search(r"--iterationsINTEGERRANGEbmlpl:(.*?)gpc:(.*?)--", text).groups()
-    assert "200withgibbs]" in bmlpl
-    assert "withvi-jj-full]" in gpc
-    # Equal texts are printed once.
-    assert "--seedINTEGERRANGESeedofallrandomnumbers.[default:0]" in text
+def test_label_weights_beside_the_inducing_inputs_of_preprocessing_are_refused():
+    run("preprocess", "data", "model", "--recipe", "s-SMALL")
+    message = "model: label_weights=true needs inducing=features and kernel=linear"
+    assert said(run("train", "data", "model", "--label-weights")) == message
 
 
 def test_a_recipe_decides_the_model(workdir, stopped):
@@ -223,19 +119,19 @@ def test_a_recipe_decides_the_model(workdir, stopped):
     assert stopped("--recipe", "some-topics", "--model", "bmlpl") == BMLPLSettings(topics=5)
     message = said(run("train", "data", "model", "--recipe", "some-topics", "--model", "mlgpf"))
     assert message == "recipe some-topics is of the model bmlpl, not of mlgpf"
-    message = said(run("train", "data", "model", "--recipe", "some-topics", "-P", "3"), status=2)
-    assert message == "--factors is a setting of mlgpf, not of bmlpl"
+    message = said(run("train", "data", "model", "--recipe", "some-topics", "-P", "3"))
+    assert message == "recipe some-topics: factors is a setting of mlgpf, not of bmlpl"
     message = said(run("train", "data", "model", "--recipe", "s-SMALL", "--model", "bmlpl"))
     assert message == "recipe s-SMALL is of the model mlgpf, not of bmlpl"
 
 
 def test_options_without_effect_are_reported(workdir):
-    options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--burn-in", "0", "--batch-size", "9"]
+    options = ["--model", "bmlpl", "--iterations", "1", "--topics", "1000", "--set", "burn_in=0", "--batch-size", "9"]
     message = run("train", "data", "model", *options).stderr.splitlines()
     K = ModelFolder("model").description["data"]["K"]
     assert message[:-1] == [
-        "model: --batch-size has no effect with --inference em-cg",
-        "model: --burn-in has no effect with --inference em-cg",
+        "model: batch_size has no effect with inference=em-cg",
+        "model: burn_in has no effect with inference=em-cg",
         f"model: there are only {K} labels, so {K} topics are used",
     ]
     assert message[-1].startswith("model: trained, 1 iteration, ")
@@ -247,15 +143,14 @@ def test_options_of_gpc_without_effect_are_reported(workdir):
     options = ["--model", "gpc", "-M", "5", "--iterations", "1", "--batch-size", "9", "--learning-rate", "0.1"]
     message = run("train", "one.txt", "model", *options, "--inference", "vi-jj").stderr.splitlines()
     assert message[:-1] == [
-        "model: --batch-size has no effect with --inference vi-jj",
-        "model: --learning-rate has no effect with --inference vi-jj",
+        "model: batch_size has no effect with inference=vi-jj",
+        "model: learning_rate has no effect with inference=vi-jj",
     ]
     assert message[-1].startswith("model: trained, 1 iteration, ")
     message, advice = run("train", "one.txt", "other", *options, "--inference", "svi-adadelta").stderr.splitlines()
     assert message.startswith("other: trained, 1 iteration, ")
     assert advice == (
-        "other: the bound is lower than that of a constant prediction; try another --inference, or another "
-        "--learning-rate"
+        "other: the bound is lower than that of a constant prediction; try another inference, or another learning_rate"
     )
 
 
@@ -272,8 +167,8 @@ def test_training_uses_the_model_of_preprocessing(stopped):
     # Another model is trained from the start.
     assert stopped("--model", "mlgpf") == DEFAULT
     assert stopped("--recipe", "default") == DEFAULT
-    message = said(run("train", "data", "model", "--factors", "3"), status=2)
-    assert message == "--factors is a setting of mlgpf, not of bmlpl; use --model mlgpf"
+    message = said(run("train", "data", "model", "--factors", "3"))
+    assert message == "model: factors is a setting of mlgpf, not of bmlpl"
 
 
 def test_resume_refuses_another_model(monkeypatch):
@@ -283,8 +178,8 @@ def test_resume_refuses_another_model(monkeypatch):
         message
         == "model: the model is of mlgpf, not bmlpl; leave the option out, or use --no-resume to start a new run"
     )
-    message = said(run("train", "data", "model", "--resume", "--topics", "3"), status=2)
-    assert message == "--topics is a setting of bmlpl, not of mlgpf; use --model bmlpl"
+    message = said(run("train", "data", "model", "--resume", "--topics", "3"))
+    assert message == "model: topics is a setting of bmlpl, not of mlgpf"
     assert run("train", "data", "model", "--resume", "--model", "mlgpf", "-P", "3").exit_code == 0
 
 
@@ -326,7 +221,7 @@ DIVERGENT = ["--kernel", "se", "--learning-rate", "1e30", "--epochs", "5"]
 
 def test_a_failed_training_does_not_change_the_default_recipe():
     # It fails before the first step, so nothing is kept.
-    said(run("train", "data", "model", "--lengthscale", "1e30", "--kernel", "se"))
+    said(run("train", "data", "model", "--set", "lengthscale=1e30", "--kernel", "se"))
     assert not os.path.exists("model")
     # A run of less than a minute is discarded.
     result = run("train", "data", "model", *DIVERGENT)
@@ -347,7 +242,7 @@ def test_divergence_is_one_line_without_warnings():
         line = said(run("train", "data", "model", *DIVERGENT, "--quiet"))
     assert re.fullmatch(
         r"training diverged after \d steps?: .* is not finite \(a first attempt with learning rate 1e\+30 diverged "
-        r"after \d steps?\); try a lower --learning-rate or another --weighting",
+        r"after \d steps?\); try a lower learning_rate or another weighting",
         line,
     )
 
@@ -365,57 +260,26 @@ def test_standard_input_gives_the_same_model(tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--kernel", "rbf"], "Invalid value for '--kernel': 'rbf' is not one of 'linear', 'se', 'se+linear'."),
-        (["--learning-rate", "0"], "Invalid value for '--learning-rate': 0.0 is not in the range x>0."),
-        (["--nodes", "101"], "Invalid value for '--nodes': 101 is not in the range 1<=x<=100."),
-        (["--epochs", "1.5"], "Invalid value for '--epochs': '1.5' is not a valid integer range."),
-        (["--no-kernel"], "No such option"),
+        (["--kernel", "rbf"], "kernel is 'rbf', but must be one of linear, se, se+linear"),
+        (["--learning-rate", "inf"], "learning_rate is inf, but must be a finite number above 0"),
         (["--model", "svm"], "Invalid value for '--model': 'svm' is not one of 'mlgpf', 'bmlpl', 'gpc'."),
-        (["--ard", "yes"], "Got unexpected extra argument (yes)"),
+        (["--model", "bmlpl", "-P", "3"], "factors is a setting of mlgpf, not of bmlpl"),
+        (["--set", "nodes"], "--set nodes is not of the form NAME=VALUE."),
+        (["--set", "nods=3"], "nods is not a setting; did you mean nodes?"),
+        (["--set", "epochs=3", "--epochs", "4"], "epochs is set twice."),
     ],
 )
 def test_invalid_options_are_wrong_usage(options, reason):
-    assert said(run("train", "data", "model", *options), status=2).startswith(reason)
+    # Before the data are read.
+    assert said(run("train", "nowhere", "model", *options), status=2) == reason
 
 
-CLASHES = [
-    (
-        ["--inference", "gibbs", "--burn-in", "9", "--iterations", "9"],
-        "--burn-in is 9, but must be less than --iterations, 9",
-    ),
-    (
-        ["--inference", "gibbs", "--burn-in", "200"],
-        "--burn-in is 200, but must be less than iterations, 200 by default",
-    ),
-    (
-        ["--inference", "online-em", "--learn-precision"],
-        "--inference online-em does not support --learn-precision",
-    ),
-]
-
-
-@pytest.mark.parametrize(("options", "reason"), CLASHES)
-def test_options_that_contradict_each_other_are_wrong_usage(options, reason):
-    assert said(run("train", "data", "model", "--model", "bmlpl", *options), status=2) == reason
-    assert not os.path.exists("model")
-
-
-def test_an_option_that_contradicts_a_recipe_is_wrong_usage(workdir):
+def test_an_option_that_contradicts_a_recipe_is_refused(workdir):
     with open("catalogue.yaml", "a") as catalogue:
         catalogue.write("  sampled:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 5}\n")
-        catalogue.write("  wrong:\n    settings: {model: bmlpl, inference: gibbs, iterations: 9, burn_in: 9}\n")
-    message = said(run("train", "data", "model", "--recipe", "sampled", "--iterations", "4"), status=2)
-    assert message == "burn_in is 5, but must be less than --iterations, 4"
-    # The error is not in the user's options.
-    message = said(run("train", "data", "model", "--recipe", "wrong", "--seed", "4"))
-    assert message == "recipe wrong: burn_in is 9, but must be less than iterations, 9"
-
-
-def test_numbers_that_click_accepts_are_checked():
-    allowed = "must be a finite number above 0"
-    assert said(run("train", "data", "model", "--learning-rate", "nan")).endswith(allowed)
-    assert said(run("train", "data", "model", "--diagonal", "inf")).endswith(allowed)
-    assert "factors is 10000000000" in said(run("train", "data", "model", "-P", "1" + "0" * 30))
+    message = said(run("train", "data", "model", "--recipe", "sampled", "--iterations", "4"))
+    assert message == "recipe sampled: burn_in is 5, but must be less than iterations, 4"
+    assert not os.path.exists("model")
 
 
 def test_malformed_data_are_refused(tmp_path):

@@ -91,7 +91,7 @@ class Corpora:
             "".join(json.dumps({"text": f"the {word}", "labels": [word]}) + "\n" for word in ["cat", "dog"] * 9)
         )
         options = ["-P", "1", "--epochs", "1", "--no-label-weights"]
-        result = run("train", "-q", folder / "train.jsonl", folder / "model", *options, "--regression-points", "0")
+        result = run("train", "-q", folder / "train.jsonl", folder / "model", *options, "--set", "regression_points=0")
         assert result.exit_code == 0, result.stderr
 
     def check(self, sample):

@@ -33,16 +33,16 @@ KINDS = {
     "free": FREE,
     "subspace": ["train", *SMALL, "--inducing", "subspace", "-M", "6", "-R", "9", "--posterior", "cholesky"]
     + ["--kernel", "se+linear"],
-    "diagonal": [*FREE, "--posterior", "diagonal", "--dtype", "float64", "--weighting", "none"]
-    + ["--kernel", "se", "--no-ard"],
-    "weight space": ["train", *SMALL, "--optimiser", "adagrad", "--label-sample", "2"]
-    + ["--label-weights", "--regression-points", "0"],
-    "calibrated": ["train", *SMALL, "--no-label-weights", "--regression-points", "0"],
+    "diagonal": [*FREE, "--posterior", "diagonal", "--set", "dtype=float64", "--weighting", "none"]
+    + ["--kernel", "se", "--set", "ard=false"],
+    "weight space": ["train", *SMALL, "--set", "optimiser=adagrad", "--set", "label_sample=2"]
+    + ["--label-weights", "--set", "regression_points=0"],
+    "calibrated": ["train", *SMALL, "--no-label-weights", "--set", "regression_points=0"],
     "topics": ["train", *TOPICS, "--inference", "em-cg"],
-    "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--dtype", "float64"],
+    "sampled": ["train", *TOPICS, "--inference", "gibbs", "--weighting", "none", "--set", "dtype=float64"],
     "classes": ["train", *CLASSES],
-    "classes, as they are": ["train", *CLASSES, "--inference", "svi-adadelta", "--no-standardise"],
-    "named": ["train", *SMALL, "--no-label-weights", "--regression-points", "0"],
+    "classes, as they are": ["train", *CLASSES, "--inference", "svi-adadelta", "--set", "standardise=false"],
+    "named": ["train", *SMALL, "--no-label-weights", "--set", "regression_points=0"],
     "preprocessed": ["preprocess", "--inducing", "subspace", "-M", "6", "-R", "9"],
 }
 

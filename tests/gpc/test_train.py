@@ -134,5 +134,5 @@ def test_non_finite_parameters_raise(monkeypatch, inference):
 
 
 def test_divergence_with_a_high_learning_rate_raises_an_error_with_advice():
-    with pytest.raises(NumericalError, match="; try a lower --learning-rate$"):
+    with pytest.raises(NumericalError, match="; try a lower learning_rate$"):
         run_inference(*prepared("svi-adadelta", learning_rate=1e300))

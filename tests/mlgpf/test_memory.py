@@ -76,7 +76,7 @@ def test_a_single_sweep_does_not_need_weights_by_feature(monkeypatch):
 def test_covariances_of_the_regression_count_if_they_need_most():
     dataset, settings = small_dataset(N=300), MLGPFSettings(**IN_WEIGHT_SPACE)
     (part,) = memory_parts(settings, dataset)
-    assert (part.size, part.advice) == (4 * 300**2, "--regression-points 0 avoids that")
+    assert (part.size, part.advice) == (4 * 300**2, "regression_points=0 avoids that")
     assert "regression" in part.purpose
     # There is no regression for more points, or with other inducing inputs.
     for others in (MLGPFSettings(**IN_WEIGHT_SPACE, regression_points=299), MLGPFSettings(**INDUCING)):
@@ -86,7 +86,7 @@ def test_covariances_of_the_regression_count_if_they_need_most():
 def test_the_parts_name_the_options_that_lower_them():
     parts = memory_parts(MLGPFSettings(**SAMPLED), wide_dataset())
     assert [(part.purpose, part.advice) for part in parts] == [
-        ("the latent functions", "--factors lowers that"),
-        ("label weights", "--no-label-weights avoids that"),
+        ("the latent functions", "fewer factors lower that"),
+        ("label weights", "label_weights=false avoids that"),
         ("weighted features", None),
     ]

@@ -127,13 +127,13 @@ def test_second_divergence_raises_an_error_with_the_gradient_and_the_step(fail_a
         train(*prepared(PAIRED, **WITH_RATE))
     assert str(caught.value) == (
         "training diverged after 3 steps: the gradient of loadings is not finite (a first attempt with learning rate "
-        "0.1 diverged after 5 steps); try a lower --learning-rate or another --weighting"
+        "0.1 diverged after 5 steps); try a lower learning_rate or another weighting"
     )
 
 
 def test_divergence_before_the_first_step_is_not_retried(fail_at):
     fail_at(0)
-    with pytest.raises(NumericalError, match="^training diverged before the first step: .* try another --weighting"):
+    with pytest.raises(NumericalError, match="^training diverged before the first step: .* try another weighting"):
         train(*prepared(PAIRED, **WITH_RATE))
 
 

@@ -247,10 +247,10 @@ def test_a_hook_sees_the_parameters_of_each_epoch():
 @pytest.mark.parametrize(
     ("chosen", "advice"),
     [
-        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower --learning-rate or another --weighting$"),
+        ({"learning_rate": 1e20, "kernel": "se"}, "try a lower learning_rate or another weighting$"),
         # There are so few steps that the bound is computed at the first only.
-        ({"learning_rate": 1e38, "epochs": 1}, "try a lower --learning-rate or another --weighting$"),
-        ({"kernel": "se", "lengthscale": 1e-300}, "^training diverged before the first step: .*--lengthscale"),
+        ({"learning_rate": 1e38, "epochs": 1}, "try a lower learning_rate or another weighting$"),
+        ({"kernel": "se", "lengthscale": 1e-300}, "^training diverged before the first step: .*lengthscale"),
     ],
     ids=str,
 )
@@ -263,9 +263,7 @@ def test_numerical_error_after_an_epoch_is_reported_as_divergence():
     def after_epoch(epoch, parameters):
         raise NumericalError("no factor")
 
-    with pytest.raises(
-        NumericalError, match="^training diverged after 3 steps: no factor; try a lower --learning-rate"
-    ):
+    with pytest.raises(NumericalError, match="^training diverged after 3 steps: no factor; try a lower learning_rate"):
         run(small_dataset(), after_epoch=after_epoch)
 
 

@@ -282,7 +282,7 @@ def test_progress_of_every_stage_is_complete(request, held):
 def test_divergence_raises_an_error_with_advice():
     with pytest.raises(
         NumericalError,
-        match="^training diverged after [0-9]+ steps?: .*; try a lower --learning-rate",
+        match="^training diverged after [0-9]+ steps?: .*; try a lower learning_rate",
     ):
         train(*prepared(DATASET, inducing="free", kernel="se", learning_rate=1e30))
 

@@ -120,11 +120,11 @@ def test_contributions_that_are_not_finite_raise(wrong):
 
 GENERAL = (
     "^this model cannot be explained, because its utilities are not sums over features; "
-    "train with --model mlgpf --kernel linear$"
+    "train with model=mlgpf and kernel=linear$"
 )
 SE = (
-    "^a model with --kernel {} cannot be explained, because its se term compares whole points, "
-    "so that utilities are not sums over features; train with --kernel linear$"
+    "^a model with kernel={} cannot be explained, because its se term compares whole points, "
+    "so that utilities are not sums over features; train with kernel=linear$"
 )
 SMALL = {"inducing_count": 3, "factors": 2, "epochs": 1}
 

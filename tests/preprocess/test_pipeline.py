@@ -223,11 +223,11 @@ def test_features_whose_squares_overflow_are_refused(monkeypatch, inducing, valu
     features = small_features()
     features.data[3] = value
     settings = {"inducing": inducing, "basis_size": 5, "inducing_count": 4}
-    with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
+    with pytest.raises(SettingsError, match="^features are as large as .*weighting$"):
         preprocess(features, MLGPFSettings(weighting="none", **settings))
-    with pytest.raises(SettingsError, match="^features are as large as .*--weighting$"):
+    with pytest.raises(SettingsError, match="^features are as large as .*weighting$"):
         preprocess(features, BMLPLSettings(weighting="none"))
-    with pytest.raises(SettingsError, match="^features are as large as .* or leave out --no-standardise$"):
+    with pytest.raises(SettingsError, match="^features are as large as .* or use standardise=true$"):
         preprocess(features, GPCSettings(standardise=False, inducing_count=4))
     assert np.isfinite(preprocess(features, GPCSettings(inducing_count=4)).inducing).all()
     assert np.isfinite(preprocess(features, MLGPFSettings(**settings)).inducing).all()

@@ -108,9 +108,9 @@ IN_WEIGHT_SPACE = MLGPFSettings(inducing="features", factors=3, epochs=1)
 @pytest.mark.parametrize(
     ("settings", "part"),
     [
-        (FREE, r"the latent functions \(--factors lowers that\)"),
-        (IN_WEIGHT_SPACE, r"the covariances of exact GP regression \(--regression-points 0 avoids that\)$"),
-        (replace(IN_WEIGHT_SPACE, regression_points=0), r"the latent functions \(--factors lowers that\)"),
+        (FREE, r"the latent functions \(fewer factors lower that\)"),
+        (IN_WEIGHT_SPACE, r"the covariances of exact GP regression \(regression_points=0 avoids that\)$"),
+        (replace(IN_WEIGHT_SPACE, regression_points=0), r"the latent functions \(fewer factors lower that\)"),
     ],
     ids=["inducing inputs", "regression", "weight space"],
 )

@@ -9,7 +9,7 @@ import pytest
 from tests.problems import small_dataset
 from xmlgp.bmlpl import settings as bmlpl
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.errors import ChoiceError
+from xmlgp.errors import SettingsError
 from xmlgp.gpc import settings as gpc
 from xmlgp.models import MODELS, settings_from
 from xmlgp.runtime.progress import silent
@@ -41,7 +41,7 @@ class Uniform(Inference):
 
 def test_an_entry_in_the_table_is_all_that_a_new_method_needs(monkeypatch):
     method = InferenceMethod(f"{__name__}:Uniform", "uniform topics", iterations=3, settings=("thinning",))
-    with pytest.raises(ChoiceError):
+    with pytest.raises(SettingsError):
         BMLPLSettings(inference="uniform")
     monkeypatch.setitem(bmlpl.INFERENCES, "uniform", method)
     settings = settings_from({"model": "bmlpl", "inference": "uniform", "topics": 2}, "test")

@@ -23,8 +23,8 @@ every_method = pytest.mark.parametrize(("model", "inference"), METHODS, ids=[inf
 
 #: What an error names as the objective, and its advice, by model.
 DIVERGED = {
-    bmlpl: ("log posterior", "try another --weighting or --precision"),
-    gpc: ("bound", "try another --inference"),
+    bmlpl: ("log posterior", "try another weighting or precision"),
+    gpc: ("bound", "try another inference"),
 }
 
 
@@ -131,7 +131,7 @@ def test_a_non_finite_objective_ends_training(monkeypatch, model, inference):
         model.run_inference(*model.prepared(inference=inference))
     objective, advice = DIVERGED[model]
     if inference == "svi-adadelta":
-        advice = "try a lower --learning-rate"
+        advice = "try a lower learning_rate"
     assert str(caught.value) == f"training diverged after 2 steps: the {objective} is not finite; {advice}"
 
 

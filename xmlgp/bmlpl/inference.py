@@ -9,4 +9,4 @@ class BMLPLInference(Inference):
     """Base class of the inference methods of BMLPL; they maximise or sample from the posterior."""
 
     objective = "log_posterior"
-    advice = "try another --weighting or --precision"
+    advice = "try another weighting or precision"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from xmlgp.errors import ClashError
+from xmlgp.errors import SettingsError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, setting
 from xmlgp.settings.inference import InferenceMethod, InferenceSettings, inference_setting, iterations_setting
@@ -42,8 +42,7 @@ class BMLPLSettings(InferenceSettings):
     Raises
     ------
     SettingsError
-        For a value that is not allowed, with the name and the limits; `ClashError` for values that do not fit each
-        other.
+        For a value that is not allowed, with the name and the limits, or values that do not fit each other.
     """
 
     model: ClassVar[str] = "bmlpl"
@@ -54,7 +53,6 @@ class BMLPLSettings(InferenceSettings):
     topics: int | None = setting(
         None,
         "Topics, which are distributions over labels; at most K.",
-        symbol="T",
         minimum=1,
         if_unset="200",
     )
@@ -93,11 +91,9 @@ class BMLPLSettings(InferenceSettings):
         super().__post_init__()
         if self.inference == "gibbs" and self.burned >= self.passes:
             default = "" if self.iterations else " by default"
-            reason = f"{{burn_in}} is {self.burned}, but must be less than {{iterations}}, {self.passes}{default}"
-            raise ClashError(reason, ("burn_in", "iterations"))
+            raise SettingsError(f"burn_in is {self.burned}, but must be less than iterations, {self.passes}{default}")
         if self.inference == "online-em" and self.learn_precision:
-            reason = "{inference} online-em does not support {learn_precision}"
-            raise ClashError(reason, ("inference", "learn_precision"))
+            raise SettingsError("inference=online-em does not support learn_precision=true")
 
     @property
     def burned(self):

@@ -27,6 +27,7 @@ COMMANDS = {
     "predict": "Score points with a trained model.",
     "evaluate": "Compare scores with the true labels.",
     "tune": "Choose how many labels to assign.",
+    "settings": "List the settings of models.",
     "show": "Describe a model folder.",
     "topics": "List the labels of each topic.",
     "plot": "Plot training and calibration.",

@@ -5,7 +5,7 @@ import click
 from xmlgp.cli.cluster_options import cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import OutputPath, cache_option, locate_training_data, note, quiet_option, train_command
-from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
+from xmlgp.cli.settings_options import settings_options
 from xmlgp.models import default_model
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.request import Request
@@ -15,10 +15,9 @@ from xmlgp.text.labelled_data import read_training_data
 __all__ = ["preprocess"]
 
 
-@click.command(cls=SettingsCommand, short_help="Prepare a data set for training.")
+@click.command(short_help="Prepare a data set for training.")
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.argument("model", type=OutputPath(file_okay=False))
-@recipe_option
 @settings_options(preprocess_only=True)
 @corpus_options
 @cluster_options
@@ -33,8 +32,6 @@ def preprocess(data, model, recipe, chosen, columns, corpus_format, scheduler, w
     the weights only.
 
     A model in MODEL, even a trained one, is replaced. An interrupted run in MODEL is kept.
-
-    For data in libsvm format the default model is gpc.
 
     \b
     Example:

@@ -12,6 +12,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import find_writer
 from xmlgp.models import MODELS
 from xmlgp.runs.interrupted import InterruptedRun
+from xmlgp.settings.fields import in_words
 
 __all__ = ["show"]
 
@@ -148,7 +149,7 @@ def _settings(settings):
     unused = settings.unused()
     rows = []
     for name, value in settings.mapping().items():
-        text = unset[name] if value is None else str(value)
+        text = unset[name] if value is None else in_words(value)
         rows.append((name, f"no effect with {unused[name]}" if name in unused else text))
     _table("settings", rows)
 

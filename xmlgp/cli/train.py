@@ -15,7 +15,7 @@ from xmlgp.cli.options import (
     quiet_option,
     train_command,
 )
-from xmlgp.cli.settings_options import SettingsCommand, recipe_option, settings_options
+from xmlgp.cli.settings_options import settings_options
 from xmlgp.errors import ClusterError, NumericalError
 from xmlgp.models import MODELS, default_model
 from xmlgp.runs.plan import Action, readable_run
@@ -28,10 +28,9 @@ from xmlgp.text.labelled_data import read_training_data
 __all__ = ["train"]
 
 
-@click.command(cls=SettingsCommand, short_help="Train a model.")
+@click.command(short_help="Train a model.")
 @click.argument("data", type=click.Path(allow_dash=True))
 @click.argument("model", type=OutputPath(file_okay=False))
-@recipe_option
 @settings_options()
 @click.option(
     "--resume/--no-resume",
@@ -56,14 +55,12 @@ def train(
     Where MODEL holds the result of `xmlgp preprocess` on the same data, training continues from there with its
     settings. An interrupted run continues from its last checkpoint with --resume, and ends in the same model.
 
-    For data in libsvm format the default model is gpc.
-
     \b
     Examples:
       xmlgp train data/bibtex models/bibtex
       xmlgp train data/bibtex models/bibtex --resume
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
-      xmlgp train data/bibtex models/bibtex-se --kernel se+linear --no-ard -P 159 -M 200
+      xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
     began, progress = time.perf_counter(), terminal_progress(quiet)
     file = locate_training_data(data, model)

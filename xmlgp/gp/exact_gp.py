@@ -334,7 +334,7 @@ class _Kernel:
         if np.isinf(self._half_norms).any():
             raise NumericalError(
                 "regression needs features whose squares are within single precision; "
-                "try another --weighting, or --regression-points 0"
+                "try another weighting, or regression_points=0"
             )
         self._precision = np.float32(1 / lengthscale**2)
 

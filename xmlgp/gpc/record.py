@@ -32,15 +32,15 @@ def _notes(settings, dataset):
 def _review(settings, description):
     """Yield reasons to doubt a trained model."""
     N, bounds = description["data"]["N"], [epoch["bound"] for epoch in description["history"]]
-    advice = ", or another --learning-rate" if "learning_rate" not in settings.unused() else ""
+    advice = ", or another learning_rate" if "learning_rate" not in settings.unused() else ""
     if bounds[-1] < -WORTHLESS * N:
-        yield f"the bound is lower than that of a constant prediction; try another --inference{advice}"
+        yield f"the bound is lower than that of a constant prediction; try another inference{advice}"
     elif len(bounds) == settings.passes > 1:
         # A single estimate from minibatches is too noisy.
         tail = max(1, len(bounds) // 10)
         gain = sum(bounds[-tail:]) / tail - sum(bounds[-2 * tail : -tail]) / len(bounds[-2 * tail : -tail])
         if gain > TOLERANCE * N * tail:
-            yield f"the bound was still rising; more --iterations would raise it further{advice}"
+            yield f"the bound was still rising; more iterations would raise it further{advice}"
 
 
 def _hyperparameters(parameters):

@@ -24,7 +24,7 @@ class SVIAdaDelta(Inference):
     settings : GPCSettings
     """
 
-    advice = "try a lower --learning-rate"
+    advice = "try a lower learning_rate"
     advice_at_start = "check the scale of the features"
 
     def __init__(self, coordinates, positive, inducing, settings):

@@ -62,7 +62,7 @@ class _Variational(Inference):
         Called after each evaluation of the collapsed bound F by L-BFGS-B, when `parameters` returns the best so far.
     """
 
-    advice = "try another --inference"
+    advice = "try another inference"
     advice_at_start = "check the scale of the features"
     expectations = JaakkolaJordan()
 

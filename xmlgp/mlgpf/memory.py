@@ -28,7 +28,7 @@ def memory_parts(settings, dataset):
         if sweep_count(settings, *dataset.shape):
             stages.append(_sweeps(settings, dataset))
         if may_pool(settings, dataset.N, dataset.K):
-            advice = "--regression-points 0 avoids that"
+            advice = "regression_points=0 avoids that"
             stages.append([MemoryPart("the covariances of exact GP regression", 4 * dataset.N**2, advice)])
     else:
         stages = [_with_inducing_inputs(settings, dataset)]
@@ -47,7 +47,7 @@ def _stochastic_steps(settings, dataset):
     copies = 1 + len(optimiser_of(settings).statistics)
     parts = [_loadings(copies * itemsize * (D + K) * P), _features(settings, dataset)]
     if settings.label_sample >= K:
-        advice = "--label-sample leaves most of it out"
+        advice = "a smaller label_sample leaves most of it out"
         parts.append(MemoryPart("the gradient by the loadings of all labels", itemsize * K * P, advice))
     return parts
 
@@ -72,11 +72,11 @@ def _sweeps(settings, dataset):
 
 
 def _loadings(size):
-    return MemoryPart("the latent functions", size, "--factors lowers that")
+    return MemoryPart("the latent functions", size, "fewer factors lower that")
 
 
 def _label_weights(size):
-    return MemoryPart("label weights", size, "--no-label-weights avoids that")
+    return MemoryPart("label weights", size, "label_weights=false avoids that")
 
 
 def _features(settings, dataset):

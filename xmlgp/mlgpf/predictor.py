@@ -116,8 +116,8 @@ class MLGPFPredictor(Predictor):
         """Raise SettingsError if the kernel is not linear; see `Predictor`."""
         if self._kernel != "linear":
             raise SettingsError(
-                f"a model with --kernel {self._kernel} cannot be explained, because its se term compares whole points, "
-                "so that utilities are not sums over features; train with --kernel linear"
+                f"a model with kernel={self._kernel} cannot be explained, because its se term compares whole points, "
+                "so that utilities are not sums over features; train with kernel=linear"
             )
 
     def contributions(self, features, scores, values, rest):

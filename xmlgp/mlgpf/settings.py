@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from xmlgp.errors import ClashError
+from xmlgp.errors import SettingsError
 from xmlgp.settings import shared
 from xmlgp.settings.fields import EPOCHS_LIMIT, Settings, setting
 from xmlgp.training.schedules import default_epochs
@@ -44,8 +44,7 @@ class MLGPFSettings(Settings):
     Raises
     ------
     SettingsError
-        For a value that is not allowed, with the name and the limits; `ClashError` for values that do not fit each
-        other.
+        For a value that is not allowed, with the name and the limits, or values that do not fit each other.
     """
 
     model: ClassVar[str] = "mlgpf"
@@ -60,7 +59,7 @@ class MLGPFSettings(Settings):
         if_unset="features for a linear kernel, otherwise free",
     )
     basis_size: int = setting(
-        1000, "Basis vectors of the subspace; at most min(N, D) are used.", symbol="R", minimum=1, preprocess=True
+        1000, "Basis vectors of the subspace; at most min(N, D) are used.", minimum=1, preprocess=True
     )
     inducing_count: int = shared.inducing_count()
     inducing_start: str = setting(
@@ -88,20 +87,19 @@ class MLGPFSettings(Settings):
     factors: int | None = setting(
         None,
         "Latent functions.",
-        symbol="P",
         minimum=1,
         if_unset=f"a twentieth of the labels, from {FACTORS} to {MOST_FACTORS}",
     )
     label_weights: bool | None = setting(
         None,
-        "With --inducing features: weights W of each label on features, in addition to the latent functions: "
+        "With inducing=features: weights W of each label on features, in addition to the latent functions: "
         "f = Φ h + b + W x.",
         if_unset="if there are at least ten times as many features as latent functions; never with other inducing "
         "inputs",
     )
     regression_points: int = setting(
         25_000,
-        "With --inducing features, at most this many training points and at most 5000 labels, pool the utilities with "
+        "With inducing=features, at most this many training points and at most 5000 labels, pool the utilities with "
         "those of exact GP regression on all points, unless that ranks the held-out points worse; 0 for never.",
         minimum=0,
     )
@@ -132,7 +130,7 @@ class MLGPFSettings(Settings):
     )
     label_sample: int = setting(
         1000,
-        "With --inducing features: labels sampled for each minibatch. All its points share them as negatives, beside "
+        "With inducing=features: labels sampled for each minibatch. All its points share them as negatives, beside "
         "the labels of its points.",
         minimum=1,
     )
@@ -140,7 +138,7 @@ class MLGPFSettings(Settings):
         None,
         "Optimiser.",
         choices=("adam", "adagrad", "adadelta"),
-        if_unset="adagrad with --inducing features, otherwise adam",
+        if_unset="adagrad with inducing=features, otherwise adam",
     )
     learning_rate: float | None = shared.learning_rate()
     schedule: str = setting(
@@ -153,12 +151,12 @@ class MLGPFSettings(Settings):
         "Passes over the data.",
         minimum=1,
         maximum=EPOCHS_LIMIT,
-        if_unset="enough for 800 steps, between 5 and 60; with --inducing features for 600 steps, between 8 and 60",
+        if_unset="enough for 800 steps, between 5 and 60; with inducing=features for 600 steps, between 8 and 60",
     )
     calibration: bool = setting(
         True,
         "Calibrate probabilities on held-out points: 5% of the points, at least 100 (or 10% where that is fewer), at "
-        "most 2000. With --inducing features the last sweep trains on them.",
+        "most 2000. With inducing=features the last sweep trains on them.",
     )
     batch_size: int = shared.batch_size()
     batch_size_first: int | None = setting(
@@ -173,10 +171,9 @@ class MLGPFSettings(Settings):
     def __post_init__(self):
         super().__post_init__()
         if self.in_weight_space and self.kernel != "linear":
-            raise ClashError("{inducing} features needs {kernel} linear", ("inducing", "kernel"))
+            raise SettingsError("inducing=features needs kernel=linear")
         if self.label_weights and (self.inducing not in (None, "features") or self.kernel != "linear"):
-            reason = "{label_weights} needs {inducing} features and {kernel} linear"
-            raise ClashError(reason, ("label_weights", "inducing", "kernel"))
+            raise SettingsError("label_weights=true needs inducing=features and kernel=linear")
 
     @classmethod
     def stored(cls, mapping):
@@ -225,7 +222,7 @@ class MLGPFSettings(Settings):
     def unused(self):
         """Return the settings that have no effect with the inducing inputs; see `Settings.unused`."""
         names = UNUSED_WITH_FEATURES if self.in_weight_space else UNUSED_WITHOUT_FEATURES
-        return dict.fromkeys(names, f"--inducing {self.inducing or 'free'}")
+        return dict.fromkeys(names, f"inducing={self.inducing or 'free'}")
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""

@@ -40,8 +40,8 @@ class StochasticAscent(Inference):
         Learning rate, if not that of the settings; the history has it then.
     """
 
-    advice = "try a lower --learning-rate or another --weighting"
-    advice_at_start = "try another --weighting, --lengthscale or --diagonal"
+    advice = "try a lower learning_rate or another weighting"
+    advice_at_start = "try another weighting, lengthscale or diagonal"
 
     def __init__(self, model, coordinates, labels, inducing, learning_rate=None):
         settings, N = model.settings, labels.shape[0]

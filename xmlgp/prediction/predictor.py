@@ -203,7 +203,7 @@ class Predictor(ABC):
         """Raise SettingsError if `explain` cannot explain the scores of this model."""
         raise SettingsError(
             "this model cannot be explained, because its utilities are not sums over features; "
-            "train with --model mlgpf --kernel linear"
+            "train with model=mlgpf and kernel=linear"
         )
 
     def contributions(self, features, scores, values, rest):

@@ -222,7 +222,7 @@ def standardise_features(features, settings, progress=silent):
     else:
         preprocessed = Preprocessed(Weighting.named("none"), None, None)
         weighted = preprocessed.weigh(features)
-        check_size([weighted], "leave out --no-standardise")
+        check_size([weighted], "use standardise=true")
         coordinates = Coordinates(weighted, None, np.float32, dense_limit=0)
     return preprocessed._replace(inducing=_initial_inducing(coordinates, settings, None, progress))
 
@@ -264,7 +264,7 @@ def _check_not_empty(features):
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 
-def check_size(parts, advice="choose another --weighting"):
+def check_size(parts, advice="choose another weighting"):
     """Raise SettingsError if a point, as weighted, is too far from the origin.
 
     Parameters
@@ -277,7 +277,7 @@ def check_size(parts, advice="choose another --weighting"):
     _check_sizes(map(sizes_of, parts), advice)
 
 
-def _check_sizes(sizes, advice="choose another --weighting"):
+def _check_sizes(sizes, advice="choose another weighting"):
     """Raise SettingsError as `check_size` does, of the results of `sizes_of`."""
     peak, length = np.max(list(sizes), axis=0, initial=0)
     if peak * np.sqrt(length) > MAX_LENGTH:

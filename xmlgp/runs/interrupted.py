@@ -7,9 +7,10 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.models import settings_from
 from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.settings.fields import in_words
 from xmlgp.training.checkpoints import read_checkpoint
 
-__all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "describe_value"]
+__all__ = ["CHECKPOINT", "InterruptedRun", "describe_run"]
 
 CHECKPOINT = "checkpoint.npz"
 
@@ -124,7 +125,7 @@ class InterruptedRun:
         # The model comes first, so all names that follow are settings of both.
         for name, value in self.settings.with_model().items():
             if value != now[name]:
-                return f"different settings ({name} {describe_value(value)}, now {describe_value(now[name])})"
+                return f"different settings ({name} {in_words(value)}, now {in_words(now[name])})"
         return None
 
     @property
@@ -136,13 +137,3 @@ class InterruptedRun:
     def worth_keeping(self):
         """Whether it is not discarded unless the user says so."""
         return self.seconds >= WORTH_KEEPING
-
-
-def describe_value(value):
-    """Return a setting's value in words.
-
-    Parameters
-    ----------
-    value : object
-    """
-    return "unset" if value is None else value

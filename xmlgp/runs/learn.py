@@ -91,7 +91,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
     check_room(dataset, data["D"], data["K"])
     counts = added(parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
-    check_size([grown.weigh(dataset.features)], "train again with another --weighting")
+    check_size([grown.weigh(dataset.features)], "train again with another weighting")
     earlier = Earlier(settings, preprocessed, parameters, *(data[name] for name in "NDK"))
     trained = learn(earlier, dataset.features, dataset.labels, grown, progress, checkpoints)
     sizes = {"N": data["N"] + dataset.N, "D": dataset.D, "K": dataset.K}

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, check_names
-from xmlgp.runs.interrupted import InterruptedRun, describe_value
+from xmlgp.runs.interrupted import InterruptedRun
 from xmlgp.runtime.threads import core_count
-from xmlgp.settings.fields import Settings
+from xmlgp.settings.fields import Settings, in_words
 
 __all__ = ["Action", "RunPlan", "plan_run", "readable_run"]
 
@@ -80,7 +80,7 @@ def plan_run(path, dataset, request, resume=None):
             raise ModelFolderError(
                 f"{path}: the interrupted run was one of `xmlgp learn`; resume it with that, or use --no-resume"
             )
-        _check_same(interrupted.settings, request.asked(dataset), f"{path}: the interrupted run")
+        _check_same(path, "the interrupted run", interrupted.settings, request.asked(dataset))
         if interrupted.data != dataset.facts:
             raise ModelFolderError(f"{path}: the interrupted run was on other data; use --no-resume to start a new run")
         return _resumed(interrupted, request, dataset, notes)
@@ -145,7 +145,7 @@ def _is_trained(folder, dataset, request):
         return False
     if not _has_data(folder, dataset):
         raise SettingsError(f"{folder.path}: the model was trained on other data; use --no-resume to replace it")
-    _check_same(folder.settings, request.asked(dataset), f"{folder.path}: the model")
+    _check_same(folder.path, "the model", folder.settings, request.asked(dataset))
     for name in folder.entries(""):
         folder.array(name)
     return True
@@ -166,22 +166,22 @@ def _notes(settings, request, dataset):
     """Return messages about settings that have no effect, and about the data."""
     unused = settings.unused()
     chosen = sorted(unused.keys() & set(request.chosen))
-    notes = [f"--{name.replace('_', '-')} has no effect with {unused[name]}" for name in chosen]
+    notes = [f"{name} has no effect with {unused[name]}" for name in chosen]
     return notes + list(MODELS[settings.model].notes(settings, dataset))
 
 
-def _check_same(settings, asked, what):
+def _check_same(path, what, settings, asked):
     """Raise SettingsError if settings are not as asked."""
     if asked.get("model", settings.model) == settings.model:
-        check_names(asked.keys() - {"model"}, what, settings.model)
+        check_names(asked.keys() - {"model"}, path, settings.model)
         names = asked
     else:
         names = ["model"]
     present = settings.with_model()
     for name in names:
         if asked[name] != present[name]:
-            was, now = describe_value(present[name]), describe_value(asked[name])
+            was, now = in_words(present[name]), in_words(asked[name])
             difference = f"is of {was}" if name == "model" else f"has {name} {was}"
             raise SettingsError(
-                f"{what} {difference}, not {now}; leave the option out, or use --no-resume to start a new run"
+                f"{path}: {what} {difference}, not {now}; leave the option out, or use --no-resume to start a new run"
             )

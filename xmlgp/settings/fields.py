@@ -4,10 +4,10 @@ import dataclasses
 import sys
 from typing import ClassVar
 
-from xmlgp.errors import ChoiceError, SettingsError
+from xmlgp.errors import SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
 
-__all__ = ["EPOCHS_LIMIT", "Settings", "check", "describe", "kind", "setting"]
+__all__ = ["EPOCHS_LIMIT", "Settings", "check", "default_of", "describe", "from_text", "in_words", "kind", "setting"]
 
 #: More epochs do not fit into the history.
 EPOCHS_LIMIT = 10**6
@@ -16,15 +16,13 @@ EPOCHS_LIMIT = 10**6
 COUNT_LIMIT = 10**9
 
 
-def setting(default, help_text, *, symbol=None, preprocess=False, if_unset=None, **limits):
+def setting(default, help_text, *, preprocess=False, if_unset=None, **limits):
     """Return a dataclass field with its help text and limits as metadata.
 
     Parameters
     ----------
     default : object
     help_text : str
-    symbol : str, optional
-        The letter of a short option.
     preprocess : bool
         Whether preprocessing depends on it.
     if_unset : str, optional
@@ -33,7 +31,7 @@ def setting(default, help_text, *, symbol=None, preprocess=False, if_unset=None,
         `choices`, `minimum`, `maximum` (`COUNT_LIMIT` for an integer without one) or `above`.
     """
     limits = {"choices": None, "minimum": None, "maximum": None, "above": None} | limits
-    about = {"help": help_text, "symbol": symbol, "preprocess": preprocess, "if_unset": if_unset}
+    about = {"help": help_text, "preprocess": preprocess, "if_unset": if_unset}
     return dataclasses.field(default=default, metadata=about | limits)
 
 
@@ -55,7 +53,7 @@ class Settings:
 
     def __post_init__(self):
         for spec in dataclasses.fields(self):
-            check(spec, getattr(self, spec.name), self.model)
+            check(spec, getattr(self, spec.name))
 
     @classmethod
     def stored(cls, mapping):
@@ -81,7 +79,7 @@ class Settings:
         return self
 
     def unused(self):
-        """Return the settings that have no effect with the values of the others: by name, the option that causes it."""
+        """Return the settings that have no effect because of others: by name, the one that causes it."""
         return {}
 
     def preprocess_part(self):
@@ -110,16 +108,30 @@ def kind(spec):
     return spec.type.__args__[0] if spec.metadata["if_unset"] else spec.type
 
 
-def check(spec, value, model):
-    """Raise SettingsError for a value that a field does not allow; `ChoiceError` for one that is not among its choices.
+def default_of(spec):
+    """Return the default of a field in words."""
+    return spec.metadata["if_unset"] if spec.default is None else in_words(spec.default)
 
-    Parameters
-    ----------
-    spec : dataclasses.Field
-    value : object
-    model : str
-        The model of the field.
-    """
+
+def in_words(value):
+    """Return a setting's value as the command line takes it."""
+    if value is None:
+        return "unset"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def from_text(spec, text):
+    """Return the value of a field that a text says; the text itself, which `check` refuses, if it says none."""
+    if kind(spec) is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return kind(spec)(text)
+    except ValueError:
+        return text
+
+
+def check(spec, value):
+    """Raise SettingsError for a value that a field does not allow."""
     meta, type_ = spec.metadata, kind(spec)
     if value is None and meta["if_unset"]:
         return
@@ -127,8 +139,8 @@ def check(spec, value, model):
     fits = isinstance(value, type_) or (type_ is float and isinstance(value, int))
     if isinstance(value, bool) and type_ is not bool:
         fits = False
-    if meta["choices"] and not (fits and value in meta["choices"]):
-        raise ChoiceError(spec.name, value, meta["choices"], model)
+    if meta["choices"]:
+        fits = fits and value in meta["choices"]
     if fits and meta["minimum"] is not None:
         fits = meta["minimum"] <= value <= _maximum(meta)
     if fits and meta["above"] is not None:

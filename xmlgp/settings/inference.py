@@ -96,4 +96,4 @@ class InferenceSettings(Settings):
     def unused(self):
         """Return the settings that have no effect with the chosen inference method; see `Settings.unused`."""
         special = {name for method in self.inferences.values() for name in method.settings}
-        return dict.fromkeys(special - set(self.method.settings), f"--inference {self.inference}")
+        return dict.fromkeys(special - set(self.method.settings), f"inference={self.inference}")

@@ -27,7 +27,7 @@ def batch_size():
     """Return the field of the size of minibatches."""
     return setting(
         500,
-        "Points in a minibatch, with --inducing features at most a tenth of all (bmlpl: with online-em; gpc: with "
+        "Points in a minibatch, with inducing=features at most a tenth of all (bmlpl: with online-em; gpc: with "
         "svi-adadelta).",
         minimum=1,
     )
@@ -35,7 +35,7 @@ def batch_size():
 
 def inducing_count():
     """Return the field of the number of inducing inputs."""
-    return setting(200, "Inducing inputs; at most N are used.", symbol="M", minimum=1, preprocess=True)
+    return setting(200, "Inducing inputs; at most N are used.", minimum=1, preprocess=True)
 
 
 def learning_rate():

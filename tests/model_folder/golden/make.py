@@ -10,8 +10,8 @@ HERE = Path(__file__).parent
 #: The training options of each golden model. Together the models have every array of the format.
 MODELS = {
     "mlgpf": [
-        "--model", "mlgpf", "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear", "--ard",
-        "--posterior", "diagonal", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
+        "--model", "mlgpf", "--inducing", "subspace", "--weighting", "idf", "--kernel", "se+linear",
+        "--set", "ard=true", "--posterior", "diagonal", "-P", "3", "-M", "5", "-R", "4", "--epochs", "8",
         "--batch-size", "8",
     ],
     "full-posterior": [
@@ -19,8 +19,8 @@ MODELS = {
         "--no-label-weights", "-P", "3", "-M", "5", "--epochs", "8", "--batch-size", "8",
     ],
     "weight-space": [
-        "--model", "mlgpf", "--inducing", "features", "--optimiser", "adagrad", "--label-sample", "2",
-        "--label-weights", "--regression-points", "0", "-P", "3", "--epochs", "8", "--batch-size", "8",
+        "--model", "mlgpf", "--inducing", "features", "--set", "optimiser=adagrad", "--set", "label_sample=2",
+        "--label-weights", "--set", "regression_points=0", "-P", "3", "--epochs", "8", "--batch-size", "8",
     ],
     "calibrated": [
         "--model", "mlgpf", "--inducing", "free", "--kernel", "linear", "--no-label-weights", "-P", "2", "-M", "4",

@@ -1,0 +1,53 @@
+"""`xmlgp settings`: list the settings of models."""
+
+import json
+
+import click
+from click.formatting import wrap_text
+
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS, fields_of
+from xmlgp.settings.fields import default_of, describe, in_words
+
+__all__ = ["settings"]
+
+WIDTH = 100
+
+
+@click.command(short_help="List the settings of models.")
+@click.argument("model", required=False, type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
+def settings(model, as_json):
+    """List all settings, or those of MODEL, with their defaults, what they may be and what they mean.
+
+    MODEL is mlgpf, bmlpl or gpc, or a model folder, of which it prints the values. `--set NAME=VALUE` of `xmlgp train`
+    sets any of them.
+
+    \b
+    Examples:
+      xmlgp settings mlgpf
+      xmlgp settings models/bibtex --json
+      xmlgp train data/bibtex models/bibtex --set optimiser=adam
+    """
+    values = {}
+    if model in MODELS or model is None:
+        models = [model] if model else list(MODELS)
+    else:
+        own = ModelFolder(model).settings
+        models, values = [own.model], own.mapping()
+    rows = [_row(name, spec, values) for name in models for spec in fields_of(name).values()]
+    if as_json:
+        click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    for row in rows:
+        about = "default" if not values else f"{in_words(row['value'])}; default"
+        click.echo(f"{row['model']} {row['name']}: {about} {row['default']}")
+        text = f"{row['meaning']} Allowed: {row['range']}."
+        click.echo(wrap_text(text, WIDTH, initial_indent="    ", subsequent_indent="    "))
+
+
+def _row(model, spec, values):
+    """Return a setting for JSON, with its value if there are values."""
+    value = {"value": values[spec.name]} if values else {}
+    about = {"default": default_of(spec), "range": describe(spec), "meaning": spec.metadata["help"]}
+    return {"model": model, "name": spec.name} | value | about
