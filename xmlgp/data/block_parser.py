@@ -65,19 +65,9 @@ POWERS = 10 ** np.arange(EXACT_DIGITS + 1, dtype=np.uint64)
 
 
 def parse_block(text, D, K):
-    """Parse some lines of ordinary numbers.
+    """Parse some complete lines of ordinary numbers, each with a newline at its end, of a file that declares D and K.
 
-    Parameters
-    ----------
-    text : bytes
-        Complete lines, each with a newline at its end.
-    D, K : int
-        The number of features and labels according to the header of the file.
-
-    Returns
-    -------
-    Dataset or None
-        The result of `line_parser.parse_lines`; None if a line is malformed, or too unusual for this parser.
+    Return the result of `line_parser.parse_lines`; None if a line is malformed, or too unusual for this parser.
     """
     if b"\r" in text and text.count(b"\r") != text.count(b"\r\n"):
         return None

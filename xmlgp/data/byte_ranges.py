@@ -41,8 +41,8 @@ def read_ranges(path, start, header, work):
     ------
     Unreadable
         If the file is malformed, as far as workers can know.
-    XmlgpError
-        As `map` raises it.
+    ClusterError
+        If the cluster is lost.
     """
     missing = header.N
     with open(path, "rb") as stream:

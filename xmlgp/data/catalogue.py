@@ -155,17 +155,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The data sets of one catalogue file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    entries : dict of str to Entry
-        The data sets by name, in the order of the file.
-    recipes, experiments : dict
-        The top-level recipes and experiments, not checked.
-    """
+    """The data sets of a catalogue file by name, in its order, and its recipes and experiments, not checked."""
 
     path: Path
     entries: dict[str, Entry]
@@ -200,21 +190,9 @@ def catalogue_path():
 
 
 def load_catalogue(path=None):
-    """Read and check a catalogue.
+    """Read and check a catalogue, by default `catalogue_path()`.
 
-    Parameters
-    ----------
-    path : str or Path, optional
-        The file, by default `catalogue_path()`.
-
-    Returns
-    -------
-    Catalogue
-
-    Raises
-    ------
-    CatalogueError
-        If the file cannot be read or is not valid; it names the data set and the key.
+    CatalogueError names the data set and the key that is not valid.
     """
     path = catalogue_path() if path is None else Path(path)
     root = check_mapping(load_yaml(path), CATALOGUE, str(path))

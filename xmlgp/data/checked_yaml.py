@@ -41,14 +41,8 @@ REQUIRED = object()
 def load_yaml(path):
     """Return the content of a YAML file, made of dict, list, str, int and what else SafeLoader creates.
 
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    CatalogueError
-        If the file cannot be read, is not YAML, or contains other objects, a key twice or too many values.
+    CatalogueError is raised if the file cannot be read, is not YAML, or contains other objects, a key twice or too many
+    values.
     """
     try:
         with open(path, "rb") as stream:
@@ -120,19 +114,8 @@ ANYTHING = Field("", lambda value: True)
 def check_mapping(value, fields, where):
     """Return the values of a mapping by key, with the defaults of those that are missing.
 
-    Parameters
-    ----------
-    value : object
-        The content of the file at this place.
-    fields : dict of str to Field
-        The allowed keys; None allows all keys that are strings.
-    where : str
-        The file, and the keys that lead to this place.
-
-    Raises
-    ------
-    CatalogueError
-        If the value is not such a mapping.
+    CatalogueError is raised if `value` is not such a mapping. `fields` has the Field of each key; None allows all keys
+    that are strings. `where` are the file and the keys that lead to this place.
     """
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise CatalogueError(f"{where}: expected a mapping, not {excerpt(value)}")

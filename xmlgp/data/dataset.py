@@ -76,39 +76,14 @@ class Dataset:
         return {"N": self.N, "D": self.D, "K": self.K, "fingerprint": self.fingerprint}
 
     def rows(self, selection):
-        """Return a data set of some of the points.
-
-        Parameters
-        ----------
-        selection : slice or array_like of int or bool
-            An index of N rows, as in NumPy.
-
-        Returns
-        -------
-        Dataset
-            The selected points, in the order of the selection.
-        """
+        """Return a data set of some of the points, chosen by a slice, indices or booleans as in NumPy."""
         return Dataset(self.features[selection], self.labels[selection])
 
 
 def as_csr(data, indices, indptr, columns):
-    """Return a sparse array of existing arrays, without copying or checking them.
+    """Return a csr_array, N×`columns`, of existing arrays, without copying or checking them.
 
-    Parameters
-    ----------
-    data : ndarray, shape (nnz,), or None
-        The stored elements; None means that all are True.
-    indices : ndarray, shape (nnz,)
-        Column indices.
-    indptr : ndarray, shape (N + 1,)
-        The start of each row.
-    columns : int
-        Number of columns.
-
-    Returns
-    -------
-    csr_array, shape (N, columns)
-        The indices are int32 unless nnz needs 64 bits.
+    `data` None means that all stored elements are True. The indices are int32 unless nnz needs 64 bits.
     """
     if len(indices) <= INT32_MAX:
         indices, indptr = (array.astype(np.int32, copy=False) for array in (indices, indptr))
@@ -118,27 +93,19 @@ def as_csr(data, indices, indptr, columns):
 
 
 def consecutive_rows(matrix, rows):
-    """Return consecutive rows of a matrix (csr_array), without copying their elements.
-
-    Parameters
-    ----------
-    matrix : csr_array
-    rows : slice
-        With `start` and `stop`.
-    """
+    """Return the rows of a csr_array in a slice with `start` and `stop`, without copying their elements."""
     indptr = matrix.indptr[rows.start : rows.stop + 1]
     part = slice(int(indptr[0]), int(indptr[-1]))
     return as_csr(matrix.data[part], matrix.indices[part], indptr - indptr[0], matrix.shape[1])
 
 
 def check_room(dataset, D, K, path=None):
-    """Raise SettingsError if points that a model is to learn have fewer features or labels than it has.
+    """Raise SettingsError if points that a model is to learn have fewer features or labels than its D and K.
 
     Parameters
     ----------
     dataset : Dataset
     D, K : int
-        Of the model.
     path : str, optional
         The file of the points, for the message.
     """
@@ -152,28 +119,13 @@ def check_room(dataset, D, K, path=None):
 
 
 def no_points(D, K):
-    """Return a `Dataset` of D features and K labels without points.
-
-    Parameters
-    ----------
-    D, K : int
-    """
+    """Return a `Dataset` of D features and K labels without points."""
     empty, start = np.empty(0, np.int32), np.zeros(1, np.int32)
     return Dataset(as_csr(np.empty(0, np.float32), empty, start, D), as_csr(None, empty, start, K))
 
 
 def stack(datasets):
-    """Concatenate the points of data sets.
-
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-        At least one, with the same D and K.
-
-    Returns
-    -------
-    Dataset
-    """
+    """Concatenate the points of data sets, at least one, with the same D and K."""
     kinds = [part.features for part in datasets], [part.labels for part in datasets]
     # Some versions of SciPy return a matrix.
     return Dataset(*(csr_array(vstack(parts, format="csr")) for parts in kinds))

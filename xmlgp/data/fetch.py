@@ -29,15 +29,7 @@ LOCK = "lock"
 
 @dataclass(frozen=True)
 class FetchedDataset:
-    """The files of a data set on disk.
-
-    Parameters
-    ----------
-    paths : list of Path
-        The files, training data first.
-    origin : str or None
-        The source that they came from; None if they existed before.
-    """
+    """The files of a data set, training data first, and the source that they came from; None if they existed before."""
 
     paths: list[Path]
     origin: str | None

@@ -42,14 +42,7 @@ ALL = 2**62
 def is_libsvm(line):
     """Return whether a data file is in this format, by its first line.
 
-    Parameters
-    ----------
-    line : bytes
-
-    Returns
-    -------
-    bool
-        True if the line is a comment, a number followed by `index:value` pairs only, or a label alone.
+    It is if the line is a comment, a number followed by `index:value` pairs only, or a label alone.
     """
     text, hash_, _ = line.partition(b"#")
     # The line of a file that is not text can be long.
@@ -103,17 +96,7 @@ def read_points(reader, progress=silent):
 
 
 def resize_features(dataset, D):
-    """Return the points with the first D features; features beyond those of `dataset` are zero.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    D : int
-
-    Returns
-    -------
-    Dataset
-    """
+    """Return the points with the first D features; features beyond those of `dataset` are zero."""
     kept = dataset.features[:, :D]
     return Dataset(as_csr(kept.data, kept.indices, kept.indptr, D), dataset.labels)
 
@@ -121,14 +104,7 @@ def resize_features(dataset, D):
 def _parse(text, seen, path, first_line):
     """Parse some lines and add their labels to the set `seen`.
 
-    Returns
-    -------
-    labels : ndarray of bool
-    lengths : ndarray of int
-        The number of features of each point.
-    indices : ndarray of int32
-        Feature indices, from 0.
-    values : ndarray of float64
+    Return whether each point is positive, its number of features, and the indices, from 0, and values of all.
     """
     # The import takes a good part of a second.
     from sklearn.datasets import load_svmlight_file

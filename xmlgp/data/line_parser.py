@@ -27,27 +27,9 @@ MAX_INDEX_DIGITS = 10
 
 
 def parse_lines(text, D, K, path, first_line):
-    """Parse some lines.
+    """Return the `Dataset` of some complete lines, each with a newline at its end, of a file that declares D and K.
 
-    Parameters
-    ----------
-    text : bytes
-        Complete lines, each with a newline at its end.
-    D, K : int
-        The number of features and labels according to the header of the file.
-    path : str
-        The file's name, for messages.
-    first_line : int
-        The line of the file that `text` starts with.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataFormatError
-        If a line is malformed; it names the first one.
+    DataFormatError names the first malformed line; `text` starts with line `first_line` of the file `path`.
     """
     labels, columns, values = [], [], []
     label_ends, feature_ends = [0], [0]

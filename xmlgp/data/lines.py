@@ -29,9 +29,6 @@ class LineReader:
     ----------
     line_number : int
         Number of the next line, from 1.
-    path : str
-        The name.
-    stream : binary file
     newline_needed : bool
         Whether the last line must end with a newline.
     """
@@ -52,12 +49,7 @@ class LineReader:
         Parameters
         ----------
         max_lines : int
-            Maximum number of lines. Fewer are returned if their text is longer than a block.
-
-        Returns
-        -------
-        bytes
-            Empty at the end of the stream.
+            Maximum number of lines. Fewer are returned if their text is longer than a block, none at the end.
 
         Raises
         ------

@@ -9,25 +9,11 @@ __all__ = ["locate"]
 
 
 def locate(path, part):
-    """Return the training or test file of a data set.
+    """Return the training or test file (`part`: "train" or "test") of a data set.
 
-    Parameters
-    ----------
-    path : str
-        A file or `-`, returned as they are, or a folder. In a folder the file is PART.txt, PART.svm or the only
-        `*.PART.svm`; the training points may also be in the only other `.svm` file. Each may be gzipped and named
-        `.gz`.
-    part : str
-        "train" or "test".
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    XmlgpError
-        If a folder has no such file, or several.
+    A file or `-` is returned as it is. In a folder the file is PART.txt, PART.svm or the only `*.PART.svm`; the
+    training points may also be in the only other `.svm` file. Each may be gzipped and named `.gz`. XmlgpError is raised
+    if a folder has no such file, or several.
     """
     folder = Path(path)
     # An empty name, such as an unset variable in a shell, is not a folder; Path("") is the current one.

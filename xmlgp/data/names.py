@@ -44,24 +44,9 @@ def read_label_names(path, K):
 
 
 def read_feature_names(path, D):
-    """Read the names of all features, such as words; n-grams of characters may begin or end with a space.
+    """Read the names of all D features, such as words, as `read_label_names` reads those of labels.
 
-    Parameters
-    ----------
-    path : str or Path
-        As in `read_label_names`.
-    D : int
-        The number of features.
-
-    Returns
-    -------
-    list of str
-        D names.
-
-    Raises
-    ------
-    DataFormatError
-        As in `read_label_names`.
+    N-grams of characters may begin or end with a space, which stays.
     """
     return _read(path, D, "feature")
 
@@ -72,13 +57,7 @@ def format_names(names):
 
 
 def parse_names(content, count):
-    """Return the names in the untrusted content of a file, or None if these are not so many names.
-
-    Parameters
-    ----------
-    content : bytes
-    count : int
-    """
+    """Return the names in the untrusted content of a file (bytes), or None if these are not `count` names."""
     try:
         names = content.decode().split("\n")
     except UnicodeDecodeError:
@@ -88,15 +67,7 @@ def parse_names(content, count):
 
 
 def check_name(name, path, number):
-    """Raise NamesFormatError if the name in a line of a file has a control character.
-
-    Parameters
-    ----------
-    name : str
-    path : str
-    number : int
-        The line, counted from 1.
-    """
+    """Raise NamesFormatError if the name in line `number` of a file has a control character."""
     control = CONTROL.search(name)
     if control:
         reason = f"U+{ord(control[0]):04X} at column {control.start() + 1} is a control character"

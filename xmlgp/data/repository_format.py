@@ -86,15 +86,7 @@ def read_dataset(path, cache=True, progress=silent, work=None):
 
 
 def read_points(reader, cache=False, progress=silent, work=None):
-    """Read a whole data file that is already open.
-
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line. With `cache`, its stream is that of `open_input`.
-    cache, progress, work
-        As for `read_dataset`.
-    """
+    """Read a whole data file from a `LineReader` at its first line, as `read_dataset` does, without the cache."""
     path, start = reader.path, len(reader.peek_line())
     items = read_header_and_blocks(reader)
     header = next(items)
@@ -123,7 +115,6 @@ def read_blocks(path, rows=None):
     Returns
     -------
     header : Header
-        The first line of the file.
     blocks : iterator of (int, Dataset)
         The line where each block starts, and its points. The file is closed when the iterator is exhausted or deleted.
 
@@ -154,17 +145,7 @@ def write_dataset(path, dataset, progress=silent):
 
 
 def write_blocks(path, header, blocks, progress=silent):
-    """Write a data file, a block of points at a time.
-
-    Parameters
-    ----------
-    path, progress
-        As for `write_dataset`.
-    header : Header
-        The numbers of all points, of features and of labels.
-    blocks : iterable of Dataset
-        A few thousand points each.
-    """
+    """Write a data file as `write_dataset` does, from blocks of a few thousand points each."""
     path = os.fspath(path)
     with open_output(path) as stream, progress(f"writing {path}", total=header.N, unit=" points") as bar:
         stream.write(b"%d %d %d\n" % header)
@@ -199,20 +180,7 @@ def _open_and_read(path, rows):
 
 
 def read_header_and_blocks(reader, rows=None):
-    """Yield the header, and then the line where each block starts and its points.
-
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    rows : int, optional
-        As for `read_blocks`.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    """
+    """Yield the header, and then what the iterator of `read_blocks` has, from a `LineReader` at the first line."""
     path = reader.path
     header = _parse_header(reader.read_lines(1), path)
     yield header

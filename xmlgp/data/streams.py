@@ -28,22 +28,10 @@ def describe_damage(error):
 
 @contextlib.contextmanager
 def open_input(path):
-    """Open a binary file for reading.
+    """Open a binary file for reading; `-` is standard input.
 
-    Parameters
-    ----------
-    path : str or Path
-        `-` is standard input, which is decompressed if it starts like gzip. A file named `.gz` is decompressed.
-
-    Yields
-    ------
-    binary file
-        Its `read1` returns the available bytes without waiting for more.
-
-    Raises
-    ------
-    XmlgpError
-        Within the `with` block, if gzip data are damaged or truncated.
+    A file named `.gz` is decompressed, and standard input if it starts like gzip. The stream's `read1` returns the
+    available bytes without waiting for more. Damaged gzip data raise XmlgpError within the `with` block.
     """
     path = os.fspath(path)
     with contextlib.ExitStack() as stack:
@@ -68,17 +56,9 @@ def open_input(path):
 
 @contextlib.contextmanager
 def open_output(path):
-    """Open a binary file for writing that appears under its name when it is complete.
+    """Open a binary file for writing that appears under its name when it is complete; `-` is standard output.
 
-    Parameters
-    ----------
-    path : str or Path
-        `-` is standard output. A file named `.gz` is compressed. Devices and pipes are written to directly; symbolic
-        links are followed.
-
-    Yields
-    ------
-    binary file
+    A file named `.gz` is compressed. Devices and pipes are written to directly; symbolic links are followed.
     """
     path = os.fspath(path)
     if path == "-":

@@ -31,17 +31,12 @@ PROBIT_VARIANCE = 8 / np.pi
 
 
 def toy_dataset():
-    """Draw the data set.
+    """Draw the training points (1500) and the test points (700), D = 900, K = 100, as two data sets.
 
-    A point is a bag of words; x is its vector of word counts, scaled to unit length. The P latent functions are draws
-    of a GP with the linear kernel, h_p(x) = w_p·x with w_p ~ N(0, I), and f = Φ h + b. Label k is positive with
-    probability σ(f_k). The bias b makes the frequencies of the labels follow a power law.
-
-    Returns
-    -------
-    train, test : Dataset
-        1500 and 700 points with D = 900 features, about 35 of them nonzero, and K = 100 labels, about 3 of them
-        positive.
+    A point is a bag of words, about 35 different ones; x is its vector of word counts, scaled to unit length. The P
+    latent functions are draws of a GP with the linear kernel, h_p(x) = w_p·x with w_p ~ N(0, I), and f = Φ h + b. Label
+    k is positive with probability σ(f_k), about 3 labels a point. The bias b makes the frequencies of the labels follow
+    a power law.
     """
     counts, labels, _ = _draw()
     points = Dataset(csr_array(counts.astype(np.float32)), csr_array(labels))

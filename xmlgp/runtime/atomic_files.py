@@ -14,18 +14,9 @@ TEMPORARY_NAME = re.compile(r"\.xmlgp-[0-9a-f]{16}\.tmp")
 
 @contextlib.contextmanager
 def report_errors_as(path, *files):
-    """Make errors about `files` name `path`, which the user knows; errors without a file name get that name too.
+    """Make errors about `files`, such as temporary ones, name `path`, which the user knows.
 
-    Parameters
-    ----------
-    path : path
-    *files : path
-        Names that the user does not know, such as temporary ones.
-
-    Raises
-    ------
-    OSError
-        The error of the block, under the other name. Errors about other files are unchanged.
+    Errors without a file name get that name too; errors about other files are unchanged.
     """
     try:
         yield
@@ -37,22 +28,9 @@ def report_errors_as(path, *files):
 
 @contextlib.contextmanager
 def create_file(file, shown_as=None):
-    """Open a new file for writing; it is flushed to disk when the block ends.
+    """Open a new binary file for writing, which must not exist; it is flushed to disk when the block ends.
 
-    Parameters
-    ----------
-    file : Path
-    shown_as : path, optional
-        The name in errors, by default that of the file.
-
-    Yields
-    ------
-    binary file
-
-    Raises
-    ------
-    OSError
-        If the file exists or cannot be written.
+    `shown_as` is the name in errors, by default that of the file.
     """
     # tempfile would deny other users what their umask grants them.
     with (
@@ -68,7 +46,8 @@ def create_file(file, shown_as=None):
 def atomic_write(path, shown_as=None):
     """Write a temporary file beside `path` and rename it: a reader sees the old content or the new.
 
-    A symbolic link is replaced, not followed.
+    A symbolic link is replaced, not followed. If the file cannot be written, OSError is raised and the old file
+    remains.
 
     Parameters
     ----------
@@ -79,11 +58,6 @@ def atomic_write(path, shown_as=None):
     Yields
     ------
     binary file
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; the old file remains.
     """
     target = Path(path)
     temporary = _unused(target.parent)
@@ -101,11 +75,7 @@ def atomic_write(path, shown_as=None):
 def check_writable(folder, shown_as=None):
     """Raise OSError if no file can be created in a folder, so that long work fails before it starts.
 
-    Parameters
-    ----------
-    folder : Path
-    shown_as : path, optional
-        The name in errors, by default that of the folder.
+    `shown_as` is the name in errors, by default that of the folder.
     """
     probe = _unused(folder)
     try:

@@ -26,15 +26,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 class Interrupted(BaseException):
     """A signal asked the process to end. Like KeyboardInterrupt, it is not an `Exception`.
 
-    Parameters
-    ----------
-    number : int
-        The signal.
-
-    Attributes
-    ----------
-    advice : str or None
-        Advice for the user, set by a caller that has any.
+    A caller may set `advice`, a clause for the user.
     """
 
     def __init__(self, number):

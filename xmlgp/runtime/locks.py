@@ -33,13 +33,7 @@ PAUSE = 0.05
 
 
 class LockedError(Exception):
-    """Another process holds the lock.
-
-    Attributes
-    ----------
-    holder : str
-        Its number and machine in words, as in "process 123 on machine".
-    """
+    """Another process holds the lock: `holder` is its number and machine, as in "process 123 on machine"."""
 
     def __init__(self, holder):
         super().__init__(f"{holder} holds the lock")
@@ -86,12 +80,7 @@ def hold_lock(file, waiting=None):
 
 
 def lock_holder(file):
-    """Return which process holds a lock, in words, or None.
-
-    Parameters
-    ----------
-    file : path
-    """
+    """Return which process holds the lock in a file, in words, or None."""
     try:
         if fcntl and stat.S_ISREG(os.lstat(file).st_mode):
             with open(file, "rb", buffering=0) as stream:

@@ -16,10 +16,7 @@ VERSIONS = {
 def available_memory(root="/"):
     """Return how many bytes this process can still allocate, swap space included; None if that is unknown.
 
-    Parameters
-    ----------
-    root : path
-        The folder that has `proc` and `sys`.
+    `root` is the folder that has `proc` and `sys`.
     """
     root = Path(root)
     try:

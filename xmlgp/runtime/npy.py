@@ -9,13 +9,7 @@ __all__ = ["map_array", "read_array", "read_header", "write_array", "write_heade
 
 
 def write_array(stream, array):
-    """Write an array in its own order, C's or Fortran's.
-
-    Parameters
-    ----------
-    stream : binary file
-    array : ndarray
-    """
+    """Write an array to a binary stream in its own order, C's or Fortran's."""
     array = np.asarray(array, order="A")
     # Copied only if it has neither order: a basis in Fortran's order can fill a tenth of the memory.
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
@@ -26,28 +20,12 @@ def write_array(stream, array):
 
 
 def write_header(stream, dtype, length, row=()):
-    """Write the header of an array, which takes the same number of bytes for every length.
-
-    Parameters
-    ----------
-    stream : binary file
-    dtype : str
-    length : int
-        The first dimension.
-    row : tuple of int
-        The others.
-    """
+    """Write the header of an array, length×`row`, which takes the same number of bytes for every length."""
     np.lib.format.write_array_header_1_0(stream, {"descr": dtype, "fortran_order": False, "shape": (length, *row)})
 
 
 def read_header(stream):
-    """Return shape, whether the order is Fortran's, and dtype.
-
-    Raises
-    ------
-    ValueError
-        If this is not the header of an array.
-    """
+    """Return shape, whether the order is Fortran's, and dtype; raise ValueError if this is not such a header."""
     with _as_value_error():
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError("the version of the .npy format is not 1.0")
@@ -58,19 +36,9 @@ def read_header(stream):
 
 
 def read_array(stream, shape, dtype):
-    """Return an array of a known shape and dtype.
+    """Return an array of a known shape and dtype; raise ValueError if the stream holds another one.
 
-    Parameters
-    ----------
-    stream : binary file
-        Read to its end, where a zip archive compares checksums.
-    shape : tuple of int
-    dtype : dtype
-
-    Raises
-    ------
-    ValueError
-        If the file holds another array.
+    The stream is read to its end, where a zip archive compares checksums.
     """
     found, fortran_order, found_dtype = read_header(stream)
     if found != shape or found_dtype != dtype:
@@ -84,20 +52,9 @@ def read_array(stream, shape, dtype):
 
 
 def map_array(file):
-    """Return the array in a file, memory-mapped and read-only.
+    """Return the array in a file, memory-mapped and read-only; raise ValueError if it does not hold one.
 
     Nothing that the header claims is allocated, and the mapping cannot go beyond the end of the file.
-
-    Parameters
-    ----------
-    file : path
-
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    ValueError
-        If it does not hold an array.
     """
     with _as_value_error():
         return np.lib.format.open_memmap(file, mode="r")

@@ -41,12 +41,7 @@ class _TerminalBar:
 
 
 def terminal_progress(quiet=False):
-    """Return a `progress` that draws bars on standard error if that is a terminal.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing even on a terminal.
+    """Return a `progress` that draws bars on standard error if that is a terminal, unless `quiet`.
 
     Returns
     -------

@@ -67,17 +67,7 @@ def _run(tasks):
 
 
 def start_task(task):
-    """Run a task in the background.
-
-    Parameters
-    ----------
-    task : callable
-
-    Returns
-    -------
-    callable
-        Waits for the task and returns its result.
-    """
+    """Run a task in the background; return a function that waits for it and returns its result."""
     outcome = []
 
     def work():
@@ -170,10 +160,6 @@ def limit_cores(count):
     """Use at most so many cores within the block, in all threads of this process.
 
     Several processes on one machine share its cores in this way.
-
-    Parameters
-    ----------
-    count : int
     """
     before, _cores.limit = _cores.limit, max(1, min(count, _all_cores()))
     try:

@@ -30,63 +30,26 @@ class _Shortened(reprlib.Repr):
 
 
 def excerpt(value):
-    """Return the start of the `repr` of a value.
-
-    Parameters
-    ----------
-    value : object
-        Of types that JSON and YAML have.
-
-    Returns
-    -------
-    str
-    """
+    """Return the start of the `repr` of a value of types that JSON and YAML have."""
     return _Shortened().repr(value)[:MAX_EXCERPT]
 
 
 def show_name(name):
     """Return a name as it is if it consists of a few letters, digits and `_.+-`, else its `excerpt`.
 
-    Parameters
-    ----------
-    name : object
-        YAML keys can be of many types.
-
-    Returns
-    -------
-    str
+    YAML keys can be of many types.
     """
     return name if isinstance(name, str) and NAME.fullmatch(name) else excerpt(name)
 
 
 def escape(text, longest=MAX_TEXT):
-    """Return text with escape sequences for characters that are not printable, shortened if it is too long.
-
-    Parameters
-    ----------
-    text : str
-    longest : int, optional
-        Characters to keep; None for all.
-
-    Returns
-    -------
-    str
-    """
+    """Return text with escape sequences for characters that are not printable, at most `longest` characters or all."""
     start = text if longest is None else text[: longest + 1]
     shown = "".join(character if character.isprintable() else repr(character)[1:-1] for character in start)
     return shown if longest is None or len(shown) <= longest else f"{shown[:longest]}…"
 
 
 def quote(token):
-    """Return bytes in quotes, shortened if there are too many.
-
-    Parameters
-    ----------
-    token : bytes
-
-    Returns
-    -------
-    str
-    """
+    """Return bytes in quotes, shortened if there are too many."""
     text = token[:MAX_QUOTED_BYTES].decode("ascii", "backslashreplace")
     return repr(text + "..." if len(token) > MAX_QUOTED_BYTES else text)
