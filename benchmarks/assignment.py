@@ -32,7 +32,7 @@ from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.scores_file import Scores, read_scores
-from xmlgp.prediction.tuning import LONGEST, METRICS, tune
+from xmlgp.prediction.tuning import LONGEST, METRICS, best_rule
 from xmlgp.training.hold_out import hold_out
 
 
@@ -69,7 +69,7 @@ def tuned(chosen_on, truth, scores, labels):
     """Return for each metric the F1 by the threshold and the limit that are best on other points."""
     found = {}
     for metric in METRICS:
-        rule, _ = tune(chosen_on, truth, metric)
+        rule, _ = best_rule(chosen_on, truth, metric)
         found[metric] = [f1(select(scores, rule), labels)[metric], f"{rule.threshold:.3f}, ≤{rule.limit}"]
     return found
 

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.gp.label_weights import PRIOR_VARIANCE
-from xmlgp.metrics.evaluation import evaluate_scores
+from xmlgp.metrics.evaluation import evaluate
 from xmlgp.metrics.propensity import propensities
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.weight_space import make_model
@@ -81,7 +81,7 @@ def measures(model, test, trained):
     """Return the measures of a model in a folder on test points, by name."""
     predictor = ModelFolder.read(model, open_predictor)
     scores = Scores.stack(list(predictor.top(test.features, min(TOP, test.K), "probability"))).matrix
-    found = evaluate_scores(scores, test.labels, propensities=propensities(trained.labels), calibration=True)
+    found = evaluate(scores, test.labels, propensities=propensities(trained.labels), calibration=True).measures
     return {name: round(found[name], 4) for name in MEASURES}
 
 
@@ -89,7 +89,7 @@ def precision(model, points):
     """Return P@1, P@3 and P@5 of a model in a folder."""
     predictor = ModelFolder.read(model, open_predictor)
     scores = Scores.stack(list(predictor.top(points.features, 5, "probability"))).matrix
-    found = evaluate_scores(scores, points.labels)
+    found = evaluate(scores, points.labels).measures
     return [round(found[f"P@{k}"], 2) for k in (1, 3, 5)]
 
 

@@ -610,9 +610,9 @@ MUTANTS = [
         "reliability-blocks",
         "lost factor",
         "In the reliability of a report, every block of points counts the same, however many probabilities it has.",
-        "xmlgp/report/evidence.py",
-        "total[:bins] += curve.count * np.nan_to_num(mean)",
-        "total[:bins] += np.nan_to_num(mean)",
+        "xmlgp/metrics/calibration.py",
+        "sums[:, : len(fewer.names)] += fewer.sums",
+        "sums[:, : len(fewer.names)] += fewer.sums / np.maximum(fewer.sums[0], 1)",
         ("tests/report/test_evidence.py",),
     ),
     Mutant(

@@ -22,7 +22,7 @@ from xmlgp.gpc.settings import GPCSettings
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.tuning import METRICS, tune
+from xmlgp.prediction.tuning import METRICS, best_rule
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 
@@ -262,7 +262,9 @@ def test_tune_chooses_what_predict_assigns(fitted):
     model = copy.copy(fitted)
     before = evaluate_assignment(sp.csr_array(model.predict(held.features)), held.labels)
     assert model.tune(held.features, held.labels.toarray(), metric) is model
-    rule, value = tune(Scores.stack(list(model._predictor.top(held.features, 64, "probability"))), held.labels, metric)
+    rule, value = best_rule(
+        Scores.stack(list(model._predictor.top(held.features, 64, "probability"))), held.labels, metric
+    )
     assert model.assignment_rule_ == rule
     found = model.predict(held.features)
     assert found.dtype == int
@@ -288,8 +290,8 @@ def test_what_cannot_be_tuned_is_refused():
     model = BMLPLClassifier(topics=3, iterations=3).fit(data.features, data.labels)
     for Y, metric, message in [
         (data.labels, "f1", "metric must be one of f1-micro, f1-macro, f1-point, not 'f1'"),
-        (data.labels[:9], "f1-micro", "Y must be 60×7, not 9×7"),
-        (data.labels[:, :3], "f1-micro", "Y must be 60×7, not 60×3"),
+        (data.labels[:9], "f1-micro", "X has 60 points, but Y has 9"),
+        (data.labels[:, :3], "f1-micro", "the points have 3 labels, but the model was trained on 7"),
         (np.zeros((60, 7)), "f1-micro", "no point has a true label, so there is nothing to tune for"),
     ]:
         with pytest.raises(SettingsError, match=f"^{message}$"):
@@ -298,5 +300,7 @@ def test_what_cannot_be_tuned_is_refused():
         model.tune(data.features[:, :24], data.labels)
     classes = data.labels.toarray()[:, 0]
     classifier = GPCClassifier(inducing_count=5, iterations=2).fit(data.features, classes)
-    with pytest.raises(SettingsError, match=r"^there is one label, so there is no number of labels to tune$"):
-        classifier.tune(data.features, classes)
+    assert not hasattr(classifier, "tune")
+    one = BMLPLClassifier(topics=3, iterations=3).fit(data.features, classes[:, None])
+    with pytest.raises(SettingsError, match=r"^the model has one label, so there is no number of labels to tune$"):
+        one.tune(data.features, classes[:, None])

@@ -101,7 +101,7 @@ def test_tuned_models_assign_by_what_was_tuned(trained, tmp_path):
     ("content", "message"),
     [
         ("1 25 6\n0 0:1\n", "test.txt has 6 labels, but the model was trained on 7"),
-        ("0 25 7\n", "test.txt: no document has a true label, so there is nothing to report"),
+        ("0 25 7\n", "no document of the test data has a true label, so there is nothing to report"),
         ("2 25 7\n0 0:1\n1 0:x\n", "test.txt:3: 'x' is not a finite decimal number"),
     ],
 )
@@ -130,10 +130,10 @@ def test_without_jinja2(monkeypatch):
 
 
 def test_a_model_without_explanations_says_why(monkeypatch):
-    def explain(self, features, scores):
+    def check_explainable(self):
         raise SettingsError("its kernel is not linear")
 
-    monkeypatch.setattr("xmlgp.prediction.predictor.Predictor.explain", explain, raising=False)
+    monkeypatch.setattr("xmlgp.mlgpf.predictor.MLGPFPredictor.check_explainable", check_explainable)
     note = "The report has no words for and against labels: its kernel is not linear\n"
     assert run("report", "model", "data").stderr == note
     assert run("report", "-q", "model", "data").stderr == ""

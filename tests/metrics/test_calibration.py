@@ -10,6 +10,7 @@ from tests.grids import each_value
 from xmlgp.errors import SettingsError
 from xmlgp.metrics import calibration
 from xmlgp.metrics.calibration import (
+    ReliabilityCurve,
     expected_calibration_error,
     frequency_groups,
     log_loss,
@@ -131,9 +132,22 @@ def ranked():
     return csr_array(probabilities), csr_array(truth), [np.array(column) for column in zip(*entries, strict=True)]
 
 
-def expected_curve(groups, p, y, count):
-    chosen = [groups == group for group in range(count)]
-    return [part.sum() for part in chosen], [p[part].mean() for part in chosen], [y[part].mean() for part in chosen]
+def check_curve(found, groups, p, y, names):
+    assert found.names == names
+    for i in range(len(names)):
+        part = groups == i
+        assert found.count[i] == part.sum()
+        assert found.confidence[i] == pytest.approx(p[part].mean())
+        assert found.frequency[i] == pytest.approx(y[part].mean())
+
+
+def test_the_curves_of_two_parts_add_up(ranked):
+    probabilities, truth, (rank, _, p, y) = ranked
+    parts = [reliability_by_rank(probabilities[rows], truth[rows], k) for rows, k in ((slice(9), 2), (slice(9, 50), 9))]
+    found = sum(parts, start=ReliabilityCurve([], np.zeros((3, 0))))
+    first = (rank < 2) | (np.cumsum(rank == 0) > np.count_nonzero(np.diff(probabilities[:9].indptr)))
+    check_curve(found, rank[first], p[first], y[first], [str(i + 1) for i in range(rank.max() + 1)])
+    assert found.filled[0] == (found.names[0], found.count[0], found.confidence[0], found.frequency[0])
 
 
 def test_calibration_error_of_the_first_labels(ranked):
@@ -150,19 +164,16 @@ def test_calibration_error_of_the_first_labels(ranked):
 def test_reliability_by_rank(ranked):
     probabilities, truth, (rank, _, p, y) = ranked
     for k, count in [(3, 3), (100, rank.max() + 1)]:
-        found = reliability_by_rank(probabilities, truth, k)
-        for values, expected in zip(found, expected_curve(rank, p, y, count), strict=True):
-            np.testing.assert_allclose(values, expected)
+        check_curve(reliability_by_rank(probabilities, truth, k), rank, p, y, [str(i + 1) for i in range(count)])
 
 
 def test_reliability_by_frequency(ranked):
     probabilities, truth, (rank, label, p, y) = ranked
     counts = np.array([0, 1, 2, 3, 4, 7, 8, 9])
-    assert frequency_groups(counts) == [(0, 0), (1, 1), (2, 3), (4, 7), (8, 15)]
-    group, first = np.array([0, 1, 2, 2, 3, 3, 4, 4])[label], rank < 3
-    found = reliability_by_frequency(probabilities, truth, 3, counts)
-    for values, expected in zip(found, expected_curve(group[first], p[first], y[first], 5), strict=True):
-        np.testing.assert_allclose(values, expected)
+    names, groups = frequency_groups(counts)
+    assert (names, groups.tolist()) == (["0", "1", "2-3", "4-7", "8-15"], [0, 1, 2, 2, 3, 3, 4, 4])
+    group, first = groups[label], rank < 3
+    check_curve(reliability_by_frequency(probabilities, truth, 3, counts), group[first], p[first], y[first], names)
 
 
 @pytest.mark.parametrize(

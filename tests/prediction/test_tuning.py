@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score
 from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.tuning import METRICS, Tuned, tune
+from xmlgp.prediction.tuning import METRICS, Tuned, best_rule
 
 
 def problem(seed, N=15, K=6, longest=4, values=8):
@@ -43,7 +43,7 @@ def test_no_threshold_with_any_limit_is_better(metric, seed):
         some = truth.any(axis=1)
         return f1_score(truth[some], found[some], average="samples", zero_division=0)
 
-    rule, value = tune(scores, csr_array(truth), metric)
+    rule, value = best_rule(scores, csr_array(truth), metric)
     assert value == pytest.approx(measure(rule))
     others = [AssignmentRule(threshold, limit) for limit in range(1, 5) for threshold in np.unique(best)]
     values = {other: measure(other) for other in others}
@@ -60,10 +60,10 @@ def test_no_threshold_with_any_limit_is_better(metric, seed):
 def test_what_cannot_be_tuned_is_refused():
     scores, *_, truth = problem(0)
     with pytest.raises(SettingsError, match=r"^no point has a true label, so there is nothing to tune for$"):
-        tune(scores, csr_array(truth.shape, dtype=bool), "f1-micro")
+        best_rule(scores, csr_array(truth.shape, dtype=bool), "f1-micro")
     scores.scores[5] = np.nan
     with pytest.raises(NumericalError, match=r"for point 1 is not finite$"):
-        tune(scores, csr_array(truth), "f1-micro")
+        best_rule(scores, csr_array(truth), "f1-micro")
 
 
 TUNED = Tuned("f1-micro", "probability", 0.25, 3, 0.5, 100)

@@ -1,13 +1,12 @@
 """Reports of small data: probabilities and labels that are written as tables."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from scipy.sparse import csr_array
 
+from xmlgp.prediction.contributions import Contributions
 from xmlgp.prediction.scores_file import Scores
 
-__all__ = ["explanations_of", "labels_of", "ranked", "random_problem"]
+__all__ = ["explain", "labels_of", "ranked", "random_problem"]
 
 
 def ranked(probabilities, k=None):
@@ -33,12 +32,9 @@ def random_problem(N, K, seed=0):
     return p, csr_array(random.random((N, K)) < p)
 
 
-def explanations_of(pairs, D, seed=0):
-    """Return contributions of all D features to so many pairs, with their sign alternating."""
-    values = np.random.default_rng(seed).random((pairs, D)) * (-1) ** np.arange(D)
-    return SimpleNamespace(
-        indptr=np.arange(pairs + 1) * D,
-        features=np.tile(np.arange(D), pairs),
-        values=values.ravel(),
-        rest=np.zeros(pairs),
-    )
+def explain(features, scores):
+    """Return contributions of all D features to the utilities of pairs, with their sign alternating."""
+    pairs, D = len(scores.labels), features.shape[1]
+    values = np.random.default_rng(scores.labels[0]).random((pairs, D)) * (-1) ** np.arange(D)
+    indices = np.tile(np.arange(D), pairs)
+    return Contributions(np.arange(pairs + 1) * D, indices, values.ravel(), np.zeros(pairs))

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tests.report.problems import explanations_of, labels_of, random_problem, ranked
+from tests.report.problems import explain, labels_of, random_problem, ranked
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.calibration import top_calibration_errors
+from xmlgp.metrics.calibration import Bin, top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.report.content import Bin, Confusion, FrequencyGroup, LabelRow, Missed, Word, make_content
+from xmlgp.report.content import Confusion, FrequencyGroup, LabelRow, Missed, Word, make_content
 from xmlgp.report.evidence import Evidence
 
 NAMES = ["red", "green", "blue", ""]
@@ -53,7 +53,7 @@ def test_labels_by_frequency_in_training():
     assert content.frequencies == [
         FrequencyGroup("0", 2, true=0, given=1, right=0),
         FrequencyGroup("1", 1, true=2, given=1, right=1),
-        FrequencyGroup("4–7", 1, true=2, given=2, right=1),
+        FrequencyGroup("4-7", 1, true=2, given=2, right=1),
     ]
     assert [group.precision for group in content.frequencies] == [0.0, 1.0, 0.5]
     assert [group.recall for group in content.frequencies] == [None, 0.5, 0.5]
@@ -62,13 +62,13 @@ def test_labels_by_frequency_in_training():
 def test_without_training_counts_labels_are_grouped_by_test_points():
     content = small()
     assert content.frequency_of == "test"
-    assert [(group.name, group.labels) for group in content.frequencies] == [("0", 2), ("2–3", 2)]
+    assert [(group.name, group.labels) for group in content.frequencies] == [("0", 2), ("2-3", 2)]
     assert content.best[0].training is None
 
 
 def test_reliability_by_place_and_by_probability():
     content = small()
-    assert [(row.name, row.count, row.true) for row in content.ranks] == [
+    assert [(row.bin, row.count, row.true) for row in content.ranks] == [
         ("1", 4, 0.5), ("2", 4, 0.5), ("3", 4, 0.0), ("4", 4, 0.0)
     ]  # fmt: skip
     assert content.ranks[0].probability == pytest.approx(0.75)
@@ -145,15 +145,15 @@ def test_documents_without_text_have_features():
 
 def test_words_for_and_against_each_label():
     evidence = Evidence(4, AssignmentRule(0.5))
-    evidence.add(ranked(PROBABILITIES), labels_of(TRUE, 4))
-    explanations = explanations_of(16, 14)
-    content = make_content(evidence, title="t", explanations=explanations, feature_names=[f"w{i}" for i in range(14)])
+    evidence.add(ranked(PROBABILITIES), labels_of(TRUE, 4), csr_array(np.ones((4, 14))))
+    content = make_content(evidence, title="t", explain=explain, feature_names=[f"w{i}" for i in range(14)])
     assert content.explained
-    for place, label in enumerate(label for document in content.documents for label in document.suggestions):
-        values = explanations.values[14 * place : 14 * (place + 1)]
-        order = np.argsort(-values)
-        assert label.words_for == [Word(f"w{i}", values[i]) for i in order[:5]]
-        assert label.words_against == [Word(f"w{i}", values[i]) for i in order[::-1][:5]]
+    for document, point in zip(content.documents, evidence.sample, strict=True):
+        contributions = explain(point.features, point.shown).values.reshape(4, 14)
+        for label, values in zip(document.suggestions, contributions, strict=True):
+            order = np.argsort(-values)
+            assert label.words_for == [Word(f"w{i}", values[i]) for i in order[:5]]
+            assert label.words_against == [Word(f"w{i}", values[i]) for i in order[::-1][:5]]
 
 
 def test_many_labels_give_fifteen_best_and_fifteen_worst():
@@ -171,7 +171,9 @@ def test_many_labels_give_fifteen_best_and_fifteen_worst():
 def test_no_true_label():
     evidence = Evidence(2)
     evidence.add(ranked([[0.9, 0.1]]), labels_of([set()], 2))
-    with pytest.raises(SettingsError, match="no document has a true label, so there is nothing to report"):
+    with pytest.raises(
+        SettingsError, match="no document of the test data has a true label, so there is nothing to report"
+    ):
         make_content(evidence, title="t")
 
 

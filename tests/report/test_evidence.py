@@ -30,11 +30,19 @@ def same(left, right):
             np.testing.assert_array_equal(getattr(getattr(left, name), part), getattr(getattr(right, name), part))
     assert left.labels.shape == right.labels.shape
     assert (left.labels != right.labels).nnz == 0
-    assert left.sample.points.tolist() == right.sample.points.tolist()
-    assert left.sample.texts == right.sample.texts
-    for name in ("reliability", "reliability_by_rank"):
-        for a, b in zip(getattr(left, name), getattr(right, name), strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
+    assert numbers(left.sample) == numbers(right.sample)
+    assert [point.text for point in left.sample] == [point.text for point in right.sample]
+    same_curve(left.reliability, right.reliability)
+    same_curve(left.reliability_by_rank, right.reliability_by_rank)
+
+
+def same_curve(left, right):
+    assert left.names == right.names
+    np.testing.assert_allclose(left.sums, right.sums, rtol=1e-12)
+
+
+def numbers(sample):
+    return [point.number for point in sample]
 
 
 def test_blocks_and_pieces_make_no_difference(monkeypatch):
@@ -49,12 +57,8 @@ def test_reliability_is_that_of_all_listed_labels():
     p, labels = random_problem(60, 30)
     evidence = gathered(p, labels, blocks=3, k=20)
     matrix = ranked(p, 20).matrix
-    for found, expected in (
-        (evidence.reliability, reliability_curve(matrix, labels)),
-        (evidence.reliability_by_rank, reliability_by_rank(matrix, labels, 10)),
-    ):
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-12)
+    same_curve(evidence.reliability, reliability_curve(matrix, labels))
+    same_curve(evidence.reliability_by_rank, reliability_by_rank(matrix, labels, 10))
     assert evidence.longest == 20
 
 
@@ -84,44 +88,45 @@ def test_points_with_lists_of_different_lengths():
     scores = Scores(np.array([0, 2, 2, 3, 3]), np.array([1, 0, 2], np.int32), np.array([0.9, 0.4, 0.6]), 3)
     evidence = Evidence(3, sampled=8)
     evidence.add(scores, labels_of([{1}, {2}, {0}, {1}], 3))
-    assert evidence.sample.points.tolist() == [0, 1, 2, 3]
-    assert evidence.sample.right.tolist() == [True, False, False, False]
-    assert np.diff(evidence.sample.scores.indptr).tolist() == [2, 0, 1, 0]
+    assert numbers(evidence.sample) == [0, 1, 2, 3]
+    assert [point.right for point in evidence.sample] == [True, False, False, False]
+    assert [len(point.shown.labels) for point in evidence.sample] == [2, 0, 1, 0]
     assert evidence.reliability.count.sum() == 3
 
 
 def test_the_sample_is_half_right_and_half_wrong_if_there_are_enough_of_both():
     p, labels = random_problem(200, 9)
     sample = gathered(p, labels, sampled=20).sample
-    assert sample.right.tolist().count(True) == 10
-    assert (np.diff(sample.points) > 0).all()
-    first = p.argmax(axis=1)
-    assert [labels[[i]].toarray()[0, first[i]] for i in sample.points] == sample.right.tolist()
-    assert sample.texts == [f"text {i}" for i in sample.points]
-    np.testing.assert_array_equal(sample.features.toarray(), p[sample.points])
-    assert np.all(np.diff(sample.labels.indptr) > 0)
+    assert [point.right for point in sample].count(True) == 10
+    assert numbers(sample) == sorted(numbers(sample))
+    first, truth = p.argmax(axis=1), labels.toarray()
+    for point in sample:
+        assert truth[point.number, first[point.number]] == point.right
+        assert point.text == f"text {point.number}"
+        np.testing.assert_array_equal(point.features.toarray()[0], p[point.number])
+        assert point.labels == np.flatnonzero(truth[point.number]).tolist() != []
 
 
 @pytest.mark.parametrize(("n_right", "n_wrong", "expected"), [(3, 30, (3, 7)), (30, 0, (10, 0)), (2, 1, (2, 1))])
 def test_a_sample_of_what_there_is(n_right, n_wrong, expected):
     p = np.tile([0.9, 0.1], (n_right + n_wrong, 1))
     labels = labels_of([{0}] * n_right + [{1}] * n_wrong, 2)
-    right = gathered(p, labels, sampled=10).sample.right
-    assert (np.count_nonzero(right), np.count_nonzero(~right)) == expected
+    right = [point.right for point in gathered(p, labels, sampled=10).sample]
+    assert (right.count(True), right.count(False)) == expected
 
 
 def test_another_seed_gives_another_sample():
     p, labels = random_problem(200, 9)
-    samples = [gathered(p, labels, seed=seed).sample.points.tolist() for seed in (0, 0, 1)]
+    samples = [numbers(gathered(p, labels, seed=seed).sample) for seed in (0, 0, 1)]
     assert samples[0] == samples[1] != samples[2]
 
 
 def test_five_to_ten_labels_are_shown():
     p = np.tile(np.linspace(1, 0, 15), (2, 1))
     sample = gathered(p, labels_of([{0}, {0}], 15), rule=AssignmentRule(None, 2)).sample
-    assert np.diff(sample.scores.indptr).tolist() == [5, 5]
+    assert [len(point.shown.labels) for point in sample] == [5, 5]
     sample = gathered(p, labels_of([{0}, {0}], 15), rule=AssignmentRule(None, 12)).sample
-    assert np.diff(sample.scores.indptr).tolist() == [10, 10]
+    assert [len(point.shown.labels) for point in sample] == [10, 10]
 
 
 @pytest.mark.parametrize("value", [1.5, -0.5, np.nan])

@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from tests.report.problems import explanations_of, random_problem, ranked
+from tests.report.problems import explain, random_problem, ranked
 from xmlgp.errors import XmlgpError
 from xmlgp.report.content import make_content
 from xmlgp.report.evidence import Evidence
@@ -61,8 +62,8 @@ def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
     p, labels = random_problem(N, K)
     evidence = Evidence(K)
     text = HOSTILE if hostile else "some words"
-    evidence.add(ranked(p), labels, texts=[text] * N if texts else None, ids=[text] * N)
-    pairs = len(evidence.sample.scores.labels)
+    features = csr_array(np.ones((N, 4)))
+    evidence.add(ranked(p), labels, features, texts=[text] * N if texts else None, ids=[text] * N)
     content = make_content(
         evidence,
         title=text,
@@ -70,7 +71,7 @@ def make_page(hostile=False, texts=True, explained=True, N=120, K=9):
         counts=np.arange(K) ** 2,
         names=[text] * K,
         feature_names=[text] * 4,
-        explanations=explanations_of(pairs, 4) if explained else None,
+        explain=explain if explained else None,
         rule=text,
     )
     return render(content)
@@ -176,7 +177,7 @@ def test_pages_with_fewer_facts():
     plain = make_page(texts=False, explained=False)
     assert Parsed(plain).of("b")
     assert "For it:" not in plain
-    assert 'class="text"' not in plain
+    assert "Text of document" not in plain
 
 
 def test_little_data():
@@ -192,7 +193,7 @@ def test_labels_that_no_training_point_has():
     evidence = Evidence(9)
     evidence.add(ranked(p), labels)
     parsed = Parsed(render(make_content(evidence, title="t", counts=np.zeros(9, int))))
-    assert len(parsed.of("table")) == 3 + 1 + len(evidence.sample.points)
+    assert len(parsed.of("table")) == 3 + 1 + len(evidence.sample)
 
 
 def colours(style):

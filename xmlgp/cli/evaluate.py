@@ -8,15 +8,12 @@ import numpy as np
 
 from xmlgp.cli.options import cache_option, check_finite, given_options, note, quiet_option
 from xmlgp.cli.scores import check_label_count, check_probabilities, count_labels, describe_coverage
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError, SettingsError
-from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.binary import are_probabilities
-from xmlgp.metrics.calibration import frequency_groups, reliability_by_frequency, reliability_by_rank
-from xmlgp.metrics.evaluation import evaluate_scores, is_binary
-from xmlgp.metrics.propensity import choose_propensity_model, propensities_of_counts
+from xmlgp.metrics.evaluation import evaluate as evaluate_scores
+from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
@@ -138,7 +135,7 @@ def evaluate(
                 f"{path} is text; evaluate the rows that `xmlgp vectorize --test` writes, or use `xmlgp report`"
             )
 
-    read, curves = read_scores(scores, progress), {}
+    read, measure = read_scores(scores, progress), {}
     if (calibration or reliability) and not assigned:
         check_probabilities(read, scores)
     labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
@@ -148,42 +145,40 @@ def evaluate(
     if assigned:
         for option in given_options(context, RANKINGS_ONLY):
             note(f"{option} has no effect with --assigned", quiet)
-        measures, table = evaluate_assignment(read.matrix, labels), _assignment_table
-    elif is_binary(read.matrix, labels):
+    elif read.K == 1:
         for option in given_options(context, MULTILABEL_ONLY):
             note(f"{option} has no effect on binary data", quiet)
         _check_complete(read, scores, labels)
-        measures = evaluate_scores(read.matrix, labels, calibration=calibration)
         if are_probabilities(read.matrix):
             note(f"All scores in {scores} are in [0, 1], so they are taken as probabilities", quiet)
         else:
             note(f"Some scores in {scores} are outside [0, 1], so they are taken as utilities, without log loss", quiet)
-        if "AUC" not in measures:
-            note("AUC is undefined, as all points have the label or none has it", quiet)
-        table = _binary_table
     else:
         longest = int(np.diff(read.indptr).max(initial=0))
         if ks[-1] > longest:
             note(f"{scores} lists at most {longest} labels per point; for larger k the others count as wrong", quiet)
-        weights = counts = None
         if train:
             shape, counts = _training_counts(train, cache, progress)
             check_label_count(train, shape[2], read.K, scores)
-            weights = _propensities(shape, counts, propensity_a, propensity_b, quiet)
+            found = estimate_propensities(counts, *shape[:2], propensity_a, propensity_b)
+            note(f"Propensity model: A={found.A:g}, B={found.B:g} ({found.origin})", quiet)
+            measure |= {"propensities": found.values, "counts": counts}
         else:
             note("Without --train there are no propensity-scored measures", quiet)
         if auc and len(read.labels) < read.N * read.K:
             note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(read)}", quiet)
         if calibration:
             note(f"Log loss and ECE are over {describe_coverage(read)}", quiet)
-        measures = evaluate_scores(read.matrix, labels, ks, weights, auc, calibration)
-        table = _table
-        if reliability:
-            curves = _reliability(read.matrix, labels, ks[-1], counts)
+        measure |= {"ks": ks, "auc": auc, "reliability": reliability}
+    found = evaluate_scores(read.matrix, labels, calibration=calibration, assigned=assigned, **measure)
+    if found.kind == "binary" and "AUC" not in found.measures:
+        note("AUC is undefined, as all points have the label or none has it", quiet)
+    curves = {name: [row._asdict() for row in rows] for name, rows in found.reliability.items()}
     if as_json:
-        click.echo(json.dumps(measures | ({"reliability": curves} if curves else {})))
+        click.echo(json.dumps(found.measures | ({"reliability": curves} if curves else {})))
     else:
-        click.echo("\n\n".join([table(measures, ks), *starmap(_reliability_table, curves.items())]))
+        table = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _table}[found.kind]
+        click.echo("\n\n".join([table(found.measures, ks), *starmap(_reliability_table, curves.items())]))
 
 
 def _check_complete(scores, path, labels):
@@ -205,34 +200,6 @@ def _training_counts(train, cache, progress):
     if counts is None or counts.shape != shape[2:]:
         raise SettingsError(f"{train}: the model has no counts of its labels; give the training data instead")
     return shape, np.array(counts)
-
-
-def _propensities(shape, counts, A, B, quiet):
-    """Return the propensities of the K labels, estimated from the numbers of training points that have them."""
-    entry = None if A and B else load_catalogue().find_by_shape(*shape)
-    model = choose_propensity_model(entry, A, B)
-    note(f"Propensity model: A={model.A:g}, B={model.B:g} ({model.origin})", quiet)
-    return propensities_of_counts(counts, shape[0], model.A, model.B)
-
-
-def _reliability(probabilities, labels, k, counts):
-    """Return the rows of reliability by rank and, if the labels' training points are counted, by these numbers."""
-    curve = reliability_by_rank(probabilities, labels, k)
-    found = {"rank": _rows(range(1, k + 1), curve)}
-    if counts is not None:
-        groups = [f"{low}" if low == high else f"{low}-{high}" for low, high in frequency_groups(counts)]
-        found["training points"] = _rows(groups, reliability_by_frequency(probabilities, labels, k, counts))
-    return found
-
-
-def _rows(names, curve):
-    """Return a row for each bin of a `ReliabilityCurve` that is not empty."""
-    bins = zip(names, *(values.tolist() for values in curve), strict=False)
-    return [
-        {"bin": str(name), "count": count, "probability": confidence, "true": frequency}
-        for name, count, confidence, frequency in bins
-        if count
-    ]
 
 
 def _reliability_table(title, rows):

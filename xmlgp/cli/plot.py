@@ -1,7 +1,5 @@
 """`xmlgp plot`: figures of the objective of training and of the calibration of probabilities."""
 
-from functools import partial
-
 import click
 import numpy as np
 
@@ -12,7 +10,6 @@ from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.calibration import (
-    frequency_groups,
     log_loss,
     reliability_by_frequency,
     reliability_by_rank,
@@ -134,8 +131,8 @@ def reliability(scores, data, by, k, train, out, cache, quiet):
     if by == "probability":
         _write(plot_reliability, curves, out)
     else:
-        groups = None if counts is None else frequency_groups(counts)
-        _write(partial(plot_reliability_by_group, groups=groups), curves, out)
+        of_groups = "rank of the label for its point" if counts is None else "training points of the label"
+        _write(lambda content, file: plot_reliability_by_group(content, file, of_groups), curves, out)
 
 
 def _coverage(scores, k):

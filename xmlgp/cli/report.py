@@ -10,19 +10,16 @@ import numpy as np
 from xmlgp.cli.corpus_options import corpus_options, is_text
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.cli.scores import check_label_count, count_labels
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.formats import read_blocks, read_dataset
 from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import SettingsError, XmlgpError
-from xmlgp.metrics.propensity import choose_propensity_model, propensities
+from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.predictor import MEMORY
-from xmlgp.report.content import make_content
-from xmlgp.report.evidence import LISTED, Evidence
-from xmlgp.report.page import check_available, render
+from xmlgp.report.page import check_available
+from xmlgp.report.report import make_report
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.labelled_data import read_known_data
@@ -90,23 +87,22 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
         progress = terminal_progress(quiet)
         columns = columns.over(own.vectorizer and own.vectorizer.columns)
         training = _training_data(train, data, folder, own, (columns, corpus_format), cache, progress, quiet)
-        tuned, rule = _tuned(folder, model, quiet)
-        evidence = Evidence(K, tuned and tuned.rule, seed=seed)
-        points = _points(test, predictor, folder, own, data, columns, corpus_format, quiet)
-        _gather(evidence, predictor, points, max(LISTED, tuned.limit if tuned else 0), progress)
-        content = _content(
-            evidence,
-            data,
+        counts = None if training is None else np.bincount(training.labels.indices, minlength=K)
+        page = make_report(
+            predictor,
+            _points(test, predictor, folder, own, data, columns, corpus_format, quiet),
             title=title or Path(model).resolve().name,
             facts=_facts(folder, model, test, training),
-            counts=None if training is None else np.bincount(training.labels.indices, minlength=K),
-            propensities=None if training is None else _propensities(training, quiet),
             names=names,
             feature_names=own.features,
-            explanations=_explanations(predictor, evidence.sample, quiet),
-            rule=rule,
+            tuned=folder.tuned,
+            counts=counts,
+            propensities=None if training is None else _propensities(training, counts, quiet),
+            seed=seed,
+            progress=progress,
+            note=lambda text: note(text, quiet),
         )
-        stream.write(render(content).encode())
+        stream.write(page.encode())
     if out != "-":
         click.echo(out)
 
@@ -114,14 +110,6 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
 def _open(folder):
     """Return a model folder, its predictor and its `Names`."""
     return folder, open_predictor(folder), folder.names
-
-
-def _content(evidence, data, **facts):
-    """Return the content of the report; an error names the test data."""
-    try:
-        return make_content(evidence, **facts)
-    except SettingsError as error:
-        raise SettingsError(f"{data}: {error}") from None
 
 
 def _points(test, predictor, folder, own, data, columns, corpus_format, quiet):
@@ -146,20 +134,6 @@ def _points(test, predictor, folder, own, data, columns, corpus_format, quiet):
             yield block, None, None
 
 
-def _gather(evidence, predictor, points, k, progress):
-    """Score the test points and add them to the evidence, block by block."""
-    with progress("report", unit=" points") as bar:
-        for block, texts, ids in points:
-            done = 0
-            for scores in predictor.top(block.features, k, "probability", memory=MEMORY):
-                scores.check_finite(evidence.point_count)
-                rows = slice(done, done + scores.N)
-                shown = [None if values is None else values[rows] for values in (texts, ids)]
-                evidence.add(scores, block.labels[rows], block.features[rows], *shown)
-                done += scores.N
-                bar.update(scores.N)
-
-
 def _training_data(train, data, folder, own, corpus, cache, progress, quiet):
     """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
     described = folder.description["data"]
@@ -181,25 +155,13 @@ def _training_data(train, data, folder, own, corpus, cache, progress, quiet):
     return None
 
 
-def _propensities(training, quiet):
+def _propensities(training, counts, quiet):
     """Return the propensities of the labels, or None if there are too few training points for them."""
-    model = choose_propensity_model(load_catalogue().find_by_shape(training.N, training.D, training.K))
     try:
-        return propensities(training.labels, model.A, model.B)
+        return estimate_propensities(counts, training.N, training.D).values
     except SettingsError as error:
         note(f"There is no PSP: {error}", quiet)
         return None
-
-
-def _tuned(folder, model, quiet):
-    """Return what is tuned, if it is for probabilities, and how to say it."""
-    tuned = folder.tuned
-    if tuned is None:
-        return None, None
-    if tuned.output != "probability":
-        note(f"{model} is tuned for --output {tuned.output}, which this report does not use", quiet)
-        return None, None
-    return tuned, f"the labels of {tuned} of a document, as xmlgp tune chose"
 
 
 def _facts(folder, model, test, training):
@@ -211,14 +173,3 @@ def _facts(folder, model, test, training):
             ("Labels that no training document has", f"{training.K - len(np.unique(training.labels.indices)):,}")
         )
     return [*facts, ("Written by", described["written_by"])]
-
-
-def _explanations(predictor, sample, quiet):
-    """Return what the features of the sample contribute to its labels, or None if the model cannot say."""
-    if not len(sample.points):
-        return None
-    try:
-        return predictor.explain(sample.features, sample.scores)
-    except SettingsError as error:
-        note(f"The report has no words for and against labels: {error}", quiet)
-        return None

@@ -11,11 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from xmlgp.data.dataset import Dataset
+from xmlgp.data.formats import LIBSVM
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.tuning import LONGEST, METRICS, Tuned, check_labels, tune
+from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule, assign
+from xmlgp.prediction.tuning import tune
 from xmlgp.runs.learn import learn_points
 from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.save import save_model
@@ -44,6 +44,11 @@ def load_estimator(path):
 def _learns_on(estimator):
     """Return whether the model of an estimator can learn more points."""
     return estimator.model.learn is not None
+
+
+def _has_many_labels(estimator):
+    """Return whether the data of an estimator may have more than one label."""
+    return estimator.model.data_format != LIBSVM
 
 
 class Classifier(ABC, ClassifierMixin, BaseEstimator):
@@ -191,16 +196,20 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
     def predict(self, X):
         """Return 1 where a label is assigned, N×K: by the tuned rule, or where its probability is above one half."""
         check_is_fitted(self)
-        rule = self.assignment_rule_
-        if rule is None:
-            return (self.predict_proba(X) > 0.5).astype(int)
-        scores = self._score(X, self.tuned_.output)
-        order = np.argsort(-scores, axis=1, kind="stable")
-        assigned = np.zeros(scores.shape, int)
-        np.put_along_axis(assigned, order[:, : rule.limit], 1, axis=1)
-        assigned[scores < np.float64(rule.threshold)] = 0
+        features = self._features(X)
+        self._check_features(features.shape[1])
+        assigned, done = np.zeros((features.shape[0], self._predictor.label_count), int), 0
+        for scores in self._assigned(features):
+            assigned[done + scores.points, scores.labels] = 1
+            done += scores.N
         return assigned
 
+    def _assigned(self, features):
+        """Yield the labels of points that `predict` assigns (`Scores`), a chunk of points at a time."""
+        output = self.tuned_.output if self.tuned_ else "probability"
+        return assign(self._predictor, features, self.assignment_rule_ or ABOVE_HALF, output)
+
+    @available_if(_has_many_labels)
     def tune(self, X, Y, metric="f1-micro"):
         """Choose the threshold and the limit by which `predict` assigns labels; `fit` drops them.
 
@@ -225,20 +234,8 @@ class Classifier(ABC, ClassifierMixin, BaseEstimator):
             For another metric, for X and Y with other shapes than expected, or if there is one label or no true label.
         """
         check_is_fitted(self)
-        if self._predictor.label_count == 1:
-            raise SettingsError("there is one label, so there is no number of labels to tune")
-        if metric not in METRICS:
-            raise SettingsError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
-        features, labels = self._features(X), self._labels(Y)
-        expected = features.shape[0], self._predictor.label_count
-        if labels.shape != expected:
-            raise SettingsError(f"Y must be {expected[0]}×{expected[1]}, not {labels.shape[0]}×{labels.shape[1]}")
-        self._check_features(features.shape[1])
-        check_labels(labels)
-        k = min(LONGEST, self._predictor.label_count)
-        scores = Scores.stack(list(self._predictor.top(features, k, "probability")))
-        rule, value = tune(scores, labels, metric)
-        self.tuned_ = Tuned(metric, "probability", rule.threshold, rule.limit, float(value), scores.N)
+        features, labels = self._points(X, Y)
+        self.tuned_ = tune(self._predictor, features, labels, metric, "probability")
         return self
 
     def save(self, path):

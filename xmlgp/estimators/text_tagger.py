@@ -11,7 +11,7 @@ from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, load_estimator
 from xmlgp.estimators.gpc import GPCClassifier
 from xmlgp.estimators.mlgpf import MLGPFClassifier
-from xmlgp.prediction.assignment import AssignmentRule, assign
+from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule, assign
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
@@ -27,9 +27,6 @@ TEXTS = 1024
 
 #: Probabilities of all labels that are computed at a time, where those of some labels are needed.
 PROBABILITIES = 1 << 22
-
-#: Without a tuned rule, labels are assigned whose probability is above one half, not equal to it.
-ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
 
 
 def _learns_on(tagger):

@@ -1,1 +1,1 @@
-"""Measures of rankings, of probabilities and of binary classification; `evaluation.evaluate_scores` computes them."""
+"""Measures of rankings, of probabilities and of binary classification; `evaluation.evaluate` computes them."""

@@ -4,6 +4,7 @@ Probabilities are an N×K array or a csr_array that lists some of the labels of 
 of points, so the whole is never copied.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import ranks_of, top_entries, true_entries
 
 __all__ = [
+    "Bin",
     "ReliabilityCurve",
     "expected_calibration_error",
     "frequency_groups",
@@ -33,28 +35,69 @@ _TOP_BINS = 10
 _BLOCK_ENTRIES = 1 << 20
 
 
-class ReliabilityCurve(NamedTuple):
+class Bin(NamedTuple):
+    """A bin of a `ReliabilityCurve`: its name, its entries, their mean probability and the share that is true."""
+
+    bin: str
+    count: int
+    probability: float
+    true: float
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityCurve:
     """Probabilities and observed frequencies in bins, of equal width over [0, 1] or by another quantity.
+
+    Curves of different entries can be added; if one has more bins, these are its last.
 
     Parameters
     ----------
-    count : ndarray of int, bins
-        Entries in each bin; a bin of probabilities contains its lower edge, the last also 1.
-    confidence : ndarray of float, bins
-        Their mean probability; NaN in an empty bin.
-    frequency : ndarray of float, bins
-        The share of them that is true; NaN in an empty bin.
+    names : list of str
+        Of the bins; a bin of probabilities contains its lower edge, the last also 1.
+    sums : ndarray of float, 3×bins
+        The number of entries in each bin, the sum of their probabilities and the number of true ones.
     """
 
-    count: np.ndarray
-    confidence: np.ndarray
-    frequency: np.ndarray
+    names: list[str]
+    sums: np.ndarray
+
+    @classmethod
+    def of_entries(cls, names, groups, p, y):
+        """Return the curve of n entries: their bins, their probabilities, and whether they are true."""
+        return cls(names, np.array([np.bincount(groups, weights, len(names)) for weights in (None, p, y)]))
+
+    def __add__(self, other):
+        more, fewer = (self, other) if len(self.names) >= len(other.names) else (other, self)
+        sums = more.sums.copy()
+        sums[:, : len(fewer.names)] += fewer.sums
+        return ReliabilityCurve(more.names, sums)
+
+    @property
+    def count(self):
+        """Entries in each bin, an ndarray of int."""
+        return self.sums[0].astype(np.int64)
+
+    @property
+    def confidence(self):
+        """Their mean probability; NaN in an empty bin."""
+        return self.sums[1] / np.where(self.count, self.count, np.nan)
+
+    @property
+    def frequency(self):
+        """The share of them that is true; NaN in an empty bin."""
+        return self.sums[2] / np.where(self.count, self.count, np.nan)
 
     @property
     def error(self):
         """The expected calibration error, see `expected_calibration_error`."""
         gaps = np.abs(self.frequency - self.confidence)
         return float(np.nansum(self.count * gaps) / self.count.sum())
+
+    @property
+    def filled(self):
+        """The bins that are not empty, a list of `Bin`."""
+        columns = (values.tolist() for values in (self.count, self.confidence, self.frequency))
+        return [found for found in map(Bin, self.names, *columns) if found.count]
 
 
 def log_loss(probabilities, labels):
@@ -108,10 +151,11 @@ def reliability_curve(probabilities, labels, bins=_BINS):
     SettingsError
         If the shapes disagree, a probability is not in [0, 1] or there are no entries.
     """
-    sums = np.zeros((3, bins))
-    for p, y in _listed_entries(probabilities, labels):
-        sums += _sums(_bin_of(p, bins), p, y, bins)
-    return _curve(sums)
+    names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
+    return sum(
+        (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for p, y in _listed_entries(probabilities, labels)),
+        start=ReliabilityCurve([], np.zeros((3, 0))),
+    )
 
 
 def expected_calibration_error(probabilities, labels, bins=_BINS):
@@ -159,12 +203,10 @@ def top_calibration_errors(probabilities, labels, ks):
     SettingsError
         If the shapes disagree, a probability is not in [0, 1] or there are no entries.
     """
-    ranks, p, y = _top(probabilities, labels, max(ks))
-    errors = {}
-    for k in ks:
-        first = ranks < k
-        errors[f"ECE@{k}"] = _curve(_sums(_bin_of(p[first], _TOP_BINS), p[first], y[first], _TOP_BINS)).error
-    return errors
+    ranks, _, p, y = _top(probabilities, labels, max(ks))
+    bins, names = _bin_of(p, _TOP_BINS), [""] * _TOP_BINS
+    curves = {k: ReliabilityCurve.of_entries(names, *(part[ranks < k] for part in (bins, p, y))) for k in ks}
+    return {f"ECE@{k}": curve.error for k, curve in curves.items()}
 
 
 def reliability_by_rank(probabilities, labels, k):
@@ -186,8 +228,8 @@ def reliability_by_rank(probabilities, labels, k):
     SettingsError
         As `top_calibration_errors` does.
     """
-    ranks, p, y = _top(probabilities, labels, k)
-    return _curve(_sums(ranks, p, y, int(ranks.max()) + 1))
+    ranks, _, p, y = _top(probabilities, labels, k)
+    return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
 
 
 def reliability_by_frequency(probabilities, labels, k, counts):
@@ -211,14 +253,13 @@ def reliability_by_frequency(probabilities, labels, k, counts):
     SettingsError
         As `top_calibration_errors` does.
     """
-    _, p, y = _top(probabilities, labels, k)
-    starts = np.array([low for low, _ in frequency_groups(counts)])
-    group = np.searchsorted(starts, counts[top_entries(probabilities, k).indices], side="right") - 1
-    return _curve(_sums(group, p, y, len(starts)))
+    _, best, p, y = _top(probabilities, labels, k)
+    names, groups = frequency_groups(counts)
+    return ReliabilityCurve.of_entries(names, groups[best], p, y)
 
 
 def frequency_groups(counts):
-    """Return groups of labels by their number of training points: 0, 1, 2 to 3, 4 to 7, … up to the largest.
+    """Group labels by their number of training points: 0, 1, 2 to 3, 4 to 7, … up to the largest.
 
     Parameters
     ----------
@@ -226,38 +267,28 @@ def frequency_groups(counts):
 
     Returns
     -------
-    list of (int, int)
-        The least and the greatest number of each group.
+    names : list of str
+        Of the groups, such as "4-7".
+    groups : ndarray of int, K
+        The group of each label.
     """
-    groups = [(0, 0), (1, 1)]
-    while groups[-1][1] < max(counts, default=0):
-        low = groups[-1][1] + 1
-        groups.append((low, 2 * low - 1))
-    return groups
+    # The number of binary digits.
+    groups = np.frexp(counts)[1]
+    longer = range(2, groups.max(initial=1) + 1)
+    return ["0", "1", *(f"{2 ** (digits - 1)}-{2**digits - 1}" for digits in longer)], groups
 
 
 def _top(probabilities, labels, k):
-    """Return rank, probability and truth of the k highest probabilities of each point, as flat arrays."""
+    """Return rank, label, probability and truth of the k highest probabilities of each point, as flat arrays."""
     _check(probabilities, labels)
     best = top_entries(probabilities, k)
     true = np.zeros(best.nnz, bool)
     true[true_entries(best, labels)] = True
-    return ranks_of(best), _in_range(best.data), true
+    return ranks_of(best), best.indices, _in_range(best.data), true
 
 
 def _bin_of(p, bins):
     return np.minimum((p * bins).astype(np.intp), bins - 1)
-
-
-def _sums(bin_of, p, y, bins):
-    """Return the number of entries, and the sums of probabilities and of true entries, of each bin."""
-    return np.array([np.bincount(bin_of, weights, bins) for weights in (None, p, y)])
-
-
-def _curve(sums):
-    count, confidence, frequency = sums
-    filled = np.where(count, count, np.nan)
-    return ReliabilityCurve(count.astype(np.int64), confidence / filled, frequency / filled)
 
 
 def _listed_entries(probabilities, labels):

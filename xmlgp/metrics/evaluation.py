@@ -1,26 +1,58 @@
-"""All measures of scores against the true labels, for multi-label and for binary data."""
+"""All measures of scores against the true labels: of rankings, of binary data and of assigned labels."""
 
+from dataclasses import dataclass, field
+
+from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.metrics.calibration import expected_calibration_error, log_loss, top_calibration_errors
+from xmlgp.metrics.calibration import (
+    Bin,
+    expected_calibration_error,
+    log_loss,
+    reliability_by_frequency,
+    reliability_by_rank,
+    top_calibration_errors,
+)
 from xmlgp.metrics.ranking import evaluate_ranking
 
-__all__ = ["evaluate_scores", "is_binary"]
+__all__ = ["Evaluation", "evaluate"]
 
 
-def is_binary(scores, labels):
-    """Return whether scores and labels are of a single label.
+@dataclass(frozen=True)
+class Evaluation:
+    """Measures of scores against the true labels.
 
-    Parameters
+    Attributes
     ----------
-    scores : csr_array of float, N×K
-    labels : csr_array of bool, N×K
+    kind : str
+        What was evaluated: "ranking", "binary", for data of one label, or "assignment".
+    measures : dict of str to float
+        By their names. Of a ranking those of `evaluate_ranking`, `multilabel_roc_auc` and, of probabilities,
+        `log_loss`, `ECE` and `ECE@k`; of binary data those of `evaluate_binary` and `ECE`; of assigned labels those of
+        `evaluate_assignment`.
+    reliability : dict of str to list of Bin
+        Probabilities beside how often they come true, by "rank" and by "training points" of the label; empty unless it
+        is asked for.
     """
-    return scores.shape[1] == labels.shape[1] == 1
+
+    kind: str
+    measures: dict[str, float]
+    reliability: dict[str, list[Bin]] = field(default_factory=dict)
 
 
-def evaluate_scores(scores, labels, ks=(1, 3, 5), propensities=None, auc=False, calibration=False):
-    """Evaluate scores against the true labels.
+def evaluate(
+    scores,
+    labels,
+    *,
+    ks=(1, 3, 5),
+    propensities=None,
+    counts=None,
+    auc=False,
+    calibration=False,
+    reliability=False,
+    assigned=False,
+):
+    """Evaluate scores against the true labels (`Evaluation`).
 
     Parameters
     ----------
@@ -29,36 +61,42 @@ def evaluate_scores(scores, labels, ks=(1, 3, 5), propensities=None, auc=False, 
     labels : csr_array of bool, N×K
         The true labels.
     ks : sequence of int
-        Values of k of the ranking measures.
+        Values of k of the measures @k, in ascending order.
     propensities : ndarray of float, K, optional
-        For the propensity-scored measures (`xmlgp.metrics.propensity.propensities`).
+        For the propensity-scored measures (`xmlgp.metrics.propensity`).
+    counts : ndarray of int, K, optional
+        The number of training points of each label, for reliability.
     auc : bool
         Whether to compute the area under the ROC curve of multi-label data.
     calibration : bool
         Whether to compute log loss, ECE and ECE@k; the scores must be probabilities.
-
-    Returns
-    -------
-    dict of str to float
-        For binary data (K = 1) the measures of `evaluate_binary`, and `ECE` with `calibration`; `ks`, `propensities`
-        and `auc` have no effect. Otherwise the measures of `evaluate_ranking`, of `multilabel_roc_auc` with `auc`, and
-        with `calibration` `log_loss`, `ECE`, and `ECE@k` by `top_calibration_errors`.
+    reliability : bool
+        Whether to compute reliability, of the labels up to the greatest k; the scores must be probabilities.
+    assigned : bool
+        Whether all labels in `scores` are assigned, whatever their scores. Nothing else has an effect then; for binary
+        data, only `calibration` has.
 
     Raises
     ------
     SettingsError
         If the shapes disagree or a measure is undefined.
     """
-    if is_binary(scores, labels):
+    if assigned:
+        return Evaluation("assignment", evaluate_assignment(scores, labels))
+    if scores.shape[1] == labels.shape[1] == 1:
         measures = evaluate_binary(scores, labels)
-    else:
-        measures = evaluate_ranking(scores, labels, ks, propensities)
-        if auc:
-            measures |= multilabel_roc_auc(scores, labels)
         if calibration:
-            measures["log_loss"] = log_loss(scores, labels)
+            measures["ECE"] = expected_calibration_error(scores, labels)
+        return Evaluation("binary", measures)
+    measures, curves = evaluate_ranking(scores, labels, ks, propensities), {}
+    if auc:
+        measures |= multilabel_roc_auc(scores, labels)
     if calibration:
+        measures["log_loss"] = log_loss(scores, labels)
         measures["ECE"] = expected_calibration_error(scores, labels)
-        if not is_binary(scores, labels):
-            measures |= top_calibration_errors(scores, labels, ks)
-    return measures
+        measures |= top_calibration_errors(scores, labels, ks)
+    if reliability:
+        curves["rank"] = reliability_by_rank(scores, labels, ks[-1]).filled
+        if counts is not None:
+            curves["training points"] = reliability_by_frequency(scores, labels, ks[-1], counts).filled
+    return Evaluation("ranking", measures, curves)

@@ -4,16 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xmlgp.data.catalogue import load_catalogue
 from xmlgp.errors import SettingsError
 
-__all__ = [
-    "DEFAULT_A",
-    "DEFAULT_B",
-    "PropensityModel",
-    "choose_propensity_model",
-    "propensities",
-    "propensities_of_counts",
-]
+__all__ = ["DEFAULT_A", "DEFAULT_B", "Propensities", "estimate_propensities", "propensities", "propensities_of_counts"]
 
 #: A and B of most data sets. The repository uses 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon.
 DEFAULT_A, DEFAULT_B = 0.55, 1.5
@@ -22,41 +16,48 @@ DEFAULT_A, DEFAULT_B = 0.55, 1.5
 LEAST = 1e-200
 
 
-class PropensityModel(NamedTuple):
-    """Parameters of the propensity model and where they come from.
+class Propensities(NamedTuple):
+    """Propensities of labels, the parameters of their model, and where these come from.
 
     Attributes
     ----------
+    values : ndarray of float, K
     A, B : float
     origin : str
         For a message.
     """
 
+    values: np.ndarray
     A: float
     B: float
     origin: str
 
 
-def choose_propensity_model(entry, A=None, B=None):
-    """Return the parameters of the propensity model for a data set: the given ones, the catalogue's or the defaults.
+def estimate_propensities(counts, n_points, n_features, A=None, B=None):
+    """Estimate propensities (`Propensities`) with the catalogue's A and B if it has a data set of these sizes.
 
     Parameters
     ----------
-    entry : Entry or None
-        The data set's entry in the catalogue.
+    counts : ndarray of int, K
+        The number of training points that have each label.
+    n_points, n_features : int
+        N and D of the training data.
     A, B : float, optional
-        Take precedence over those of the catalogue.
+        Take precedence over those of the catalogue, and over `DEFAULT_A` and `DEFAULT_B`.
 
-    Returns
-    -------
-    PropensityModel
+    Raises
+    ------
+    SettingsError
+        As `propensities_of_counts` does.
     """
-    if A and B:
-        return PropensityModel(A, B, "as given")
+    entry = None if A and B else load_catalogue().find_by_shape(n_points, n_features, len(counts))
     known = entry and entry.propensity
-    default_A, default_B = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
     origin = f"from {entry.name} in the catalogue" if known else "the default"
-    return PropensityModel(A or default_A, B or default_B, f"one given, the other {origin}" if A or B else origin)
+    if A or B:
+        origin = "as given" if A and B else f"one given, the other {origin}"
+    A = A or (known.A if known else DEFAULT_A)
+    B = B or (known.B if known else DEFAULT_B)
+    return Propensities(propensities_of_counts(counts, n_points, A, B), A, B, origin)
 
 
 def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):

@@ -12,8 +12,8 @@ __all__ = ["plot_reliability", "plot_reliability_by_group"]
 #: Characters of the legend's font that fit on one line above a panel.
 LEGEND_WIDTH = 64
 
-#: Most ranks that the horizontal axis names.
-MOST_TICKS = 12
+#: Most groups that the horizontal axis names.
+MOST_TICKS = 20
 
 
 def plot_reliability(curves, out, title=""):
@@ -58,17 +58,17 @@ def plot_reliability(curves, out, title=""):
     save_figure(figure, out)
 
 
-def plot_reliability_by_group(curves, out, groups=None):
+def plot_reliability_by_group(curves, out, xlabel):
     """Plot mean probabilities (dashed) and frequencies (solid) of groups of labels.
 
     Parameters
     ----------
     curves : mapping of str to ReliabilityCurve
-        Name in the legend → groups: the ranks from 1, or those given.
+        Name in the legend → groups, such as ranks.
     out : path or binary file
         As for `plot_reliability`.
-    groups : list of (int, int), optional
-        Least and greatest number of training points of the labels in each group.
+    xlabel : str
+        What the labels are grouped by.
 
     Raises
     ------
@@ -83,17 +83,10 @@ def plot_reliability_by_group(curves, out, groups=None):
         style = {"marker": marker, "markersize": 4, "linewidth": 1.2}
         (line,) = axis.plot(filled, curve.frequency[filled], label=name, **style)
         axis.plot(filled, curve.confidence[filled], color=line.get_color(), linestyle="--", **style)
-    count = max(len(curve.count) for curve in curves.values())
-    if groups is None:
-        axis.set_xlabel("rank of the label for its point")
-        places = np.unique(np.linspace(0, count - 1, min(count, MOST_TICKS)).round().astype(int))
-        axis.set_xticks(places, places + 1)
-    else:
-        axis.set_xlabel("training points of the label")
-        axis.set_xticks(
-            range(count), [f"{low}" if low == high else f"{low}–{high}" for low, high in groups], rotation=45
-        )
-    axis.set(ylabel="probability (dashed), frequency (solid)")
+    groups = max((curve.names for curve in curves.values()), key=len)
+    ticks = np.unique(np.linspace(0, len(groups) - 1, min(len(groups), MOST_TICKS)).round().astype(int))
+    axis.set_xticks(ticks, [groups[tick] for tick in ticks], rotation=45 if len(groups[-1]) > 2 else 0)
+    axis.set(xlabel=xlabel, ylabel="probability (dashed), frequency (solid)")
     axis.set_ylim(bottom=0)
     axis.grid(color="0.9", linewidth=0.6)
     figure.legend(*axis.get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)

@@ -7,7 +7,7 @@ import numpy as np
 from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY
 
-__all__ = ["AssignmentRule", "assign"]
+__all__ = ["ABOVE_HALF", "AssignmentRule", "assign"]
 
 #: Labels that are listed of a point to find those above a threshold: the second number if all of the first are, all
 #: labels if all of the second are.
@@ -31,6 +31,32 @@ class AssignmentRule(NamedTuple):
     threshold: float | None = None
     limit: int | None = None
     expected_f1: bool = False
+
+    def sizes(self, scores):
+        """Return how many labels are assigned to each point, an ndarray of int: the first ones of its list.
+
+        Parameters
+        ----------
+        scores : Scores, N points
+            The best labels of each point, best first. Labels that are not listed count as false.
+
+        Raises
+        ------
+        SettingsError
+            If the rule is about the expected F1 and a score is not in [0, 1].
+        """
+        lengths = np.diff(scores.indptr)
+        if self.expected_f1:
+            return np.minimum(highest_expected_f1(scores.table(), self.limit)[0], lengths)
+        if self.threshold is not None:
+            # In double precision, as the threshold.
+            above = scores.scores >= np.float64(self.threshold)
+            lengths = np.bincount(scores.points[above], minlength=scores.N)
+        return lengths if self.limit is None else np.minimum(lengths, self.limit)
+
+
+#: The rule of a model that is not tuned: a probability above one half, not equal to it.
+ABOVE_HALF = AssignmentRule(float(np.nextafter(0.5, 1)))
 
 
 def assign(predictor, features, rule, output=None, with_std=False, memory=MEMORY):
@@ -56,18 +82,18 @@ def assign(predictor, features, rule, output=None, with_std=False, memory=MEMORY
         If a score is not finite.
     """
     if rule.expected_f1:
-        yield from _with_highest_expected_f1(predictor, features, rule.limit, with_std, memory)
+        yield from _with_highest_expected_f1(predictor, features, rule, with_std, memory)
     elif rule.threshold is None:
         yield from predictor.top(features, rule.limit, output, with_std, memory)
     else:
         yield from _above(predictor, features, rule, output, with_std, memory, _LISTED)
 
 
-def _with_highest_expected_f1(predictor, features, limit, with_std, memory):
+def _with_highest_expected_f1(predictor, features, rule, with_std, memory):
     done = 0
     for ranked in predictor.top(features, None, "probability", False, memory):
         ranked.check_finite(done)
-        sizes, _ = highest_expected_f1(ranked.scores.reshape(ranked.N, -1), limit)
+        sizes = rule.sizes(ranked)
         if with_std and sizes.any():
             # Those of all labels would take far longer.
             chunk = features[done : done + ranked.N]
@@ -89,8 +115,7 @@ def _above(predictor, features, rule, output, with_std, memory, listed):
         ranked.check_finite(done)
         chunk = features[done : done + ranked.N]
         done += ranked.N
-        # In double precision, as the threshold.
-        sizes = np.count_nonzero(ranked.scores.reshape(ranked.N, k) >= np.float64(rule.threshold), axis=1)
+        sizes = rule.sizes(ranked)
         found = ranked.first(sizes)
         unsure = np.flatnonzero(sizes == k) if k < most else np.empty(0, int)
         first = 0

@@ -78,6 +78,11 @@ class Scores:
         indptr = np.arange(len(labels) + 1, dtype=np.int64) * labels.shape[1]
         return cls(indptr, np.ravel(labels), np.ravel(scores), K, None if std is None else np.ravel(std))
 
+    @classmethod
+    def empty(cls, K):
+        """Return the scores of no points."""
+        return cls(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)
+
     @property
     def N(self):
         """Number of points."""
@@ -88,6 +93,21 @@ class Scores:
         """The scores as a csr_array, N×K; scores of 0 are stored."""
         return as_csr(self.scores, self.labels, self.indptr, self.K)
 
+    @property
+    def points(self):
+        """The point of each score, an ndarray of int, n."""
+        return np.repeat(np.arange(self.N), np.diff(self.indptr))
+
+    def table(self):
+        """Return the scores of each point in a row, N×k, with zeros after lists that are shorter than the longest."""
+        lengths = np.diff(self.indptr)
+        k = int(lengths.max(initial=0))
+        if len(self.scores) == self.N * k:
+            return self.scores.reshape(self.N, k)
+        table = np.zeros((self.N, k), self.scores.dtype)
+        table[np.arange(k) < lengths[:, None]] = self.scores
+        return table
+
     def rows(self, start, stop):
         """Return the scores of the points in range(start, stop)."""
         indptr = self.indptr[start : stop + 1]
@@ -95,8 +115,7 @@ class Scores:
 
     def descending(self):
         """Return the scores with the highest of each point first, equal scores by label."""
-        points = np.repeat(np.arange(self.N), np.diff(self.indptr))
-        return self._select(self.indptr, np.lexsort((self.labels, -self.scores, points)))
+        return self._select(self.indptr, np.lexsort((self.labels, -self.scores, self.points)))
 
     def first(self, counts):
         """Return the scores that are listed first for each point.
@@ -203,7 +222,7 @@ def read_scores(path, progress=silent):
     with open_input(path) as stream:
         reader = LineReader(stream, path)
         N, K = _parse_header(reader.read_lines(1), path)
-        blocks = [Scores(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)]
+        blocks = [Scores.empty(K)]
         with progress(f"reading {path}", total=N, unit=" points") as bar:
             for block in _read_blocks(reader, N, K, path):
                 blocks.append(block)

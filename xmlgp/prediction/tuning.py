@@ -11,9 +11,11 @@ from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.ranking import true_entries
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.predictor import MAX_STREAMED, OUTPUTS
+from xmlgp.prediction.scores_file import Scores
+from xmlgp.runtime.progress import silent
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["LONGEST", "METRICS", "Tuned", "check_labels", "tune"]
+__all__ = ["LONGEST", "METRICS", "Tuned", "best_rule", "tune"]
 
 #: What is maximised: the name of each option, and the measure of `evaluate_assignment`.
 METRICS = {"f1-micro": "F1_micro", "f1-macro": "F1_macro", "f1-point": "F1_point"}
@@ -79,14 +81,64 @@ class Tuned(NamedTuple):
         return found if valid else None
 
 
-def check_labels(labels):
-    """Raise SettingsError if no point has a true label, N×K."""
+def tune(predictor, features, labels, metric="f1-micro", output=None, progress=silent):
+    """Choose the threshold and the limit of highest F1 for a model.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        Of two labels or more.
+    features : csr_array, N×D
+        Points that the model was not trained on, as read.
+    labels : csr_array of bool, N×K
+        Their true labels.
+    metric : str
+        One of `METRICS`.
+    output : str, optional
+        One of `OUTPUTS`: the scores that get a threshold. Default: those of the model.
+    progress : callable
+        See `xmlgp.runtime.progress`.
+
+    Returns
+    -------
+    Tuned
+
+    Raises
+    ------
+    SettingsError
+        For another metric, for points that do not have the model's numbers of features and labels, or if the model has
+        one label or no point has a true one.
+    NumericalError
+        If a score is not finite.
+    """
+    N, K = features.shape[0], predictor.label_count
+    if metric not in METRICS:
+        raise SettingsError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
+    if K == 1:
+        raise SettingsError("the model has one label, so there is no number of labels to tune")
+    predictor.check(features.shape[1])
+    if labels.shape != (N, K):
+        points, count = labels.shape
+        if points != N:
+            raise SettingsError(f"there are {N} points, but labels of {points}")
+        raise SettingsError(f"the points have {count} labels, but the model was trained on {K}")
+    _check_labels(labels)
+    output, blocks = output or predictor.default_output, []
+    with progress("tune", N, " points") as bar:
+        for block in predictor.top(features, min(LONGEST, K), output):
+            blocks.append(block)
+            bar.update(block.N)
+    rule, value = best_rule(Scores.stack(blocks), labels, metric)
+    return Tuned(metric, output, rule.threshold, rule.limit, value, N)
+
+
+def _check_labels(labels):
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to tune for")
 
 
-def tune(scores, labels, metric):
-    """Find the threshold and the limit of highest F1 on points whose labels are known.
+def best_rule(scores, labels, metric):
+    """Find the threshold and the limit of highest F1 for listed labels.
 
     All pairs of a limit up to the longest list and a threshold between two scores are compared. Of equally good
     pairs, the one with the largest limit and then the highest threshold is chosen. The time is that of sorting the n
@@ -115,12 +167,11 @@ def tune(scores, labels, metric):
         If a score is not finite.
     """
     scores.check_finite()
-    check_labels(labels)
-    N, K = labels.shape
-    lengths = np.diff(scores.indptr)
-    longest = int(lengths.max())
-    points = np.repeat(np.arange(N, dtype=np.int32), lengths)
+    _check_labels(labels)
+    K = labels.shape[1]
+    points = scores.points.astype(np.int32)
     ranks = np.arange(len(points), dtype=np.int32) - scores.indptr[points].astype(np.int32)
+    longest = int(ranks.max()) + 1
     order = np.argsort(-scores.scores, kind="stable")
     hits = np.zeros(len(order), bool)
     hits[true_entries(scores.matrix, labels)] = True
@@ -140,27 +191,17 @@ def tune(scores, labels, metric):
     parallel_for(part, longest, 1)
     best = longest - 1 - np.argmax(values[::-1])
     rule = AssignmentRule(float(thresholds[best]), int(best) + 1)
-    chosen = (ranks < rule.limit) & (scores.scores >= np.float64(rule.threshold))
-    sizes = np.bincount(points[chosen], minlength=N)
     # Sums of differences have rounding errors.
-    return rule, evaluate_assignment(scores.first(sizes).matrix, labels)[METRICS[metric]]
+    return rule, evaluate_assignment(scores.first(rule.sizes(scores)).matrix, labels)[METRICS[metric]]
 
 
 @compiled
 def _best_threshold(scores, ranks, groups, hits, limit, true, joining):
-    """Return the threshold of highest mean F1 over groups of pairs, and this mean.
+    """Return the threshold of highest mean F1 over groups of pairs of a point and a label, and this mean.
 
-    Parameters
-    ----------
-    scores, ranks, groups, hits : ndarray, n
-        Of each pair of point and label: the score, in descending order; the rank within the point, from 0; the group;
-        whether it is true.
-    limit : int
-        Pairs of this rank and above are not assigned.
-    true : ndarray of int, groups
-        The number of true pairs of each group.
-    joining : bool
-        Whether a group without true pairs counts in the mean once one of its pairs is assigned, or never.
+    Scores, ranks from 0, groups and hits are those of the n pairs, in descending order of the scores. Pairs of the rank
+    `limit` and beyond are not assigned. `true` has the number of true pairs of each group. If `joining`, a group
+    without true pairs counts in the mean once one of its pairs is assigned; otherwise it never does.
     """
     assigned, found = np.zeros(len(true), np.int64), np.zeros(len(true), np.int64)
     total, count = 0.0, np.count_nonzero(true)

@@ -103,7 +103,7 @@ def draw_ranks(name, title, description, ranks):
         parts.append(f'<line class="gap" x1="{x}" y1="{true}" x2="{x}" y2="{probability}"/>')
         parts.append(f'<circle class="a" cx="{x}" cy="{true}" r="5"/>')
         parts.append(f'<circle class="ring b" cx="{x}" cy="{probability}" r="6"/>')
-        parts.append(_text(x, top + height + 18, row.name, "middle", "small"))
+        parts.append(_text(x, top + height + 18, row.bin, "middle", "small"))
     parts.append(_text(left + width / 2, top + height + 38, "place of the suggestion", "middle"))
     return _svg(name, title, description, top + height + 46, parts)
 

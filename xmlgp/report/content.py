@@ -11,19 +11,7 @@ from xmlgp.metrics.calibration import frequency_groups, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
 from xmlgp.report.confusions import most_frequent_confusions
 
-__all__ = [
-    "Bin",
-    "Confusion",
-    "Content",
-    "Document",
-    "FrequencyGroup",
-    "LabelRow",
-    "Measure",
-    "Missed",
-    "Suggestion",
-    "Word",
-    "make_content",
-]
+__all__ = ["Confusion", "Content", "FrequencyGroup", "LabelRow", "Missed", "Word", "make_content"]
 
 #: Test documents that a label must have to be among the best and the worst labels.
 FEWEST = 5
@@ -70,15 +58,6 @@ class FrequencyGroup(NamedTuple):
     def recall(self):
         """The share of true labels that are given; None without true labels."""
         return self.right / self.true if self.true else None
-
-
-class Bin(NamedTuple):
-    """Labels of similar probability or of one rank: their number, mean probability and the share that is true."""
-
-    name: str
-    count: int
-    probability: float
-    true: float
 
 
 class LabelRow(NamedTuple):
@@ -181,9 +160,9 @@ def make_content(
     propensities=None,
     names=None,
     feature_names=None,
-    explanations=None,
+    explain=None,
     rule=None,
-):  # fmt: skip
+):
     """Compute everything that a report shows.
 
     Parameters
@@ -200,9 +179,8 @@ def make_content(
         For PSP@k (`xmlgp.metrics.propensity`).
     names, feature_names : sequence of str, optional
         K and D names; where one is empty or the sequence is None, numbers are shown.
-    explanations : object, optional
-        What each feature contributes to the utility of each pair in `evidence.sample.scores`, in that order, with the
-        attributes `indptr`, `features` and `values` of a csr_array of pairs × D.
+    explain : callable, optional
+        Returns the `Contributions` to the utilities of labels, given the features and the `Scores` of points.
     rule : str, optional
         How labels are assigned, as the end of a sentence that starts with "A label counts as given if it is among".
 
@@ -221,8 +199,8 @@ def make_content(
             raise SettingsError(f"there are {what} of {len(values)} labels, but scores of {K}")
     labels, top, assigned = evidence.labels, evidence.top, evidence.assigned
     if not labels.nnz:
-        raise SettingsError("no document has a true label, so there is nothing to report")
-    label_name = _namer(names, "label")
+        raise SettingsError("no document of the test data has a true label, so there is nothing to report")
+    label_name, feature_name = _namer(names, "label"), _namer(feature_names, "feature")
     assigned = as_csr(None, assigned.labels, assigned.indptr, K)
     by_label = _counts_by_label(assigned, labels)
 
@@ -241,11 +219,8 @@ def make_content(
         probabilities=_calibration_measures(errors),
         frequency_of="training" if known else "test",
         frequencies=_by_frequency(by_label, counts if known else by_label[2]),
-        bins=_bins(
-            evidence.reliability,
-            [f"{100 * low:.0f} to {100 * high:.0f} %" for low, high in _edges(evidence)],
-        ),
-        ranks=_bins(evidence.reliability_by_rank, [str(rank + 1) for rank in range(K)]),
+        bins=evidence.reliability.filled,
+        ranks=evidence.reliability_by_rank.filled,
         listed=evidence.longest,
         label_count=K,
         fewest=fewest,
@@ -253,8 +228,8 @@ def make_content(
         best=best,
         worst=worst,
         confusions=_confusions(assigned, labels, label_name),
-        documents=_documents(evidence.sample, label_name, _namer(feature_names, "feature"), explanations),
-        explained=explanations is not None,
+        documents=[_document(point, label_name, feature_name, explain) for point in evidence.sample],
+        explained=explain is not None,
     )
 
 
@@ -279,11 +254,6 @@ def _namer(names, kind):
 
 def _share(part, whole):
     return part / whole if whole else None
-
-
-def _edges(evidence):
-    bins = len(evidence.reliability.count)
-    return [(i / bins, (i + 1) / bins) for i in range(bins)]
 
 
 def _own_facts(labels):
@@ -385,21 +355,11 @@ def _counts_by_label(assigned, labels):
 
 
 def _by_frequency(by_label, counts):
-    groups = frequency_groups(counts)
-    group_of = np.searchsorted([low for low, _ in groups], counts, side="right") - 1
-    sizes = np.bincount(group_of, minlength=len(groups))
-    right, given, true = (np.bincount(group_of, values, len(groups)).astype(int) for values in by_label)
-    rows = zip(groups, sizes.tolist(), true.tolist(), given.tolist(), right.tolist(), strict=True)
-    return [
-        FrequencyGroup(str(low) if low == high else f"{low}–{high}", size, *pairs)
-        for (low, high), size, *pairs in rows
-        if pairs[0] or pairs[1]
-    ]
-
-
-def _bins(curve, names):
-    columns = (values.tolist() for values in curve)
-    return [Bin(name, *values) for name, *values in zip(names, *columns, strict=False) if values[0]]
+    names, group_of = frequency_groups(counts)
+    sizes = np.bincount(group_of, minlength=len(names)).tolist()
+    right, given, true = (np.bincount(group_of, values, len(names)).astype(int).tolist() for values in by_label)
+    groups = map(FrequencyGroup, names, sizes, true, given, right)
+    return [group for group in groups if group.true or group.given]
 
 
 def _best_and_worst(by_label, counts, label_name):
@@ -440,58 +400,39 @@ def _confusions(assigned, labels, label_name):
     ]
 
 
-def _documents(sample, label_name, feature_name, explanations):
-    return [_document(sample, n, label_name, feature_name, explanations) for n in range(len(sample.points))]
-
-
-def _document(sample, n, label_name, feature_name, explanations):
-    true = sample.labels[[n]].indices.tolist()
-    listed = sample.listed.rows(n, n + 1)
-    listed_labels, listed_scores = listed.labels.tolist(), listed.scores.tolist()
-    first, last = sample.scores.indptr[n : n + 2].tolist()
+def _document(point, label_name, feature_name, explain):
+    listed_labels, listed_scores = point.listed.labels.tolist(), point.listed.scores.tolist()
+    shown = point.shown
+    contributions = explain(point.features, shown) if explain else None
     suggestions = []
-    for place in range(first, last):
-        label, rank = int(sample.scores.labels[place]), place - first
-        words = _words(explanations, place, feature_name) if explanations is not None else ([], [])
-        given = rank < sample.assigned[n]
-        probability = float(sample.scores.scores[place])
-        suggestions.append(Suggestion(label_name(label), probability, label in true, bool(given), *words))
+    for rank, label in enumerate(shown.labels.tolist()):
+        sides = contributions.strongest(rank, WORDS) if explain else ([], [])
+        words = [[Word(feature_name(feature), value) for feature, value in side] for side in sides]
+        given = rank < point.assigned
+        suggestions.append(Suggestion(label_name(label), listed_scores[rank], label in point.labels, given, *words))
     missed = []
-    for label in true:
+    for label in point.labels:
         rank = listed_labels.index(label) if label in listed_labels else None
         if rank is None:
             missed.append(Missed(label_name(label), None, None))
-        elif rank >= last - first:
+        elif rank >= len(suggestions):
             missed.append(Missed(label_name(label), rank + 1, listed_scores[rank]))
     missed.sort(key=lambda label: (label.rank is None, label.rank or 0))
-    text = sample.texts[n] if sample.texts is not None else None
-    features, n_features = [], 0
-    if text is None and sample.features is not None:
-        features, n_features = _features(sample.features[[n]], feature_name)
+    features = []
+    if point.text is None and point.features is not None:
+        row = point.features
+        order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
+        features = [Word(feature_name(int(row.indices[i])), float(row.data[i])) for i in order]
     return Document(
-        int(sample.points[n]) + 1,
-        None if sample.ids is None or sample.ids[n] is None else _plain(sample.ids[n]),
-        bool(sample.right[n]),
-        None if text is None else _plain(text[:CHARACTERS]),
-        text is not None and len(text) > CHARACTERS,
-        features,
-        n_features,
-        any(word.value != 1 for word in features),
-        [label_name(label) for label in true],
-        suggestions,
-        missed,
+        number=point.number + 1,
+        id=None if point.id is None else _plain(point.id),
+        right=point.right,
+        text=None if point.text is None else _plain(point.text[:CHARACTERS]),
+        shortened=point.text is not None and len(point.text) > CHARACTERS,
+        features=features,
+        n_features=point.features.nnz if features else 0,
+        valued=any(word.value != 1 for word in features),
+        true=[label_name(label) for label in point.labels],
+        suggestions=suggestions,
+        missed=missed,
     )
-
-
-def _features(row, feature_name):
-    order = np.lexsort((row.indices, -np.abs(row.data)))[:FEATURES]
-    return [Word(feature_name(int(row.indices[i])), float(row.data[i])) for i in order], len(row.indices)
-
-
-def _words(explanations, place, feature_name):
-    """Return the words that speak most for a pair's label, and those that speak most against it."""
-    start, stop = explanations.indptr[place : place + 2]
-    features, values = (np.asarray(part[start:stop]) for part in (explanations.features, explanations.values))
-    order = np.lexsort((features, -np.abs(values)))
-    words = [Word(feature_name(int(features[i])), float(values[i])) for i in order]
-    return [word for word in words if word.value > 0][:WORDS], [word for word in words if word.value < 0][:WORDS]

@@ -1,10 +1,9 @@
 """Tune how many labels a trained model assigns, and store that in its folder."""
 
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.prediction.scores_file import Scores
-from xmlgp.prediction.tuning import LONGEST, Tuned, check_labels, tune
+from xmlgp.prediction.tuning import tune
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import silent
 
@@ -49,19 +48,8 @@ def tune_model(dataset, path, metric, progress=silent):
     with lock_model_folder(path):
         folder = ModelFolder(path)
         predictor = open_predictor(folder)
-        K = predictor.label_count
-        if K == 1:
+        if predictor.label_count == 1:
             raise ModelFolderError(f"{path}: the model has one label, so there is no number of labels to tune")
-        predictor.check(dataset.D)
-        if dataset.K != K:
-            raise SettingsError(f"the points have {dataset.K} labels, but the model was trained on {K}")
         ModelFolder.check_writable(path)
-        check_labels(dataset.labels)
-        blocks = []
-        with progress("tune", dataset.N, " points") as bar:
-            for block in predictor.top(dataset.features, min(LONGEST, K), None):
-                blocks.append(block)
-                bar.update(block.N)
-        rule, value = tune(Scores.stack(blocks), dataset.labels, metric)
-        folder.write_tuned(Tuned(metric, predictor.default_output, rule.threshold, rule.limit, value, dataset.N))
+        folder.write_tuned(tune(predictor, dataset.features, dataset.labels, metric, progress=progress))
     return folder
