@@ -256,7 +256,7 @@ MUTANTS = [
         "xmlgp/mlgpf/stochastic.py",
         'arrays |= {f"optimiser.',
         '{} | {f"optimiser.',
-        ("tests/mlgpf/test_resuming.py",),
+        ("tests/training/test_contract.py",),
     ),
     Mutant(
         "checkpoint-random",
@@ -265,7 +265,7 @@ MUTANTS = [
         "xmlgp/training/loop.py",
         'state = facts["random"]',
         'state, facts["random"]',
-        ("tests/training/test_loop.py", "tests/mlgpf/test_resuming.py", "tests/training/test_inferences.py"),
+        ("tests/training/test_loop.py", "tests/training/test_contract.py"),
     ),
     # Files, signals, locks and threads.
     Mutant(

@@ -1,8 +1,5 @@
 """Learning on against a dense NumPy implementation, against EM of all points, and at its limits."""
 
-import itertools
-import signal
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,19 +9,13 @@ from sklearn.metrics import roc_auc_score
 from tests.bmlpl.problems import clustered
 from tests.grids import each_value
 from tests.problems import small_dataset
-from tests.training.interrupting import (
-    assert_same_result,
-    check_signal_in_a_step,
-    check_writing_checkpoints,
-    train_with_interruptions,
-)
 from xmlgp.bmlpl import learning as module
 from xmlgp.bmlpl.earlier_points import recovered_counts
-from xmlgp.bmlpl.learning import Learning, learn
+from xmlgp.bmlpl.learning import learn
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictive import Predictive
-from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
+from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.bmlpl.train import train
 from xmlgp.errors import SettingsError
@@ -305,37 +296,8 @@ def test_labels_are_hidden_as_in_training():
 
 def test_a_model_of_gibbs_sampling_is_refused():
     earlier, *others = problem(inference="gibbs", burn_in=1, thinning=2)
-    with pytest.raises(SettingsError, match="^a model of Gibbs sampling cannot learn on, because .*; train with --inf"):
+    with pytest.raises(SettingsError, match="^a model of Gibbs sampling cannot learn on, because .*; train with inf"):
         learn(earlier, *others)
-
-
-@pytest.fixture
-def in_parts(monkeypatch):
-    """Learn the points of `problem` in parts, as many points are."""
-    monkeypatch.setattr(module, "PART_ELEMENTS", 1)
-    monkeypatch.setattr(module, "ITERATIONS", 4)
-
-
-@pytest.mark.usefixtures("in_parts")
-@each_value(
-    inference=[name for name in INFERENCES if name != "gibbs"],
-    chosen=[{"dtype": "float32", "seed": 3}, {"revealed": 0.6}, {"batch_size": 9}],
-)
-def test_resuming_after_every_step_gives_the_same_result(tmp_path, inference, chosen):
-    arguments = problem(inference=inference, **chosen)
-    expected = run(*arguments)
-    found, interruptions = train_with_interruptions(run, arguments, tmp_path / "checkpoint", itertools.repeat(1))
-    assert_same_result(found, expected)
-    assert interruptions == len(expected[1]) == 4 * -(-30 // arguments[0].settings.batch_size)
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_writing_checkpoints_does_not_change_the_result(tmp_path):
-    check_writing_checkpoints(run, problem(), tmp_path / "checkpoint")
-
-
-def test_signal_interrupts_at_the_end_of_a_step(tmp_path, monkeypatch):
-    check_signal_in_a_step(run, problem(), tmp_path / "checkpoint", Learning, signal.SIGTERM, monkeypatch)
 
 
 def test_parts_have_each_point_once_and_build_on_each_other(monkeypatch):

@@ -1,17 +1,14 @@
 """Points held out of training: how they are chosen, that training does not see them, and what is chosen on them."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import ndcg_score
 
-from tests.mlgpf.test_resuming import assert_same_result
 from tests.mlgpf.test_train import assert_same_parameters, prepared, regression_parameters
 from tests.problems import paired_dataset, small_dataset
-from tests.training.interrupting import train_with_interruptions
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
@@ -24,7 +21,6 @@ from xmlgp.mlgpf.stochastic import default_rate
 from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
 from xmlgp.mlgpf.weight_space_ascent import SWEEPS
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
-from xmlgp.training.checkpoints import read_checkpoint
 from xmlgp.training.loop import Loop
 from xmlgp.work import THIS_MACHINE
 
@@ -295,42 +291,6 @@ def test_without_calibration_there_is_no_map(chosen):
     assert_same_parameters(found.parameters, expected)
     assert bool(regression_parameters(found.parameters)) == arguments[3].in_weight_space
     assert "calibration" in train(*arguments[:3], dataclasses.replace(arguments[3], calibration=True)).parameters
-
-
-@pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("optimiser", ["adagrad", "adam"])
-@pytest.mark.parametrize("chosen", [{"label_weights": True}, {"label_weights": False}, {"inducing": "free"}], ids=str)
-def test_resuming_after_every_step_gives_the_same_result(tmp_path, chosen, optimiser):
-    problem = prepared(PAIRED, **IN_WEIGHT_SPACE | {"optimiser": optimiser} | chosen)
-    found, _ = train_with_interruptions(train, problem, tmp_path / "checkpoint", itertools.repeat(1))
-    expected = train(*problem)
-    assert "calibration" in expected.parameters
-    assert bool(regression_parameters(expected.parameters)) == problem[3].in_weight_space
-    assert_same_result(found, expected)
-
-
-@pytest.mark.usefixtures("many_held_out")
-@pytest.mark.parametrize("label_weights", [True, False])
-@pytest.mark.parametrize("tolerance", [100, -100], ids=["kept", "not kept"])
-def test_resuming_from_before_and_after_the_choice_gives_the_same_result(
-    monkeypatch, tmp_path, tolerance, label_weights
-):
-    monkeypatch.setattr(module, "POOL_TOLERANCE", tolerance)
-    problem, path = prepared(DATASET, **IN_WEIGHT_SPACE | {"label_weights": label_weights}), tmp_path / "checkpoint"
-    expected = train(*problem)
-    assert bool(regression_parameters(expected.parameters)) == (tolerance > 0)
-    # The last sweep has two steps: the held-out points, and one block of labels.
-    last = 2 if label_weights else 0
-    _, steps = train_with_interruptions(train, problem, path, itertools.repeat(1))
-    chosen = []
-    for step in range(steps - last - 1, steps + 1):
-        path.unlink(missing_ok=True)
-        found, interruptions = train_with_interruptions(train, problem, path, iter([step, 10**9]))
-        assert interruptions == 1
-        chosen.append(read_checkpoint(path).facts["pooled"])
-        assert_same_result(found, expected)
-    # The first run was interrupted before the choice, and the others after it.
-    assert chosen == [None] + [tolerance > 0] * (last + 1)
 
 
 @pytest.mark.usefixtures("many_held_out")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import itertools
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from sklearn.metrics import roc_auc_score
 
 from tests.grids import each_value
 from tests.problems import small_dataset
-from tests.training.interrupting import assert_same_result, check_writing_checkpoints, train_with_interruptions
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
@@ -222,51 +220,6 @@ def test_several_batches_are_learned_one_after_the_other(inducing):
     together = after(earlier)
     np.testing.assert_allclose(found.parameters["bias"], together.parameters["bias"], atol=1e-5)
     assert np.mean(auc(found, range(K))) > np.mean(auc(together, range(K))) - 0.1
-
-
-@pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("inducing", ["free", "features"])
-def test_same_seed_gives_the_same_model(inducing):
-    arguments = problem(model(inducing=inducing, regression_points=1000))
-    assert_same_result(learn(*arguments)[:2], learn(*arguments)[:2])
-    other = arguments[0]._replace(settings=dataclasses.replace(arguments[0].settings, seed=9))
-    found, moved = learn(*arguments).parameters, learn(other, *arguments[1:]).parameters
-    name = "latent_weights.mean" if inducing == "features" else "posterior.mean"
-    assert (found[name] != moved[name]).any()
-
-
-#: Settings that affect the state in checkpoints.
-RESUMED = [
-    {"diagonal": 0.5},
-    {"inducing": "features", "regression_points": 1000},
-    {"posterior": "cholesky", "kernel": "se+linear", "negatives": 3, "optimiser": "adadelta"},
-    {"inducing": "subspace", "optimiser": "adagrad"},
-    {"inducing": "features", "label_sample": 2, "optimiser": "adam"},
-]
-
-
-@pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("chosen", RESUMED, ids=lambda chosen: " ".join(f"{k}={v}" for k, v in chosen.items()) or "-")
-def test_resuming_after_every_step_gives_the_same_result(tmp_path, monkeypatch, chosen):
-    # Several steps of the sweep.
-    monkeypatch.setattr(sweep, "POINT_BLOCK", 15)
-    monkeypatch.setattr(sweep, "LABEL_BLOCK", 3)
-    arguments = problem(model(**chosen))
-    found, interruptions = train_with_interruptions(learn, arguments, tmp_path / "checkpoint", itertools.repeat(1))
-    assert_same_result(found[:2], learn(*arguments)[:2])
-    blocks = 3 + 3 if chosen.get("inducing") == "features" else 0
-    assert interruptions == 9 + blocks
-
-
-@pytest.mark.usefixtures("few_steps")
-@pytest.mark.parametrize("inducing", ["free", "features"])
-def test_writing_checkpoints_does_not_change_the_result(tmp_path, inducing):
-    arguments = problem(model(inducing=inducing))
-
-    def pair(*arguments, **options):
-        return learn(*arguments, **options)[:2]
-
-    check_writing_checkpoints(pair, arguments, tmp_path / "checkpoint")
 
 
 #: Each way of learning on: with inducing inputs, in weight space, and with the exact GP.

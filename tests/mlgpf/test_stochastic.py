@@ -1,7 +1,5 @@
 """Inference of MLGPF: the bound increases, the seed determines the result, unusual data and settings are handled."""
 
-import contextlib
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -97,17 +95,6 @@ def test_training_increases_the_bound_with_other_settings(chosen):
     assert {value.dtype for value in parameters.values()} == {np.dtype(settings.dtype)}
 
 
-@pytest.mark.parametrize(
-    "chosen", [{"inducing_start": "kmeans", "negatives": 2}, {"inducing": "subspace", "kernel": "se"}], ids=str
-)
-def test_same_seed_gives_the_same_parameters_bit_for_bit(chosen):
-    dataset = small_dataset()
-    first, again, other = (run(dataset, seed=seed, **chosen)[3] for seed in (0, 0, 1))
-    for name in first:
-        assert first[name].tobytes() == again[name].tobytes(), name
-        assert first[name].tobytes() != other[name].tobytes(), name
-
-
 def test_training_depends_on_the_seed():
     # With as many inducing inputs as points, preprocessing does not depend on the seed.
     dataset = altered(rows=range(6))
@@ -190,58 +177,10 @@ def test_the_bound_rises_from_the_start_with_more_inducing_inputs_than_dimension
     assert bounds[-1] > 0.8 * bounds[0]
 
 
-def test_history():
-    history = run(small_dataset(), epochs=5)[4]
-    assert [set(entry) for entry in history] == [{"epoch", "bound", "seconds"}] * 5
-    assert [entry["epoch"] for entry in history] == [1, 2, 3, 4, 5]
-    seconds = [entry["seconds"] for entry in history]
-    assert seconds == sorted(seconds)
-    assert all(type(entry["bound"]) is float and entry["bound"] < 0 for entry in history)
-
-
 def test_default_number_of_epochs_depends_on_the_batch_size():
     history = run(small_dataset(), epochs=None, batch_size=20)[4]
     assert len(history) == MLGPFSettings(batch_size=20).epoch_count(40)
     assert MLGPFSettings(batch_size=1).epoch_count(40) < MLGPFSettings(batch_size=16).epoch_count(40)
-
-
-def recorder():
-    """Return a progress function, and the list of its reports: label, total and unit, then steps and facts."""
-    reports = []
-
-    class Bar:
-        def update(self, count=1, **facts):
-            reports.append((count, facts))
-
-    @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        reports.append((label, total, unit))
-        yield Bar()
-
-    return progress, reports
-
-
-def test_progress_reports_every_step():
-    progress, reports = recorder()
-    # 40 points in batches of at most 4, 8 and 16.
-    run(small_dataset(), progress, epochs=3, batch_size_first=4)
-    assert reports[0] == ("train", 10 + 5 + 3, "step")
-    assert [count for count, _ in reports[1:]] == [1] * 18
-    assert [facts["epoch"] for _, facts in reports[1:]] == ["1/3"] * 10 + ["2/3"] * 5 + ["3/3"] * 3
-    assert all(float(facts["bound"]) < 0 for _, facts in reports[1:])
-
-
-def test_a_hook_sees_the_parameters_of_each_epoch():
-    seen = []
-
-    def after_epoch(epoch, parameters):
-        seen.append((epoch, parameters()["bias"].copy()))
-
-    *_, parameters, history = run(small_dataset(), silent, after_epoch, epochs=4, batch_size=20)
-    assert [epoch for epoch, _ in seen] == [1, 2, 3, 4]
-    assert not np.array_equal(seen[2][1], seen[3][1])
-    np.testing.assert_array_equal(seen[3][1], parameters["bias"])
-    assert all({"epoch", "bound", "seconds"} <= set(entry) for entry in history)
 
 
 @pytest.mark.parametrize(
@@ -257,14 +196,6 @@ def test_a_hook_sees_the_parameters_of_each_epoch():
 def test_divergence_raises_an_error_with_advice(chosen, advice):
     with pytest.raises(NumericalError, match=advice):
         run(small_dataset(), **chosen)
-
-
-def test_numerical_error_after_an_epoch_is_reported_as_divergence():
-    def after_epoch(epoch, parameters):
-        raise NumericalError("no factor")
-
-    with pytest.raises(NumericalError, match="^training diverged after 3 steps: no factor; try a lower learning_rate"):
-        run(small_dataset(), after_epoch=after_epoch)
 
 
 def test_initial_lengthscale_out_of_range_raises():

@@ -1,11 +1,11 @@
 """Interrupt training after given steps, resume it from its checkpoints, and compare the results."""
 
-import os
+import contextlib
+import itertools
 
-import pytest
-
-from xmlgp.runtime.interrupts import Interrupted, handle_signals
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.training.checkpoints import CheckpointWriter, read_checkpoint
+from xmlgp.training.loop import Loop
 
 
 class Interrupting(CheckpointWriter):
@@ -18,6 +18,16 @@ class Interrupting(CheckpointWriter):
         if not self.steps:
             self.save(state())
             raise Interrupted(15)
+
+
+class EveryStep(CheckpointWriter):
+    """Writes a checkpoint after every step."""
+
+    def __init__(self, path):
+        super().__init__(path, {}, 1)
+
+    def maybe_save(self, state, epoch_ended=False):
+        self.save(state())
 
 
 def train_with_interruptions(train, problem, path, lengths):
@@ -42,32 +52,42 @@ def assert_same_result(found, expected):
     assert list(parameters) == list(others)
     for name, value in others.items():
         assert parameters[name].dtype == value.dtype
+        assert parameters[name].flags.c_contiguous == value.flags.c_contiguous
         assert parameters[name].tobytes() == value.tobytes(), name
     assert untimed(history) == untimed(other_history)
 
 
-def check_writing_checkpoints(train, problem, path):
-    """Check that writing checkpoints does not change the result."""
-    assert_same_result(train(*problem, checkpoints=CheckpointWriter(path, {}, 1e-9)), train(*problem))
-    assert read_checkpoint(path).facts["step"]
+class Recorder:
+    """A progress that records how each bar starts, and its updates as counts and facts."""
+
+    def __init__(self):
+        self.starts, self.updates = {}, {}
+
+    @contextlib.contextmanager
+    def __call__(self, label, total=None, unit="it"):
+        self.starts[label], updates = (total, unit), self.updates.setdefault(label, [])
+
+        class Bar:
+            def update(self, count=1, **facts):
+                updates.append((count, facts))
+
+        yield Bar()
 
 
-def check_signal_in_a_step(train, problem, path, kind, number, monkeypatch):
-    """Check that a signal in the second step of an inference method takes effect at its end and can be resumed from."""
-    steps, step = [], kind.step
+def replace_steps(monkeypatch, replacement):
+    """Make the loop call `replacement(inference, step, number)` for each step, counted from 0 in each run.
 
-    def interrupted(self, *arguments):
-        steps.append(arguments)
-        if len(steps) == 2:
-            os.kill(os.getpid(), number)
-        return step(self, *arguments)
+    `step()` makes the step.
+    """
+    original = Loop.__init__
 
-    with monkeypatch.context() as patch:
-        patch.setattr(kind, "step", interrupted)
-        with pytest.raises(Interrupted) as caught, handle_signals():
-            train(*problem, checkpoints=CheckpointWriter(path, {}, 1e9))
-    assert caught.value.number == number
-    assert len(steps) == 2
-    assert read_checkpoint(path).facts["step"] == 2
-    resumed = CheckpointWriter(path, {}, 1e9, read_checkpoint(path))
-    assert_same_result(train(*problem, checkpoints=resumed), train(*problem))
+    def made(self, kind, *arguments):
+        numbers = itertools.count()
+
+        class Replaced(kind):
+            def step(self, *place):
+                return replacement(self, lambda: super(Replaced, self).step(*place), next(numbers))
+
+        original(self, Replaced, *arguments)
+
+    monkeypatch.setattr(Loop, "__init__", made)

@@ -167,7 +167,7 @@ class Loop:
                 began = time.perf_counter() - self._seconds
                 shown |= inference.place(len(self.history))
                 while True:
-                    cost = inference.cost(len(self.history), self._done)
+                    cost = 1 if inference.equal_steps else inference.cost(len(self.history), self._done)
                     with self._saved_if_lost(checkpoints):
                         shown |= self._make_step()
                     bar.update(cost, **shown)
