@@ -529,7 +529,7 @@ MUTANTS = [
         "minimum-count",
         "off by one",
         "The vocabulary lacks words that occur exactly as often as --min-count asks.",
-        "xmlgp/text/vocabulary.py",
+        "xmlgp/text/vectorize.py",
         "occurrences >= min_count",
         "occurrences > min_count",
         ("tests/text/test_vectorize.py",),

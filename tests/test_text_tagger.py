@@ -23,7 +23,7 @@ from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger
 from xmlgp.estimators import text_tagger as module
-from xmlgp.text import vocabulary
+from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.vectorizer import Vectorizer
 
@@ -157,7 +157,7 @@ def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returne
 def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, analysis):
     monkeypatch.chdir(tmp_path)
     # More texts than are counted at a time.
-    monkeypatch.setattr(vocabulary, "TEXTS", 7)
+    monkeypatch.setattr(vectorize, "DOCUMENTS", 7)
     monkeypatch.setattr(module, "TEXTS", 9)
     labels = [[*names, " fish", ""] if i == 3 else names for i, names in enumerate(LABELS)]
     documents = [{"text": text, "labels": names} for text, names in zip(TEXTS, labels, strict=True)]
@@ -390,7 +390,7 @@ LEARNING = MLGPFClassifier(factors=3, epochs=4)
 
 def test_more_documents_are_learned_as_by_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(vocabulary, "TEXTS", 3)
+    monkeypatch.setattr(vectorize, "DOCUMENTS", 3)
     tagger = TextTagger(LEARNING, Analysis("word", 1, 2)).fit(TEXTS, LABELS)
     tagger.save("model")
     words = tagger.vectorizer_.words

@@ -25,7 +25,7 @@ from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.threads import limit_cores
-from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.points import read_training_data
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 

@@ -16,7 +16,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.points import read_training_data
 from xmlgp.training.checkpoints import CheckpointWriter
 
 COLOURS = ["red", "green", "blue", "grün", "青い"]
@@ -142,7 +142,7 @@ def test_one_text_through_a_pipe():
 
 def test_answers_do_not_depend_on_blocks(monkeypatch):
     expected = answers("new.jsonl", "-k", "all")
-    monkeypatch.setattr("xmlgp.text.points.DOCUMENTS", 2)
+    monkeypatch.setattr("xmlgp.text.vectorize.DOCUMENTS", 2)
     for point, wanted in zip(answers("new.jsonl", "-k", "all"), expected, strict=True):
         assert point["id"] == wanted["id"]
         for label, other in zip(point["labels"], wanted["labels"], strict=True):
@@ -255,10 +255,10 @@ def test_labels_are_numbers_where_a_model_has_no_names(workdir):
     (workdir / "some").write_text("3\n7\n")
     reason = "some:2: '7' is not a label of the model: a number below 7"
     assert said(run("predict", "-q", "numbers", "data", "--only", "some")) == reason
-    reason = "new.jsonl is text, but numbers was not trained on text"
+    reason = "new.jsonl is text, but the model was not trained on text"
     assert said(run("predict", "-q", "numbers", "new.jsonl")) == reason
     assert said(run("predict", "-q", "numbers", "data", "--text-column", "a")).endswith(
-        "numbers was not trained on text"
+        "the model was not trained on text"
     )
     line = said(run("predict", "-q", "numbers", "-", stdin="some text\n"))
     assert line == "-:1: the first line must be three nonnegative integers `N D K`, not 'some text'"

@@ -25,8 +25,9 @@ from xmlgp.data.streams import open_input
 from xmlgp.text import decoded_lines
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import read_documents
-from xmlgp.text.documents import Columns
-from xmlgp.text.vectorize import vectorize_new
+from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.vectorize import vectorize
+from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["Corpora"]
 
@@ -168,7 +169,7 @@ def read_stream(content, name):
 def vectorized_labels(reader, name):
     """Raise the errors of a corpus, those of labels included."""
     try:
-        vectorize_new(reader, Analysis(), Columns(), name)
+        vectorize(reader, Vectorizer(Analysis(), []), options=CorpusOptions(format=name), extend=True)
     except Exception as error:
         if not re.search(r": (there are no documents|no document has a (label|word))$", str(error)):
             raise
@@ -177,7 +178,7 @@ def vectorized_labels(reader, name):
 def documents_of(reader, name):
     return [
         (document.line, document.id, document.text, {label.strip() for label in document.labels} - {""})
-        for document in read_documents(reader, name=name)
+        for document in read_documents(reader, CorpusOptions(format=name))
     ]
 
 

@@ -13,9 +13,10 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, write_folder
-from xmlgp.text.documents import Columns
-from xmlgp.text.labelled_data import read_training_data
-from xmlgp.text.vectorize import vectorize_new
+from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.points import read_training_data
+from xmlgp.text.vectorize import vectorize
+from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["VectorizerFiles"]
 
@@ -43,8 +44,9 @@ class VectorizerFiles:
         self.folder = folder
         (folder / "corpus.csv").write_bytes(CORPUS)
         with open(folder / "corpus.csv", "rb") as stream:
-            columns = Columns(("title",), "tags", id=None)
-            found = vectorize_new(LineReader(stream, "corpus.csv"), Analysis("char-wb", 2, 3), columns)
+            options = CorpusOptions(("title",), "tags")
+            vectorizer = Vectorizer(Analysis("char-wb", 2, 3), [], options.columns())
+            found = vectorize(LineReader(stream, "corpus.csv"), vectorizer, options=options, extend=True)
         write_folder(folder / "whole", {TRAIN: found})
         contents = {name: (folder / "whole" / name).read_bytes() for name in (VECTORIZER, FEATURES, LABELS)}
         changed = st.one_of(
@@ -66,7 +68,7 @@ class VectorizerFiles:
                 (copy / name).write_bytes(content)
         try:
             notes = []
-            found, _ = attempted(lambda: read_training_data(str(copy / TRAIN), cache=False, tell=notes.append))
+            found, _ = attempted(lambda: read_training_data(str(copy / TRAIN), cache=False, note=notes.append))
             if found is None:
                 return False
             assert notes == [] or not (copy / VECTORIZER).exists()

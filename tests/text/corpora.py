@@ -10,8 +10,9 @@ from xmlgp.data.streams import open_input
 from xmlgp.text import decoded_lines
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import read_documents
-from xmlgp.text.documents import Columns
-from xmlgp.text.vectorize import vectorize_new
+from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.vectorize import vectorize
+from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["documents_of", "in_every_way", "vectorized"]
 
@@ -39,8 +40,9 @@ def in_every_way(path, content, read):
     return found
 
 
-def vectorized(path, content, analysis=None, columns=None, **options):
+def vectorized(path, content, analysis=None, options=NO_OPTIONS, **limits):
     """Return a corpus with this content, vectorized."""
     path.write_bytes(content)
+    vectorizer = Vectorizer(analysis or Analysis(), [], options.columns())
     with open_input(path) as stream:
-        return vectorize_new(LineReader(stream, str(path)), analysis or Analysis(), columns or Columns(), **options)
+        return vectorize(LineReader(stream, str(path)), vectorizer, options=options, extend=True, **limits)

@@ -8,15 +8,15 @@ import pytest
 from tests.fuzzing.data_files import standard_input
 from tests.text.corpora import documents_of, in_every_way
 from xmlgp.text.corpus import FORMATS, corpus_format, has_corpus_ending, is_corpus
-from xmlgp.text.documents import Columns, Document
+from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions, Document
 
-TITLED = Columns(text=("title", "body"), labels="tags", separator="|", id="key")
+TITLED = CorpusOptions(text=("title", "body"), labels="tags", separator="|", id="key")
 
 CORPORA = {
     "annif": (
         "corpus",
         "A cat, sat\t<http://a/x> <http://b/y>\n\nZürich 機械\tcity  <lake>\nno labels\t\n\tlonely\n",
-        None,
+        NO_OPTIONS,
         [
             (1, None, "A cat, sat", ["http://a/x", "http://b/y"]),
             (3, None, "Zürich 機械", ["city", "lake"]),
@@ -27,13 +27,13 @@ CORPORA = {
     "csv": (
         "corpus",
         'id,text,labels\n7,"a ""b"", c",x;y z\n\n8,"two\nlines",\n',
-        None,
+        NO_OPTIONS,
         [(2, "7", 'a "b", c', ["x", "y z"]), (4, "8", "two\nlines", [""])],
     ),
     "csv by its ending": (
         "corpus.csv",
         "labels,text\nx,one\n",
-        None,
+        NO_OPTIONS,
         [(2, None, "one", ["x"])],
     ),
     "csv with columns": (
@@ -45,7 +45,7 @@ CORPORA = {
     "tsv": (
         "corpus",
         'text\tlabels\tid\n"a\tb"\tx;y\t\n',
-        None,
+        NO_OPTIONS,
         [(2, "", "a\tb", ["x", "y"])],
     ),
     "tsv with columns": (
@@ -58,26 +58,26 @@ CORPORA = {
         "corpus",
         '{"text": "a\\tb \\u00e9", "labels": ["x y", 3, null, ""], "id": 17}\n\n'
         ' {"labels": null, "text": null, "more": [{"NaN": 1}]}\r\n{"text": 1.5, "labels": "one; label", "id": "k"}\n',
-        None,
+        NO_OPTIONS,
         [(1, 17, "a\tb é", ["x y", "3", ""]), (3, None, "", []), (4, "k", "1.5", ["one; label"])],
     ),
     "jsonl with nested columns": (
         "corpus.jsonl",
         '{"doc": {"title": "One", "body": {"text": "two"}}, "meta": {"tags": ["a", "b"]}, "x.y": "dotted"}\n'
         '{"doc": {"title": "", "body": {"text": ""}}, "meta": {"tags": "a b"}, "x.y": 5}\n',
-        Columns(("doc.title", "doc.body.text"), "meta.tags", " ", "x.y"),
+        CorpusOptions(("doc.title", "doc.body.text"), "meta.tags", " ", "x.y"),
         [(1, "dotted", "One two", ["a", "b"]), (2, 5, " ", ["a", "b"])],
     ),
     "fasttext": (
         "corpus",
         "__label__a __label__b-c some text\ntext between __label__d words\n\n__label__\n",
-        None,
+        NO_OPTIONS,
         [(1, None, "some text", ["a", "b-c"]), (2, None, "text between words", ["d"]), (4, None, "", [""])],
     ),
     "pecos": (
         "corpus",
         "3,17,3\tsome\twords\n\n\tnothing\n0\t\n",
-        None,
+        NO_OPTIONS,
         [(1, None, "some\twords", ["3", "17", "3"]), (3, None, "nothing", []), (4, None, "", ["0"])],
     ),
 }
@@ -86,7 +86,7 @@ CORPORA = {
 @pytest.mark.parametrize("case", CORPORA)
 @pytest.mark.parametrize("change", ["plain", "no last newline", "carriage returns", "byte order mark"])
 def test_documents_are_read(tmp_path, case, change):
-    name, text, columns, expected = CORPORA[case]
+    name, text, options, expected = CORPORA[case]
     content = text.encode()
     if change == "no last newline":
         content = content[:-1]
@@ -94,20 +94,19 @@ def test_documents_are_read(tmp_path, case, change):
         content = content.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
     elif change == "byte order mark":
         content = b"\xef\xbb\xbf" + content
-    found = in_every_way(tmp_path / name, content, lambda path: documents_of(path, columns))
+    found = in_every_way(tmp_path / name, content, lambda path: documents_of(path, options))
     assert found == [Document(*document) for document in expected]
     assert all(type(document.id) is type(other[1]) for document, other in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("case", CORPORA)
 def test_the_format_is_told_and_can_be_given(tmp_path, case):
-    name, text, columns, expected = CORPORA[case]
-    usual = Columns() if columns is None else columns
+    name, text, options, expected = CORPORA[case]
     format_name = case.split()[0]
-    assert corpus_format(name, text.encode().split(b"\n")[0] + b"\n", usual) == format_name
+    assert corpus_format(name, text.encode().split(b"\n")[0] + b"\n", options) == format_name
     path = tmp_path / "odd name.txt"
     path.write_text(text)
-    assert documents_of(path, columns, format_name) == [Document(*document) for document in expected]
+    assert documents_of(path, options._replace(format=format_name)) == [Document(*document) for document in expected]
     assert format_name in FORMATS
 
 
@@ -135,18 +134,18 @@ def test_the_format_is_told_and_can_be_given(tmp_path, case):
     ],
 )
 def test_first_lines_tell_formats(line, name):
-    assert corpus_format("-", line, Columns()) == name
-    assert corpus_format("a.CSV.gz", line, Columns()) == "csv"
-    assert corpus_format("a.ndjson", line, Columns()) == "jsonl"
+    assert corpus_format("-", line) == name
+    assert corpus_format("a.CSV.gz", line) == "csv"
+    assert corpus_format("a.ndjson", line) == "jsonl"
 
 
 def test_given_columns_tell_that_there_is_a_header_but_those_of_a_model_do_not():
-    columns = Columns(text=("title",))
-    assert corpus_format("-", b"a,b\n", columns) == "csv"
-    assert corpus_format("-", b"a\tb\n", columns) == "tsv"
-    assert corpus_format("-", b"a,b\n", columns, given=False) == "lines"
-    assert corpus_format("-", b"a,title\n", columns, given=False) == "csv"
-    assert corpus_format("-", b"title\n", columns, given=False) == "tsv"
+    options, columns = CorpusOptions(text=("title",)), Columns(text=("title",))
+    assert corpus_format("-", b"a,b\n", options) == "csv"
+    assert corpus_format("-", b"a\tb\n", options) == "tsv"
+    assert corpus_format("-", b"a,b\n", usual=columns) == "lines"
+    assert corpus_format("-", b"a,title\n", usual=columns) == "csv"
+    assert corpus_format("-", b"title\n", usual=columns) == "tsv"
     with standard_input(b"title of a text\n"):
         assert documents_of("-", labelled=False, usual=columns) == [Document(1, None, "title of a text", [])]
     with standard_input(b"key,title\n1,a text\n"):
@@ -207,10 +206,10 @@ def test_without_labels_a_table_or_an_object_needs_none(tmp_path):
     ],
 )
 def test_separators_of_labels(tmp_path, separator, labels, expected):
-    columns = Columns(separator=separator)
-    assert columns.split(labels) == expected
+    options = CorpusOptions(separator=separator)
+    assert options.columns().split(labels) == expected
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "", "labels": labels}) + "\n")
-    (document,) = documents_of(tmp_path / "a.jsonl", columns)
+    (document,) = documents_of(tmp_path / "a.jsonl", options)
     assert document.labels == (expected if separator else [labels])
 
 

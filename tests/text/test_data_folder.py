@@ -12,9 +12,9 @@ from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names, write_folder
-from xmlgp.text.documents import Columns
-from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import Names
+from xmlgp.text.points import read_training_data
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path):
 def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
     texts, labels = corpus()
     texts[0] = "repeated " * 70_000 + "twice twice"
-    found = vectorized(tmp_path / "a", as_json(texts, labels), analysis, Columns(separator=";"))
+    found = vectorized(tmp_path / "a", as_json(texts, labels), analysis, CorpusOptions(separator=";"))
     files = write_folder(tmp_path / "deep" / "data", {"train.txt": found, "test.txt": found})
     assert [file.name for file in files] == ["train.txt", "test.txt", FEATURES, LABELS, VECTORIZER]
     assert sorted(files) == sorted((tmp_path / "deep" / "data").iterdir())
@@ -119,7 +119,7 @@ def test_other_files_with_the_names_are_not_used_without_a_vectorizer(folder, na
     (folder / VECTORIZER).unlink()
     (folder / name).write_text("notes\n")
     messages = []
-    found = read_training_data(folder / "train.txt", tell=messages.append)
+    found = read_training_data(folder / "train.txt", note=messages.append)
     assert found.names == Names()
     (message,) = messages
     assert message.startswith(f"names are not used: {folder / name}:2: the file ends after 1 of ")

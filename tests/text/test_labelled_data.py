@@ -11,9 +11,9 @@ from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError
-from xmlgp.text.documents import Columns
-from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import Names
+from xmlgp.text.points import read_training_data
 
 
 def same(one, other):
@@ -56,8 +56,10 @@ def test_given_columns_or_formats_make_a_corpus_of_any_file(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 2 3\n")
     assert read_training_data_fails(path).startswith(f"{path}:2: the file ends after 0 of 1 points")
-    assert read_training_data_fails(path, corpus_format="annif").startswith(f"{path}:1: there is no tab")
-    assert read_training_data_fails(path, Columns(text=("title",))).startswith(f"{path}:1: there is no column 'title'")
+    assert read_training_data_fails(path, CorpusOptions(format="annif")).startswith(f"{path}:1: there is no tab")
+    assert read_training_data_fails(path, CorpusOptions(text=("title",))).startswith(
+        f"{path}:1: there is no column 'title'"
+    )
     path.write_text("")
     assert read_training_data_fails(path) == f"{path}:1: the file is empty"
 

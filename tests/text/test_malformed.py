@@ -9,7 +9,7 @@ from tests.text.corpora import documents_of, in_every_way, vectorized
 from xmlgp.data import lines
 from xmlgp.errors import DataFormatError
 from xmlgp.text import delimited
-from xmlgp.text.documents import Columns
+from xmlgp.text.documents import CorpusOptions
 
 GOOD = b'{"text": "a b", "labels": ["x"]}\n'
 EMPTY = "Expecting value at column 1"
@@ -160,21 +160,21 @@ def test_an_error_is_reported_before_those_of_later_lines(tmp_path):
 def test_a_corpus_of_another_format_than_the_given_one(tmp_path, format_name, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(DataFormatError, match="a:1: "):
-        documents_of(tmp_path / "a", name=format_name)
+        documents_of(tmp_path / "a", CorpusOptions(format=format_name))
 
 
 def test_columns_that_are_missing_are_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("title,tags\na,b\n")
-    for columns, name in (
-        (Columns(text=("title", "body")), "body"),
-        (Columns(text=("title",), labels="topics"), "topics"),
-        (Columns(text=("title",), labels="tags", id="key"), "key"),
+    for options, name in (
+        (CorpusOptions(text=("title", "body")), "body"),
+        (CorpusOptions(text=("title",), labels="topics"), "topics"),
+        (CorpusOptions(text=("title",), labels="tags", id="key"), "key"),
     ):
         with pytest.raises(DataFormatError, match=re.escape(f"there is no column '{name}'; the columns are 'title', ")):
-            documents_of(path, columns)
+            documents_of(path, options)
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": {"a": "x"}, "labels": []}\n')
     for name in ("text.b", "text.a.c", "labels.0", "."):
         with pytest.raises(DataFormatError, match=re.escape(f"a.jsonl:1: there is no field '{name}'; the fields are")):
-            documents_of(path, Columns(text=(name,)))
+            documents_of(path, CorpusOptions(text=(name,)))

@@ -17,9 +17,9 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, write_folder
-from xmlgp.text.documents import Columns
-from xmlgp.text.labelled_data import read_more_data, read_training_data
+from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import Names
+from xmlgp.text.points import read_more_data, read_training_data
 from xmlgp.text.vectorizer import Vectorizer
 
 D, K = 25, 7
@@ -62,11 +62,11 @@ def refusal(path, *arguments, **options):
 def test_rows_may_have_more_features_and_labels(rows, features, labels):
     path, told = rows(features, labels), []
     for cache in (False, True, True):
-        found = read_more_data(path, Names(), D, K, cache=cache, tell=told.append)
+        found = read_more_data(path, Names(), D, K, cache=cache, note=told.append)
         assert same(found.dataset, small_dataset(D=features, K=labels))
         assert found[1:] == (REPOSITORY, Names())
     with open(path, "rb") as stream, standard_input(stream.read()):
-        piped = read_more_data("-", Names(), D, K, tell=told.append)
+        piped = read_more_data("-", Names(), D, K, note=told.append)
     assert same(piped.dataset, found.dataset)
     assert piped[1:] == found[1:]
     assert told == []
@@ -154,10 +154,10 @@ def test_malformed_rows_are_refused_with_their_line(rows):
 @pytest.mark.parametrize("names", [OF_ROWS, OF_TEXT], ids=["rows", "text"])
 def test_rows_without_names_have_those_of_the_model(rows, names):
     told = []
-    assert read_more_data(rows(), names, D, K, tell=told.append).names == names
+    assert read_more_data(rows(), names, D, K, note=told.append).names == names
     # One kind may have more of them.
     topics = [*TOPICS, "topic 0", ""]
-    found = read_more_data(rows(labels=K + 2, topics=topics), names, D, K, tell=told.append)
+    found = read_more_data(rows(labels=K + 2, topics=topics), names, D, K, note=told.append)
     assert found.names == names._replace(labels=topics)
     assert told == []
 
@@ -224,13 +224,13 @@ def test_names_are_not_used_if_the_model_has_none(rows):
         (Names(None, WORDS), Names(None, [*WORDS, "new"]), messages[1:]),
     ):
         told = []
-        assert read_more_data(path, names, D, K, tell=told.append).names == found
+        assert read_more_data(path, names, D, K, note=told.append).names == found
         assert told == expected
 
 
 def test_other_files_with_the_names_are_not_used(rows):
     path, told = rows(topics=["notes"]), []
-    assert read_more_data(path, OF_ROWS, D, K, tell=told.append).names == OF_ROWS
+    assert read_more_data(path, OF_ROWS, D, K, note=told.append).names == OF_ROWS
     (message,) = told
     assert message.startswith("names are not used: ")
     path = rows(labels=K + 1, topics=["notes"])
@@ -269,7 +269,7 @@ def test_text_has_new_words_and_labels(tmp_path, of_text):
     names, features, labels = of_text
     (tmp_path / "new").write_bytes(as_json(*corpus(200, seed=1)))
     told = []
-    found = read_more_data(tmp_path / "new", *of_text, tell=told.append)
+    found = read_more_data(tmp_path / "new", *of_text, note=told.append)
     assert found.format == REPOSITORY
     assert found.dataset.shape == (200, len(found.names.features), len(found.names.labels))
     assert found.names.labels[:labels] == names.labels
@@ -293,7 +293,7 @@ def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
     write_folder(tmp_path / "data", {"train.txt": vectorized(tmp_path / "first", as_json(*corpus(20)))})
     told = []
     for name in "first", "data/train.txt":
-        found = read_more_data(tmp_path / name, *of_text, tell=told.append)
+        found = read_more_data(tmp_path / name, *of_text, note=told.append)
         assert same(found.dataset, read_training_data(tmp_path / "first").dataset)
         assert found.names[:2] == names[:2]
         assert found.names.vectorizer.words == names.features
@@ -304,12 +304,12 @@ def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
 
 def test_given_columns_and_formats_are_used(tmp_path, of_text):
     (tmp_path / "a.csv").write_text("title,topic\nw1a new_word,new label/another\n")
-    columns = Columns(("title",), "topic", "/")
+    columns = CorpusOptions(("title",), "topic", "/")
     found = read_more_data(tmp_path / "a.csv", *of_text, columns)
     assert found.names.labels[-2:] == ["another", "new label"]
     assert found.names.vectorizer.columns == Columns()
     (tmp_path / "a.txt").write_text("1 2 3\tnew\n")
-    assert read_more_data(tmp_path / "a.txt", *of_text, None, "annif").names.labels[-1] == "new"
+    assert read_more_data(tmp_path / "a.txt", *of_text, CorpusOptions(format="annif")).names.labels[-1] == "new"
     with pytest.raises(DataFormatError, match=r"a.csv:1: there is no column 'text'"):
         read_more_data(tmp_path / "a.csv", *of_text)
 
@@ -321,8 +321,8 @@ def test_text_is_refused_if_the_model_was_not_trained_on_text(tmp_path, names):
     reason = " is text, but the model was not trained on text"
     for name in "a.jsonl", "a.csv", "a.JSON":
         assert refusal(tmp_path / name, names, D, K) == f"{tmp_path / name}{reason}"
-    for options in {"columns": COLUMNS}, {"corpus_format": "jsonl"}:
-        assert refusal(tmp_path / "a", names, D, K, **options) == f"{tmp_path / 'a'}{reason}"
+    for options in CorpusOptions(("title",)), CorpusOptions(format="jsonl"):
+        assert refusal(tmp_path / "a", names, D, K, options) == f"{tmp_path / 'a'}{reason}"
     # A file of any name may as well have a mistake in its first line.
     with pytest.raises(DataFormatError, match="a:1: the first line must be three nonnegative integers"):
         read_more_data(tmp_path / "a", names, D, K)
@@ -333,5 +333,5 @@ def test_text_without_documents_is_refused(tmp_path, of_text):
     with pytest.raises(XmlgpError, match=r"a\.csv: there are no documents$"):
         read_more_data(tmp_path / "a.csv", *of_text)
     (tmp_path / "a.csv").write_text("")
-    with pytest.raises(DataFormatError, match=r"a\.csv:1: the file is empty$"):
+    with pytest.raises(XmlgpError, match=r"a\.csv: there are no documents$"):
         read_more_data(tmp_path / "a.csv", *of_text)

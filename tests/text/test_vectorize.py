@@ -12,14 +12,13 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 from tests.text.corpora import vectorized
 from xmlgp.data import lines
+from xmlgp.data.dataset import stack
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import XmlgpError
-from xmlgp.text import vectorize
+from xmlgp.text import spool, vectorize
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.points import documents_as_points
 from xmlgp.text.spool import Numbered, Spool
-from xmlgp.text.vectorize import vectorize_known
 from xmlgp.text.vectorizer import Vectorizer
 
 
@@ -72,9 +71,10 @@ def test_a_corpus_is_counted_as_scikit_learn_does(tmp_path, monkeypatch, analysi
     assert sum(block.N for block in found.blocks()) == 300
     assert found.without_labels == labels.count([])
     with open_input(tmp_path / "a") as stream:
-        (points,) = documents_as_points(LineReader(stream, "a"), found.vectorizer)
-    assert [document.text for document in points[0]] == texts
-    assert (points[1] != dataset.features).nnz == 0
+        blocks = list(vectorize.vectorize_blocks(LineReader(stream, "a"), found.vectorizer, found.labels))
+    assert [document.text for read, _ in blocks for document in read] == texts
+    points = stack([block for _, block in blocks])
+    assert (points.features != dataset.features).nnz == (points.labels != dataset.labels).nnz == 0
 
 
 @pytest.mark.parametrize(("min_count", "max_features"), [(1, 7), (3, None), (5, 20)])
@@ -141,37 +141,38 @@ def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
     path.write_bytes(as_json(["cat dog cat", "dog", "", "sat"], [["x", "new", "new"], ["other"], [], ["", "y", "x"]]))
     vectorizer = Vectorizer(Analysis(), ["cat", "sat"])
     with open_input(path) as stream:
-        found = vectorize_known(LineReader(stream, "test"), vectorizer, ["x", "y"])
+        found = vectorize.vectorize(LineReader(stream, "test"), vectorizer, ["x", "y"], extend=False)
     dataset = found.dataset()
     np.testing.assert_array_equal(dataset.features.toarray(), [[2, 0], [0, 0], [0, 0], [0, 1]])
     np.testing.assert_array_equal(dataset.labels.toarray(), [[1, 0], [0, 0], [0, 0], [1, 1]])
     assert (found.unknown_labels, found.without_labels, found.without_words) == (3, 2, 2)
 
 
-def test_a_spool_returns_its_blocks_and_closes_its_file(tmp_path):
-    spool = Spool(tmp_path)
-    assert list(spool) == []
+@pytest.mark.parametrize("in_memory", [1, 1 << 20])
+def test_a_spool_returns_its_blocks_and_closes_its_file(monkeypatch, in_memory):
+    monkeypatch.setattr(spool, "IN_MEMORY", in_memory)
+    kept = Spool()
+    assert list(kept) == []
     blocks = [
         Numbered(*(np.array(part, np.int32) for part in parts))
         for parts in (([2, 1], [0, 1], [5, -1, 7], [3]), ([0], [0], [], []))
     ]
     for block in blocks:
-        spool.add(block)
+        kept.add(block)
     for _ in range(2):
-        for found, block in zip(spool, blocks, strict=True):
+        for found, block in zip(kept, blocks, strict=True):
             for part, expected in zip(found, block, strict=True):
                 np.testing.assert_array_equal(part, expected)
-    assert spool.documents == 3
-    # The file has no name.
-    assert list(tmp_path.iterdir()) == []
-    file = spool._file
-    del spool
+    assert kept.documents == 3
+    file = kept._file
+    del kept
     assert file.closed
 
 
 def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(vectorize, "WORDS", 1 << 12)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(spool, "IN_MEMORY", 1)
 
     def peak(N):
         chosen = random.Random(0)
@@ -189,7 +190,7 @@ def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch
 
     def vectorized_blocks(path):
         with open_input(path) as stream:
-            found = vectorize.vectorize_new(LineReader(stream, str(path)), Analysis(), None)
+            found = vectorize.vectorize(LineReader(stream, str(path)), Vectorizer(Analysis(), []), extend=True)
             for _ in found.blocks():
                 pass
 

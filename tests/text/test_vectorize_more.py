@@ -14,16 +14,15 @@ from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.documents import Columns
-from xmlgp.text.vectorize import vectorize_known, vectorize_more
+from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
 from xmlgp.text.vectorizer import Vectorizer
 
 
-def more(path, content, vectorizer, labels, *arguments, read=vectorize_more, **options):
+def more(path, content, vectorizer, labels, options=NO_OPTIONS, extend=True):
     """Return a corpus with this content, vectorized with the words and labels of another one."""
     path.write_bytes(content)
     with open_input(path) as stream:
-        return read(LineReader(stream, str(path)), vectorizer, labels, *arguments, **options)
+        return vectorize.vectorize(LineReader(stream, str(path)), vectorizer, labels, options, extend=extend)
 
 
 def assert_equal(found, expected):
@@ -51,7 +50,7 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
         dataset.labels.toarray(), [[1, 0, 1, 1, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 1, 0, 1]]
     )
     assert found.new == (3, 3)
-    assert found.summary() == (
+    assert found.summary(more=True) == (
         "4 documents, 5 features (3 new), 5 labels (3 new); 1 document has no labels; 1 document has no words"
     )
     # What was passed has not changed.
@@ -84,14 +83,14 @@ def test_new_labels_that_are_numbers_are_in_order_of_numbers(tmp_path):
 def test_documents_may_lack_labels_words_and_anything_new(tmp_path, content, summary):
     found = more(tmp_path / "a", content, Vectorizer(Analysis(), ["cat"]), ["x"])
     dataset = found.dataset()
-    assert found.summary() == summary
+    assert found.summary(more=True) == summary
     assert dataset.shape == (found.N, len(found.vectorizer.words), len(found.labels))
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n"])
 def test_a_corpus_without_documents_is_refused(tmp_path, content):
     with pytest.raises(XmlgpError) as caught:
-        more(tmp_path / "a", content, Vectorizer(Analysis(), ["cat"]), ["x"], name="annif")
+        more(tmp_path / "a", content, Vectorizer(Analysis(), ["cat"]), ["x"], CorpusOptions(format="annif"))
     assert str(caught.value) == f"{tmp_path / 'a'}: there are no documents"
 
 
@@ -105,7 +104,7 @@ def test_columns_are_those_of_the_vectorizer_unless_others_are_given(tmp_path):
     vectorizer = Vectorizer(Analysis("char", 2, 2), ["ab"], columns)
     found = more(tmp_path / "a.csv", b"title,tags\nabc,x|y\n", vectorizer, ["y"])
     assert (found.vectorizer.words, found.labels) == (["ab", "bc"], ["y", "x"])
-    given = Columns(("body",), "tags", "/")
+    given = CorpusOptions(("body",), separator="/")
     found = more(tmp_path / "a.csv", b"title,body,tags\nabc,bd,z/y\n", vectorizer, ["y"], given)
     assert (found.vectorizer.words, found.labels) == (["ab", "bd"], ["y", "z"])
     # Later files are as the first one, if nothing else is said.
@@ -140,6 +139,7 @@ def test_a_corpus_in_parts_is_counted_as_a_whole(tmp_path, monkeypatch, analysis
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=3)
 TEXTS = st.text(st.sampled_from("ab機é ̈"), max_size=9)
+LABELS = st.lists(NAMES.map(str.strip).filter(bool), unique=True, min_size=1, max_size=4)
 DOCUMENTS = st.lists(st.tuples(TEXTS, st.lists(NAMES, max_size=3)), min_size=1, max_size=5)
 
 
@@ -147,9 +147,9 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
     analysis = Analysis("char", 1, 2)
 
     @DETERMINISTIC
-    @given(st.sets(TEXTS), st.lists(NAMES.map(str.strip).filter(bool), unique=True, max_size=4), DOCUMENTS)
+    @given(st.sets(TEXTS), LABELS, DOCUMENTS)
     def check(known, labels, documents):
-        words = sorted({word for text in known for word in analysis.function()(text)}, reverse=True)
+        words = sorted({word for text in {"a", *known} for word in analysis.function()(text)}, reverse=True)
         content = as_json(*zip(*documents, strict=True))
         found = more(tmp_path / "a", content, Vectorizer(analysis, words), labels)
         dataset, longer = found.dataset(), found.vectorizer
@@ -160,7 +160,7 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
         assert len(set(found.labels)) == len(found.labels) == K + found.new[1]
         assert longer.words[D:] == sorted(longer.words[D:])
         # Nothing is left out, and each new word and label occurs.
-        read = more(tmp_path / "a", content, longer, found.labels, read=vectorize_known)
+        read = more(tmp_path / "a", content, longer, found.labels, extend=False)
         assert_equal(read.dataset(), dataset)
         assert read.unknown_labels == 0
         assert (read.without_labels, read.without_words) == (found.without_labels, found.without_words)
@@ -168,11 +168,11 @@ def test_known_numbers_stay_and_later_documents_get_the_same_rows(tmp_path):
         assert dataset.features[:, D:].sum(axis=0).all()
         assert dataset.labels[:, K:].sum(axis=0).all()
         # What the earlier words and labels count stays.
-        before = more(tmp_path / "a", content, Vectorizer(analysis, words), labels, read=vectorize_known).dataset()
+        before = more(tmp_path / "a", content, Vectorizer(analysis, words), labels, extend=False).dataset()
         assert (dataset.features[:, :D] != before.features).nnz == (dataset.labels[:, :K] != before.labels).nnz == 0
         # The same again has nothing new, also through a pipe.
         with standard_input(content), open_input("-") as stream:
-            again = vectorize_more(LineReader(stream, "-"), longer, found.labels)
+            again = vectorize.vectorize(LineReader(stream, "-"), longer, found.labels, extend=True)
         assert (again.vectorizer.words, again.labels, again.new) == (longer.words, found.labels, (0, 0))
         assert_equal(again.dataset(), dataset)
 

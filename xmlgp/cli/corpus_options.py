@@ -5,12 +5,11 @@ import re
 
 import click
 
-from xmlgp.errors import SettingsError
 from xmlgp.text.analysis import ANALYZERS, LONGEST, Analysis
-from xmlgp.text.corpus import FORMATS, has_corpus_ending, is_corpus
-from xmlgp.text.documents import Columns
+from xmlgp.text.corpus import FORMATS
+from xmlgp.text.documents import CorpusOptions
 
-__all__ = ["ChosenColumns", "analysis_options", "corpus_arguments", "corpus_options", "is_text"]
+__all__ = ["analysis_options", "corpus_arguments", "corpus_options"]
 
 
 class _Lengths(click.ParamType):
@@ -29,18 +28,10 @@ class _Lengths(click.ParamType):
         return lengths
 
 
-class ChosenColumns(dict):
-    """The columns that a user chose, by the names of `Columns`; empty if none is chosen."""
-
-    def over(self, usual=None):
-        """Return the `Columns` with these in place of the usual ones, or None if none is chosen."""
-        return (usual or Columns())._replace(**self, id_needed="id" in self) if self else None
-
-
 def corpus_options(command):
     """Add the options that say where a corpus has its texts, labels and identifiers.
 
-    The command gets them as `columns`, the `ChosenColumns`, and `corpus_format`.
+    The command gets them as `corpus`, the `CorpusOptions`.
     """
 
     @click.option(
@@ -70,16 +61,15 @@ def corpus_options(command):
         help="The format of text.  [default: told by the first line and the ending of the name]",
     )
     @functools.wraps(command)
-    def wrapped(*arguments, text, label_column, label_separator, id_column, **options):
+    def wrapped(*arguments, text, label_column, label_separator, id_column, corpus_format, **options):
         if label_separator == "":
             raise click.UsageError("--label-separator is empty.")
         # A model keeps them in a description that may hold nothing else.
         for name in filter(None, (*text, label_column, label_separator, id_column)):
             if not name.isprintable():
                 raise click.UsageError(f"{name!r} has a character that cannot be printed.")
-        given = {"text": text, "labels": label_column, "separator": label_separator, "id": id_column}
-        columns = ChosenColumns({name: value for name, value in given.items() if value})
-        return command(*arguments, columns=columns, **options)
+        corpus = CorpusOptions(text, label_column, label_separator, id_column, corpus_format)
+        return command(*arguments, corpus=corpus, **options)
 
     return wrapped
 
@@ -123,40 +113,11 @@ def analysis_options(command):
     return wrapped
 
 
-def corpus_arguments(columns, corpus_format):
-    """Return the arguments of a command with which `corpus_options` gives these values."""
-    given = [part for name in columns.get("text", ()) for part in ("--text-column", name)]
-    for name, option in ("labels", "--label-column"), ("separator", "--label-separator"), ("id", "--id-column"):
-        if name in columns:
-            given += [option, columns[name]]
-    return given + (["--corpus-format", corpus_format] if corpus_format else [])
-
-
-def is_text(reader, given, folder, data):
-    """Return whether a file is text, for a model that was trained already.
-
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    given : object
-        True if options about text are given.
-    folder : ModelFolder
-    data : str
-        What the user calls the file.
-
-    Raises
-    ------
-    SettingsError
-        If the file is text, but the model has not been trained on text.
-    """
-    first = reader.peek_line()
-    named = bool(given) or has_corpus_ending(reader.path)
-    if not named and not (first and is_corpus(reader.path, first)):
-        return False
-    if "vectorizer" in folder.description:
-        return True
-    if named:
-        raise SettingsError(f"{data} is text, but {folder.path} was not trained on text")
-    # As rows it gets an error that says what is wrong with its first line.
-    return False
+def corpus_arguments(corpus):
+    """Return the arguments of a command with which `corpus_options` gives these options."""
+    given = [part for name in corpus.text for part in ("--text-column", name)]
+    options = "--label-column", "--label-separator", "--id-column", "--corpus-format"
+    for option, value in zip(options, corpus[1:], strict=True):
+        if value:
+            given += [option, value]
+    return given

@@ -8,8 +8,6 @@ import numpy as np
 
 from xmlgp.cli.options import cache_option, check_finite, given_options, note, quiet_option
 from xmlgp.cli.scores import check_label_count, check_probabilities, count_labels, describe_coverage
-from xmlgp.data.formats import read_dataset
-from xmlgp.data.locate import locate
 from xmlgp.errors import ScoresFormatError, SettingsError
 from xmlgp.metrics.binary import are_probabilities
 from xmlgp.metrics.evaluation import evaluate as evaluate_scores
@@ -17,7 +15,7 @@ from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.corpus import has_corpus_ending
+from xmlgp.text.points import read_vectorized_data
 
 __all__ = ["evaluate"]
 
@@ -129,16 +127,10 @@ def evaluate(
     if not train and (propensity_a or propensity_b):
         raise click.UsageError("--propensity-a and --propensity-b need --train.")
     progress = terminal_progress(quiet)
-    for path in filter(None, (data, train)):
-        if has_corpus_ending(path):
-            raise SettingsError(
-                f"{path} is text; evaluate the rows that `xmlgp vectorize --test` writes, or use `xmlgp report`"
-            )
-
     read, measure = read_scores(scores, progress), {}
     if (calibration or reliability) and not assigned:
         check_probabilities(read, scores)
-    labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
+    labels = read_vectorized_data(data, "test", cache, progress).labels
     if labels.shape != (read.N, read.K):
         counts = [f"{N} points and {count_labels(K)}" for N, K in ((read.N, read.K), labels.shape)]
         raise SettingsError(f"{scores} has {counts[0]}, but {data} has {counts[1]}")
@@ -192,7 +184,7 @@ def _check_complete(scores, path, labels):
 def _training_counts(train, cache, progress):
     """Return N, D and K of the training points, and how many have each label: of data, or of a model's folder."""
     if not ModelFolder.exists(train):
-        data, _ = read_dataset(locate(train, "train"), cache, progress)
+        data = read_vectorized_data(train, "train", cache, progress)
         return data.shape, np.bincount(data.labels.indices, minlength=data.K)
     folder = ModelFolder(train)
     shape = tuple(folder.description["data"][name] for name in "NDK")

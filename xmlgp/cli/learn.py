@@ -22,7 +22,7 @@ from xmlgp.runs.plan import readable_run
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.added_labels import read_label_names
-from xmlgp.text.labelled_data import read_more_data
+from xmlgp.text.points import read_more_data
 
 __all__ = ["describe_batch", "learn"]
 
@@ -47,7 +47,7 @@ __all__ = ["describe_batch", "learn"]
 @corpus_options
 @cache_option
 @quiet_option
-def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cache, quiet):
+def learn(model, data, add_labels, resume, minutes, corpus, cache, quiet):
     """Go on with the trained model in the folder MODEL: learn the points of DATA, with what MODEL knows as the prior.
 
     DATA is what `xmlgp train` takes, with new points only; points that MODEL knows are not needed. It may have more
@@ -81,9 +81,7 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
         dataset = no_points(D, K)
     else:
         file = locate_training_data(data, model)
-        found = read_more_data(
-            file, names, D, K, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet)
-        )
+        found = read_more_data(file, names, D, K, corpus, cache, progress, lambda text: note(text, quiet))
         dataset, names = found.dataset, found.names
     try:
         folder, learned = learn_model(
@@ -98,7 +96,7 @@ def learn(model, data, add_labels, resume, minutes, columns, corpus_format, cach
     except Interrupted as error:
         left = readable_run(model)
         if left and left.steps:
-            options = [*corpus_arguments(columns, corpus_format), *(["--add-labels", add_labels] if add_labels else [])]
+            options = [*corpus_arguments(corpus), *(["--add-labels", add_labels] if add_labels else [])]
             command = learn_command(model, data, *options)
             error.advice = f"stopped {left.where}; go on with `{command}`" + " and the same input" * (data == "-")
         raise

@@ -5,8 +5,6 @@ import numpy as np
 
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.cli.scores import check_label_count, check_probabilities, describe_coverage
-from xmlgp.data.formats import read_dataset
-from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.calibration import (
@@ -22,6 +20,7 @@ from xmlgp.plots.objective import Panel, plot_objective
 from xmlgp.plots.reliability import plot_reliability, plot_reliability_by_group
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runtime.progress import terminal_progress
+from xmlgp.text.points import read_vectorized_data
 
 __all__ = ["plot"]
 
@@ -112,10 +111,10 @@ def reliability(scores, data, by, k, train, out, cache, quiet):
     if (by == "frequency") != (train is not None):
         raise click.UsageError("--by frequency needs --train, which has no other use.")
     progress = terminal_progress(quiet)
-    labels = read_dataset(locate(data, "test"), cache, progress)[0].labels
+    labels = read_vectorized_data(data, "test", cache, progress).labels
     counts = None
     if train:
-        training = read_dataset(locate(train, "train"), cache, progress)[0]
+        training = read_vectorized_data(train, "train", cache, progress)
         check_label_count(train, training.K, labels.shape[1], data)
         counts = np.bincount(training.labels.indices, minlength=training.K)
     curves = {}

@@ -6,13 +6,10 @@ import click
 import numpy as np
 
 from xmlgp.cli.cluster_options import cluster_options, work_of
-from xmlgp.cli.corpus_options import corpus_options, is_text
+from xmlgp.cli.corpus_options import corpus_options
 from xmlgp.cli.label_set import read_label_set
 from xmlgp.cli.options import OutputPath, check_finite, given_options, note, quiet_option, show_command
-from xmlgp.data.formats import read_blocks
-from xmlgp.data.lines import LineReader
-from xmlgp.data.locate import locate
-from xmlgp.data.streams import open_input, open_output
+from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
@@ -23,9 +20,7 @@ from xmlgp.runs.plan import readable_run
 from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.corpus import corpus_format as told_format
-from xmlgp.text.points import documents_as_points
-from xmlgp.text.vectorize import vectorize_known
+from xmlgp.text.points import open_points
 
 __all__ = ["predict"]
 
@@ -120,7 +115,7 @@ class _LabelCount(click.ParamType):
 @click.pass_context
 def predict(
     context, model, data, k, threshold, limit, expected_f1, only, without, out, output_format, output, no_calibration,
-    words, with_std, memory, columns, corpus_format, scheduler, workers, quiet,
+    words, with_std, memory, corpus, scheduler, workers, quiet,
 ):  # fmt: skip
     """Write the labels of highest score for each point in DATA, with the model in the folder MODEL.
 
@@ -179,91 +174,45 @@ def predict(
         raise click.UsageError("Standard input can be read only once.")
     allowed = _allowed_labels(only, without, K, names.labels) if only or without else None
     wanted = Wanted(rule, output, with_std, memory, not no_calibration, allowed)
-    path = locate(data, "test")
-    with open_input(path) as stream, work_of(scheduler, workers, quiet) as work:
-        reader = LineReader(stream, path)
-        if is_text(reader, columns or corpus_format, folder, data):
-            source = _Text(reader, names.vectorizer, columns, corpus_format, output_format or "jsonl", quiet)
-        else:
-            source = _Rows(reader, predictor, K, output_format or ("jsonl" if words else "scores"), data, quiet)
-        with terminal_progress(quiet)("predict", source.N, " points") as bar, open_output(out) as written:
+    tell = functools.partial(note, quiet=quiet)
+    with (
+        open_points(data, names, predictor.feature_count, corpus, note=tell) as points,
+        work_of(scheduler, workers, quiet) as work,
+    ):
+        if not points.is_text:
+            _check_rows(points, predictor, data, quiet)
+        output_format = output_format or ("jsonl" if points.is_text or words else "scores")
+        # The number of points comes first in a scores file.
+        N = points.count() if output_format == "scores" or not points.is_text else None
+        blocks = ((block.identifiers, block.points.features) for block in points.blocks())
+        with terminal_progress(quiet)("predict", N, " points") as bar, open_output(out) as written:
 
             def scored():
-                found = predict_blocks(StoredPredictor(predictor, folder), source.blocks(), wanted, work)
+                found = predict_blocks(StoredPredictor(predictor, folder), blocks, wanted, work)
                 for identifiers, features, scores in found:
                     yield identifiers, features, scores
                     bar.update(scores.N)
 
-            if source.format == "scores":
-                write_scores(written, source.N, K, (scores for *_, scores in scored()))
+            if output_format == "scores":
+                write_scores(written, N, K, (scores for *_, scores in scored()))
             else:
                 explain = functools.partial(Explanation, predictor, names.features, words) if words else None
-                write_labels(written, source.format, scored(), names.labels, output, with_std, explain)
-        source.finish()
-
-
-class _Rows:
-    """Points that are rows of numbers, numbered from 1."""
-
-    def __init__(self, reader, predictor, K, output_format, data, quiet):
-        self.format = output_format
-        header, self._blocks = read_blocks(reader, predictor.feature_count, lambda text: note(text, quiet))
-        self.N = header.N
-        try:
-            predictor.check(header.D)
-        except SettingsError as error:
-            raise SettingsError(f"{data}: {error}") from None
-        if header.K not in (0, K):
-            labels = "1 label" if header.K == 1 else f"{header.K} labels"
-            note(f"{data} has {labels}, but the model was trained on {K}", quiet)
-
-    def blocks(self):
-        """Yield the numbers of points, and their features."""
-        first = 1
-        for _, block in self._blocks:
-            yield range(first, first + block.N), block.features
-            first += block.N
-
-    def finish(self):
-        """Do nothing."""
-
-
-class _Text:
-    """Points that are documents, with their identifiers or the numbers from 1."""
-
-    def __init__(self, reader, vectorizer, columns, corpus_format, output_format, quiet):
-        self.format, self.N, self._quiet = output_format, None, quiet
-        columns = columns.over(vectorizer.columns)
-        if not corpus_format:
-            usual = columns or vectorizer.columns
-            corpus_format = told_format(reader.path, reader.peek_line(), usual, bool(columns))
-            if corpus_format == "annif":
-                text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
-                note(f"{reader.path}: {text}", quiet)
-        self._without_words, self._path = 0, reader.path
-        if output_format == "scores":
-            # The number of documents comes first in a scores file.
-            read = vectorize_known(reader, vectorizer, [], columns, corpus_format, labelled=False)
-            self.N, self._blocks = read.N, (([None] * block.N, block.features) for block in read.blocks())
-        else:
-            blocks = documents_as_points(reader, vectorizer, columns, corpus_format)
-            self._blocks = (([document.id for document in documents], features) for documents, features in blocks)
-
-    def blocks(self):
-        """Yield the identifiers of documents, and their features."""
-        first = 1
-        for identifiers, features in self._blocks:
-            self._without_words += np.count_nonzero(np.diff(features.indptr) == 0)
-            numbered = enumerate(identifiers, first)
-            yield [number if identifier is None else identifier for number, identifier in numbered], features
-            first += features.shape[0]
-
-    def finish(self):
-        """Print how many documents say nothing to the model."""
-        if self._without_words:
-            count = self._without_words
+                write_labels(written, output_format, scored(), names.labels, output, with_std, explain)
+        if points.without_words:
+            count = points.without_words
             documents = "1 document has" if count == 1 else f"{count} documents have"
-            note(f"{self._path}: {documents} no word that the model knows", self._quiet)
+            note(f"{data}: {documents} no word that the model knows", quiet)
+
+
+def _check_rows(points, predictor, data, quiet):
+    """Raise SettingsError if rows do not have the features of a model; note another number of labels."""
+    try:
+        predictor.check(points.D)
+    except SettingsError as error:
+        raise SettingsError(f"{data}: {error}") from None
+    if points.K not in (0, predictor.label_count):
+        labels = "1 label" if points.K == 1 else f"{points.K} labels"
+        note(f"{data} has {labels}, but the model was trained on {predictor.label_count}", quiet)
 
 
 def _allowed_labels(only, without, K, names):

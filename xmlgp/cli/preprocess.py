@@ -10,7 +10,7 @@ from xmlgp.models import default_model
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.request import Request
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.points import read_training_data
 
 __all__ = ["preprocess"]
 
@@ -23,7 +23,7 @@ __all__ = ["preprocess"]
 @cluster_options
 @cache_option
 @quiet_option
-def preprocess(data, model, recipe, chosen, columns, corpus_format, scheduler, workers, cache, quiet):
+def preprocess(data, model, recipe, chosen, corpus, scheduler, workers, cache, quiet):
     """Preprocess DATA into the folder MODEL: weight the features, find the basis and the initial inducing inputs.
 
     DATA is a file in the format of the Extreme Classification Repository or, with one label, in libsvm format (also
@@ -41,12 +41,12 @@ def preprocess(data, model, recipe, chosen, columns, corpus_format, scheduler, w
     file = locate_training_data(data, model)
     with work_of(scheduler, workers, quiet) as work:
         dataset, data_format, _ = read_training_data(
-            file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), work
+            file, corpus, cache, progress, lambda text: note(text, quiet), work
         )
         request = Request(chosen, recipe, default_model(data_format))
         settings, notes = request.settings(dataset)
         for text in notes:
             note(f"{model}: {text}", quiet)
         folder = preprocess_model(dataset, model, settings, progress, work)
-    command = train_command(data, model, *corpus_arguments(columns, corpus_format))
+    command = train_command(data, model, *corpus_arguments(corpus))
     note(f"{model}: {folder.stage}; continue with `{command}`", quiet)

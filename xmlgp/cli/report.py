@@ -1,20 +1,20 @@
 """`xmlgp report`: write a page about how a model does on test data."""
 
 import contextlib
+import functools
 import os
 from pathlib import Path
 
 import click
 import numpy as np
 
-from xmlgp.cli.corpus_options import corpus_options, is_text
+from xmlgp.cli.corpus_options import corpus_options
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.cli.scores import check_label_count, count_labels
-from xmlgp.data.formats import read_blocks, read_dataset
-from xmlgp.data.lines import LineReader
+from xmlgp.data.formats import read_dataset
 from xmlgp.data.locate import locate
 from xmlgp.data.names import read_label_names
-from xmlgp.data.streams import open_input, open_output
+from xmlgp.data.streams import open_output
 from xmlgp.errors import SettingsError, XmlgpError
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model_folder.folder import ModelFolder
@@ -22,8 +22,7 @@ from xmlgp.report.page import check_available
 from xmlgp.report.report import make_report
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.labelled_data import read_known_data
-from xmlgp.text.points import labelled_documents_as_points
+from xmlgp.text.points import open_points, read_known_data
 
 __all__ = ["report"]
 
@@ -55,7 +54,7 @@ __all__ = ["report"]
 @corpus_options
 @cache_option
 @quiet_option
-def report(model, data, out, train, label_names, title, seed, columns, corpus_format, cache, quiet):
+def report(model, data, out, train, label_names, title, seed, corpus, cache, quiet):
     """Write a page about how the model in the folder MODEL does on DATA; needs Jinja2 (pip install 'xmlgp[report]').
 
     The page is one HTML file that loads nothing from elsewhere. It has the measures with their meaning, precision and
@@ -85,12 +84,11 @@ def report(model, data, out, train, label_names, title, seed, columns, corpus_fo
     test = locate(data, "test")
     with open_output(out) as stream:
         progress = terminal_progress(quiet)
-        columns = columns.over(own.vectorizer and own.vectorizer.columns)
-        training = _training_data(train, data, folder, own, (columns, corpus_format), cache, progress, quiet)
+        training = _training_data(train, data, folder, own, corpus, cache, progress, quiet)
         counts = None if training is None else np.bincount(training.labels.indices, minlength=K)
         page = make_report(
             predictor,
-            _points(test, predictor, folder, own, data, columns, corpus_format, quiet),
+            _points(test, predictor, own, data, corpus, quiet),
             title=title or Path(model).resolve().name,
             facts=_facts(folder, model, test, training),
             names=names,
@@ -112,33 +110,27 @@ def _open(folder):
     return folder, open_predictor(folder), folder.names
 
 
-def _points(test, predictor, folder, own, data, columns, corpus_format, quiet):
+def _points(test, predictor, own, data, corpus, quiet):
     """Yield blocks of test points (`Dataset`), with their texts and identifiers or None."""
-    with open_input(test) as stream:
-        reader = LineReader(stream, test)
-        if is_text(reader, columns or corpus_format, folder, data):
-            known = labelled_documents_as_points(reader, own.vectorizer, own.labels, columns, corpus_format)
-            for documents, block in known:
-                yield block, [document.text for document in documents], [document.id for document in documents]
-            return
-        header, blocks = read_blocks(reader, predictor.feature_count, lambda text: note(text, quiet))
+    tell = functools.partial(note, quiet=quiet)
+    with open_points(test, own, predictor.feature_count, corpus, labelled=True, note=tell) as points:
         try:
-            predictor.check(header.D)
+            predictor.check(points.D)
         except SettingsError as error:
             raise SettingsError(f"{data}: {error}") from None
-        if predictor.label_count != header.K:
+        if predictor.label_count != points.K:
             raise SettingsError(
-                f"{data} has {count_labels(header.K)}, but the model was trained on {predictor.label_count}"
+                f"{data} has {count_labels(points.K)}, but the model was trained on {predictor.label_count}"
             )
-        for _, block in blocks:
-            yield block, None, None
+        for block in points.blocks():
+            yield block.points, block.texts, block.ids
 
 
 def _training_data(train, data, folder, own, corpus, cache, progress, quiet):
     """Return the training data as given, or those beside the test data if the model was trained on them, or None."""
     described = folder.description["data"]
     if train:
-        training = read_known_data(locate(train, "train"), own, *corpus, cache, progress)
+        training = read_known_data(train, "train", own, corpus, cache, progress)
         check_label_count(train, training.K, described["K"], str(folder.path))
         return training
     file = None

@@ -23,7 +23,7 @@ from xmlgp.runs.request import Request
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.labelled_data import read_training_data
+from xmlgp.text.points import read_training_data
 
 __all__ = ["train"]
 
@@ -44,7 +44,7 @@ __all__ = ["train"]
 @cache_option
 @quiet_option
 def train(
-    data, model, recipe, chosen, resume, minutes, scheduler, workers, columns, corpus_format, cache, quiet
+    data, model, recipe, chosen, resume, minutes, scheduler, workers, corpus, cache, quiet
 ):  # fmt: skip
     """Train a model on DATA and write it to the folder MODEL.
 
@@ -73,9 +73,7 @@ def train(
 
     try:
         with work_of(scheduler, workers, quiet) as work:
-            found = read_training_data(
-                file, columns.over(), corpus_format, cache, progress, lambda text: note(text, quiet), work
-            )
+            found = read_training_data(file, corpus, cache, progress, lambda text: note(text, quiet), work)
             folder = train_model(
                 found.dataset,
                 model,
@@ -90,7 +88,7 @@ def train(
     except Interrupted as error:
         left = readable_run(model) if plans else None
         if left:
-            options = *corpus_arguments(columns, corpus_format), *cluster_arguments(scheduler, workers)
+            options = *corpus_arguments(corpus), *cluster_arguments(scheduler, workers)
             command = train_command(data, model, *options, "--resume")
             error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")
         raise

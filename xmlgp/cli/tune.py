@@ -6,13 +6,12 @@ import click
 
 from xmlgp.cli.corpus_options import corpus_options
 from xmlgp.cli.options import cache_option, note, quiet_option
-from xmlgp.data.locate import locate
 from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.tuning import METRICS
 from xmlgp.runs.tune import tune_model
 from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.labelled_data import read_known_data
+from xmlgp.text.points import read_known_data
 
 __all__ = ["tune"]
 
@@ -27,7 +26,7 @@ __all__ = ["tune"]
 @corpus_options
 @cache_option
 @quiet_option
-def tune(model, data, metric, as_json, columns, corpus_format, cache, quiet):
+def tune(model, data, metric, as_json, corpus, cache, quiet):
     """Choose the threshold and the limit of highest F1 on the points in DATA, and store them in the folder MODEL.
 
     A label is assigned to a point if its score is at least the threshold and it is among as many best labels as the
@@ -50,10 +49,7 @@ def tune(model, data, metric, as_json, columns, corpus_format, cache, quiet):
     # A wrong MODEL is reported before DATA are read.
     folder = ModelFolder(model)
     progress = terminal_progress(quiet)
-    path = locate(data, "validation")
-    names = folder.names
-    columns = columns.over(names.vectorizer and names.vectorizer.columns)
-    dataset = read_known_data(path, names, columns, corpus_format, cache, progress)
+    dataset = read_known_data(data, "validation", folder.names, corpus, cache, progress)
     if dataset.fingerprint == folder.description["data"]["fingerprint"]:
         note(f"{data} has the points that {model} was trained on; held-out points give a better threshold", quiet)
     try:

@@ -10,13 +10,14 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, check_folder, test_name, write_folder
-from xmlgp.text.vectorize import vectorize_known, vectorize_new
+from xmlgp.text.vectorize import vectorize as vectorize_corpus
+from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = ["vectorize"]
 
 
 @click.command(short_help="Turn a corpus of text into a data set.")
-@click.argument("corpus", type=click.Path(allow_dash=True))
+@click.argument("path", metavar="CORPUS", type=click.Path(allow_dash=True))
 @click.argument("data", type=OutputPath(file_okay=False))
 @click.option(
     "--test",
@@ -28,7 +29,7 @@ __all__ = ["vectorize"]
 @corpus_options
 @analysis_options
 @quiet_option
-def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, max_features, quiet):
+def vectorize(path, data, tests, corpus, analysis, min_count, max_features, quiet):
     """Count the words of the documents in CORPUS, and write a data set to the folder DATA.
 
     The format of CORPUS is told by its first line and its ending (also .gz, or - for standard input):
@@ -50,32 +51,30 @@ def vectorize(corpus, data, tests, columns, corpus_format, analysis, min_count, 
       xmlgp vectorize articles.jsonl data/articles --test new.jsonl
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
-    progress, columns = terminal_progress(quiet), columns.over()
-    if [corpus, *tests].count("-") > 1:
+    progress, paths = terminal_progress(quiet), [path, *tests]
+    if paths.count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     check_folder(data)
-    _check_kept(data, corpus, tests)
-
-    def read(path, function, *arguments, **options):
+    _check_kept(data, paths)
+    vectorizer, labels, files = Vectorizer(analysis, [], corpus.columns()), [], {}
+    for place, path in enumerate(paths, -1):
+        new = {"min_count": min_count, "max_features": max_features} if place < 0 else {}
         with open_input(path) as stream:
             reader = LineReader(stream, path)
-            return function(reader, *arguments, columns, corpus_format, progress=progress, **options)
-
-    trained = read(corpus, vectorize_new, analysis, min_count=min_count, max_features=max_features)
-    files = {TRAIN: trained}
-    for place, path in enumerate(tests):
-        files[test_name(place)] = read(path, vectorize_known, trained.vectorizer, trained.labels)
+            found = vectorize_corpus(reader, vectorizer, labels, corpus, extend=place < 0, progress=progress, **new)
+        vectorizer, labels = found.vectorizer, found.labels
+        files[TRAIN if place < 0 else test_name(place)] = found
     written = write_folder(data, files, progress)
-    for vectorized, path in zip(files.values(), [corpus, *tests], strict=True):
+    for vectorized, path in zip(files.values(), paths, strict=True):
         note(f"{path}: {vectorized.summary()}", quiet)
     for path in written:
         click.echo(path)
 
 
-def _check_kept(data, corpus, tests):
+def _check_kept(data, paths):
     """Raise UsageError if a file of the data set would replace a corpus."""
-    for name in (TRAIN, *map(test_name, range(len(tests))), FEATURES, LABELS, VECTORIZER):
+    for name in (TRAIN, *map(test_name, range(len(paths) - 1)), FEATURES, LABELS, VECTORIZER):
         file = os.path.join(data, name)
-        for path in (corpus, *tests):
+        for path in paths:
             if path != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
                 raise click.UsageError(f"{path} would be replaced; choose another folder for the data set.")

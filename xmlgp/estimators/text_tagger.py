@@ -17,8 +17,8 @@ from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
 from xmlgp.text.names import Names
+from xmlgp.text.vectorize import vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer, counts
-from xmlgp.text.vocabulary import vectorize_texts
 
 __all__ = ["TextTagger"]
 
@@ -321,7 +321,7 @@ class TextTagger(BaseEstimator):
         analysis = self.vectorizer or Analysis()
         analysis.check()
         if not _is_matrix(X):
-            return vectorize_texts(_texts(X), analysis)
+            return vectorize_texts(_texts(X), Vectorizer(analysis, []))
         if self.vectorizer is not None:
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         return None, X
@@ -330,7 +330,7 @@ class TextTagger(BaseEstimator):
         """Return the vectorizer with the new words of X, if it counts words here, and the features of X."""
         own = self.vectorizer_
         if isinstance(own, Vectorizer) and not _is_matrix(X):
-            return vectorize_texts(_texts(X), own.analysis, own.words, own.columns)
+            return vectorize_texts(_texts(X), own)
         if own is None and _is_matrix(X):
             return None, X
         return own, self._features(X)

@@ -9,7 +9,7 @@ from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 from xmlgp.text.decoded_lines import decoded_lines
 from xmlgp.text.delimited import header_fields, read_csv, read_tsv
-from xmlgp.text.documents import Columns
+from xmlgp.text.documents import NO_OPTIONS, Columns
 from xmlgp.text.json_lines import read_json_lines
 from xmlgp.text.tagged_lines import (
     FASTTEXT_LABEL,
@@ -56,7 +56,7 @@ def is_corpus(path, line):
     return has_corpus_ending(path) or not (HEADER.fullmatch(line) or is_libsvm(line))
 
 
-def corpus_format(path, line, columns, given=True):
+def corpus_format(path, line, options=NO_OPTIONS, usual=None):
     """Return the name of the format of a corpus.
 
     Parameters
@@ -65,20 +65,23 @@ def corpus_format(path, line, columns, given=True):
         A name that ends in `.jsonl`, `.ndjson`, `.json` or `.csv`, perhaps with `.gz`, tells the format.
     line : bytes
         Its first line.
-    columns : Columns
-    given : bool
-        Whether a user gave the columns; if they are not the default ones, there is a header.
+    options : CorpusOptions
+    usual : Columns, optional
+        The columns of a table or of objects if none are given. They do not tell that the corpus is one of these.
     """
+    if options.format:
+        return options.format
     if _ending(path) in ENDINGS:
         return ENDINGS[_ending(path)]
     text = line.decode("utf-8-sig", "replace").rstrip("\r\n")
     if text.lstrip().startswith("{"):
         return "jsonl"
+    columns = options.columns(usual)
     for name, delimiter in ("tsv", "\t"), ("csv", ","), ("csv", ";"):
         fields = header_fields(text, delimiter)
         if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
             return name
-    if given and columns != Columns():
+    if options.has_columns and columns != Columns():
         return "tsv" if "\t" in text else "csv"
     if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
         return "fasttext"
@@ -92,36 +95,30 @@ def corpus_format(path, line, columns, given=True):
     return "annif" if len(others) == 1 or all(other.startswith("<") for other in others) else "tsv"
 
 
-def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
+def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
     """Yield the documents of a corpus.
 
     Parameters
     ----------
     reader : LineReader
         At the first line.
-    columns : Columns, optional
-    name : str, optional
-        One of `FORMATS`. By default the file tells.
+    options, usual
+        As for `corpus_format`.
     labelled : bool
         Whether documents must have labels in the way of the format; otherwise none are read, and a line may be a text
         alone.
-    usual : Columns, optional
-        The columns of a table or of objects if none are given. They do not tell that the corpus is one of these.
 
     Raises
     ------
     DataFormatError
         If the file is malformed; it names the line.
     """
-    given, first = columns is not None, reader.peek_line()
+    first = reader.peek_line()
     if not first:
         return
     if first.startswith(UTF_16):
         raise DataFormatError(reader.path, 1, "the file is UTF-16, not UTF-8")
-    columns = columns or usual or Columns()
-    name = name or corpus_format(reader.path, first, columns, given)
-    if not given:
-        columns = columns._replace(id_needed=False)
+    name = corpus_format(reader.path, first, options, usual)
     if labelled and name == "lines" and (HEADER.fullmatch(first) or is_libsvm(first)):
         raise DataFormatError(reader.path, 1, "these are rows of numbers, not text")
     if labelled and name == "lines":
@@ -131,7 +128,7 @@ def read_documents(reader, columns=None, name=None, labelled=True, usual=None):
             "column for the text"
         )
         raise DataFormatError(reader.path, 1, reason)
-    yield from FORMATS[name](decoded_lines(reader), reader.path, columns, labelled)
+    yield from FORMATS[name](decoded_lines(reader), reader.path, options.columns(usual), labelled)
 
 
 def _ending(path):

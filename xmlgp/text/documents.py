@@ -3,22 +3,11 @@
 import json
 from typing import NamedTuple
 
-__all__ = ["Columns", "Document"]
+__all__ = ["NO_OPTIONS", "Columns", "CorpusOptions", "Document"]
 
 
 class Document(NamedTuple):
-    """A document.
-
-    Attributes
-    ----------
-    line : int
-        Where it starts in its file, counted from 1.
-    id : str, int or None
-        Its identifier, if the corpus has one.
-    text : str
-    labels : list of str
-        Names of labels. A name may occur twice.
-    """
+    """A document: the line where it starts, its identifier if it has one, its text, and names of labels."""
 
     line: int
     id: str | int | None
@@ -47,7 +36,7 @@ class Columns(NamedTuple):
     labels: str = "labels"
     separator: str | None = None
     id: str | None = None
-    id_needed: bool = True
+    id_needed: bool = False
 
     def split(self, labels):
         """Return the names in a text of separated labels, or in a JSON list if there is no separator of the user's.
@@ -64,3 +53,36 @@ class Columns(NamedTuple):
             return names
         separator = self.separator or ";"
         return labels.split() if separator.isspace() and separator != "\t" else labels.split(separator)
+
+
+class CorpusOptions(NamedTuple):
+    """What a user says about a corpus. Any of it makes a file a corpus; what is not given, the file or the model tells.
+
+    Attributes
+    ----------
+    text, labels, separator, id
+        As in `Columns`. Documents without the column of identifiers are refused if it is given here.
+    format : str or None
+        One of `xmlgp.text.corpus.FORMATS`.
+    """
+
+    text: tuple[str, ...] = ()
+    labels: str | None = None
+    separator: str | None = None
+    id: str | None = None
+    format: str | None = None
+
+    @property
+    def has_columns(self):
+        """Whether any column is given."""
+        return any(self[:-1])
+
+    def columns(self, usual=None):
+        """Return the `Columns` that are given, in place of the usual ones."""
+        usual = usual or Columns()
+        given = (own or other for own, other in zip(self[:-1], usual, strict=False))
+        return Columns(*given, id_needed=bool(self.id))
+
+
+#: What tells of a corpus if the user says nothing: the file and the model.
+NO_OPTIONS = CorpusOptions()

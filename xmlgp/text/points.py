@@ -1,62 +1,421 @@
-"""Turn the documents of a corpus into points, about a thousand at a time."""
+"""One place where a path becomes points: rows of numbers, perhaps with names beside them, or a corpus of text.
 
-from itertools import islice
+A file is opened once, and its name, its first line and what the user says of it tell once which of the two it is.
+"""
+
+import contextlib
+import os
+from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.text.corpus import read_documents
-from xmlgp.text.vectorizer import counts
+from xmlgp.data.dataset import Dataset, check_room
+from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
+from xmlgp.data.libsvm_format import resize_features
+from xmlgp.data.lines import LineReader
+from xmlgp.data.locate import locate
+from xmlgp.data.streams import open_input
+from xmlgp.errors import SettingsError, XmlgpError
+from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.analysis import Analysis
+from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus
+from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names
+from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.names import Names
+from xmlgp.text.vectorize import vectorize, vectorize_blocks
+from xmlgp.text.vectorizer import Vectorizer
 
-__all__ = ["documents_as_points", "labelled_documents_as_points"]
+__all__ = [
+    "Block",
+    "TrainingData",
+    "open_points",
+    "read_known_data",
+    "read_more_data",
+    "read_training_data",
+    "read_vectorized_data",
+]
 
-#: Documents that are vectorized at a time.
-DOCUMENTS = 1024
+
+class TrainingData(NamedTuple):
+    """Training points.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    format : str
+        `REPOSITORY`, also of text, or `LIBSVM`.
+    names : Names
+    """
+
+    dataset: Dataset
+    format: str
+    names: Names
 
 
-def documents_as_points(reader, vectorizer, columns=None, name=None):
-    """Yield documents, a list at a time, with their features, B×D.
+class Block(NamedTuple):
+    """Consecutive points.
+
+    Attributes
+    ----------
+    numbers : range
+        The places of the points, from 1.
+    points : Dataset
+    texts : list of str, B, or None
+    ids : list of (str, int or None), B, or None
+    """
+
+    numbers: range
+    points: Dataset
+    texts: list | None = None
+    ids: list | None = None
+
+    @property
+    def identifiers(self):
+        """The identifiers of documents, and the numbers of other points."""
+        if self.ids is None:
+            return list(self.numbers)
+        return [number if own is None else own for number, own in zip(self.numbers, self.ids, strict=True)]
+
+
+def ignore(text):
+    """Take no notice of a message."""
+
+
+def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore, work=None):
+    """Read training data (`TrainingData`).
 
     Parameters
     ----------
-    reader : LineReader
-        At the first line.
-    vectorizer : Vectorizer
-    columns : Columns, optional
-        By default those of the vectorizer.
-    name : str, optional
-        The format, see `read_documents`.
+    path : str or Path
+        A file, `-` for standard input, or a folder, see `xmlgp.data.locate`. A corpus is vectorized with the defaults
+        of `Analysis`.
+    options : CorpusOptions
+        Any of them makes the file a corpus.
+    cache, progress
+        As for `xmlgp.data.formats.read_dataset`.
+    note : callable
+        Receives a message about what a corpus has, or if names beside the file cannot be used.
+    work : ThisMachine or DaskCluster, optional
+        As for `xmlgp.data.formats.read_dataset`; text is read here.
 
     Raises
     ------
     DataFormatError
-        If the corpus is malformed; it names the line.
+        If the file is malformed; it names the line.
+    XmlgpError
+        If a corpus has no words or labels, or if a vectorizer beside the file is malformed.
+    ClusterError
+        As for `xmlgp.data.formats.read_dataset`.
     """
-    documents = read_documents(reader, columns, name, labelled=False, usual=vectorizer.columns)
-    while block := list(islice(documents, DOCUMENTS)):
-        yield block, vectorizer.features([document.text for document in block])
+    with _opened(path, "train", options) as (reader, is_text):
+        if is_text:
+            vectorizer = Vectorizer(Analysis(), [], options.columns())
+            found = vectorize(reader, vectorizer, options=options, extend=True, progress=progress)
+            return _of_corpus(found, reader.path, note)
+        dataset, data_format = read_rows(reader, cache, progress, work)
+    return TrainingData(dataset, data_format, _names_beside(reader.path, dataset, note))
 
 
-def labelled_documents_as_points(reader, vectorizer, labels, columns=None, name=None):
-    """Yield documents, a list at a time, with their features and those of their labels that are known (`Dataset`).
+def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
+    """Read more training data for a model (`TrainingData`), perhaps with more features and labels.
 
     Parameters
     ----------
-    reader, vectorizer, columns, name
-        As for `documents_as_points`.
-    labels : list of str
-        The names of the K labels.
+    path, options, cache, progress, note
+        As for `read_training_data`.
+    names : Names
+        Of the model. With a vectorizer the file may be a corpus, whose new words and labels follow those of the model.
+        Names of more features and labels of rows are read beside the file.
+    D, K : int
+        The numbers of the model's features and labels.
+
+    Returns
+    -------
+    TrainingData
+        The first D features and K labels are those of the model. It has names as far as the model has. Points in libsvm
+        format, which does not declare the number of features, have at least D.
 
     Raises
     ------
     DataFormatError
-        If the corpus is malformed; it names the line.
+        If the file is malformed; it names the line.
+    SettingsError
+        If the file is text and the model was not trained on text, if the points have fewer features or labels than the
+        model, or if names are missing or others than those of the model.
+    XmlgpError
+        If a corpus has no documents, or if a vectorizer beside the file is malformed.
     """
-    number = {label: place for place, label in enumerate(labels)}
-    documents = read_documents(reader, columns, name, usual=vectorizer.columns)
-    while block := list(islice(documents, DOCUMENTS)):
-        numbers = [number.get(label.strip(), -1) for document in block for label in document.labels]
-        lengths = [len(document.labels) for document in block]
-        known = counts(np.array(numbers, np.int32), lengths, len(labels))
-        features = vectorizer.features([document.text for document in block])
-        yield block, Dataset(features, as_csr(None, known.indices, known.indptr, len(labels)))
+    with _opened(path, "train", options, names) as (reader, is_text):
+        path = reader.path
+        if is_text:
+            found = vectorize(reader, names.vectorizer, names.labels, options, extend=True, progress=progress)
+            return _of_corpus(found, path, note, more=True)
+        dataset, data_format = read_rows(reader, cache, progress)
+    if data_format == LIBSVM:
+        dataset = resize_features(dataset, max(D, dataset.D))
+    check_room(dataset, D, K, path)
+    beside = _names_beside(path, dataset, note)
+    features = _more_names("feature", names.features, beside.features, dataset.D, path, note)
+    labels = _more_names("label", names.labels, beside.labels, dataset.K, path, note)
+    vectorizer = names.vectorizer
+    if vectorizer and len(features) > D:
+        _check_unique(features, D, path)
+        vectorizer = Vectorizer(vectorizer.analysis, features, vectorizer.columns)
+    return TrainingData(dataset, data_format, Names(labels, features, vectorizer))
+
+
+def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent):
+    """Read points for a trained model (`Dataset`); words and labels of text that it does not know are left out.
+
+    Parameters
+    ----------
+    path, options, cache, progress
+        As for `read_training_data`.
+    part : str
+        The part of a data set that a folder is searched for: "train", "test" or "validation".
+    names : Names
+        Of the model.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed; it names the line.
+    SettingsError
+        If the file is text and the model was not trained on text.
+    """
+    with _opened(path, part, options, names) as (reader, is_text):
+        if is_text:
+            known = names.vectorizer, names.labels
+            return vectorize(reader, *known, options, extend=False, progress=progress).dataset()
+        return read_rows(reader, cache, progress)[0]
+
+
+def read_vectorized_data(path, part, cache=True, progress=silent):
+    """Read rows of numbers where no model tells how to read text (`Dataset`).
+
+    Parameters
+    ----------
+    path, part, cache, progress
+        As for `read_known_data`.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed; it names the line.
+    SettingsError
+        If the name of the file says that it is text.
+    """
+    path = locate(path, part)
+    if has_corpus_ending(path):
+        raise SettingsError(
+            f"{path} is text; evaluate the rows that `xmlgp vectorize --test` writes, or use `xmlgp report`"
+        )
+    with open_input(path) as stream:
+        return read_rows(LineReader(stream, path), cache, progress)[0]
+
+
+@contextlib.contextmanager
+def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore):
+    """Open points to be scored by a trained model, and yield them as `Rows` or `Texts`, which are read by blocks.
+
+    Parameters
+    ----------
+    path, options
+        As for `read_training_data`; a folder is searched for test points.
+    names : Names
+        Of the model.
+    D : int
+        The number of the model's features.
+    labelled : bool
+        Whether documents have labels; otherwise none are read, and a line may be a text alone.
+    note : callable
+        Receives a message about how the file is read.
+
+    Raises
+    ------
+    DataFormatError
+        If the file is malformed; it names the line.
+    SettingsError
+        If the file is text and the model was not trained on text.
+    """
+    with _opened(path, "test", options, names) as (reader, is_text):
+        yield Texts(reader, names, options, labelled, note) if is_text else Rows(reader, D, note)
+
+
+class Rows:
+    """Points that are rows of numbers.
+
+    Attributes
+    ----------
+    is_text : bool
+        False.
+    D, K : int
+        The numbers of features and labels. Points in libsvm format have the features of the model.
+    without_words : int
+        0.
+    """
+
+    is_text, without_words = False, 0
+
+    def __init__(self, reader, D, note):
+        (self._N, self.D, self.K), self._blocks = read_blocks(reader, D, note)
+
+    def count(self):
+        """Return the number of points."""
+        return self._N
+
+    def blocks(self):
+        """Yield the points, a `Block` at a time."""
+        first = 1
+        for _, block in self._blocks:
+            yield Block(range(first, first + block.N), block)
+            first += block.N
+
+
+class Texts:
+    """Points that are documents.
+
+    Attributes
+    ----------
+    is_text : bool
+        True.
+    D, K : int
+        The numbers of features and labels of the model; K is 0 if labels are not read.
+    without_words : int
+        Documents without a word that the model knows; complete once `blocks` has ended.
+    """
+
+    is_text = True
+
+    def __init__(self, reader, names, options, labelled, note):
+        first = reader.peek_line()
+        if not labelled and not options.format and first:
+            options = options._replace(format=corpus_format(reader.path, first, options, names.vectorizer.columns))
+            if options.format == "annif":
+                text = "taking what follows a tab as labels; --corpus-format lines takes it as text"
+                note(f"{reader.path}: {text}")
+        labels = names.labels if labelled else []
+        self.D, self.K, self.without_words = len(names.vectorizer.words), len(labels), 0
+        self._corpus, self._labelled, self._counted = (reader, names.vectorizer, labels, options), labelled, None
+
+    def count(self):
+        """Return the number of documents, for which all are read; then blocks have neither identifiers nor texts."""
+        self._counted = vectorize(*self._corpus, extend=False, labelled=self._labelled)
+        return self._counted.N
+
+    def blocks(self):
+        """Yield the points, a `Block` at a time."""
+        first = 1
+        for documents, points in self._read():
+            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+            numbers = range(first, first + points.N)
+            if documents is None:
+                yield Block(numbers, points)
+            else:
+                texts, ids = ([getattr(read, name) for read in documents] for name in ("text", "id"))
+                yield Block(numbers, points, texts, ids)
+            first += points.N
+
+    def _read(self):
+        if self._counted is None:
+            return vectorize_blocks(*self._corpus, self._labelled)
+        return ((None, block) for block in self._counted.blocks())
+
+
+@contextlib.contextmanager
+def _opened(path, part, options, names=None):
+    """Open a file of points; yield its `LineReader`, and whether it is text.
+
+    Without `names`, those of a model, the points are for a new one, which may be trained on text.
+    """
+    path = locate(os.fspath(path), part)
+    with open_input(path) as stream:
+        reader = LineReader(stream, path)
+        yield reader, _is_text(reader, options, names)
+
+
+def _is_text(reader, options, names):
+    first = reader.peek_line()
+    named = any(options) or has_corpus_ending(reader.path)
+    if not named and not (first and is_corpus(reader.path, first)):
+        return False
+    if names is None or names.vectorizer:
+        return True
+    if named:
+        raise SettingsError(f"{reader.path} is text, but the model was not trained on text")
+    # As rows it gets an error that says what is wrong with its first line.
+    return False
+
+
+def _of_corpus(found, path, note, more=False):
+    """Return the `TrainingData` of a corpus, and say what it has."""
+    dataset = found.dataset()
+    note(f"{path}: {found.summary(more)}")
+    return TrainingData(dataset, REPOSITORY, Names(found.labels, found.vectorizer.words, found.vectorizer))
+
+
+def _is_file(path):
+    return path != "-" and os.path.isfile(path)
+
+
+def _beside(path, name):
+    return os.path.join(os.path.dirname(path), name)
+
+
+def _names_beside(path, dataset, note):
+    if not _is_file(path):
+        return Names()
+    try:
+        return read_names(os.path.dirname(path) or os.curdir, dataset.D, dataset.K)
+    except XmlgpError as error:
+        # Without a vectorizer, files of these names may be something else.
+        if os.path.isfile(_beside(path, VECTORIZER)):
+            raise
+        note(f"names are not used: {error}")
+        return Names()
+
+
+def _more_names(kind, known, beside, count, path, note):
+    """Return the names of features or labels of more data, the first of which are those of the model, or None.
+
+    Parameters
+    ----------
+    kind : str
+    known, beside : list of str or None
+        The names of the model, and those beside the data.
+    count : int
+        The number of features or labels of the data.
+    path, note
+        As for `read_more_data`.
+    """
+    name = {"feature": FEATURES, "label": LABELS}[kind]
+    file = _beside(path, name)
+    if known is None:
+        if beside is not None:
+            note(f"{file} is not used: the model has no names of {kind}s")
+        return None
+    if beside is None:
+        if count == len(known):
+            return known
+        where = f"must be in {file}" if _is_file(path) else f"must be in {name} beside a file, which a pipe lacks"
+        raise SettingsError(
+            f"{path}: the points have {count} {kind}s, but the model has names for {len(known)}; those of all {where}"
+        )
+    for number, (own, other) in enumerate(zip(known, beside, strict=False)):
+        if own != other:
+            raise SettingsError(
+                f"{file}:{number + 1}: names that clash: {kind} {number} is {excerpt(other)}, but the model calls it "
+                f"{excerpt(own)}"
+            )
+    return beside
+
+
+def _check_unique(words, D, path):
+    """Raise SettingsError if a word after the first D ones occurs before: text could not be counted."""
+    known = set(words[:D])
+    for number, word in enumerate(words[D:], D):
+        if word in known:
+            place = f"{_beside(path, FEATURES)}:{number + 1}"
+            raise SettingsError(f"{place}: feature {number} is {excerpt(word)}, as an earlier one is")
+        known.add(word)

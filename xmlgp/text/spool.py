@@ -8,15 +8,18 @@ import numpy as np
 
 __all__ = ["Numbered", "Spool"]
 
+#: Bytes that are kept in memory.
+IN_MEMORY = 1 << 24
+
 
 class Numbered(NamedTuple):
-    """Consecutive documents whose words and labels are numbers.
+    """Consecutive documents whose words and labels are numbers, which are int32.
 
     Attributes
     ----------
-    lengths, label_counts : ndarray of int32, B
+    lengths, label_counts : ndarray, B
         How many words and labels each document has.
-    words, labels : ndarray of int32
+    words, labels : ndarray
         Of all documents, one after another.
     """
 
@@ -27,16 +30,10 @@ class Numbered(NamedTuple):
 
 
 class Spool:
-    """Blocks of `Numbered` documents in a file without a name, which disappears with the process.
+    """Blocks of `Numbered` documents, in memory if they are few, otherwise in a file that ends with the process."""
 
-    Parameters
-    ----------
-    folder : path, optional
-        Where the file is. By default the system's folder of temporary files.
-    """
-
-    def __init__(self, folder=None):
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 it stays open as long as the spool
+    def __init__(self):
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 it stays open as long as the spool
         weakref.finalize(self, self._file.close)
         self._sizes = []
 
