@@ -3,7 +3,6 @@
 import gzip
 import itertools
 import random
-from types import SimpleNamespace
 
 import pytest
 
@@ -24,30 +23,18 @@ POINTS = b"0,3 1:1.000000 4:0.5 8:-2.5e-3\n 0:1 2:.25\n4\n\n2,1,0 7:3 5:12.125 6
 TEXTS = {
     "ordinary": SMALL,
     "CRLF": SMALL.replace(b"\n", b"\r\n"),
-    "mixed line ends": SMALL.replace(b"4\n", b"4\r\n"),
     "blank lines at the end": b"8 9 5\n" + POINTS + b"\n \n",
     "no points": b"0 9 5\n",
-    "no points and no features": b"0 0 0\n",
-    "zeros": b"2 3 3\n0 1:0 2:5\n1 0:0\n",
     "many points": b"".join([b"180 9 5\n", *itertools.repeat(POINTS, 30)]),
     "no newline at the end": SMALL[:-1],
     "no newline after the header": b"0 9 5",
-    "nothing but a broken header": b"6 9",
-    "empty": b"",
     "a broken header": b"6 9 x\n" + POINTS,
     "too few points": b"7 9 5\n" + POINTS,
-    "too many points": b"5 9 5\n" + POINTS,
-    "a blank line too many": SMALL + b"\n",
     "no points declared": b"0 9 5\n" + POINTS,
     "a mistake after the last point": b"2 9 5\n" + POINTS + b"x\n",
-    "a mistake and too few points": b"9 9 5\n" + POINTS + b"x\n",
     "a mistake and no newline": SMALL.replace(b"8:7\n", b"8:x"),
-    "a feature beyond D": SMALL.replace(b"8:7", b"9:7"),
-    "a label beyond K": SMALL.replace(b"2,1,0 ", b"2,5,0 "),
     "a feature twice": SMALL.replace(b"5:12.125", b"7:12.125"),
-    "a number too large": SMALL.replace(b"12.125", b"1e39"),
     "a lone carriage return": SMALL.replace(b"4\n", b"4\r5\n"),
-    "zero bytes": SMALL.replace(b"4\n", b"\0\n"),
 }
 
 
@@ -94,7 +81,7 @@ def test_the_copy_does_not_depend_on_the_ranges(monkeypatch, in_files, outcome, 
     assert_same(outcome(TEXTS[kind], in_files), outcome(TEXTS[kind], None))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_damaged_files_are_read_as_they_are_read_here(in_files, outcome, seed):
     randomly = random.Random(seed)
     text = bytearray(randomly.choice([TEXTS["ordinary"], TEXTS["CRLF"], TEXTS["blank lines at the end"]]))
@@ -142,23 +129,6 @@ def test_compressed_files_libsvm_files_and_files_without_cache_are_read_here(in_
     for read, data_format in found:
         assert data_format == REPOSITORY
         assert same(read, dataset)
-
-
-def test_the_progress_is_the_number_of_points(in_files, tmp_path, monkeypatch):
-    monkeypatch.setenv("XMLGP_CACHE_DIR", str(tmp_path / "cache"))
-    (tmp_path / "data.txt").write_bytes(SMALL)
-    seen = []
-
-    class Bar:
-        def __enter__(self):
-            return SimpleNamespace(update=seen.append)
-
-        def __exit__(self, *details):
-            seen.append("end")
-
-    read_dataset(tmp_path / "data.txt", progress=lambda label, total, unit: seen.append(total) or Bar(), work=in_files)
-    assert seen[0] == sum(seen[1:-1]) == 6
-    assert seen[-1] == "end"
 
 
 def test_a_relative_path_is_that_of_this_process(cluster, outcome, tmp_path, monkeypatch):

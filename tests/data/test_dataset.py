@@ -13,10 +13,6 @@ def dataset():
     return Dataset(csr_array(X), csr_array(np.eye(4, 2, dtype=bool)))
 
 
-def test_sizes(dataset):
-    assert (dataset.N, dataset.D, dataset.K) == (4, 3, 2)
-
-
 def test_features_and_labels_must_have_the_same_points(dataset):
     with pytest.raises(ValueError, match="4 points, but labels of 3"):
         Dataset(dataset.features, dataset.labels[:3])

@@ -3,7 +3,6 @@
 import io
 import tracemalloc
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,15 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy.sparse import csr_array
-from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.datasets import dump_svmlight_file
 
 from xmlgp.data import lines
 from xmlgp.data.libsvm_format import MAX_FEATURES, is_libsvm, read_points, resize_features
 from xmlgp.data.lines import LineReader
 from xmlgp.errors import DataFormatError
-
-DATASETS = Path(__file__).parents[3] / "shared" / "datasets" / "binary"
-NAMES = ["a8a", "german", "magic.train", "svmguide1.train"]
 
 
 def read(content, name="data.svm"):
@@ -37,17 +33,6 @@ def assert_equal(dataset, features, positive):
     # scikit-learn writes 16 digits.
     np.testing.assert_array_equal(dataset.features.toarray().astype(np.float32), features)
     np.testing.assert_array_equal(dataset.labels.toarray(), np.reshape(positive, (-1, 1)))
-
-
-@pytest.mark.parametrize("name", NAMES[:1])
-def test_real_data_equal_those_of_scikit_learn(name):
-    path = DATASETS / f"{name}.svm"
-    if not path.exists():
-        pytest.skip(f"{DATASETS} does not contain the real data sets")
-    X, y = load_svmlight_file(str(path), zero_based=False)
-    dataset = read(path.read_bytes())
-    assert_equal(dataset, X.toarray().astype(np.float32), y > 0)
-    assert 0 < dataset.labels.nnz < dataset.N
 
 
 def test_values_are_read_in_double_precision():
@@ -121,11 +106,7 @@ def test_resize_features():
 #: A malformed line, and a part of the message.
 MALFORMED = {
     "unknown label": ("2 1:1", "label 2 is not one of -1, +1, 0, 1"),
-    "fractional label": ("0.5 1:1", "label 0.5 is not one of"),
-    "an infinite label": ("1e999 1:1", "label 1e999 is not one of"),
-    "a long label": ("9" * 5000, "99...' is not one of"),
     "label nan": ("nan 1:1", "label 'nan' is not one of -1, +1, 0, 1"),
-    "a label with an underscore": ("1_0 1:1", "label '1_0' is not one of"),
     "several labels": ("1,-1 1:1", "label '1,-1' is not one of"),
     "label of the other pair": ("0 1:1", "label 0 follows label -1, but labels must be either -1 and +1 or 0 and 1"),
     "no label": ("1:1 2:1", "the label is missing before '1:1'"),
@@ -134,47 +115,34 @@ MALFORMED = {
         "'0' is not a feature index, an integer from 1 (in scikit-learn, use dump_svmlight_file with zero_based=False)",
     ),
     "a negative index": ("1 -3:1", "'-3' is not a feature index"),
-    "a decimal index": ("1 1.0:1", "'1.0' is not a feature index"),
-    "an index with an underscore": ("1 1_0:1", "'1_0' is not a feature index"),
     "an index of letters": ("1 x:1", "'x' is not a feature index"),
-    "no index": ("1 :1", "'' is not a feature index"),
     "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is not a feature index"),
     "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'10000001' is above {MAX_FEATURES}, the highest"),
-    "an index beyond 32 bits": ("1 4294967297:1", "'4294967297' is above"),
     "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is above"),
     "duplicate index": ("1 3:1 3:1", "feature 3 occurs twice"),
     "decreasing indices": ("1 3:1 2:1", "feature 2 follows 3, but indices must increase"),
     "no pair": ("1 3", "'3' is not an index:value pair"),
     "no value": ("1 3:", "the value of feature 3, '', is not a finite decimal number"),
-    "two colons": ("1 3:1:2", "the value of feature 3, '1:2', is not"),
     "nan": ("1 3:nan", "the value of feature 3, 'nan', is not a finite decimal number"),
-    "infinity": ("1 3:-inf", "the value of feature 3, '-inf', is not"),
-    "a hexadecimal value": ("1 3:0x1p3", "the value of feature 3, '0x1p3', is not"),
-    "a value with an underscore": ("1 3:1_0", "the value of feature 3, '1_0', is not"),
     "a value beyond float32": ("1 3:3.4028235677973366e38", "'3.4028235677973366e38' is too large for a 32-bit"),
-    "a value beyond float64": ("1 3:-1e999", "'-1e999' is too large for a 32-bit"),
     "query id": ("1 qid:3 4:1", "'qid:3': qid is not supported for binary data"),
     "a null byte": ("1 3:1\0 4:1", "byte 0x00 at column 6 is not text"),
-    "a null byte before a comment": ("1 3:1\0 # 4:1", "byte 0x00 at column 6 is not text"),
-    "bytes that are not text": ("1 3:1 \udcff:1", "byte 0xff at column 7 is not text"),
     "digits of another script": ("1 \u0663:1", "byte 0xd9 at column 3 is not text"),
     "carriage return alone": ("1 3:1\r1 4:1", "byte 0x0d at column 6 is not text"),
-    "a form feed": ("1 3:1\x0c4:1", "byte 0x0c at column 6 is not text"),
 }
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-@pytest.mark.parametrize(("before", "block"), [(50, 32)])
-def test_malformed_file_is_reported_with_its_line(monkeypatch, name, block, before):
-    monkeypatch.setattr(lines, "BLOCK_BYTES", block)
+def test_malformed_file_is_reported_with_its_line(monkeypatch, name):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 32)
     bad, reason = MALFORMED[name]
     bad = bad.encode(errors="surrogateescape")
-    content = b"-1 2:1 # valid\n" * before + bad + b"\n+1 3:7\n1 0:1\n"
+    content = b"-1 2:1 # valid\n" * 50 + bad + b"\n+1 3:7\n1 0:1\n"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(DataFormatError) as caught:
             read(content)
-    assert str(caught.value).startswith(f"data.svm:{before + 1}: ")
+    assert str(caught.value).startswith("data.svm:51: ")
     assert reason in caught.value.reason
     assert len(caught.value.reason) < 150
 
@@ -218,25 +186,18 @@ def test_highest_index_takes_no_memory():
         (b"-1 1:2\r\n", True),
         (b"0 1:2 # and so on\n", True),
         (b"  1\t1:2  \n", True),
-        (b"1\n", True),
         (b"+1.0", True),
         (b"# 3 4 5\n", True),
-        (b" # \n", True),
         # Malformed, but in this format.
         (b"2 1:1\n", True),
-        (b"1 0:x 0:\n", True),
         (b"1 qid:2 1:1\n", True),
         (b"3 4 5\n", False),
-        (b"1 1 1\n", False),
         (b"1 1 1 # 2:3\n", False),
-        (b"1 1:1 1\n", False),
         (b"1 1\n", False),
-        (b"7\n", False),
         (b"1,2 0:1\n", False),
         (b" 0:1\n", False),
         (b"\n", False),
         (b"", False),
-        (b"N D K\n", False),
         (b"nan 1:1\n", False),
         (b"\x1f\x8b\x08", False),
     ],

@@ -2,7 +2,6 @@
 
 import pytest
 
-from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.locate import locate
 from xmlgp.errors import XmlgpError
 
@@ -12,24 +11,6 @@ def test_path_that_is_not_a_folder_is_returned(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "points.txt").write_text("")
     assert locate(name, "train") == name
-
-
-@pytest.mark.parametrize("part", ["train", "test"])
-def test_file_is_found_in_a_folder(tmp_path, part):
-    for name in ("train.txt", "test.txt", "other.txt"):
-        (tmp_path / name).write_text("")
-    assert locate(str(tmp_path), part) == str(tmp_path / f"{part}.txt")
-    assert locate(f"{tmp_path}/", part) == str(tmp_path / f"{part}.txt")
-    assert locate(tmp_path, part) == str(tmp_path / f"{part}.txt")
-
-
-def test_gzipped_file_is_found_if_there_is_no_plain_one(tmp_path):
-    (tmp_path / "train.txt.gz").write_text("")
-    (tmp_path / "train.txt").mkdir()
-    assert locate(str(tmp_path), "train") == str(tmp_path / "train.txt.gz")
-    (tmp_path / "train.txt").rmdir()
-    (tmp_path / "train.txt").write_text("")
-    assert locate(str(tmp_path), "train") == str(tmp_path / "train.txt")
 
 
 def test_folder_without_the_file_is_reported(tmp_path):
@@ -50,14 +31,14 @@ def test_folder_without_the_file_is_reported(tmp_path):
 
 #: The files of a folder, and the expected training and test file.
 FOLDERS = [
+    ("train.txt test.txt other.txt", "train.txt", "test.txt"),
+    ("train.txt.gz", "train.txt.gz", None),
+    ("train.txt train.txt.gz", "train.txt", None),
     ("german.svm", "german.svm", None),
-    ("a8a.svm.gz", "a8a.svm.gz", None),
     ("a8a.svm a8a.svm.gz", "a8a.svm", None),
     ("magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
-    ("magic.train.svm.gz magic.test.svm.gz", "magic.train.svm.gz", "magic.test.svm.gz"),
     ("train.svm test.svm", "train.svm", "test.svm"),
     ("train.svm.gz test.svm.gz magic.train.svm magic.test.svm", "train.svm.gz", "test.svm.gz"),
-    ("train.txt train.svm other.svm", "train.txt", None),
     ("train.txt.gz train.svm test.svm test.txt", "train.txt.gz", "test.txt"),
     ("some.svm magic.train.svm magic.test.svm", "magic.train.svm", "magic.test.svm"),
     ("some.svm some.test.svm", "some.svm", "some.test.svm"),
@@ -87,18 +68,6 @@ def test_several_candidates_are_reported(tmp_path, names):
         locate(str(tmp_path), "train")
     found = " or ".join(sorted(name.removesuffix(".gz") for name in names.split() if name != "c.svm"))
     assert str(caught.value) == f"{tmp_path}: the train file may be {found}; name the file"
-
-
-def test_fetched_data_sets_are_found(tmp_path):
-    for entry in load_catalogue().entries.values():
-        if entry.format == "libsvm":
-            folder = tmp_path / entry.name
-            folder.mkdir()
-            for file in entry.files:
-                (folder / file.name).write_text("")
-            assert locate(str(folder), "train") == str(folder / entry.files[0].name)
-            if len(entry.files) > 1:
-                assert locate(str(folder), "test") == str(folder / entry.files[1].name)
 
 
 def test_folder_called_dash_needs_a_path(tmp_path, monkeypatch):

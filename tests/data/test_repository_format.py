@@ -6,9 +6,10 @@ import itertools
 import os
 import random
 import re
-import threading
 import tracemalloc
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,8 +132,7 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def test_real_data_equal_those_of_scikit_learn(tmp_path):
-    name = "bibtex/train"
-    path = DATASETS / f"{name}.txt"
+    path = DATASETS / "bibtex/train.txt"
     if not path.exists():
         pytest.skip(f"{DATASETS} does not contain the real data sets")
     header, body = path.read_bytes().split(b"\n", 1)
@@ -248,83 +248,58 @@ LEGAL = {
 
 @pytest.mark.parametrize("name", LEGAL)
 def test_unusual_files_are_read(written, name):
-    cache = True
     content, expected = LEGAL[name]
     expected = [(labels, {i: np.float32(value) for i, value in features.items()}) for labels, features in expected]
-    assert points_of(read_dataset(written(content), cache=cache)) == expected
+    assert points_of(read_dataset(written(content))) == expected
     assert slow_read(content)[3] == expected
 
 
 MALFORMED = {
     "empty file": (b"", 1, "empty"),
     "two numbers": (b"1 2\n\n", 1, "N D K"),
-    "four numbers": (b"1 2 3 4\n\n", 1, "N D K"),
     "negative header": (b"1 -2 3\n\n", 1, "N D K"),
-    "words": (b"points features labels\n", 1, "N D K"),
-    "decimal header": (b"1.0 2 3\n\n", 1, "N D K"),
     "form feed in the header": (b"1\x0c2 3\n\n", 1, "N D K"),
     "long header": (b"1 2 " + b"0" * 10**6 + b"3\n\n", 1, "N D K"),
     "gzip without its name": (gzip.compress(b"0 1 1\n", mtime=0), 1, "N D K"),
     "too many features": (b"1 2147483648 3\n\n", 1, "2147483648 features"),
-    "too many labels": (b"1 2 2147483648\n\n", 1, "2147483648 labels"),
     "fewer rows": (b"3 9 9\n1 1:1\n\n", 4, "ends after 2 of "),
-    "no rows": (b"3 9 9\n", 2, "ends after 0 of "),
-    "more rows": (b"1 9 9\n1 1:1\n1 1:1\n", 3, "the file has more points than the 1 that"),
     "additional empty line": (b"1 9 9\n1 1:1\n\n", 3, "the file has more points than the 1 that"),
-    "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9'"),
-    "feature out of range": (b"2 9 9\n1 1:1\n2 9:1\n", 3, "feature '9'"),
+    "label out of range": (b"2 9 9\n1 1:1\n2,9 1:1\n", 3, "label '9' is not below 9"),
     "feature far out of range": (b"1 9 9\n 18446744073709551617:1\n", 2, "feature '18446744073709551617'"),
-    "no labels declared": (b"1 9 0\n0\n", 2, "not below 0"),
     "negative label": (b"1 9 9\n-1 1:1\n", 2, "'-1' is not a label"),
-    "negative feature": (b"1 9 9\n1 -1:1\n", 2, "'-1' is not a feature"),
-    "label in words": (b"1 9 9\ncat 1:1\n", 2, "'cat'"),
-    "decimal label": (b"1 9 9\n1.0 1:1\n", 2, "'1.0'"),
+    "decimal feature": (b"1 9 9\n1 1.0:1\n", 2, "'1.0' is not a feature"),
     "gap in labels": (b"1 9 9\n1,,2 1:1\n", 2, "a label is missing"),
-    "labels start with a comma": (b"1 9 9\n,1 1:1\n", 2, "a label is missing"),
-    "labels end with a comma": (b"1 9 9\n1, 1:1\n", 2, "a label is missing"),
     "labels in two places": (b"1 9 9\n1, 2 1:1\n", 2, "a label is missing"),
     "feature without a value": (b"1 9 9\n1 2\n", 2, "'2' is not a feature:value pair"),
     "no space before the features": (b"1 9 9\n2:1\n", 2, "starts with a space"),
     "feature missing": (b"1 9 9\n1 :1\n", 2, "a feature is missing"),
     "value missing": (b"1 9 9\n1 1: 2:1\n", 2, "feature 1 has no value"),
-    "two values": (b"1 9 9\n1 1:1:1\n", 2, "'1:1'"),
-    "value in words": (b"1 9 9\n1 1:one\n", 2, "'one'"),
-    "two points": (b"1 9 9\n1 1:1.2.3\n", 2, "'1.2.3'"),
-    "a point alone": (b"1 9 9\n1 1:.\n", 2, "'.'"),
-    "a sign alone": (b"1 9 9\n1 1:-\n", 2, "'-'"),
-    "a sign and a point": (b"1 9 9\n1 1:-. 2:1\n", 2, "'-.'"),
-    "an exponent alone": (b"1 9 9\n1 1:e5\n", 2, "'e5'"),
-    "an exponent without digits": (b"1 9 9\n1 1:1e\n", 2, "'1e'"),
-    "a broken exponent": (b"1 9 9\n1 1:1e-5.5\n", 2, "'1e-5.5'"),
-    "two signs": (b"1 9 9\n1 1:--1\n", 2, "'--1'"),
-    "not a number": (b"1 9 9\n1 1:nan\n", 2, "'nan'"),
-    "infinity": (b"1 9 9\n1 1:-inf\n", 2, "'-inf'"),
-    "hexadecimal": (b"1 9 9\n1 1:0x1p3\n", 2, "'0x1p3'"),
-    "underscores": (b"1 9 9\n1 1:1_0\n", 2, "'1_0'"),
-    "overflow of float32": (b"1 9 9\n1 1:3.4028236e38\n", 2, "too large"),
-    "overflow of float32 by a digit": (b"1 9 9\n1 1:3.4028235677973366e38\n", 2, "too large"),
+    "overflow of float32": (b"1 9 9\n1 1:3.4028235677973366e38\n", 2, "too large"),
     "overflow of double": (b"1 9 9\n1 1:-1e400\n", 2, "too large"),
-    "overflow without exponent": (b"1 9 9\n1 1:" + b"9" * 50 + b"\n", 2, "too large"),
     "feature twice": (b"1 9 9\n1 3:1 1:1 3:2\n", 2, "feature 3 occurs twice"),
     "feature twice, once zero": (b"1 9 9\n1 3:1 3:0\n", 2, "feature 3 occurs twice"),
     "label twice": (b"1 9 9\n1,2,1 1:1\n", 2, "label 1 occurs twice"),
-    "truncated at the end": (b"1 9 9\n1 1:1 2:", 2, "feature 2 has no value"),
     "truncated in a feature": (b"1 9 9\n1 1:1 2", 2, "'2' is not a feature:value pair"),
+    "truncated at a line": (b"2 9 9\n1 7:1\n4 1:0.25\r", 3, "the file ends within this line"),
+    "truncated header": (b"0 5 5", 1, "the file ends within this line"),
     "zero byte": (b"1 9 9\n1 1:1\x00\n", 2, "byte 0x00 at column 6"),
     "UTF-8": ("1 9 9\n1 1:１\n".encode(), 2, "byte 0xef at column 5"),
     "carriage return within a line": (b"1 9 9\n1 1:1\r 2:1\n", 2, "byte 0x0d"),
     "two carriage returns": (b"1 9 9\n1 1:1\r\r\n", 2, "byte 0x0d"),
     "a long token": (b"1 9 9\n1 1:" + b"x" * 10**6 + b"\n", 2, "xxx...'"),
 }
+WRONG_VALUES = ["1:1", "one", "1.2.3", ".", "-", "-.", "e5", "1e", "1e-5.5", "--1", "nan", "-inf", "0x1p3", "1_0"]
+MALFORMED |= {
+    value: (f"1 9 9\n1 1:{value} 2:1\n".encode(), 2, f"'{value}' is not a finite decimal") for value in WRONG_VALUES
+}
 
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_file_is_reported_with_its_line(written, name, tmp_path):
-    cache = True
     content, line, reason = MALFORMED[name]
     path = written(content)
     with pytest.raises(DataFormatError) as caught:
-        read_dataset(path, cache=cache)
+        read_dataset(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert reason in caught.value.reason
     assert len(str(caught.value)) < 300
@@ -388,22 +363,6 @@ def test_mutated_files_are_read_as_by_the_slow_reader(written):
     assert min(outcomes.values()) > 100
 
 
-def test_mutated_gzip_files_are_read_correctly_or_refused(written):
-    rng = random.Random(1)
-    packed = gzip.compress(SMALL, mtime=0)
-    expected = slow_read(SMALL)[3]
-    for _ in range(100):
-        content = bytearray(packed)
-        if rng.random() < 0.7:
-            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-        else:
-            del content[rng.randrange(len(content)) :]
-        try:
-            assert points_of(read_dataset(written(bytes(content), "data.txt.gz"), cache=False)) == expected
-        except DataFormatError:
-            continue
-
-
 def test_truncated_gzip_file_is_reported_with_its_line(written):
     content = b"2000 9 9\n" + b"".join(b"%d 1:%d\n" % (i % 9, i) for i in range(2000))
     path = written(gzip.compress(content, mtime=0)[:-100], "data.txt.gz")
@@ -449,25 +408,6 @@ def test_blocks_of_a_slow_pipe_are_returned_when_complete(monkeypatch):
         assert list(blocks) == []
 
 
-def test_gzip_on_standard_input_is_read_and_not_cached(monkeypatch, tmp_path):
-    source, sink = os.pipe()
-    with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
-        packed = gzip.compress(SMALL)
-
-        def trickle():
-            for byte in packed:
-                writer.write(bytes([byte]))
-            writer.close()
-
-        thread = threading.Thread(target=trickle)
-        thread.start()
-        dataset = read_dataset("-")
-        thread.join()
-    assert points_of(dataset) == slow_read(SMALL)[3]
-    assert not (tmp_path / "cache").exists()
-
-
 def test_errors_of_standard_input_name_a_dash(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"1 9 9\n1 1:x\n")))
     with pytest.raises(DataFormatError, match="^-:2: "):
@@ -505,13 +445,6 @@ def test_caching_takes_constant_memory(written):
     assert large < 3 * len(point) * sizes[1]
 
 
-def test_huge_line_is_reported(written, monkeypatch):
-    monkeypatch.setattr(lines, "MAX_LINE_BYTES", 2 << 20)
-    path = written(b"1 9 9\n1 1:" + b"7" * (lines.MAX_LINE_BYTES + 10))
-    with pytest.raises(DataFormatError, match=":2: the line is longer than 2 MiB"):
-        read_dataset(path)
-
-
 def test_point_with_many_features_is_read(written):
     values = np.arange(1, 100_001)
     line = b"0 " + b" ".join(b"%d:%d" % (value, value) for value in values) + b"\n"
@@ -529,39 +462,14 @@ def test_missing_file_raises_os_error(tmp_path):
 
 
 def test_progress_counts_all_points(written, tmp_path):
-    class Bar:
-        def __init__(self):
-            self.calls, self.count = [], 0
+    calls, counts = [], []
 
-        def __call__(self, label, total=None, unit="it"):
-            self.calls.append((label.split()[0], total))
-            return self
+    @contextmanager
+    def progress(label, total=None, unit="it"):
+        calls.append((label.split()[0], total))
+        yield SimpleNamespace(update=counts.append)
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *exception):
-            return None
-
-        def update(self, count=1, **facts):
-            self.count += count
-
-    bar = Bar()
-    dataset = read_dataset(written(SMALL), progress=bar)
-    write_dataset(tmp_path / "copy.txt", dataset, progress=bar)
-    assert bar.calls == [("reading", 6), ("writing", 6)]
-    assert bar.count == 12
-
-
-@pytest.mark.parametrize(("text", "line"), [("0 5 5", 1), ("1 9 9\n1 7:1", 2), ("2 9 9\n1 7:1\n4 1:0.25\r", 3)])
-def test_file_without_final_newline_is_refused(tmp_path, text, line):
-    cache = True
-    (tmp_path / "x.txt").write_bytes(text.encode())
-    with pytest.raises(DataFormatError, match="ends within this line") as caught:
-        read_dataset(tmp_path / "x.txt", cache=cache)
-    assert caught.value.line == line
-    # An error before the end is reported first.
-    (tmp_path / "y.txt").write_bytes(b"2 9 9\n1 70:1\n1 7:1")
-    with pytest.raises(DataFormatError) as caught:
-        read_dataset(tmp_path / "y.txt", cache=cache)
-    assert caught.value.line == 2
+    dataset = read_dataset(written(SMALL), progress=progress)
+    write_dataset(tmp_path / "copy.txt", dataset, progress=progress)
+    assert calls == [("reading", 6), ("writing", 6)]
+    assert sum(counts) == 12

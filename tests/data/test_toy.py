@@ -1,7 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import normalize
 
 from xmlgp.data import toy
 from xmlgp.data.catalogue import load_catalogue
@@ -47,18 +45,3 @@ def test_label_frequencies_follow_a_power_law(drawn):
     np.testing.assert_allclose(frequencies[[0, 5, 45]], 3 / 3.17 / np.array([5, 10, 50]), rtol=0.25)
     assert train.labels.sum(axis=0).min() >= 5
     np.testing.assert_allclose(test.labels.mean(axis=0), train.labels.mean(axis=0), atol=0.06)
-
-
-def test_labels_can_be_learned(drawn):
-    train, test = drawn
-    labels = train.labels.toarray()
-    truth = test.labels.toarray()[test.labels.sum(axis=1) > 0]
-    rows, new_rows = normalize(train.features), normalize(test.features)[test.labels.sum(axis=1) > 0]
-
-    def precision_at_1(scores):
-        return 100 * truth[np.arange(len(truth)), scores.argmax(axis=1)].mean()
-
-    one_vs_rest = [LogisticRegression(C=10, solver="liblinear").fit(rows, column) for column in labels.T]
-    learned = np.stack([model.decision_function(new_rows) for model in one_vs_rest], axis=1)
-    frequent = np.tile(labels.mean(axis=0), (len(truth), 1))
-    assert precision_at_1(learned) > precision_at_1(frequent) + 25
