@@ -34,18 +34,16 @@ def test_round_trip(tmp_path, name):
     write(tmp_path / name, b"abc" * 1000)
     assert read(tmp_path / name) == b"abc" * 1000
     assert (name.endswith(".gz")) == (os.path.getsize(tmp_path / name) < 3000)
-
-
-def test_gzip_files_contain_neither_name_nor_time(tmp_path):
-    write(tmp_path / "a.gz", b"abc")
-    write(tmp_path / "b.gz", b"abc")
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    # Neither name nor time is in it.
+    write(tmp_path / f"other-{name}", b"abc" * 1000)
+    assert (tmp_path / f"other-{name}").read_bytes() == (tmp_path / name).read_bytes()
 
 
 @pytest.mark.parametrize("content", [b"", b"a", b"abc", gzip.compress(b"abc"), gzip.compress(b"")])
 def test_gzip_on_standard_input_is_decompressed(stdin, content):
     stdin(content)
     assert read("-") == (gzip.decompress(content) if len(content) > 3 else content)
+    assert not sys.stdin.closed
 
 
 def test_gzip_is_detected_if_a_pipe_delivers_one_byte_first(monkeypatch):
@@ -57,12 +55,6 @@ def test_gzip_is_detected_if_a_pipe_delivers_one_byte_first(monkeypatch):
         with open_input("-") as stream:
             threading.Thread(target=lambda: (writer.write(packed[1:]), writer.close())).start()
             assert stream.read() == b"abc"
-
-
-def test_standard_input_stays_open(stdin):
-    stdin(b"abc")
-    assert read("-") == b"abc"
-    assert not sys.stdin.closed
 
 
 def test_standard_output(monkeypatch):
@@ -83,10 +75,8 @@ def test_closed_standard_stream_is_reported(monkeypatch, name):
     ("damage", "reason"),
     [
         (lambda content: content[:-4], "truncated"),
-        (lambda content: content[:30], "truncated"),
         (lambda content: content[:5], "truncated"),
         (lambda content: b"text", "damaged"),
-        (lambda content: content[:30] + b"\xff\xff" + content[32:], "damaged"),
         (lambda content: content[:-6] + b"\0\0" + content[-4:], "damaged"),
         (lambda content: content + b"more", "damaged"),
     ],
@@ -108,27 +98,20 @@ def test_output_appears_only_when_complete(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 @pytest.mark.parametrize("name", ["out.txt", "out.gz"])
-def test_failure_keeps_the_old_file(tmp_path, name, failure):
+def test_failure_keeps_the_old_file(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"old")
 
     def fail():
         with open_output(path) as stream:
             stream.write(b"new")
-            raise failure
+            raise KeyboardInterrupt
 
-    with pytest.raises(failure):
+    with pytest.raises(KeyboardInterrupt):
         fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_output_has_the_usual_permissions(tmp_path):
-    (tmp_path / "plain").write_bytes(b"")
-    write(tmp_path / "out", b"")
-    assert stat.S_IMODE(os.stat(tmp_path / "out").st_mode) == stat.S_IMODE(os.stat(tmp_path / "plain").st_mode)
 
 
 def test_output_follows_a_symbolic_link(tmp_path):

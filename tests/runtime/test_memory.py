@@ -50,26 +50,16 @@ def belong(write, version, path):
     write("proc/self/cgroup", lines[version])
 
 
-def test_without_control_groups_the_machine_counts(tmp_path, machine):
-    assert available_memory(tmp_path) == 32 * GIGABYTE
-
-
 def test_swap_space_counts(tmp_path, machine):
     machine("proc/meminfo", "MemAvailable: 1048576 kB\nSwapFree: 2097152 kB\n")
     assert available_memory(tmp_path) == 3 * GIGABYTE
 
 
 @VERSIONS
-def test_the_limit_of_the_group_counts_without_files_in_memory(tmp_path, machine, version):
+def test_the_limits_of_a_group_and_of_those_that_it_is_in_count_without_files_in_memory(tmp_path, machine, version):
     belong(machine, version, "/job/task")
     add_group(machine, version, "/job/task", 10, 5, files=3)
     assert available_memory(tmp_path) == 8 * GIGABYTE
-
-
-@VERSIONS
-def test_a_group_is_limited_by_those_that_it_is_in(tmp_path, machine, version):
-    belong(machine, version, "/job/task")
-    add_group(machine, version, "/job/task", 10, 1)
     add_group(machine, version, "/job", 6, 2)
     assert available_memory(tmp_path) == 4 * GIGABYTE
 

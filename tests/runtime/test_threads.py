@@ -32,7 +32,7 @@ def two_threads():
         yield
 
 
-@pytest.fixture(params=[1, 2, 5])
+@pytest.fixture(params=[1, 5])
 def cores(request, monkeypatch):
     """Pretend that the machine has so many cores; return the number."""
     monkeypatch.setattr(threads, "_all_cores", lambda: request.param)
@@ -49,21 +49,14 @@ def test_blas_has_one_thread_within_the_block():
     assert blas_threads() == {2}
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_blas_threads_are_restored_after_an_error():
-    with pytest.raises(KeyError), one_blas_thread():
-        raise KeyError
-    assert blas_threads() == {2}
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 30])
+@pytest.mark.parametrize("count", [0, 1, 30])
 def test_every_task_runs_once(cores, count):
     done = []
     run_parallel(functools.partial(done.append, number) for number in range(count))
     assert sorted(done) == list(range(count))
 
 
-@pytest.mark.parametrize(("total", "grain"), [(0, 1), (1, 1), (7, 3), (100, 1), (100, 1000), (5, 0)])
+@pytest.mark.parametrize(("total", "grain"), [(0, 1), (7, 3), (100, 1000), (5, 0)])
 def test_parallel_for_covers_the_range(cores, total, grain):
     bounds = []
     parallel_for(lambda start, stop: bounds.append((start, stop)), total, grain)
@@ -152,15 +145,12 @@ NEW = "processor\t: 0\nflags\t\t: fpu avx512f avx512_bf16 amx_tile\nbugs\t:\n"
 
 def test_avx512_kernels_are_preferred_if_the_processor_supports_them(monkeypatch):
     assert core_type(monkeypatch, NEW) == "Cooperlake"
+    assert core_type(monkeypatch, NEW, OPENBLAS_CORETYPE="Haswell") == "Haswell"
 
 
 @pytest.mark.parametrize("cpuinfo", [None, "", "flags\t: fpu avx2 avx512f\n", "Features: bf16\n"])
 def test_openblas_chooses_kernels_for_other_processors(monkeypatch, cpuinfo):
     assert core_type(monkeypatch, cpuinfo) is None
-
-
-def test_kernels_chosen_by_the_user_are_kept(monkeypatch):
-    assert core_type(monkeypatch, NEW, OPENBLAS_CORETYPE="Haswell") == "Haswell"
 
 
 def test_the_command_line_does_not_import_numpy():

@@ -49,14 +49,10 @@ def test_escape_without_limit_does_not_truncate():
     assert escape("x" * 60_000 + "\u202e", longest=None) == "x" * 60_000 + r"\u202e"
 
 
-@pytest.mark.parametrize("name", ["kernel", "log_variance", "a.b-c+d", "x" * 60])
-def test_plain_names_are_shown_as_they_are(name):
-    assert show_name(name) == name
-
-
-@pytest.mark.parametrize("name", ["", "a b", "a\n", "x" * 61, "é", 3, None, ["a"]])
-def test_other_names_are_shown_as_excerpts(name):
-    assert show_name(name) == excerpt(name)
+def test_only_plain_names_are_shown_as_they_are():
+    assert show_name("a.b-c+d_3") == "a.b-c+d_3"
+    for name in ["", "a b", "a\n", "x" * 61, "é", 3, ["a"]]:
+        assert show_name(name) == excerpt(name)
 
 
 @pytest.mark.parametrize(
