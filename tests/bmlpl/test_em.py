@@ -46,7 +46,7 @@ class Traced:
 
     @property
     def activations(self):
-        return self.em._activations
+        return self.em.activations
 
     def value(self, topics=None, weights=None, activations=None):
         """Return the log posterior, with the prior e^(−r) of the shapes."""

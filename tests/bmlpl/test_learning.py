@@ -10,8 +10,8 @@ from tests.bmlpl.problems import clustered
 from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.bmlpl import learning as module
-from xmlgp.bmlpl.earlier_points import recovered_counts
 from xmlgp.bmlpl.learning import learn
+from xmlgp.bmlpl.learning_prior import recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import are_valid_parameters
 from xmlgp.bmlpl.predictive import Predictive
@@ -154,7 +154,7 @@ def test_recovered_counts_are_those_of_the_model(factor):
     shares = topic_shares(counts, frequencies)
     counts *= factor
     topics = (counts + 0.3) / (counts + 0.3).sum(axis=0)
-    np.testing.assert_allclose(recovered_counts(topics, shares, frequencies.sum(), 0.3), counts, atol=1e-9)
+    np.testing.assert_allclose(recover_counts(topics, shares, frequencies.sum(), 0.3), counts, atol=1e-9)
 
 
 def test_recovered_counts_of_a_trained_model():
@@ -166,7 +166,7 @@ def test_recovered_counts_of_a_trained_model():
     for iteration in range(30):
         inference.step(iteration, 0)
     parameters, counts = inference.parameters(30), inference.arrays()["counts.labels"]
-    found = recovered_counts(parameters["topics"], parameters["shares"], labels.nnz, settings.concentration)
+    found = recover_counts(parameters["topics"], parameters["shares"], labels.nnz, settings.concentration)
     assert found.sum() > labels.nnz
     assert found.sum() == pytest.approx(counts.sum(), rel=0.05)
     np.testing.assert_allclose(found, counts, rtol=0.1, atol=0.5)
@@ -306,9 +306,9 @@ def test_parts_have_each_point_once_and_build_on_each_other(monkeypatch):
     whole = learned(earlier, features[100:], labels[100:])
     monkeypatch.setattr(module, "PART_ELEMENTS", 1)
     priors = []
-    prior = module.earlier_points.weight_prior
+    prior = module.learning_prior.weight_prior
     monkeypatch.setattr(
-        module.earlier_points,
+        module.learning_prior,
         "weight_prior",
         lambda design, omega, points, precisions: (
             priors.append((len(omega) - 1, points[-1])) or prior(design, omega, points, precisions)

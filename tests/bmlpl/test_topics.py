@@ -1,15 +1,26 @@
-"""Shares of topics against responsibilities of all positives, and top labels against a full sort."""
+"""Topics: shares against responsibilities of all positives, and the list of topics of a model folder."""
+
+import json
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.problems import DETERMINISTIC
+from tests.problems import small_dataset
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import top_labels, topic_shares
+from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.topics import list_topics, topic_shares
+from xmlgp.errors import ModelFolderError
+from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.runs.preprocess import preprocess_model
+from xmlgp.runs.stored import open_topics
+from xmlgp.runs.train import train_model
+
+K, T = 7, 4
+
+SETTINGS = BMLPLSettings(topics=T, iterations=4)
 
 
 def test_shares_weight_labels_and_not_counts():
@@ -19,16 +30,13 @@ def test_shares_weight_labels_and_not_counts():
     np.testing.assert_allclose(result, [(10 * 2 / 3 + 1) / 15, (10 / 3 + 4) / 15])
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_shares_are_mean_responsibilities_of_positives(dtype):
+def test_shares_are_mean_responsibilities_of_positives():
     random = np.random.default_rng(0)
     labels = sp.csr_array(random.random((30, 8)) < 0.3)
-    topics, activations = (
-        random.dirichlet(np.ones(8), 4).T.astype(dtype),
-        1e-4 * random.gamma(1.0, size=(30, 4)).astype(dtype),
-    )
+    topics = random.dirichlet(np.ones(8), 4).T.astype(np.float32)
+    activations = 1e-4 * random.gamma(1.0, size=(30, 4)).astype(np.float32)
     result = topic_shares(expected_counts(Positives(labels), topics, activations).by_label, labels.sum(axis=0))
-    assert result.dtype == dtype
+    assert result.dtype == np.float32
     # Rates are so small that each positive has one count.
     n, k = labels.nonzero()
     responsibilities = topics[k] * activations[n].astype(np.float64)
@@ -40,8 +48,47 @@ def test_shares_without_positives_are_equal():
     np.testing.assert_array_equal(topic_shares(np.zeros((3, 4)), np.zeros(3, int)), 0.25)
 
 
-@DETERMINISTIC
-@given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 0.3]), min_size=1, max_size=12), st.integers(1, 15))
-def test_top_labels_agree_with_a_full_sort(topic, count):
-    topic = np.array(topic, np.float32)
-    np.testing.assert_array_equal(top_labels(topic, count), np.lexsort((np.arange(len(topic)), -topic))[:count])
+@pytest.mark.parametrize("top", [1, 4, 15])
+def test_listed_labels_agree_with_a_full_sort(top):
+    V = np.random.default_rng(0).choice([0, 0.1, 0.2], size=(12, 3)).astype(np.float32)
+    topics = list_topics({"topics": V, "shares": np.array([0.2, 0.6, 0.2])}, top)
+    assert [topic.index for topic in topics] == [1, 0, 2]
+    for topic in topics:
+        column = V[:, topic.index]
+        np.testing.assert_array_equal(topic.labels, np.lexsort((np.arange(12), -column))[:top])
+        np.testing.assert_array_equal(topic.weights, column[topic.labels])
+
+
+def test_topics_of_a_model_folder(tmp_path):
+    folder = train_model(small_dataset(K=K), tmp_path / "model", SETTINGS)
+    topics = open_topics(folder, top=3)
+    V, shares = (np.array(folder.array(f"parameters.{name}")) for name in ("topics", "shares"))
+    assert topics == list_topics({"topics": V, "shares": shares}, 3)
+    assert json.loads(json.dumps(topics)) == [list(topic) for topic in topics]
+
+
+def test_a_damaged_model_is_refused(tmp_path):
+    folder = train_model(small_dataset(K=K), tmp_path / "model", SETTINGS)
+    arrays = {name: np.array(array) for name, array in folder.arrays("").items()}
+    damaged = ModelFolder.write(
+        folder.path,
+        settings=SETTINGS,
+        stage="trained",
+        data=folder.description["data"],
+        arrays=arrays | {"parameters.topics": np.ones((K, T), np.float32)},
+        history=folder.description["history"],
+    )
+    with pytest.raises(ModelFolderError, match="model: the model is damaged, its arrays do not fit each other$"):
+        open_topics(damaged)
+
+
+def test_an_untrained_model_is_refused(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path / "model", SETTINGS)
+    with pytest.raises(ModelFolderError, match="model: the model is preprocessed, but not trained yet$"):
+        open_topics(folder)
+
+
+def test_a_model_without_topics_is_refused(tmp_path):
+    folder = preprocess_model(small_dataset(), tmp_path / "model", MLGPFSettings(factors=2, inducing_count=3))
+    with pytest.raises(ModelFolderError, match="model: mlgpf has no topics; train with --model bmlpl$"):
+        open_topics(folder)

@@ -28,31 +28,16 @@ LARGEST_EXPONENT = 40
 
 
 def prior_mean(log_odds, shapes):
-    """Return the prior means E u_nt = r_t e^ψ_nt of activations, N×T.
-
-    Parameters
-    ----------
-    log_odds : ndarray, N×T
-        ψ = w_tᵀ x_n.
-    shapes : ndarray, T
-        r.
-    """
+    """Return the prior means E u_nt = r_t e^ψ_nt of activations, N×T."""
     return shapes * np.exp(np.clip(log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
 
 
 @compiled
 def polya_gamma_row(counts, log_odds, shapes, omega, residuals):
-    """Fill in the Pólya–Gamma means ω and the residuals κ − ω ψ of a point, for compiled functions.
+    """Fill in the Pólya–Gamma means ω and the residuals κ − ω ψ of a point, all T; for compiled functions.
 
     ω_t = (m_t + r_t)/(2ψ_t) tanh(ψ_t/2) is the mean of PG(m_t + r_t, ψ_t), and κ_t = (m_t − r_t)/2 ([B] (16), (17)).
     The quadratic function κ ψ′ − ½ ω ψ′² + constant is a lower bound on m ψ′ − (m + r) log(1 + e^ψ′), tight at ψ′ = ψ.
-
-    Parameters
-    ----------
-    counts, log_odds, shapes : ndarray, T
-        m, ψ and r.
-    omega, residuals : ndarray, T
-        Output arrays.
     """
     real = counts.dtype.type
     for t in range(len(counts)):
@@ -71,14 +56,14 @@ def polya_gamma_row(counts, log_odds, shapes, omega, residuals):
 
 
 class ActivationSums(NamedTuple):
-    """Sums over points that a pass over all activations computes.
+    """Sums over points that a pass over all activations computes; Ψ is the digamma function.
 
     Attributes
     ----------
     softplus : ndarray, T
         Σ_n log(1 + e^ψ_nt).
     digamma : ndarray, T
-        Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)], with the digamma function Ψ.
+        Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)].
     log_prior : float
         Σ_nt log p(log u_nt | r_t, ψ_nt).
     """
@@ -89,22 +74,9 @@ class ActivationSums(NamedTuple):
 
 
 def expected_activations(counts, log_odds, shapes, activations):
-    """Fill in the activations u_nt = (r_t + m_nt) σ(ψ_nt), the means of Gamma(r_t + m_nt, scale σ(ψ_nt)) ([B] (13)).
+    """Fill in the activations u_nt = (r_t + m_nt) σ(ψ_nt), N×T, and return the `ActivationSums`.
 
-    They are also the modes of the density of log u.
-
-    Parameters
-    ----------
-    counts, log_odds : ndarray, N×T
-        m and ψ.
-    shapes : ndarray, T
-        r.
-    activations : ndarray, N×T
-        Output array.
-
-    Returns
-    -------
-    ActivationSums
+    They are the means of Gamma(r_t + m_nt, scale σ(ψ_nt)) ([B] (13)), and the modes of the density of log u.
     """
     N, T = counts.shape
     starts = range(0, N, ROWS)
@@ -168,13 +140,7 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
 
 
 def softplus_sums(log_odds):
-    """Return Σ_n log(1 + e^ψ_nt), T.
-
-    Parameters
-    ----------
-    log_odds : ndarray, N×T
-        ψ.
-    """
+    """Return Σ_n log(1 + e^ψ_nt), T."""
     total = np.zeros(log_odds.shape[1])
     for start in range(0, len(log_odds), ROWS):
         total += np.logaddexp(0, log_odds[start : start + ROWS]).sum(axis=0, dtype=np.float64)
@@ -182,15 +148,7 @@ def softplus_sums(log_odds):
 
 
 def log_prior(activations, log_odds, shapes):
-    """Return the log density Σ_nt log p(log u_nt | r_t, ψ_nt) = Σ_nt r (log u − ψ) − u e^(−ψ) − log Γ(r).
-
-    Parameters
-    ----------
-    activations, log_odds : ndarray, N×T
-        U and ψ.
-    shapes : ndarray, T
-        r.
-    """
+    """Return the log density Σ_nt log p(log u_nt | r_t, ψ_nt) = Σ_nt r (log u − ψ) − u e^(−ψ) − log Γ(r)."""
     tiny = np.finfo(activations.dtype).tiny
     shapes = shapes.astype(np.float64)
     total = -len(activations) * gammaln(shapes).sum()

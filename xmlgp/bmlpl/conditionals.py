@@ -29,28 +29,10 @@ LEAST_ACTIVATION = 1e-30
 
 
 def sample_counts(positives, topics, activations, random):
-    """Return a sample of the latent counts given topics and activations ([B] (10), (11)).
+    """Return a sample of the latent `Counts` given topics V, K×T, and activations U, N×T ([B] (10), (11)).
 
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
-    v_kt u_nt / λ_nk.
-
-    Parameters
-    ----------
-    positives : Positives
-    topics : ndarray, K×T
-        V.
-    activations : ndarray, N×T
-        U.
-    random : numpy.random.Generator
-
-    Returns
-    -------
-    Counts
-
-    Raises
-    ------
-    NumericalError
-        If the average rate exceeds `MOST_COUNTS`.
+    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
     """
     rates, log_likelihood = np.empty(len(positives)), np.empty(len(activations))
     pattern = positives.indptr, positives.indices
@@ -79,16 +61,7 @@ def sample_counts(positives, topics, activations, random):
 
 
 def sample_topics(counts, concentration, random):
-    """Return a sample of V, K×T: column t from Dirichlet(η + m_kt) ([B] (12)).
-
-    Parameters
-    ----------
-    counts : ndarray, K×T
-        m_kt.
-    concentration : float
-        η.
-    random : numpy.random.Generator
-    """
+    """Return a sample of V, K×T: column t from Dirichlet(η + m_kt) ([B] (12))."""
     # A gamma variable underflows for small η, so logarithms are used: Gamma(a) is distributed as Gamma(a + 1) U^(1/a).
     shape = counts + concentration
     logarithms = np.log(random.standard_gamma(shape + 1)) + np.log1p(-random.random(shape.shape)) / shape
@@ -104,14 +77,6 @@ def sample_omega(counts, log_odds, shapes, random):
     With h = m + r: for large |ψ|, cosh(ψ/2) ≈ e^(|ψ|/2)/2, and the Laplace transform is that of an inverse Gaussian
     variable of mean h/(2|ψ|) and shape h²/4. For h < ε = `LEAST_TOTAL`, as of topics without counts, the sample is
     PG(ε, ψ) with probability h/ε and otherwise 0, which has the same mean and nearly the same distribution.
-
-    Parameters
-    ----------
-    counts, log_odds : ndarray, N×T
-        m and ψ.
-    shapes : ndarray, T
-        r.
-    random : numpy.random.Generator
     """
     from polyagamma import random_polyagamma
 
@@ -126,16 +91,7 @@ def sample_omega(counts, log_odds, shapes, random):
 
 
 def sample_activations(counts, log_odds, shapes, random):
-    """Return a sample of the activations u_nt ~ Gamma(r_t + m_nt, scale σ(ψ_nt)), N×T ([B] (13)).
-
-    Parameters
-    ----------
-    counts, log_odds : ndarray, N×T
-        m and ψ.
-    shapes : ndarray, T
-        r.
-    random : numpy.random.Generator
-    """
+    """Return a sample of the activations u_nt ~ Gamma(r_t + m_nt, scale σ(ψ_nt)), N×T ([B] (13))."""
     sample = random.standard_gamma(counts + shapes).astype(counts.dtype, copy=False)
     sample /= 1 + np.exp(np.clip(-log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
     return np.maximum(sample, LEAST_ACTIVATION, out=sample)
@@ -145,14 +101,6 @@ def sample_shapes(counts, log_odds, shapes, random):
     """Return a sample of r_t ~ Gamma(1 + Σ_n l_nt, rate 1 + Σ_n log(1 + e^ψ_nt)), T, with l_nt ~ CRT(m_nt, r_t).
 
     The activations are integrated out, so they must be sampled again afterwards. Source: see `update_shapes`.
-
-    Parameters
-    ----------
-    counts, log_odds : ndarray, N×T
-        m and ψ.
-    shapes : ndarray, T
-        The current r.
-    random : numpy.random.Generator
     """
     # In the Chinese restaurant process customer j = 0, 1, … opens a new table with probability r/(r + j).
     points, topics = np.nonzero(counts)

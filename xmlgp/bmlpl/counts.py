@@ -43,25 +43,12 @@ class Counts(NamedTuple):
 
 
 def expected_counts(positives, topics, activations, out=None):
-    """Return the expected latent counts given topics and activations: the E-step ([B] (9) to (11)).
+    """Return the expected latent `Counts` given topics V and activations U: the E-step ([B] (9) to (11)).
 
     With λ_nk = Σ_t v_kt u_nt, a positive label has E m_nk = λ_nk / (1 − e^(−λ_nk)), the mean of a zero-truncated
     Poisson variable, of which topic t has the share v_kt u_nt / λ_nk; a negative label has none. As each topic sums to
-    one, log p(Y | V, U) = Σ_positives log(e^λ − 1) − Σ_nt u_nt, whose cost is that of the positives only.
-
-    Parameters
-    ----------
-    positives : Positives
-    topics : ndarray, K×T
-        V; its columns sum to one.
-    activations : ndarray, N×T
-        U.
-    out : ndarray, N×T, optional
-        Output array for the counts of points.
-
-    Returns
-    -------
-    Counts
+    one, log p(Y | V, U) = Σ_positives log(e^λ − 1) − Σ_nt u_nt, whose cost is that of the positives only. The counts of
+    points may be written to `out`, N×T.
     """
     factors = np.empty(len(positives), topics.dtype)
     by_point = np.empty_like(activations) if out is None else out

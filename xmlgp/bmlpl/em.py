@@ -5,9 +5,6 @@ import numpy as np
 from xmlgp.bmlpl import activations, hyperparameters, least_squares
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.initial import initial_values
-from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
 
 __all__ = ["EM", "ExactEM"]
@@ -29,27 +26,11 @@ class EM(BMLPLInference):
     negative binomial likelihood m ψ − (m + r) log(1 + e^ψ). Both are maximised together, so that no iteration lowers
     the posterior while shapes and precisions are fixed. Shapes and precisions maximise marginal likelihoods given the
     counts, between M-steps. The M-step of W makes some conjugate gradient steps.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the N training points, without a basis.
-    labels : csr_array of bool, N×K
-        Y.
-    settings : BMLPLSettings
-    random : numpy.random.Generator
     """
 
     def __init__(self, coordinates, labels, settings, random):
-        self._settings, self.random, self.epochs = settings, random, settings.passes
-        self._positives = Positives(labels)
-        initial = initial_values(coordinates.feature_count, labels, settings, random)
-        topics, self.weights, self.shapes, self.precisions = initial
-        dtype, T = self.weights.dtype, len(self.shapes)
-        self._activations = np.empty((labels.shape[0], T), dtype)
-        self._activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
-        self._counts = expected_counts(self._positives, topics, self._activations)
-        self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
+        topics = self._start(coordinates, labels, settings, random)
+        self._counts = expected_counts(self._positives, topics, self.activations)
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -73,15 +54,10 @@ class EM(BMLPLInference):
             system.set_tangent(self.weights, m, self.shapes, self.precisions)
         self._update_weights(system, m)
         topics = hyperparameters.update_topics(self._counts.by_label, settings.concentration)
-        activated = activations.expected_activations(m, system.log_odds, self.shapes, self._activations)
-        self._counts = expected_counts(self._positives, topics, self._activations, m)
-        value = (
-            self._counts.log_likelihood
-            + activated.log_prior
-            + least_squares.log_prior(self.weights, self.precisions)
-            + hyperparameters.log_prior_of_topics(topics, settings.concentration)
-            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
-        )
+        activated = activations.expected_activations(m, system.log_odds, self.shapes, self.activations)
+        self._counts = expected_counts(self._positives, topics, self.activations, m)
+        log_prior_of_topics = hyperparameters.log_prior_of_topics(topics, settings.concentration)
+        value = self._log_posterior(self._counts.log_likelihood, activated.log_prior, log_prior_of_topics)
         if learned:
             self.shapes[:] = hyperparameters.update_shapes(self.shapes, activated)
         return value
@@ -92,30 +68,11 @@ class EM(BMLPLInference):
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""
-        topics = hyperparameters.update_topics(self._counts.by_label.copy(), self._settings.concentration)
-        return {
-            "topics": topics,
-            "weights": self.weights[:-1],
-            "intercepts": self.weights[-1],
-            "shapes": self.shapes,
-            "precisions": self.precisions[:-1],
-            "shares": topic_shares(self._counts.by_label, self._positives.frequencies()),
-        }
+        return self._model(self._counts.by_label, self._positives.frequencies())
 
 
 class ExactEM(EM):
-    """`EM` with exact M-steps of the weights, by a Cholesky factorisation for each topic.
-
-    Parameters
-    ----------
-    coordinates, labels, settings, random
-        As in `EM`.
-
-    Raises
-    ------
-    SettingsError
-        If there are more features than `MOST_FEATURES`.
-    """
+    """`EM` with exact M-steps of the weights, by a Cholesky factorisation for each topic."""
 
     def __init__(self, coordinates, labels, settings, random):
         if coordinates.feature_count > MOST_FEATURES:

@@ -5,8 +5,6 @@ import numpy as np
 from xmlgp.bmlpl import activations, conditionals, hyperparameters, least_squares
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.initial import initial_values
-from xmlgp.bmlpl.positives import Positives
 from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
@@ -26,27 +24,12 @@ class Gibbs(BMLPLInference):
 
     Shapes and weights are sampled with the activations integrated out; the activations are sampled right after them.
     Learned precisions maximise the marginal likelihood given the sampled weights (type-II maximum likelihood).
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the N training points, without a basis.
-    labels : csr_array of bool, N×K
-        Y.
-    settings : BMLPLSettings
-    random : numpy.random.Generator
     """
 
     def __init__(self, coordinates, labels, settings, random):
-        self._settings, self.random, self.epochs = settings, random, settings.passes
-        self._positives = Positives(labels)
-        initial = initial_values(coordinates.feature_count, labels, settings, random)
-        self.topics, self.weights, self.shapes, self.precisions = initial
-        dtype, T = self.weights.dtype, len(self.shapes)
-        self.activations = np.empty((labels.shape[0], T), dtype)
-        self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
-        self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
-        self._shares = np.full(T, 1 / T, dtype)
+        self.topics = self._start(coordinates, labels, settings, random)
+        T = len(self.shapes)
+        self._shares = np.full(T, 1 / T, self.weights.dtype)
         self._sums = {name: np.zeros(array.shape) for name, array in self._sample().items()}
 
     def _sample(self):
@@ -93,12 +76,10 @@ class Gibbs(BMLPLInference):
         if is_kept(settings, epoch):
             for name, array in self._sample().items():
                 self._sums[name] += array
-        return (
-            expected_counts(self._positives, self.topics, self.activations).log_likelihood
-            + activations.log_prior(self.activations, system.log_odds, self.shapes)
-            + least_squares.log_prior(self.weights, self.precisions)
-            + hyperparameters.log_prior_of_topics(self.topics, settings.concentration)
-            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
+        return self._log_posterior(
+            expected_counts(self._positives, self.topics, self.activations).log_likelihood,
+            activations.log_prior(self.activations, system.log_odds, self.shapes),
+            hyperparameters.log_prior_of_topics(self.topics, settings.concentration),
         )
 
     def parameters(self, epochs):

@@ -25,17 +25,10 @@ LARGEST_SHAPE = 1e4
 
 
 def update_topics(counts, concentration):
-    """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt) ([B] (12)).
+    """Return V, K×T, with v_kt = (η + m_kt) / Σ_k (η + m_kt) ([B] (12)); V overwrites the counts m_kt.
 
     This is the posterior mean of topics and the posterior mode of their logits. It exists for every η, whereas the mode
     of the topics themselves exists for η ≥ 1 only.
-
-    Parameters
-    ----------
-    counts : ndarray, K×T
-        m_kt; overwritten by V.
-    concentration : float
-        η.
     """
     counts += concentration
     counts /= counts.sum(axis=0, dtype=np.float64)
@@ -43,17 +36,7 @@ def update_topics(counts, concentration):
 
 
 def log_prior_of_topics(topics, concentration, added=0):
-    """Return η Σ_kt log v_kt, the Dirichlet log density of the logits of topics up to a constant.
-
-    Parameters
-    ----------
-    topics : ndarray, K×T
-        V.
-    concentration : float
-        η.
-    added : float
-        Added to each element of V first.
-    """
+    """Return η Σ_kt log(v_kt + added), the Dirichlet log density of the logits of topics up to a constant."""
     sums = np.zeros(-(-len(topics) // ROWS))
 
     def fill(first, last):
@@ -78,17 +61,11 @@ def update_shapes(shapes, sums, tables=0, rate=SHAPE_RATE):
     """Return r, T, after an EM step, which never lowers Σ_n log NegBin(m_nt; r_t, σ(ψ_nt)) + log Gamma(r_t; 1, 1).
 
     r ← r Σ_n [Ψ(m_nt + r) − Ψ(r)] / (1 + Σ_n log(1 + e^ψ_nt)). The latent variables are the table counts l ~ CRT(m, r)
-    of the Chinese restaurant process, whose mean is r [Ψ(m + r) − Ψ(r)]; given them r has a gamma density. Source:
-    M. Zhou, L. Carin, Negative binomial process count and mixture modeling, IEEE TPAMI 37, 2015.
+    of the Chinese restaurant process, whose mean is r [Ψ(m + r) − Ψ(r)]; given them r has a gamma density. Source: M.
+    Zhou, L. Carin, Negative binomial process count and mixture modeling, IEEE TPAMI 37, 2015.
 
-    Parameters
-    ----------
-    shapes : ndarray, T
-        r.
-    sums : ActivationSums
-    tables, rate : ndarray, T, optional
-        a and b of another prior, Gamma(1 + a, b), with which r ← (a + r Σ…) / (b + Σ…). For points that are added to
-        earlier ones these are the table counts and 1 + Σ_n log(1 + e^ψ_nt) of the earlier ones.
+    With another prior, Gamma(1 + a, b), r ← (a + r Σ…) / (b + Σ…). For points that are added to earlier ones, a are the
+    table counts (`tables`) and b (`rate`) is 1 + Σ_n log(1 + e^ψ_nt) of the earlier ones.
     """
     updated = (tables + shapes * sums.digamma) / (rate + sums.softplus)
     return np.clip(updated, LEAST_SHAPE, LARGEST_SHAPE).astype(shapes.dtype)
@@ -97,12 +74,7 @@ def update_shapes(shapes, sums, tables=0, rate=SHAPE_RATE):
 def update_precisions(second_moments, dtype):
     """Return τ_d = T / Σ_t E w_dt², D, which maximises the expected log prior of W (type-II maximum likelihood).
 
-    Parameters
-    ----------
-    second_moments : ndarray, D×T
-        E w_dt², or w_dt² of a posterior sample.
-    dtype : dtype
-        Of τ.
+    The second moments, D×T, are E w_dt², or w_dt² of a posterior sample.
     """
     total = second_moments.sum(axis=1, dtype=np.float64)
     with np.errstate(divide="ignore"):

@@ -1,22 +1,11 @@
 """Initial values of the inference methods of BMLPL."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.positives import Positives
 
-__all__ = [
-    "DEFAULT_TOPICS",
-    "InitialValues",
-    "initial_precisions",
-    "initial_topics",
-    "initial_values",
-    "initial_weights",
-    "reveal_labels",
-    "topic_count",
-]
+__all__ = ["DEFAULT_TOPICS", "initial_topics", "initial_values", "initial_weights", "reveal_labels", "topic_count"]
 
 #: Default number of topics.
 DEFAULT_TOPICS = 200
@@ -28,68 +17,25 @@ INITIAL_SHAPE = 0.1
 BACKGROUND, RANDOM_SCALE = 1e-3, 0.1
 
 
-class InitialValues(NamedTuple):
-    """Initial values of the parameters.
-
-    Attributes
-    ----------
-    topics : ndarray, K×T
-        V.
-    weights : ndarray, (D+1)×T
-        W, with the intercepts as the last row.
-    shapes : ndarray, T
-        r.
-    precisions : ndarray, D+1
-        τ, with that of the intercept last.
-    """
-
-    topics: np.ndarray
-    weights: np.ndarray
-    shapes: np.ndarray
-    precisions: np.ndarray
-
-
 def initial_values(feature_count, labels, settings, random):
-    """Return the `InitialValues`.
-
-    Parameters
-    ----------
-    feature_count : int
-        Number of features, D.
-    labels : csr_array of bool, N×K
-        Y.
-    settings : BMLPLSettings
-    random : numpy.random.Generator
-    """
+    """Return V, K×T; W with the intercepts last, (D+1)×T; r, T; and τ with that of the intercepts last, D+1."""
     dtype, N = np.dtype(settings.dtype), max(1, labels.shape[0])
     T = topic_count(settings, labels.shape[1])
     topics = initial_topics(Positives(labels).frequencies() / N, T, random, dtype)
-    weights, shapes = initial_weights(feature_count, T, labels.nnz / N, dtype)
-    return InitialValues(topics, weights, shapes, initial_precisions(feature_count, settings.precision, dtype))
+    precisions = np.full(feature_count + 1, settings.precision, dtype)
+    precisions[-1] = INTERCEPT_PRECISION
+    return topics, *initial_weights(feature_count, T, labels.nnz / N, dtype), precisions
 
 
 def topic_count(settings, label_count):
-    """Return T, at most K, because each topic is initialised from one label.
-
-    Parameters
-    ----------
-    settings : BMLPLSettings
-    label_count : int
-        K.
-    """
+    """Return T, at most K, because each topic is initialised from one label."""
     return max(1, min(settings.topics or DEFAULT_TOPICS, label_count))
 
 
 def reveal_labels(labels, share, random):
     """Return labels of which each positive is kept with probability `share`; the others become unknown.
 
-    Parameters
-    ----------
-    labels : csr_array of bool, N×K
-        Y.
-    share : float
-        1 keeps all and draws no random number.
-    random : numpy.random.Generator
+    A share of 1 keeps all and draws no random number.
     """
     if share == 1:
         return labels
@@ -103,15 +49,6 @@ def initial_topics(frequencies, count, random, dtype):
     """Return V, K×T: each of the T most frequent labels dominates one topic.
 
     The other labels have small random weights in all topics, because labels with equal weights would keep them equal.
-
-    Parameters
-    ----------
-    frequencies : ndarray, K
-        Share of the points with each label.
-    count : int
-        T, at most K.
-    random : numpy.random.Generator
-    dtype : dtype
     """
     K = len(frequencies)
     order = np.argsort(-frequencies, kind="stable")
@@ -124,34 +61,7 @@ def initial_topics(frequencies, count, random, dtype):
 
 
 def initial_weights(feature_count, count, labels_per_point, dtype):
-    """Return W, (D+1)×T, and r, T: zero weights, and intercepts with the right mean number of labels.
-
-    Parameters
-    ----------
-    feature_count : int
-        Number of features, D.
-    count : int
-        T.
-    labels_per_point : float
-        Mean number of positive labels of a point.
-    dtype : dtype
-    """
+    """Return W, (D+1)×T, and r, T: zero weights, and intercepts with the right mean number of labels."""
     weights, shapes = np.zeros((feature_count + 1, count), dtype), np.full(count, INITIAL_SHAPE, dtype)
     weights[-1] = np.log(max(labels_per_point, np.finfo(np.float32).tiny) / count / INITIAL_SHAPE)
     return weights, shapes
-
-
-def initial_precisions(feature_count, precision, dtype):
-    """Return τ, D+1.
-
-    Parameters
-    ----------
-    feature_count : int
-        Number of features, D.
-    precision : float
-        Precision of all features; the intercept has its own.
-    dtype : dtype
-    """
-    precisions = np.full(feature_count + 1, precision, dtype)
-    precisions[-1] = INTERCEPT_PRECISION
-    return precisions

@@ -3,12 +3,11 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from xmlgp.bmlpl import activations, earlier_points, hyperparameters, least_squares
+from xmlgp.bmlpl import activations, hyperparameters, learning_prior, least_squares
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.initial import reveal_labels
 from xmlgp.bmlpl.positives import Positives, present_labels
-from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
@@ -30,34 +29,12 @@ PART_ELEMENTS = 1 << 24
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
     """Learn on: return the parameters of a trained model that has seen further points as well.
 
-    Parameters
-    ----------
-    earlier : Earlier
-        Trained by any inference but gibbs.
-    features : csr_array, B×D'
-        X of the further points as read; the first D features are those of the model, the others are new.
-    labels : csr_array of bool, B×K'
-        Their Y; the first K labels are those of the model.
-    preprocessed : Preprocessed
-        With the weighting of D' features.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    checkpoints : CheckpointWriter, optional
-        Writes checkpoints, and holds the one to resume from.
-
-    Returns
-    -------
-    Trained
-        With the parameters of `bmlpl.train.train`, of D' features and K' labels. The number of topics stays.
+    See `Model.learn`. The number of topics stays.
 
     Raises
     ------
     SettingsError
         If the model was trained by Gibbs sampling.
-    TrainingDiverged
-        If the log posterior or a parameter becomes non-finite.
-    ModelFolderError
-        If the checkpoint is damaged.
     """
     settings = earlier.settings
     if settings.inference == "gibbs":
@@ -76,7 +53,7 @@ class Learning(BMLPLInference):
 
     The steps are those of `EM`; the priors differ:
 
-    - Topic t has a Dirichlet prior of η + m_kt, with the counts of the earlier points (`recovered_counts`).
+    - Topic t has a Dirichlet prior of η + m_kt, with the counts of the earlier points (`recover_counts`).
     - Weights have a Gaussian prior around those of the model (`weight_prior`). It is the quadratic lower bound on the
       log posterior of the earlier points at these weights, with an estimated matrix.
     - The shape r_t has a prior Gamma(1 + a_t, b_t) with b_t = 1 + S_t and a_t = r_t b_t, where S_t estimates
@@ -86,14 +63,6 @@ class Learning(BMLPLInference):
 
     Points of more than `PART_ELEMENTS` activations are learned in random parts, one after the other: a part's posterior
     is the prior of the next one. Only the labels and features that a part has are touched.
-
-    Parameters
-    ----------
-    earlier : Earlier
-    coordinates : Coordinates
-        Of the B further points, without a basis.
-    labels : csr_array of bool, B×K'
-        Their Y.
     """
 
     def __init__(self, earlier, coordinates, labels):
@@ -115,7 +84,7 @@ class Learning(BMLPLInference):
         self.precisions[: earlier.D], self.precisions[-1] = model["precisions"], least_squares.INTERCEPT_PRECISION
         self.precisions[earlier.D : -1] = np.median(model["precisions"]) if earlier.D else settings.precision
         self._label_counts = np.zeros((K, T), dtype)
-        self._label_counts[: earlier.K] = earlier_points.recovered_counts(
+        self._label_counts[: earlier.K] = learning_prior.recover_counts(
             model["topics"], model["shares"], frequencies.sum() * settings.revealed, settings.concentration
         )
         self._frequencies = Positives(self._labels).frequencies()
@@ -147,8 +116,8 @@ class Learning(BMLPLInference):
     def _set_prior(self, features, known):
         """Set the prior for a part, the system of its points and of the mean of earlier ones, and its first counts."""
         T, dtype = len(self.shapes), self.weights.dtype
-        point = earlier_points.mean_point(features, known)
-        design = least_squares.Design(earlier_points.with_point(features, point))
+        point = learning_prior.mean_point(features, known)
+        design = least_squares.Design(learning_prior.with_point(features, point))
         self._system = system = least_squares.LeastSquares(design, T, dtype)
         weights, precisions = self.weights[self._present], self.precisions[self._present]
         self._prior_counts = self._label_counts[self._present_labels]
@@ -163,7 +132,7 @@ class Learning(BMLPLInference):
             expected_counts(self._positives, topics, self._activations, m)
             activated = activations.expected_activations(m, log_odds, self.shapes, self._activations)
         system.set_tangent(weights, self._counts, self.shapes, precisions)
-        self._prior = earlier_points.weight_prior(design, system.omega, known, precisions)
+        self._prior = learning_prior.weight_prior(design, system.omega, known, precisions)
         #: ψ of the mean point at the prior mean of W.
         self._prior_log_odds = system.log_odds[-1].copy()
         system.center = weights
@@ -247,11 +216,4 @@ class Learning(BMLPLInference):
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""
-        return {
-            "topics": hyperparameters.update_topics(self._label_counts.copy(), self._settings.concentration),
-            "weights": self.weights[:-1],
-            "intercepts": self.weights[-1],
-            "shapes": self.shapes,
-            "precisions": self.precisions[:-1],
-            "shares": topic_shares(self._label_counts, self._frequencies),
-        }
+        return self._model(self._label_counts, self._frequencies)

@@ -46,19 +46,12 @@ TOLERANCE = 1e-4
 class Design:
     """The features of points with an intercept, by point and by feature.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        Weighted.
-
     Attributes
     ----------
     rows : csr_array, N×(D+1)
         X with a last column of ones; indices are sorted within a row.
-    columns : csr_array, (D+1)×N
-        Its transpose.
-    squares : csr_array, (D+1)×N
-        The elementwise square of its transpose.
+    columns, squares : csr_array, (D+1)×N
+        Its transpose, and the elementwise square of that.
     """
 
     def __init__(self, features):
@@ -70,12 +63,7 @@ class Design:
 
 
 def with_intercept(features):
-    """Return features with a last column of ones, N×(D+1).
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    """
+    """Return features with a last column of ones, N×(D+1)."""
     N, D = features.shape
     # With the column of ones the number of elements may exceed 32 bits.
     wide = np.int32 if features.nnz + N <= np.iinfo(np.int32).max else np.int64
@@ -94,16 +82,8 @@ class LeastSquares:
 
     Its N×T arrays are allocated once, because allocating them in every step takes longer than filling them.
 
-    Parameters
-    ----------
-    design : Design
-    topic_count : int
-        T.
-    dtype : dtype
-
     Attributes
     ----------
-    design : Design
     log_odds : ndarray, N×T
         ψ = X W at the current weights.
     omega : ndarray, N×T
@@ -122,19 +102,7 @@ class LeastSquares:
         self.log_odds, self.omega, self.residuals, self._image = (np.empty(shape, dtype) for _ in range(4))
 
     def set_tangent(self, weights, counts, shapes, precisions):
-        """Set ψ, ω and the residuals of the lower bound on the negative binomial likelihood that is tight at `weights`.
-
-        Parameters
-        ----------
-        weights : ndarray, (D+1)×T
-            W.
-        counts : ndarray, N×T
-            m.
-        shapes : ndarray, T
-            r.
-        precisions : ndarray, D+1 or (D+1)×T
-            τ.
-        """
+        """Set τ, and ψ, ω and residuals of the lower bound on the likelihood that is tight at the weights, (D+1)×T."""
         self.precisions = precisions
         polya_gamma_means(self.design.rows, weights, counts, shapes, self.log_odds, self.omega, self.residuals)
 
@@ -148,12 +116,9 @@ class LeastSquares:
         sparse.product(self.design.rows, weights, self.log_odds)
 
     def multiply(self, direction):
-        """Return X D and Ω ∘ X D, both N×T. They overwrite the results of earlier calls, and the residuals.
+        """Return X D and Ω ∘ X D, both N×T, for a direction D, (D+1)×T.
 
-        Parameters
-        ----------
-        direction : ndarray, (D+1)×T
-            D.
+        They overwrite the results of earlier calls, and the residuals.
         """
         rows = self.design.rows
         matrix = rows.indptr, rows.indices, rows.data
@@ -166,21 +131,7 @@ class LeastSquares:
 
 
 def polya_gamma_means(rows, weights, counts, shapes, log_odds, omega, residuals):
-    """Fill in ψ = X W, the Pólya–Gamma means ω and the residuals κ − ω ψ; see `activations.polya_gamma_row`.
-
-    Parameters
-    ----------
-    rows : csr_array, N×(D+1)
-        X with a last column of ones.
-    weights : ndarray, (D+1)×T
-        W.
-    counts : ndarray, N×T
-        m.
-    shapes : ndarray, T
-        r.
-    log_odds, omega, residuals : ndarray, N×T
-        Output arrays.
-    """
+    """Fill in ψ = X W, the Pólya–Gamma means ω and the residuals κ − ω ψ, all N×T; see `polya_gamma_row`."""
     matrix = rows.indptr, rows.indices, rows.data
 
     def fill(start, stop):
@@ -201,15 +152,7 @@ def cg_solve(system, weights, steps):
 
     With a prior mean c_t, Γ⁻¹ c_t is added to the right side. The diagonals of S_t are the preconditioner. No step
     lowers the quadratic function. The matrices S_t are not formed: a step multiplies X and Xᵀ with matrices of T
-    columns. Source: [B] (18).
-
-    Parameters
-    ----------
-    system : LeastSquares
-        Its log odds are updated and its residuals overwritten.
-    weights : ndarray, (D+1)×T
-        W, changed in place.
-    steps : int
+    columns. The residuals are overwritten. Source: [B] (18).
     """
     gradient = sparse.product(system.design.columns, system.residuals)
     gradient -= system.precision_matrix * (weights if system.center is None else weights - system.center)
@@ -219,21 +162,12 @@ def cg_solve(system, weights, steps):
 
 
 def cg_sample(system, random, steps, right=0):
-    """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T.
+    """Return a sample from N(S_t⁻¹ b_t, S_t⁻¹) for each topic, (D+1)×T, where b is `right`.
 
     It solves S_t w_t = b_t + Xᵀ Ω_t^½ ε + Γ^(−½) ε′ for standard normal ε, ε′ by conjugate gradients; the covariance of
-    the last two terms is S_t. With b = 0 the squares are unbiased estimates of the variances of the weights. Source:
+    the last two terms is S_t. With b = 0 the squares are unbiased estimates of the variances of the weights. It takes
+    fewer `steps` if the relative residual falls below `TOLERANCE`, and overwrites the residuals of the system. Source:
     G. Papandreou, A. Yuille, Gaussian sampling by local perturbations, NIPS 2010.
-
-    Parameters
-    ----------
-    system : LeastSquares
-        Its residuals are overwritten.
-    random : numpy.random.Generator
-    steps : int
-        Most conjugate gradient steps; fewer if the relative residual is below `TOLERANCE`.
-    right : ndarray, (D+1)×T, optional
-        b.
     """
     dtype, shape = system.omega.dtype, (len(system.precisions), system.omega.shape[1])
     noise = random.standard_normal(system.omega.shape, dtype)
@@ -316,24 +250,9 @@ def _blocks(count):
 def cholesky_solve(system, counts_less_shapes, weights, random=None):
     """Fill in the weights S_t⁻¹ Xᵀ κ_t, which maximise the quadratic function, or samples from N(S_t⁻¹ Xᵀ κ_t, S_t⁻¹).
 
-    With a prior mean c_t, Γ⁻¹ c_t is added to Xᵀ κ_t. The samples add L_t⁻ᵀ ε with S_t = L_t L_tᵀ and standard normal ε
-    ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1); each core has one at a time.
-
-    Parameters
-    ----------
-    system : LeastSquares
-        Its log odds and residuals are not used.
-    counts_less_shapes : ndarray, N×T
-        2κ = m − r.
-    weights : ndarray, (D+1)×T
-        Output array.
-    random : numpy.random.Generator, optional
-        For samples; None for the maximum.
-
-    Raises
-    ------
-    NumericalError
-        If some S_t has no Cholesky factor.
+    With a prior mean c_t, Γ⁻¹ c_t is added to Xᵀ κ_t. Samples, drawn if `random` is given, add L_t⁻ᵀ ε with S_t = L_t
+    L_tᵀ and standard normal ε ([B] (15)). Each S_t is a dense matrix, (D+1)×(D+1); each core has one at a time. It uses
+    ω, but not ψ and the residuals of the system. An S_t without a Cholesky factor raises NumericalError.
     """
     design = system.design
     right = sparse.product(design.columns, counts_less_shapes).astype(np.float64)
@@ -356,16 +275,7 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
 
 
 def normal_matrix(design, omega, precisions):
-    """Return the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), in double precision.
-
-    Parameters
-    ----------
-    design : Design
-    omega : ndarray, N
-        Diagonal of Ω.
-    precisions : ndarray, D+1
-        Diagonal of Γ⁻¹.
-    """
+    """Return the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), in double precision."""
     size = len(precisions)
     matrix = np.zeros((size, size))
     rows, columns = design.rows, design.columns
@@ -391,14 +301,7 @@ def _fill_normal_matrix(row_ptr, features, values, column_ptr, points, column_va
 
 
 def log_prior(weights, precisions):
-    """Return Σ_t log N(w_t | 0, Γ), up to a constant that does not depend on W or τ.
-
-    Parameters
-    ----------
-    weights : ndarray, (D+1)×T
-    precisions : ndarray, D+1
-        τ, the diagonal of Γ⁻¹.
-    """
+    """Return Σ_t log N(w_t | 0, Γ), up to a constant that does not depend on W or τ."""
     squares = np.einsum("dt,dt->d", weights, weights).astype(np.float64)
     precisions = precisions.astype(np.float64)
     return float(0.5 * (weights.shape[1] * np.log(precisions).sum() - precisions @ squares))

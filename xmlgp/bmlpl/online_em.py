@@ -7,7 +7,6 @@ from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
 from xmlgp.bmlpl.initial import initial_values
 from xmlgp.bmlpl.positives import Positives, present_labels
-from xmlgp.bmlpl.topics import topic_shares
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam
@@ -34,15 +33,6 @@ class OnlineEM(BMLPLInference):
     Topics come from decayed counts, shapes from decayed sums. The weights follow the gradient of the negative binomial
     likelihood by Adam. [B] 3.2 has decayed matrices Xᵀ Ω X for each topic instead; their memory and time grow with the
     square of the number of features.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the N training points, without a basis.
-    labels : csr_array of bool, N×K
-        Y.
-    settings : BMLPLSettings
-    random : numpy.random.Generator
     """
 
     def __init__(self, coordinates, labels, settings, random):
@@ -83,12 +73,10 @@ class OnlineEM(BMLPLInference):
         for _ in range(ROUNDS):
             counts = expected_counts(positives, topics, u)
             activated = activations.expected_activations(counts.by_point, log_odds, self.shapes, u)
-        value = (
-            scale * expected_counts(positives, topics, u).log_likelihood
-            + scale * activated.log_prior
-            + least_squares.log_prior(self.weights, self.precisions)
-            + self._log_prior_of_topics(totals)
-            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
+        value = self._log_posterior(
+            scale * expected_counts(positives, topics, u).log_likelihood,
+            scale * activated.log_prior,
+            self._log_prior_of_topics(totals),
         )
         omega, residuals = np.empty_like(u), np.empty_like(u)
         least_squares.polya_gamma_means(design, self.weights, counts.by_point, self.shapes, log_odds, omega, residuals)
@@ -127,11 +115,4 @@ class OnlineEM(BMLPLInference):
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""
-        return {
-            "topics": hyperparameters.update_topics(self._label_counts.copy(), self._settings.concentration),
-            "weights": self.weights[:-1],
-            "intercepts": self.weights[-1],
-            "shapes": self.shapes,
-            "precisions": self.precisions[:-1],
-            "shares": topic_shares(self._label_counts, Positives(self._labels).frequencies()),
-        }
+        return self._model(self._label_counts, Positives(self._labels).frequencies())

@@ -9,18 +9,16 @@ SUM_TOLERANCE = 1e-2
 
 
 def are_valid_parameters(parameters, sizes):
-    """Return whether arrays are valid parameters of a model: the names, shapes and values are as required.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T.
-    sizes : tuple of int
-        D, K and T.
-    """
+    """Return whether the names, shapes and values of arrays are those of a model of (D, K, T) `sizes`."""
     D, K, T = sizes
-    shapes = {"topics": (K, T), "weights": (D, T), "intercepts": (T,), "shapes": (T,), "precisions": (D,)}
-    shapes["shares"] = (T,)
+    shapes = {
+        "topics": (K, T),
+        "weights": (D, T),
+        "intercepts": (T,),
+        "shapes": (T,),
+        "precisions": (D,),
+        "shares": (T,),
+    }
     return bool(
         parameters.keys() == shapes.keys()
         and all(parameters[name].shape == shape for name, shape in shapes.items())

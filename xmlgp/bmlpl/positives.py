@@ -9,20 +9,7 @@ __all__ = ["Positives", "present_labels"]
 
 
 class Positives:
-    """The positive labels of points.
-
-    Parameters
-    ----------
-    labels : csr_array of bool, N×K
-        Y; stored elements are positive.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        N and K.
-    indptr, indices : ndarray
-        Labels of point n are `indices[indptr[n]:indptr[n + 1]]`.
-    """
+    """The positive labels of N points, given Y, N×K; those of point n are `indices[indptr[n]:indptr[n + 1]]`."""
 
     def __init__(self, labels):
         self.shape, self.indptr, self.indices = labels.shape, labels.indptr, labels.indices
@@ -31,7 +18,7 @@ class Positives:
         return len(self.indices)
 
     def by_point(self, values):
-        """Return values, one for each positive in the order of `indices`, as a sparse matrix, N×K (csr_array)."""
+        """Return values, one for each positive in the order of `indices`, as a csr_array, N×K."""
         return csr_array((values, self.indices, self.indptr), shape=self.shape)
 
     def by_label(self, values):
@@ -45,17 +32,12 @@ class Positives:
 
     @functools.cached_property
     def _transposed(self):
-        places = self.by_point(np.arange(len(self), dtype=np.int64)).T.tocsr()
-        return places.data, places.indices, places.indptr
+        order = self.by_point(np.arange(len(self), dtype=np.int64)).T.tocsr()
+        return order.data, order.indices, order.indptr
 
 
 def present_labels(labels):
-    """Return the labels that occur, ascending, and the `Positives` with these labels renumbered from 0.
-
-    Parameters
-    ----------
-    labels : csr_array of bool, B×K
-    """
+    """Return the labels that occur in Y, B×K, ascending, and the `Positives` with these labels renumbered from 0."""
     present, indices = np.unique(labels.indices, return_inverse=True)
     shape = labels.shape[0], len(present)
     return present, Positives(csr_array((labels.data, indices.astype(np.int32), labels.indptr), shape=shape))

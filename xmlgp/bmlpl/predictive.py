@@ -22,15 +22,8 @@ LARGE_WEIGHT = 1e-3
 class Predictive:
     """The predictive distribution of the labels of new points ([B] (19)).
 
-    Given activations, p(y_k = 1 | u) = 1 − e^(−λ_k) with λ_k = Σ_t v_kt u_t. With u_t ~ Gamma(r_t, scale e^ψ_t),
-    p(y_k = 1 | x) = 1 − e^(−s_k) with s_k = Σ_t r_t log(1 + v_kt e^ψ_t).
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T.
-    dtype : dtype
-        Precision of the scores.
+    Given activations, p(y_k = 1 | u) = 1 − e^(−λ_k) with λ_k = Σ_t v_kt u_t. With u_t ~ Gamma(r_t, scale e^ψ_t), p(y_k
+    = 1 | x) = 1 − e^(−s_k) with s_k = Σ_t r_t log(1 + v_kt e^ψ_t).
     """
 
     def __init__(self, parameters, dtype):
@@ -50,27 +43,14 @@ class Predictive:
         return len(self._shapes)
 
     def scales(self, features):
-        """Return e^ψ, the scales of activations, B×T.
-
-        Parameters
-        ----------
-        features : csr_array, B×D
-            Weighted.
-        """
+        """Return e^ψ, the scales of activations, B×T, for weighted features, B×D."""
         log_odds = sparse.product(features.astype(self._weights.dtype, copy=False), self._weights)
         log_odds += self._intercepts
         np.clip(log_odds, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS, out=log_odds)
         return np.exp(log_odds, out=log_odds)
 
     def rates(self, scales, labels):
-        """Return the scores s_k = −log(1 − p_k) of a block of labels, B×L.
-
-        Parameters
-        ----------
-        scales : ndarray, B×T
-            e^ψ.
-        labels : slice
-        """
+        """Return the scores s_k = −log(1 − p_k) of a slice of labels, B×L, given the scales e^ψ, B×T."""
         topics = np.ascontiguousarray(self._small_weights[:, labels])
         # For small weights a series suffices, which is a sum of matrix products, except for topics with a large scale.
         largest = topics.max(axis=1, initial=0)
@@ -93,18 +73,10 @@ class Predictive:
         return rates
 
     def std(self, scales, labels, probability):
-        """Return the standard deviations of λ_k or of 1 − e^(−λ_k) for some labels of each point, B×k.
+        """Return the standard deviations of λ_k, or of the probability 1 − e^(−λ_k), for B×k labels of the points.
 
-        Under the prior of the activations, Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1) with
-        z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)).
-
-        Parameters
-        ----------
-        scales : ndarray, B×T
-            e^ψ.
-        labels : ndarray of int, B×k
-        probability : bool
-            Whether of the probability 1 − e^(−λ_k), instead of λ_k.
+        Under the prior of the activations, Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1) with z_t =
+        v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)).
         """
         out = np.empty(labels.shape, scales.dtype)
         _fill_std(scales, self._shapes, self._topics, labels, probability, out)

@@ -16,15 +16,6 @@ class BMLPLPredictor(Predictor):
     The probability of a label is p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t), with activations integrated out ([B] (19)); its
     standard deviation is that of 1 − e^(−λ) over the activations. The utility is −log(1 − p), which gives the same
     ranking and keeps its precision where p is close to one; its standard deviation is that of the rate λ.
-
-    Parameters
-    ----------
-    settings : BMLPLSettings
-    preprocessed : Preprocessed
-    parameters : mapping of str to ndarray
-        As training returns them.
-    feature_count : int
-        Number of features, D.
     """
 
     def __init__(self, settings, preprocessed, parameters, feature_count):

@@ -1,9 +1,9 @@
 """The record of BMLPL."""
 
 from xmlgp.bmlpl.learning import learn
-from xmlgp.bmlpl.listing import list_topics
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
+from xmlgp.bmlpl.topics import list_topics
 from xmlgp.bmlpl.train import train
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import weight_features

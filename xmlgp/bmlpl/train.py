@@ -12,36 +12,10 @@ __all__ = ["run_inference", "train"]
 
 
 def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
-    """Train BMLPL as its settings say.
+    """Train BMLPL; see `Model.train`.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X as read.
-    labels : csr_array of bool, N×K
-        Y.
-    preprocessed : Preprocessed
-    settings : BMLPLSettings
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    checkpoints : CheckpointWriter, optional
-        Writes checkpoints, and holds the one to resume from.
-
-    Returns
-    -------
-    Trained
-        With the parameters `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D;
-        `shares`, T (`bmlpl.topics.label_shares`),
-        and the counts of `xmlgp.training.statistics`.
-
-    Raises
-    ------
-    SettingsError
-        If inference em would need more memory for its exact M-steps than a machine has.
-    TrainingDiverged
-        If the log posterior or a parameter becomes non-finite.
-    ModelFolderError
-        If the checkpoint is damaged.
+    The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
+    (`bmlpl.topics.topic_shares`); and the counts of `xmlgp.training.statistics`.
     """
     coordinates = preprocessed.coordinates(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
@@ -49,28 +23,9 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 
 
 def run_inference(coordinates, labels, settings, progress=silent, after_epoch=None, checkpoints=None):
-    """Infer the parameters of BMLPL from points whose features are weighted.
+    """Infer the parameters of BMLPL from points whose features are weighted; return the parameters and the history.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the N training points, without a basis.
-    labels : csr_array of bool, N×K
-        Y.
-    settings, progress, checkpoints
-        As in `train`.
-    after_epoch : callable, optional
-        See `Loop.run`.
-
-    Returns
-    -------
-    parameters : dict of str to ndarray
-    history : list of dict
-
-    Raises
-    ------
-    SettingsError, TrainingDiverged, ModelFolderError
-        As `train` does.
+    Arguments are those of `train`, with the `Coordinates` of the points; `after_epoch` is that of `Loop.run`.
     """
     labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
     loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
