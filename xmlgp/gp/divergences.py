@@ -9,39 +9,17 @@ __all__ = ["cholesky_kl", "diagonal_kl", "gauss_kl", "shared_diagonal_kl", "whit
 
 
 def gauss_kl(mahalanobis, trace, logdet_ratio, dimension):
-    """Return KL[N(m, S) ‖ N(0, K)] = ½ [mᵀ K⁻¹ m + tr(K⁻¹ S) + log|K| − log|S| − M] from its terms.
+    """Return KL[N(m, S) ‖ N(0, K)] = ½ [mᵀ K⁻¹ m + tr(K⁻¹ S) + log|K| − log|S| − M] from these terms.
 
     Each term may be a sum over several divergences.
-
-    Parameters
-    ----------
-    mahalanobis : float
-        mᵀ K⁻¹ m.
-    trace : float
-        tr(K⁻¹ S).
-    logdet_ratio : float
-        log|K| − log|S|.
-    dimension : int
-        M.
     """
     return 0.5 * (mahalanobis + trace + logdet_ratio - dimension)
 
 
 def cholesky_kl(mean, factors, solved_mean, solved_factors, logdet_K):
-    """Return Σ_p KL[N(m_p, L_p L_pᵀ) ‖ N(0, K)] ([L] (13)).
+    """Return Σ_p KL[N(m_p, L_p L_pᵀ) ‖ N(0, K)] ([L] (13)) from m, L, K⁻¹ m, K⁻¹ L and log|K|.
 
-    Parameters
-    ----------
-    mean : ndarray, M×P
-        m.
-    factors : sequence of ndarray, P of M×M
-        L_p, lower triangular with a positive diagonal.
-    solved_mean : ndarray, M×P
-        K⁻¹ m.
-    solved_factors : sequence of ndarray, P of M×M
-        K⁻¹ L_p.
-    logdet_K : float
-        log|K|.
+    The means are M×P, the factors P lower triangular matrices, M×M, with a positive diagonal.
     """
     M, P = mean.shape
     mahalanobis = np.vdot(mean, solved_mean)
@@ -55,12 +33,7 @@ def cholesky_kl(mean, factors, solved_mean, solved_factors, logdet_K):
 def whitened_kl(mean, factors):
     """Return Σ_p KL[N(v_p, L_p L_pᵀ) ‖ N(0, I)], which is Σ_p KL[N(L v_p, L L_p L_pᵀ Lᵀ) ‖ N(0, L Lᵀ)] for any L.
 
-    Parameters
-    ----------
-    mean : ndarray, M×P
-        v.
-    factors : ndarray, P×M×M
-        L_p, lower triangular with a positive diagonal.
+    The means v are M×P, the factors P×M×M, lower triangular with a positive diagonal.
     """
     M, P = mean.shape
     mahalanobis, trace = np.vdot(mean, mean), sum(np.vdot(factor, factor) for factor in factors)
@@ -71,18 +44,8 @@ def whitened_kl(mean, factors):
 def diagonal_kl(mean, K_mean, diagonals, factorised):
     """Return Σ_p KL[N(K μ_p, (K⁻¹ + Σ_p⁻¹)⁻¹) ‖ N(0, K)] for diagonal Σ_p ([S] (22)).
 
-    With C_p = K + Σ_p it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|].
-
-    Parameters
-    ----------
-    mean : ndarray, M×P
-        μ.
-    K_mean : ndarray, M×P
-        K μ.
-    diagonals : ndarray, P×M
-        The diagonal of each Σ_p.
-    factorised : sequence of Factorised, P
-        Each C_p.
+    With C_p = K + Σ_p, each `Factorised`, it is ½ Σ_p [μ_pᵀ K μ_p + tr(C_p⁻¹ Σ_p) − M + log|C_p| − log|Σ_p|]. μ and K μ
+    are M×P, the diagonals P×M.
     """
     mahalanobis = np.vdot(mean, K_mean)
     kl = 0.5 * mahalanobis
@@ -92,19 +55,7 @@ def diagonal_kl(mean, K_mean, diagonals, factorised):
 
 
 def shared_diagonal_kl(mean, K_mean, diagonal, factorised):
-    """Return the divergence of `diagonal_kl` for a Σ that all P factors share.
-
-    Parameters
-    ----------
-    mean : ndarray, M×P
-        μ.
-    K_mean : ndarray, M×P
-        K μ.
-    diagonal : ndarray, M
-        The diagonal of Σ.
-    factorised : Factorised
-        C = K + Σ.
-    """
+    """Return the divergence of `diagonal_kl` for a Σ that all P factors share, with its diagonal, M, and C = K + Σ."""
     mahalanobis = np.vdot(mean, K_mean)
     return 0.5 * mahalanobis + 0.5 * mean.shape[1] * _trace_and_logdets(diagonal, factorised)
 

@@ -71,12 +71,7 @@ class Covariances(NamedTuple):
 class ScaledInducing(NamedTuple):
     """Inducing inputs, prepared for products with points.
 
-    Attributes
-    ----------
-    transposed : ndarray, R×M or D×M
-        W^½ Aᵀ with W = diag(exp(log_relevance)), or Aᵀ without ARD.
-    scale : ndarray, R or D, or None
-        The diagonal of W^½; None without ARD.
+    They are W^½ Aᵀ, R×M or D×M, with W = diag(exp(log_relevance)), and the diagonal of W^½; without ARD Aᵀ and None.
     """
 
     transposed: np.ndarray
@@ -84,25 +79,10 @@ class ScaledInducing(NamedTuple):
 
 
 def forward_inducing(inducing, log_relevance=None):
-    """Return the inner products of the inducing inputs, A W Aᵀ with W = diag(exp(log_relevance)).
+    """Return the inner products A W Aᵀ of the inducing inputs A, M×M, and the `ScaledInducing` for `forward_points`.
 
-    Parameters
-    ----------
-    inducing : ndarray, M×R or M×D
-        A, or Z if free.
-    log_relevance : ndarray, R or D, optional
-        Logarithm of the ARD weight of each coordinate; W = I without.
-
-    Returns
-    -------
-    products : ndarray, M×M
-    scaled : ScaledInducing
-        For `forward_points`.
-
-    Raises
-    ------
-    ValueError
-        If the number of relevances is not that of coordinates.
+    W = diag(exp(log_relevance)), or I without relevances. Another number of relevances than of coordinates raises
+    ValueError.
     """
     transposed = np.ascontiguousarray(inducing.T)
     if log_relevance is None:
@@ -120,22 +100,9 @@ def forward_inducing(inducing, log_relevance=None):
 
 
 def forward_points(points, scaled):
-    """Return the inner products C W Aᵀ and the squared norms diag(C W Cᵀ) + residual of points.
+    """Return the inner products C W Aᵀ, B×M, the squared norms diag(C W Cᵀ) + residual of points, B, and a tape.
 
     The residual is not weighted.
-
-    Parameters
-    ----------
-    points : Points
-        C and the residuals of a minibatch.
-    scaled : ScaledInducing
-        From `forward_inducing`.
-
-    Returns
-    -------
-    products : ndarray, B×M
-    norms : ndarray, B
-    tape : tuple
     """
     coordinates, residual = points
     transposed, scale = scaled
@@ -155,20 +122,7 @@ def forward_points(points, scaled):
 
 
 def primal_weights(inducing, log_relevance, dual_weights):
-    """Return the primal weights W Aᵀ α of dual weights α: C W Aᵀ α is the product of C with them.
-
-    Parameters
-    ----------
-    inducing : ndarray, M×R or M×D
-        A.
-    log_relevance : ndarray, R or D, or None
-    dual_weights : ndarray, M×P
-        α.
-
-    Returns
-    -------
-    ndarray, R×P or D×P
-    """
+    """Return the primal weights W Aᵀ α, R×P or D×P, of dual weights α, M×P: C W Aᵀ α is the product of C with them."""
     weights = dense.product(inducing.T, dual_weights)
     if log_relevance is not None:
         weights *= bounded_exp(log_relevance)[:, None]
@@ -185,8 +139,7 @@ def backward(tape, d_products, inducing_needed=True):
     d_products : Covariances
         Gradients with respect to the inner products and squared norms; `K_Z` need not be symmetric.
     inducing_needed : bool
-        Whether the gradient with respect to the inducing inputs is needed. Without it and without ARD, a step
-        saves its two largest products.
+        Without it and without ARD, a step saves its two largest products.
 
     Returns
     -------

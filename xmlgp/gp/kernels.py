@@ -23,59 +23,31 @@ NOISE_START = 0.01
 
 
 class Linear:
-    """The linear kernel k(x, x′) = σ² xᵀx′.
-
-    Its hyperparameter is `log_variance`, log σ², a scalar.
-    """
+    """The linear kernel k(x, x′) = σ² xᵀx′ with the hyperparameter log σ², a scalar."""
 
     name = "linear"
     hyperparameters = ("log_variance",)
 
     def forward_inducing(self, inner, log_variance):
-        """Return K_Z and a tape.
-
-        Parameters
-        ----------
-        inner : ndarray, M×M
-            Inner products of the inducing inputs.
-        log_variance : ndarray, scalar
-        """
+        """Return K_Z and a tape, given the inner products of the inducing inputs, M×M."""
         K_Z = bounded_exp(log_variance) * inner
         return K_Z, K_Z
 
     def forward_points(self, inner, norms, inducing_norms, log_variance):
         """Return K_BZ, diag K_B and a tape.
 
-        Parameters
-        ----------
-        inner : ndarray, B×M
-            Inner products of points and inducing inputs.
-        norms : ndarray, B
-            Squared norms of the points.
-        inducing_norms : ndarray, M
-            Squared norms of the inducing inputs.
-        log_variance : ndarray, scalar
+        They are functions of the inner products of points and inducing inputs, B×M, and the squared norms of both, B
+        and M.
         """
         variance = bounded_exp(log_variance)
         K_BZ, K_diag = variance * inner, variance * norms
         return K_BZ, K_diag, (variance, K_BZ, K_diag)
 
     def backward(self, tape, d_covariances, inner_needed=True):
-        """Return the gradients with respect to the inner products and the hyperparameters.
+        """Return the gradients with respect to the inner products (`Covariances`) and the hyperparameters (dict).
 
-        Parameters
-        ----------
-        tape : tuple
-            The tapes of `forward_inducing` and `forward_points`.
-        d_covariances : Covariances
-            Without `inner_needed`, gradients that are zero may be None.
-        inner_needed : bool
-
-        Returns
-        -------
-        d_inner : Covariances or None
-            None without `inner_needed`.
-        gradients : dict of str to float
+        The tape has those of `forward_inducing` and `forward_points`. Without `inner_needed`, the first result is None,
+        and gradients of covariances that are zero may be None.
         """
         K_Z, (variance, K_BZ, K_diag) = tape
         pairs = zip(d_covariances, Covariances(K_BZ, K_Z, K_diag), strict=True)
@@ -86,10 +58,7 @@ class Linear:
 
 
 class SquaredExponential:
-    """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²).
-
-    Its hyperparameters are `log_variance`, log σ², and `log_lengthscale`, log ℓ, scalars.
-    """
+    """The squared exponential kernel k(x, x′) = σ² exp(−‖x − x′‖² / 2ℓ²) with log σ² and log ℓ, scalars."""
 
     name = "se"
     hyperparameters = ("log_variance", "log_lengthscale")
@@ -143,10 +112,9 @@ class SquaredExponential:
 
 
 class WhiteNoise:
-    """The kernel of white noise, k(x, x′) = ν² if x and x′ are the same point, otherwise 0.
+    """The kernel of white noise, k(x, x′) = ν² if x and x′ are the same point, otherwise 0, with log ν², a scalar.
 
-    Inducing variables include the noise: they are values of the noisy process. The hyperparameter is `log_variance`,
-    log ν², a scalar.
+    Inducing variables include the noise: they are values of the noisy process.
     """
 
     name = "noise"
@@ -238,20 +206,16 @@ NOISE_VARIANCE = "kernel.noise.log_variance"
 class Kernel:
     """The weighted sum of one or two kernels, each optionally with its own ARD, and optional white noise.
 
-    The weights are the variances σ² of the terms. With ARD each term weights the coordinates by exp(log_relevance): one
-    weight per basis dimension in the subspace, one per feature for free Z ([L] section 5). Variances, 1/ℓ² and
-    relevances are limited by `xmlgp.gp.log_parameters`.
+    The weights are the variances σ² of the terms. With ARD (automatic relevance determination) each term weights the
+    coordinates by exp(log_relevance): one weight per basis dimension in the subspace, one per feature for free Z ([L]
+    section 5). Variances, 1/ℓ² and relevances are limited by `xmlgp.gp.log_parameters`. The flat mapping of parameters
+    has the hyperparameters as `kernel.TERM.NAME` and the inducing inputs as `inducing`.
 
     Parameters
     ----------
     terms : sequence of str
         "linear", "se" or both; "noise" may follow.
     ard : bool
-        Automatic relevance determination.
-
-    Notes
-    -----
-    The flat mapping of parameters has the hyperparameters as `kernel.TERM.NAME` and the inducing inputs as `inducing`.
     """
 
     def __init__(self, terms, ard):
@@ -266,7 +230,7 @@ class Kernel:
         return names + [f"kernel.{NOISE.name}.{name}" for name in NOISE.hyperparameters if self.noise]
 
     def initial(self, dimension, lengthscale, dtype):
-        """Return initial hyperparameters; the variances of the terms sum to one.
+        """Return initial hyperparameters by name; the variances of the terms sum to one.
 
         Parameters
         ----------
@@ -275,7 +239,6 @@ class Kernel:
         lengthscale : float
             ℓ of a squared exponential term, in the units of the rows of X.
         dtype : dtype
-            Of the arrays.
 
         Raises
         ------
@@ -291,29 +254,13 @@ class Kernel:
         return parameters
 
     def forward(self, parameters, points):
-        """Return the covariances of a minibatch and the tape.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        points : Points
-
-        Returns
-        -------
-        covariances : Covariances
-        tape : tuple
-        """
+        """Return the `Covariances` of a minibatch (`Points`) and the tape."""
         K_Z, inducing_tape = self.forward_inducing(parameters)
         K_BZ, K_diag, tape = self.forward_points(points, inducing_tape)
         return Covariances(K_BZ, K_Z, K_diag), tape
 
     def forward_inducing(self, parameters):
-        """Return K_Z, M×M, and the tape that `forward_points` needs.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        """
+        """Return K_Z, M×M, and the tape that `forward_points` needs."""
         # Without ARD all terms have the same inner products.
         shared = None if self.ard else inner_products.forward_inducing(parameters["inducing"])
         term_tapes, K_Z = [], None
@@ -333,14 +280,7 @@ class Kernel:
         return K_Z, (term_tapes, log_noise)
 
     def forward_points(self, points, inducing_tape):
-        """Return K_BZ, B×M, diag K_B, B, and the tape of both stages.
-
-        Parameters
-        ----------
-        points : Points
-        inducing_tape : tuple
-            From `forward_inducing`.
-        """
+        """Return K_BZ, B×M, diag K_B, B, and the tape of both stages, given the tape of `forward_inducing`."""
         term_tapes, log_noise = inducing_tape
         tape, total, inner = [], None, None
         for term, hyperparameters, inner_Z, scaled, term_tape in term_tapes:
@@ -355,18 +295,7 @@ class Kernel:
         return K_BZ, K_diag, (tape, log_noise)
 
     def primal_weights(self, parameters, dual_weights):
-        """Return the weights W for which K_BZ α = C W, or None if the kernel is not linear.
-
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-        dual_weights : ndarray, M×P
-            α.
-
-        Returns
-        -------
-        ndarray, R×P or D×P, or None
-        """
+        """Return the weights W, R×P or D×P, for which K_BZ α = C W with α, M×P; None if the kernel is not linear."""
         if [term.name for term in self.terms] != [Linear.name]:
             return None
         relevance = parameters["kernel.linear.log_relevance"] if self.ard else None
@@ -374,16 +303,10 @@ class Kernel:
         return inner_products.primal_weights(parameters["inducing"], relevance, variance * dual_weights)
 
     def backward(self, tape, d_covariances, inducing_needed=True):
-        """Return the gradients by parameter name.
+        """Return the gradients by parameter name, that of the inducing inputs only if `inducing_needed`.
 
-        Parameters
-        ----------
-        tape : tuple
-        d_covariances : Covariances
-            Without `inducing_needed` and without ARD, gradients that are zero may be None: `K_Z`, or `K_BZ` with
-            `K_diag`.
-        inducing_needed : bool
-            Whether to include the gradient with respect to the inducing inputs.
+        Without `inducing_needed` and without ARD, gradients of covariances that are zero may be None: `K_Z`, or `K_BZ`
+        with `K_diag`.
         """
         gradients, d_inner = {}, None
         tape, log_noise = tape

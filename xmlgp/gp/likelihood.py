@@ -36,14 +36,13 @@ PAIRWISE_GRAIN = 1 << 17
 
 
 class Pairs(NamedTuple):
-    """The (point, label) pairs of a minibatch with sampled negatives.
+    """The E (point, label) pairs of a minibatch with sampled negatives.
 
     Attributes
     ----------
     indptr : ndarray, B+1
         Pairs of point i are `indptr[i]:indptr[i + 1]`.
     labels : ndarray, E
-        Label of each pair.
     positive : ndarray of bool, E
         Whether the label is in P_i.
     weight : ndarray, E
@@ -57,15 +56,7 @@ class Pairs(NamedTuple):
 
 
 class IndexedRows(NamedTuple):
-    """A gradient that is zero except in some rows.
-
-    Attributes
-    ----------
-    indices : ndarray of int, U
-        The rows, in ascending order.
-    values : ndarray, U×... or U
-        Their values.
-    """
+    """A gradient that is zero except in U rows, with their indices in ascending order and their values, U×... ."""
 
     indices: np.ndarray
     values: np.ndarray
@@ -80,16 +71,8 @@ class IndexedRows(NamedTuple):
 def utility_moments(moments, loadings, bias):
     """Return mean and variance of q(f_ik) for all labels, both B×K ([S] (21)).
 
-    f_ik has mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip.
-
-    Parameters
-    ----------
-    moments : Moments
-        Of the latent functions, B×P (variance B×1 if shared).
-    loadings : ndarray, K×P
-        Φ.
-    bias : ndarray, K
-        b.
+    f_ik has mean Σ_p φ_kp m_ip + b_k and variance Σ_p φ_kp² s_ip. The variance of the latent functions is B×P, or B×1
+    if they share it.
     """
     mean = moments.mean @ loadings.T
     mean += bias
@@ -117,14 +100,11 @@ def full_log_likelihood(
     ----------
     moments : Moments
         Of the latent functions at the points of a minibatch.
-    loadings : ndarray, K×P
-        Φ.
-    bias : ndarray, K
-        b.
+    loadings, bias : ndarray, K×P and K
+        Φ and b.
     labels : csr_array, B×K
         Y, its positives.
     expectations : Quadrature, JaakkolaJordan or Taylor
-        Computes E log(1 + e^f).
     value_needed : bool
         Without the value, a step saves half of the expectations.
     fast : bool
@@ -201,23 +181,10 @@ def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
 
 
 def sampled_log_likelihood(moments, loadings, bias, pairs, expectations, value_needed=True, fast=False):
-    """Return the expected log likelihood over positives and sampled negatives, and its gradients.
+    """Return the expected log likelihood over the pairs of positives and sampled negatives, and its gradients.
 
-    Its expectation over samples is that of `full_log_likelihood` ([S] (23) without N/|B|).
-
-    Parameters
-    ----------
-    moments, loadings, bias, expectations, value_needed, fast
-        As in `full_log_likelihood`.
-    pairs : Pairs
-        Positives and sampled negatives.
-
-    Returns
-    -------
-    value : float or None
-    d_moments : Moments
-    gradients : dict of str to IndexedRows
-        By `loadings` and `bias`; the rows are those of the labels among the pairs.
+    Its expectation over samples is that of `full_log_likelihood` ([S] (23) without N/|B|). Arguments and results are as
+    there, but the gradients of `loadings` and `bias` are `IndexedRows` of the labels among the pairs.
     """
     indptr, columns, positive, weight = pairs
     used, columns, phi, variance_weights = _select_labels(moments, loadings, columns)
@@ -243,16 +210,7 @@ def sampled_log_likelihood(moments, loadings, bias, pairs, expectations, value_n
 
 
 def pair_moments(moments, loadings, bias, indptr, labels):
-    """Return mean and variance of q(f_ik) for some labels of each point, both E.
-
-    Parameters
-    ----------
-    moments, loadings, bias
-        As in `utility_moments`.
-    indptr : ndarray, B+1
-        Labels of point i are `labels[indptr[i]:indptr[i + 1]]`.
-    labels : ndarray, E
-    """
+    """Return mean and variance of q(f_ik) for some labels of each point, `labels[indptr[i]:indptr[i + 1]]`, both E."""
     used, columns, phi, variance_weights = _select_labels(moments, loadings, labels)
     return _pair_moments(moments, phi, variance_weights, bias[used], indptr, columns)
 
@@ -275,17 +233,7 @@ def _pair_moments(moments, phi, variance_weights, bias, indptr, columns):
 
 
 def pairwise_products(left, right, indptr, columns):
-    """Return Σ_p left[i, p] right[k, p] for each pair (i, k), E.
-
-    Parameters
-    ----------
-    left : ndarray, I×P
-    right : ndarray, K×P
-    indptr : ndarray, I+1
-        Pairs of row i are `indptr[i]:indptr[i + 1]`.
-    columns : ndarray, E
-        k of each pair.
-    """
+    """Return Σ_p left[i, p] right[k, p] for each pair (i, k), E, with k from `columns[indptr[i]:indptr[i + 1]]`."""
     out = np.empty(len(columns), left.dtype)
     rows = len(indptr) - 1
     grain = PAIRWISE_GRAIN * rows // max(1, len(columns) * left.shape[1])

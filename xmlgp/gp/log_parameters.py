@@ -18,14 +18,7 @@ ROUNDING = 1e-5
 
 
 def bounded_exp(logarithm, power=1.0):
-    """Return e^(x·power), with x clipped to ±`LIMIT`, elementwise.
-
-    Parameters
-    ----------
-    logarithm : ndarray
-        x.
-    power : float
-    """
+    """Return e^(x·power), with x clipped to ±`LIMIT`, elementwise."""
     clipped = np.clip(logarithm, -LIMIT, LIMIT)
     return np.exp(clipped if power == 1 else power * clipped)
 
@@ -33,43 +26,21 @@ def bounded_exp(logarithm, power=1.0):
 def is_inside(values, power=1.0):
     """Return whether results of `bounded_exp` are inside the limits, where they vary with x, elementwise.
 
-    Parameters
-    ----------
-    values : ndarray
-        Results of `bounded_exp`.
-    power : float
-        The `power` of that call, above 0.
+    The power, above 0, is that of the call of `bounded_exp`.
     """
     least, most = np.exp(-LIMIT * power), np.exp(LIMIT * power)
     return (values > least * (1 + ROUNDING)) & (values < most * (1 - ROUNDING))
 
 
 def bounded_exp_derivative(values):
-    """Return the derivative of `bounded_exp` by x: e^x inside the limits, 0 at them.
-
-    Parameters
-    ----------
-    values : ndarray
-        Results of `bounded_exp`.
-    """
+    """Return the derivative of `bounded_exp` by x, given its results: e^x inside the limits, 0 at them."""
     return np.where(is_inside(values), values, 0)
 
 
 def checked_log(value, name, share=1.0):
     """Return the logarithm of the positive number that a parameter starts from.
 
-    Parameters
-    ----------
-    value : float
-    name : str
-        Name of the quantity in the error message.
-    share : float
-        Part of `LIMIT` that this parameter may use.
-
-    Raises
-    ------
-    NumericalError
-        If the logarithm is outside ±`share`·`LIMIT`.
+    A logarithm outside ±`share`·`LIMIT` raises NumericalError with the name of the quantity.
     """
     logarithm = np.log(value)
     if not abs(logarithm) <= LIMIT * share:

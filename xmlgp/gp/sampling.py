@@ -7,18 +7,9 @@ __all__ = ["log_absent"]
 
 
 def log_absent(count, special, size):
-    """Return the log probability that a sample without replacement has no special element, elementwise.
+    """Return the log probability that a sample of B of N elements without replacement has no special one, elementwise.
 
-    It is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
-
-    Parameters
-    ----------
-    count : int
-        N, the elements.
-    special : ndarray of int
-        n, how many of them are special.
-    size : int
-        B, the elements of the sample.
+    With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
     """
     rest = count - special - size
     found = gammaln(count - special + 1) - gammaln(np.maximum(rest, 0) + 1) - gammaln(count + 1)

@@ -57,10 +57,8 @@ class UtilityMoments:
 
     Parameters
     ----------
-    loadings : ndarray, K×P
-        Φ.
-    bias : ndarray, K
-        b.
+    loadings, bias : ndarray, K×P and K
+        Φ and b.
     weights : LabelWeights or None
         q(W); None for W = 0.
     """
@@ -96,14 +94,9 @@ class UtilityMoments:
         _split(*by_label, self._slots, self._columns, self._spreads, places, self._labels, self._moments)
 
     def batch(self, latent, features):
-        """Return points (`Batch`).
+        """Return points (`Batch`), given moments of the latent functions and weighted features, B×D.
 
-        Parameters
-        ----------
-        latent : Moments, B×P
-            Of the latent functions; the variance is None if means are enough.
-        features : csr_array, B×D
-            X, weighted. Not used without W.
+        The variance of the moments is None if means are enough. Features are not used without W.
         """
         if self._weights is None:
             return Batch(latent, latent)
@@ -131,16 +124,9 @@ class UtilityMoments:
         return used, np.append(begins, len(order)), points[order], values[order]
 
     def moments(self, batch, labels, with_variance=True):
-        """Return mean and variance of the utilities of consecutive labels, B×L; None for the variance if not wanted.
+        """Return mean and variance of the utilities of a slice of labels, B×L; None for the variance if not wanted.
 
-        Blocks of labels are fastest in ascending order.
-
-        Parameters
-        ----------
-        batch : Batch
-        labels : slice
-            The L labels.
-        with_variance : bool
+        Slices are fastest in ascending order.
         """
         right = self._loadings[labels]
         if self._common:
@@ -167,14 +153,7 @@ class UtilityMoments:
         return left @ right.T if left.shape[1] > 1 else left * right.T
 
     def pair_moments(self, batch, labels):
-        """Return mean and variance of the utilities of some labels of each point, both B·k.
-
-        Parameters
-        ----------
-        batch : Batch
-            With variances.
-        labels : ndarray of int32, B×k
-        """
+        """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
         if self._weights is not None:
@@ -196,9 +175,8 @@ class UtilityMoments:
             X, weighted.
         latent_weights : ndarray, D×P
             T.
-        indptr : ndarray, B+1
+        indptr, labels : ndarray, B+1 and n
             Labels of point i are `labels[indptr[i]:indptr[i + 1]]`.
-        labels : ndarray of int32, n
         values : ndarray
             Output array: for each pair of a point and a label, one number for each feature of the point.
         """

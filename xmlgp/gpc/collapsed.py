@@ -36,41 +36,22 @@ CACHE_LIMIT = 1 << 30
 
 
 class PointMoments(NamedTuple):
-    """Moments of q(f_i) at the training points.
-
-    Attributes
-    ----------
-    mean : ndarray, N
-        m_i.
-    second_moment : ndarray, N
-        E f_i² = m_i² + s_i.
-    """
+    """Moments of q(f_i) at the training points: the means m_i, and E f_i² = m_i² + s_i, both N."""
 
     mean: np.ndarray
     second_moment: np.ndarray
 
 
 def optimal_tangent_points(moments):
-    """Return the tangent points ξ_i = √(m_i² + s_i) that maximise the bound of Jaakkola and Jordan ([I] (15)).
-
-    Parameters
-    ----------
-    moments : PointMoments
-    """
+    """Return the tangent points ξ_i = √(m_i² + s_i) that maximise the bound of Jaakkola and Jordan ([I] (15))."""
     return np.sqrt(np.maximum(moments.second_moment, 0))
 
 
 def tangent_point_gradient(tangent_points, moments, slope, curvature):
     """Return the derivatives −½ λ′(ξ_i)(E f_i² − ξ_i²) of the bound of Jaakkola and Jordan by the tangent points.
 
-    Parameters
-    ----------
-    tangent_points : ndarray, N
-        ξ.
-    moments : PointMoments
-        Of the optimal q(u) for ξ, whose own derivative vanishes.
-    slope, curvature : ndarray, N
-        σ(ξ) and λ(ξ).
+    The moments are those of the optimal q(u) for ξ, whose own derivative vanishes; slope and curvature are σ(ξ) and
+    λ(ξ).
     """
     # λ′(ξ) = (σ(ξ)σ(−ξ) − λ(ξ))/ξ, with the limit −ξ/24 at zero.
     small = np.abs(tangent_points) < 1e-4
@@ -80,14 +61,7 @@ def tangent_point_gradient(tangent_points, moments, slope, curvature):
 
 
 class Sites(NamedTuple):
-    """The quadratic approximation Σ_i log p(y_i | f_i) ≈ constant + Σ_i [c_i f_i − ½ λ_i f_i²].
-
-    Attributes
-    ----------
-    linear, curvature : ndarray, N
-        c and λ.
-    constant : float
-    """
+    """The quadratic approximation Σ_i log p(y_i | f_i) ≈ constant + Σ_i [c_i f_i − ½ λ_i f_i²]; c and λ are N."""
 
     linear: np.ndarray
     curvature: np.ndarray
@@ -103,17 +77,8 @@ class CollapsedBound:
                   − ½ Σ_i λ_i (k(x_i, x_i) − k_iᵀ K_Z⁻¹ k_i).
 
     With the curvature of Jaakkola and Jordan this is [I] (14), with that of Taylor [I] (19), plus the terms that depend
-    on t only.
-
-    Parameters
-    ----------
-    model : GPC
-    coordinates : Coordinates
-        Of the N training points, in double precision.
-    positive : ndarray of bool, N
-        Whether y_i is one.
-    expectations : JaakkolaJordan or Taylor
-        Their derivatives for a variance of zero are σ(t) and ½ λ(t).
+    on t only. The derivatives of the expectations, `JaakkolaJordan` or `Taylor`, are σ(t) and ½ λ(t) for a variance of
+    zero.
     """
 
     def __init__(self, model, coordinates, positive, expectations):
@@ -129,19 +94,10 @@ class CollapsedBound:
         return slope, 2 * half_curvature
 
     def optimum(self, parameters, tangent_points):
-        """Return the `Optimum` for given hyperparameters and tangent points.
+        """Return the `Optimum` for given hyperparameters and tangent points, N.
 
-        Parameters
-        ----------
-        parameters : mapping of str to ndarray
-            `kernel.*`, and `inducing`, which must be the same in all calls.
-        tangent_points : ndarray, N
-            t.
-
-        Raises
-        ------
-        NumericalError
-            If a covariance matrix cannot be factorised, or the bound is not finite.
+        The inducing inputs must be the same in all calls. A covariance matrix that cannot be factorised and a bound
+        that is not finite raise NumericalError.
         """
         slope, curvature = self.slope_and_curvature(tangent_points)
         values = self._expectations.expected_softplus(tangent_points, np.zeros_like(tangent_points))
@@ -156,19 +112,7 @@ class CollapsedBound:
 
 
 class BlockCovariances:
-    """The covariances of the training points and the inducing inputs in blocks of points, and the factorised K_Z.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    parameters : mapping of str to ndarray
-    coordinates : Coordinates
-
-    Attributes
-    ----------
-    lower, inverse_lower : ndarray, M×M
-        L, with L Lᵀ = K_Z, and L⁻¹.
-    """
+    """The covariances of the training points and the inducing inputs in blocks of points, with K_Z = L Lᵀ, and L⁻¹."""
 
     def __init__(self, kernel, parameters, coordinates):
         self.kernel, self._coordinates = kernel, coordinates
@@ -206,21 +150,11 @@ class BlockCovariances:
 
 
 class Optimum:
-    """The optimal q(u) for given sites, and the value of the bound.
+    """The optimal q(u) for given sites, and the value F of the bound.
 
-    With K_Z = L Lᵀ and A = L⁻¹ K_ZX Λ K_XZ L⁻ᵀ, B⁻¹ = L⁻ᵀ (I + A)⁻¹ L⁻¹ and q(u) = N(K_Z a, K_Z B⁻¹ K_Z) with
-    a = B⁻¹ v. B itself is never factorised: its condition number is up to N times that of K_Z, which would lose digits
-    of the bound. Source: [I] (12), (13).
-
-    Parameters
-    ----------
-    covariances : BlockCovariances
-    sites : Sites
-
-    Attributes
-    ----------
-    value : float
-        F.
+    With K_Z = L Lᵀ and A = L⁻¹ K_ZX Λ K_XZ L⁻ᵀ, B⁻¹ = L⁻ᵀ (I + A)⁻¹ L⁻¹ and q(u) = N(K_Z a, K_Z B⁻¹ K_Z) with a = B⁻¹
+    v. B itself is never factorised: its condition number is up to N times that of K_Z, which would lose digits of the
+    bound. Source: [I] (12), (13).
     """
 
     def __init__(self, covariances, sites):
@@ -300,13 +234,6 @@ class Optimum:
 
         With the expectations of Jaakkola and Jordan it is F for the optimal t. With quadrature it is comparable between
         inference methods.
-
-        Parameters
-        ----------
-        moments : PointMoments
-            Of q(f_i).
-        positive : ndarray of bool, N
-        expectations : Quadrature, JaakkolaJordan or Taylor
         """
         variance = np.maximum(moments.second_moment - np.square(moments.mean), 0)
         expected = moments.mean[positive].sum() - expectations.expected_softplus(moments.mean, variance).sum()

@@ -14,13 +14,8 @@ __all__ = ["GPC", "Predictive"]
 class GPC:
     """The model of [I]: p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
 
-    The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with
-    P = K = 1, Φ = 1 and b = 0, so parameters have the same names. Source: [I] (7) to (11).
-
-    Attributes
-    ----------
-    kernel : Kernel
-    posterior : Unwhitened
+    The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with P = K =
+    1, Φ = 1 and b = 0, so parameters have the same names. Source: [I] (7) to (11).
     """
 
     def __init__(self):
@@ -32,15 +27,10 @@ class GPC:
         return ["inducing", *self.kernel.parameter_names(), *self.posterior.parameter_names]
 
     def initial(self, inducing):
-        """Return the inducing inputs and initial hyperparameters, in double precision.
+        """Return the inducing inputs Z, M×D, and initial hyperparameters by name, in double precision.
 
         σ² = 1, and ℓ² is half of the mean squared distance between two inducing inputs: the kernel is then neither
         constant nor diagonal, for any units and any number of dimensions.
-
-        Parameters
-        ----------
-        inducing : ndarray, M×D
-            Z.
         """
         inducing = np.array(inducing, np.float64, order="F")
         # The mean squared distance between two of them is twice their variance.
@@ -52,21 +42,9 @@ class GPC:
         return sum(bounded_exp(parameters[f"kernel.{name}.log_variance"]) for name in ("se", "noise"))
 
     def uncollapsed(self, inducing, nodes):
-        """Return the bound [I] (11), a function of q(u) as well, and initial values of all its parameters.
+        """Return the bound [I] (11), a function of q(u) as well (`Bound`), and initial values of its parameters.
 
         Initially q(u) is the prior. Z, Φ = 1 and b = 0 are fixed.
-
-        Parameters
-        ----------
-        inducing : ndarray, M×D
-            Z.
-        nodes : int
-            Number of quadrature nodes.
-
-        Returns
-        -------
-        bound : Bound
-        parameters : dict of str to ndarray
         """
         parameters = self.initial(inducing)
         prior, _ = self.kernel.forward_inducing(parameters)
@@ -80,16 +58,7 @@ class GPC:
 
 
 class Predictive:
-    """The predictive distribution q(f*) of a trained model.
-
-    The constructor computes everything that does not depend on the points.
-
-    Parameters
-    ----------
-    model : GPC
-    parameters : mapping of str to ndarray
-        The names are those of `GPC.parameter_names`.
-    """
+    """The predictive distribution q(f*) of trained parameters; what does not depend on the points is computed once."""
 
     def __init__(self, model, parameters):
         self._model = model
@@ -97,12 +66,7 @@ class Predictive:
         self._prepared = model.posterior.prepare(parameters, prior)
 
     def __call__(self, points):
-        """Return mean and variance of f with noise, both B ([I] (10)).
-
-        Parameters
-        ----------
-        points : Points
-        """
+        """Return mean and variance of f with noise at `Points`, both B ([I] (10))."""
         cross, variances, _ = self._model.kernel.forward_points(points, self._between)
         moments, _ = self._model.posterior.moments(self._prepared, cross, variances)
         # Rounding errors can make a variance near zero negative.

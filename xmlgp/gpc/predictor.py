@@ -1,10 +1,9 @@
 """Predictions of GPC: the distribution of the latent function, and probabilities integrated over it."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from xmlgp.gp.inner_products import Points
+from xmlgp.gp.posteriors.moments import Moments
 from xmlgp.gpc.model import GPC
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
@@ -16,17 +15,7 @@ class GPCPredictor(Predictor):
     """A trained GPC, which scores its one label.
 
     The utility is the mean of q(f), the probability is E σ(f) under q ([I] (11)); standard deviations are those of f
-    and of σ(f).
-
-    Parameters
-    ----------
-    settings : GPCSettings
-    preprocessed : Preprocessed
-        Its inducing inputs are not used.
-    parameters : mapping of str to ndarray
-        As training returns them.
-    feature_count : int
-        Number of features, D.
+    and of σ(f). The inducing inputs are those of the parameters, not those of the preprocessing.
     """
 
     default_output = "probability"
@@ -54,7 +43,7 @@ class GPCPredictor(Predictor):
         """Return the moments of q(f); see `Predictor`."""
         coordinates = self._preprocessed.coordinates(features, self.dtype, dense_limit=0)
         mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))
-        return _Moments(mean[:, None], variance[:, None])
+        return Moments(mean[:, None], variance[:, None])
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -69,15 +58,3 @@ class GPCPredictor(Predictor):
         # Covariances, their exponents, and their products with K_Z⁻¹ and L; centred coordinates are dense, and copied.
         dense = 2 * self.feature_count if self._preprocessed.is_centered else 0
         return (4 * self._inducing_count + dense) * self.dtype.itemsize
-
-
-class _Moments(NamedTuple):
-    """The distribution of f at B points.
-
-    Attributes
-    ----------
-    mean, variance : ndarray, B×1
-    """
-
-    mean: np.ndarray
-    variance: np.ndarray

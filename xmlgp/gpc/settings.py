@@ -40,15 +40,7 @@ INFERENCES = {
 class GPCSettings(InferenceSettings):
     """Settings of a GPC model.
 
-    Attributes
-    ----------
-    dtype, inducing, inducing_start : str
-        Fixed for this model: double precision, and free inducing inputs at k-means centroids.
-
-    Raises
-    ------
-    SettingsError
-        For a value that is not allowed, with the name and the limits.
+    Double precision, and free inducing inputs at k-means centroids, are fixed for this model.
     """
 
     model: ClassVar[str] = "gpc"

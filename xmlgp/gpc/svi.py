@@ -11,18 +11,7 @@ __all__ = ["SVIAdaDelta"]
 
 
 class SVIAdaDelta(Inference):
-    """Maximise the bound [I] (11) over q(u) and the hyperparameters by AdaDelta over minibatches.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the N training points, in double precision.
-    positive : ndarray of bool, N
-        Which points belong to the second class.
-    inducing : ndarray, M×D
-        Z.
-    settings : GPCSettings
-    """
+    """Maximise the bound [I] (11) over q(u) and the hyperparameters by AdaDelta over minibatches."""
 
     advice = "try a lower learning_rate"
     advice_at_start = "check the scale of the features"

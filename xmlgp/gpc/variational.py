@@ -44,22 +44,10 @@ PATIENCE = 3
 
 
 class _Variational(Inference):
-    """Base class of the methods with q(u) in closed form; a subclass defines one iteration.
+    """Base class of the methods with q(u) in closed form; a subclass defines one iteration, `_iterate`.
 
-    Parameters
-    ----------
-    coordinates : Coordinates
-        Of the N training points, in double precision.
-    positive : ndarray of bool, N
-        Which points belong to the second class.
-    inducing : ndarray, M×D
-        Z.
-    settings : GPCSettings
-
-    Attributes
-    ----------
-    after_evaluation : callable
-        Called after each evaluation of the collapsed bound F by L-BFGS-B, when `parameters` returns the best so far.
+    `after_evaluation` is called after each evaluation of the collapsed bound F by L-BFGS-B, when `parameters` returns
+    the best so far.
     """
 
     advice = "try another inference"

@@ -12,20 +12,12 @@ JITTERS = (0.0, 1e-6, 1e-4, 1e-2)
 
 
 class Factorised:
-    """The Cholesky factor, the inverse and the log determinant of a symmetric positive definite matrix.
-
-    Parameters
-    ----------
-    factor : ndarray, M×M
-        Lower triangular L with L Lᵀ = C.
-
+    """The Cholesky factor, the inverse and the log determinant of a symmetric positive definite matrix C, M×M.
 
     Attributes
     ----------
-    factor : ndarray, M×M
-        Lower triangular L with L Lᵀ = C.
-    inverse : ndarray, M×M
-        C⁻¹, symmetric.
+    factor, inverse : ndarray, M×M
+        Lower triangular L with L Lᵀ = C; and C⁻¹, symmetric.
     log_determinant : float
         log |C|.
     """
@@ -44,7 +36,7 @@ def factorise(matrix, name):
     Parameters
     ----------
     matrix : ndarray, M×M
-        C, symmetric; overwritten.
+        Overwritten.
     name : str
         Name of the matrix in the error message.
 

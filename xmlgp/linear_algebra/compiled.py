@@ -14,12 +14,8 @@ ARITHMETIC = {"reassoc", "contract", "arcp", "nsz"}
 def compiled(function):
     """Compile a function of arrays and numbers on its first call; it runs without the global interpreter lock.
 
-    Division by zero gives infinity, as in NumPy, because a check would prevent vector instructions. The machine code
-    is cached beside the package, or in the user's cache folder.
-
-    Parameters
-    ----------
-    function : callable
+    Division by zero gives infinity, as in NumPy, because a check would prevent vector instructions. The machine code is
+    cached beside the package, or in the user's cache folder.
     """
     options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
     try:

@@ -53,7 +53,7 @@ def solve(matrix, right, start=None, progress=silent):
     Raises
     ------
     LinAlgError
-        If A is not finite, has been seen not to be positive definite, or needs more than `ITERATIONS` iterations.
+        If A is not finite, is not positive definite, or needs more than `ITERATIONS` iterations.
     """
     solution, residual = np.zeros_like(right), right.copy()
     if start is not None:
@@ -103,9 +103,9 @@ def _preconditioner(matrix):
     inner = cho_factor(_product(root.T, root).astype(float) + rest * np.eye(len(rows)), lower=True)
 
     def precondition(block):
-        found = block - _product(root, _solve(inner, _product(root.T, block)))
-        found /= matrix.dtype.type(rest)
-        return found
+        solved = block - _product(root, _solve(inner, _product(root.T, block)))
+        solved /= matrix.dtype.type(rest)
+        return solved
 
     return precondition
 

@@ -16,18 +16,9 @@ BLOCK = 256
 
 
 def product(left, right, out=None, rounds=1):
-    """Return the product of two matrices, I×J and J×L.
+    """Return the product of two matrices, I×J and J×L, each C-contiguous or the transpose of a C-contiguous array.
 
-    Parameters
-    ----------
-    left : ndarray, I×J
-        C-contiguous, or the transpose of a C-contiguous array.
-    right : ndarray, J×L
-        As `left`.
-    out : ndarray, I×L, optional
-        Output array.
-    rounds : int
-        Tasks per core; see `threads.split_range`.
+    The product may be written to `out`, I×L; `rounds` is the number of tasks per core (see `threads.split_range`).
     """
     if out is None:
         out = np.empty((left.shape[0], right.shape[1]), np.result_type(left, right))
@@ -45,17 +36,9 @@ def product(left, right, out=None, rounds=1):
 
 
 def gram(*matrices):
-    """Return the Gram matrix Xᵀ X, I×I, of each matrix X, computing one triangle and mirroring it.
+    """Return the Gram matrix Xᵀ X, I×I, of a matrix X, J×I, or a list of those of several matrices.
 
-    Parameters
-    ----------
-    *matrices : ndarray, each J×I
-        C-contiguous, or the transpose of a C-contiguous array.
-
-    Returns
-    -------
-    ndarray or list of ndarray
-        One array for one matrix, otherwise a list.
+    One triangle is computed and mirrored. Matrices are as in `product`.
     """
     outs = [np.empty((matrix.shape[1],) * 2, matrix.dtype) for matrix in matrices]
     tasks = []
@@ -65,9 +48,9 @@ def gram(*matrices):
         count = 1 if len(matrices) >= core_count() or matrix.size * size < GRAIN else -(-size // BLOCK)
         bounds = np.linspace(0, size, count + 1).astype(int).tolist()
         blocks = [slice(*bound) for bound in zip(bounds, bounds[1:], strict=False)]
-        places = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
-        places.sort(key=lambda place: place[0] == place[1])  # the larger tasks first
-        tasks += [functools.partial(_block, matrix, out, *place) for place in places]
+        pairs = [(rows, columns) for i, rows in enumerate(blocks) for columns in blocks[: i + 1]]
+        pairs.sort(key=lambda pair: pair[0] == pair[1])  # the larger tasks first
+        tasks += [functools.partial(_block, matrix, out, *pair) for pair in pairs]
     if sum(matrix.size * len(out) for matrix, out in zip(matrices, outs, strict=True)) < GRAIN:
         for task in tasks:
             task()

@@ -67,22 +67,9 @@ def invert_lower(matrix):
 
 
 def solve_factorised(matrix, right, noise=None):
-    """Return (L Lᵀ)⁻¹ b, or with noise ε a sample from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
+    """Return (L Lᵀ)⁻¹ b, I, or with noise ε ~ N(0, I) the sample L⁻ᵀ (L⁻¹ b + ε) from N((L Lᵀ)⁻¹ b, (L Lᵀ)⁻¹).
 
-    The sample is L⁻ᵀ (L⁻¹ b + ε), for ε ~ N(0, I).
-
-    Parameters
-    ----------
-    matrix : ndarray, I×I
-        L in the lower triangle.
-    right : ndarray, I
-        b.
-    noise : ndarray, I, optional
-        ε.
-
-    Returns
-    -------
-    ndarray, I
+    The lower triangle of the matrix, I×I, is L.
     """
     info = ctypes.c_int(0)
     solution = np.array(right, matrix.dtype)

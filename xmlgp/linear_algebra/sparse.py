@@ -15,18 +15,9 @@ CHUNK = 1 << 16
 
 
 def is_pattern(indptr, indices, row_count, column_count):
-    """Return whether arrays are the sparsity pattern of an I×J matrix in CSR format.
+    """Return whether `indptr` (int64) and `indices` (int32) are the sparsity pattern of an I×J matrix in CSR format.
 
     Compiled loops do not check indices, so an invalid pattern from an untrusted file would read out of bounds.
-
-    Parameters
-    ----------
-    indptr : ndarray
-        int64, I+1.
-    indices : ndarray
-        int32. The columns of row i are `indices[indptr[i]:indptr[i + 1]]`.
-    row_count, column_count : int
-        I and J.
     """
     return bool(
         indptr.dtype == np.int64
@@ -42,16 +33,15 @@ def is_pattern(indptr, indices, row_count, column_count):
 
 
 def column_sums(indices, column_count, values=None):
-    """Return the sum of the stored elements of each column, J, or their number, of an I×J matrix in CSR format.
+    """Return the number of stored elements of each column of a matrix in CSR format, or the sum of their values.
 
     Parameters
     ----------
     indices : ndarray of int
         The column of each stored element.
     column_count : int
-        J.
     values : callable, optional
-        Returns the elements of a slice; without it, they are counted.
+        Returns the values of a slice of the stored elements; without it, they are counted.
     """
     sums = np.zeros(column_count, np.int64 if values is None else np.float64)
     # In parts, because bincount copies indices to 64 bits, and values to double precision.
@@ -63,23 +53,10 @@ def column_sums(indices, column_count, values=None):
 
 
 def product(left, right, out=None):
-    """Return the product of a sparse and a dense matrix.
+    """Return the product, I×L, of a sparse matrix, I×J (csr_array), and a C-contiguous one of the same dtype, J×L.
 
-    SciPy's product uses one core and runs at about half of that core's rate.
-
-    Parameters
-    ----------
-    left : csr_array, I×J
-        For a product with the transpose pass `left.T.tocsr()`.
-    right : ndarray, J×L
-        C-contiguous, of the same dtype.
-    out : ndarray, I×L, optional
-        Output array, C-contiguous.
-
-    Raises
-    ------
-    ValueError
-        If the shapes do not match.
+    SciPy's product uses one core and runs at about half of that core's rate. For a product with the transpose pass
+    `left.T.tocsr()`. The product may be written to `out`.
     """
     if left.shape[1] != right.shape[0]:
         raise ValueError(f"a product of shapes {left.shape} and {right.shape}")

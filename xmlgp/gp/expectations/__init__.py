@@ -1,7 +1,13 @@
 """Gaussian expectations of the logistic likelihood, E log(1 + e^f) with f ~ N(m, v), in three ways.
 
-Each way is a class with `name`; `expected_softplus(mean, variance)`, the forward pass; and
-`gradients(mean, variance, fast, out)`, the derivatives of the expectation by the mean and by the variance.
+Each way is a class with `name` and two methods:
+
+- `expected_softplus(mean, variance)` returns the expectation for each element.
+- `gradients(mean, variance, fast=False, out=None)` returns its derivatives by the mean and by the variance. Only
+  quadrature is faster with `fast`. The arrays `out` are C-contiguous, and may be `mean` and `variance` if these are.
+
+The variance is an array of the shape of the means, or a number; values below 0 count as 0.
+
 Predictive probabilities, `expected_sigmoid`, use quadrature in every case. `approximate_log_odds` orders labels as they
 do, or nearly, without quadrature.
 """
@@ -28,13 +34,6 @@ EXPECTATIONS = {kind.name: kind for kind in (Quadrature, JaakkolaJordan, Taylor)
 
 
 def make_expectations(name, nodes=DEFAULT_NODES):
-    """Return an instance of one of `EXPECTATIONS`.
-
-    Parameters
-    ----------
-    name : str
-    nodes : int
-        Quadrature nodes; used by quadrature only.
-    """
+    """Return an instance of one of `EXPECTATIONS`; `nodes` is used by quadrature only."""
     kind = EXPECTATIONS[name]
     return kind(nodes) if kind is Quadrature else kind()

@@ -14,19 +14,10 @@ GRAIN = 1 << 15
 
 
 def fill_one(loop, mean, variance, *others):
-    """Return the array that a loop fills.
+    """Return the array, of the shape of the means, that a loop fills.
 
-    Parameters
-    ----------
-    loop : callable
-        Called with parts of the means, the variances and the result, all one-dimensional, and `others`.
-    mean : ndarray
-    variance : ndarray of that shape, or float
-    *others
-
-    Returns
-    -------
-    ndarray of that shape
+    The loop is called with parts of the means, the variances (an array of that shape, or a number) and the result, all
+    one-dimensional, and the other arguments.
     """
     out = np.empty(mean.shape, mean.dtype)
     arrays = *_flatten(mean, variance), out.reshape(-1)
@@ -35,19 +26,10 @@ def fill_one(loop, mean, variance, *others):
 
 
 def fill_two(loop, mean, variance, *others, out=None):
-    """Return the two arrays that a loop fills.
+    """Return the two arrays that a loop fills; otherwise as `fill_one`.
 
-    Parameters
-    ----------
-    loop, mean, variance, *others
-        As in `fill_one`, with two results. The loop reads each element of its arguments before it writes that element
-        of a result.
-    out : tuple of two ndarray, optional
-        Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
-
-    Returns
-    -------
-    tuple of two ndarray of that shape
+    The output arrays `out`, if given, are C-contiguous. They may be mean and variance if these are C-contiguous: the
+    loop reads each element of its arguments before it writes that element of a result.
     """
     out = out or (np.empty(mean.shape, mean.dtype), np.empty(mean.shape, mean.dtype))
     arrays = *_flatten(mean, variance), *(array.reshape(-1) for array in out)

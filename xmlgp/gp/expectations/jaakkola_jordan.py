@@ -21,47 +21,16 @@ SINGLE_SERIES, DOUBLE_SERIES = 1.0, 0.25
 
 
 class JaakkolaJordan:
-    """The upper bound on E log(1 + e^f), f ~ N(m, v), at the optimal ξ = √(m² + v); equality holds for v = 0.
-
-    Attributes
-    ----------
-    name : str
-    """
+    """The upper bound on E log(1 + e^f), f ~ N(m, v), at the optimal ξ = √(m² + v); equality holds for v = 0."""
 
     name = "jj"
 
     def expected_softplus(self, mean, variance):
-        """Return m/2 + log(2 cosh(ξ/2)), elementwise.
-
-        Parameters
-        ----------
-        mean : ndarray
-        variance : ndarray of that shape, or float
-            Values below 0 count as 0.
-
-        Returns
-        -------
-        ndarray of that shape
-        """
+        """Return m/2 + log(2 cosh(ξ/2)), elementwise."""
         return fill_one(_expected_softplus, mean, variance)
 
     def gradients(self, mean, variance, fast=False, out=None):
-        """Return the derivatives ½ + 2λ(ξ)m by the mean and λ(ξ) by the variance, elementwise.
-
-        Parameters
-        ----------
-        mean : ndarray
-        variance : ndarray of that shape, or float
-            Values below 0 count as 0.
-        fast : bool
-            Without effect, for compatibility with `Quadrature`.
-        out : tuple of two ndarray, optional
-            Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
-
-        Returns
-        -------
-        d_mean, d_variance : ndarray of that shape
-        """
+        """Return the derivatives ½ + 2λ(ξ)m by the mean and λ(ξ) by the variance, elementwise."""
         return fill_two(_gradients, mean, variance, out=out)
 
 

@@ -20,18 +20,7 @@ MARGIN = 0.1
 
 
 def approximate_log_odds(mean, variance):
-    """Return m / √(1 + πv/8), elementwise: about the log odds of E σ(f) under f ~ N(mean, variance).
-
-    Parameters
-    ----------
-    mean : ndarray
-    variance : ndarray of that shape, or float
-        Values below 0 count as 0.
-
-    Returns
-    -------
-    ndarray of that shape
-    """
+    """Return m / √(1 + πv/8), elementwise: about the log odds of E σ(f) under f ~ N(m, v). A v below 0 counts as 0."""
     return fill_one(_shrink, mean, variance)
 
 
@@ -40,10 +29,6 @@ def highest_probability(log_odds):
 
     Far below zero the approximation exceeds the log odds of E σ(f), by several units where the variance is large; above
     zero it falls short of them, so that the bound is 1.
-
-    Parameters
-    ----------
-    log_odds : ndarray
     """
     return np.where(log_odds <= 0, expit(np.minimum(log_odds, 0) + MARGIN), 1)
 

@@ -26,35 +26,16 @@ LARGEST_VARIANCE = 28.0
 
 @functools.cache
 def nodes_and_weights(count, dtype):
-    """Return nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j) for f ~ N(m, v).
+    """Return `count` nodes z and weights w with E g(f) ≈ Σ_j w_j g(m + √v z_j) for f ~ N(m, v).
 
-    Parameters
-    ----------
-    count : int
-        Number of nodes; exact for polynomials up to degree 2·count − 1.
-    dtype : dtype
-        Of the returned arrays.
-
-    Returns
-    -------
-    z, w : ndarray, count
+    It is exact for polynomials up to degree 2·count − 1.
     """
     nodes, weights = np.polynomial.hermite_e.hermegauss(count)
     return nodes.astype(dtype), (weights / weights.sum()).astype(dtype)
 
 
 class Quadrature:
-    """E log(1 + e^f), f ~ N(m, v), by Gauss–Hermite quadrature.
-
-    Parameters
-    ----------
-    nodes : int
-        Quadrature nodes.
-
-    Attributes
-    ----------
-    name : str
-    """
+    """E log(1 + e^f), f ~ N(m, v), by Gauss–Hermite quadrature with some nodes."""
 
     name = "quadrature"
 
@@ -62,39 +43,14 @@ class Quadrature:
         self.nodes = nodes
 
     def expected_softplus(self, mean, variance):
-        """Return E log(1 + e^f) under f ~ N(mean, variance), elementwise.
-
-        Parameters
-        ----------
-        mean : ndarray
-        variance : ndarray of that shape, or float
-            Values below 0 count as 0.
-
-        Returns
-        -------
-        ndarray of that shape
-        """
+        """Return E log(1 + e^f), elementwise."""
         return fill_one(_expected_softplus, mean, variance, *_rules(self.nodes, False, mean.dtype))
 
     def gradients(self, mean, variance, fast=False, out=None):
-        """Return the derivatives of E log(1 + e^f) by the mean and by the variance, elementwise.
+        """Return the derivatives E σ(f) by the mean and ½ E σ(f)(1 − σ(f)) by the variance, elementwise.
 
-        They are E σ(f) and ½ E σ(f)(1 − σ(f)).
-
-        Parameters
-        ----------
-        mean : ndarray
-        variance : ndarray of that shape, or float
-            Values below 0 count as 0.
-        fast : bool
-            Use fewer nodes for small variances, and a series without nodes for very negative f. The error is at most
-            about 1e-4, far below the noise of minibatches.
-        out : tuple of two ndarray, optional
-            Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
-
-        Returns
-        -------
-        d_mean, d_variance : ndarray of that shape
+        With `fast` it uses fewer nodes for small variances, and a series without nodes for very negative f. The error
+        is at most about 1e-4, far below the noise of minibatches.
         """
         tail = mean.dtype.type(FAST_TAIL if fast else 0)
         return fill_two(_gradients, mean, variance, tail, *_rules(self.nodes, fast, mean.dtype), out=out)
@@ -103,17 +59,7 @@ class Quadrature:
 def expected_sigmoid(mean, variance, nodes=DEFAULT_NODES):
     """Return the predictive probability E σ(f) under f ~ N(mean, variance), elementwise ([S] A.3).
 
-    Parameters
-    ----------
-    mean : ndarray
-    variance : ndarray of that shape, or float
-        Values below 0 count as 0.
-    nodes : int
-        Quadrature nodes.
-
-    Returns
-    -------
-    ndarray of that shape
+    The variance is an array of the shape of the means, or a number; values below 0 count as 0.
     """
     tail = mean.dtype.type(EXACT_TAIL)
     probability, _ = fill_two(_gradients, mean, variance, tail, *_rules(nodes, False, mean.dtype))
@@ -125,13 +71,8 @@ def expected_sigmoid(mean, variance, nodes=DEFAULT_NODES):
 def _rules(count, fast, dtype):
     """Return the quadrature rules of a call, from which each chunk chooses by its largest variance.
 
-    Returns
-    -------
-    limits : ndarray
-        The first limit that the largest variance does not exceed selects the rule.
-    counts : ndarray of int
-        Number of nodes of each rule; one more than limits.
-    nodes, weights : ndarray, rules×count
+    The first limit that the largest variance does not exceed selects the rule. Numbers of nodes are one more than
+    limits; nodes and weights are rules×count.
     """
     fewer = [(limit, nodes) for limit, nodes in SUFFICIENT_NODES if nodes < count] if fast else []
     counts = [nodes for _, nodes in fewer] + [count]

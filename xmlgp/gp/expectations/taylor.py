@@ -14,49 +14,16 @@ __all__ = ["Taylor"]
 
 
 class Taylor:
-    """An approximation to E log(1 + e^f), f ~ N(m, v), for small v, exact for v = 0.
-
-    Attributes
-    ----------
-    name : str
-    """
+    """An approximation to E log(1 + e^f), f ~ N(m, v), for small v, exact for v = 0."""
 
     name = "taylor"
 
     def expected_softplus(self, mean, variance):
-        """Return log(1 + e^m) + ½ v σ(m)σ(−m), elementwise.
-
-        Parameters
-        ----------
-        mean : ndarray
-        variance : ndarray of that shape, or float
-            Values below 0 count as 0.
-
-        Returns
-        -------
-        ndarray of that shape
-        """
+        """Return log(1 + e^m) + ½ v σ(m)σ(−m), elementwise."""
         return fill_one(_expected_softplus, mean, variance)
 
     def gradients(self, mean, variance, fast=False, out=None):
-        """Return the derivatives with respect to the mean and the variance, elementwise.
-
-        They are σ(m) + ½ v σ(m)σ(−m)(1 − 2σ(m)) and ½ σ(m)σ(−m).
-
-        Parameters
-        ----------
-        mean : ndarray
-        variance : ndarray of that shape, or float
-            Values below 0 count as 0.
-        fast : bool
-            Without effect, for compatibility with `Quadrature`.
-        out : tuple of two ndarray, optional
-            Output arrays, C-contiguous. They may be `mean` and `variance` if these are C-contiguous.
-
-        Returns
-        -------
-        d_mean, d_variance : ndarray of that shape
-        """
+        """Return the derivatives σ(m) + ½ v σ(m)σ(−m)(1 − 2σ(m)) by the mean and ½ σ(m)σ(−m) by the variance."""
         return fill_two(_gradients, mean, variance, out=out)
 
 
