@@ -1,5 +1,7 @@
 """The estimator of BMLPL."""
 
+import numpy as np
+
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.estimators.classifier import Classifier
 
@@ -9,7 +11,8 @@ __all__ = ["BMLPLClassifier"]
 class BMLPLClassifier(Classifier, model=BMLPL):
     """Multi-label classification by topics of labels, learned from positive labels alone ([B] section 2).
 
-    Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p).
+    Probabilities are p = 1 − Π_t (1 + v_t e^ψ_t)^(−r_t) with ψ = Wᵀx + b, utilities −log(1 − p). See `Classifier` for
+    the other methods and attributes.
 
     Parameters
     ----------
@@ -19,28 +22,11 @@ class BMLPLClassifier(Classifier, model=BMLPL):
 
     Attributes
     ----------
-    parameters_ : dict of str to ndarray
-        As described in docs/model-folder.md.
     topics_ : ndarray, K×T
-        V of these: each column is a distribution over labels.
-    history_ : list of dict
-        For each pass `epoch`, `log_posterior` and `seconds`.
-    n_features_in_ : int
-        Number of features, D.
-    classes_ : list of ndarray
-        [0, 1] for each of the K labels.
-    tuned_ : Tuned or None
-        What `tune` or `xmlgp tune` chose, and for which scores.
-    assignment_rule_ : AssignmentRule or None
-        The threshold and the limit of `tuned_`.
-    names_ : Names
-        What the model folder calls labels and features, and what maps text to these; None each after `fit`.
-    learned_ : list of dict
-        What each `partial_fit` or `xmlgp learn` added after training: `N` points, `D` features and `K` labels, their
-        `fingerprint` and `history`, with entries as in `history_`.
+        V of `parameters_`: each column is a distribution over labels.
     """
 
     @property
-    def topics_(self):
+    def topics_(self) -> np.ndarray:
         """V, K×T."""
         return self.parameters_["topics"]

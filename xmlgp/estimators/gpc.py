@@ -1,21 +1,32 @@
 """The estimator of GPC."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from xmlgp.estimators.classifier import Classifier
+from xmlgp.estimators.classifier import Estimator
 from xmlgp.gpc.record import GPC
 from xmlgp.model_folder.classes import plain_classes
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from typing_extensions import Self
+
+    from xmlgp.estimators.classifier import Matrix
 
 __all__ = ["GPCClassifier"]
 
 
-class GPCClassifier(Classifier, model=GPC):
+class GPCClassifier(Estimator, model=GPC):
     """Binary classification by a Gaussian process with inducing inputs ([I]), for two classes of any kind.
 
-    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior.
+    Utilities are the means of the latent function, probabilities E σ(f), integrated over the posterior. See `Estimator`
+    for the other methods and attributes.
 
     Parameters
     ----------
@@ -24,23 +35,17 @@ class GPCClassifier(Classifier, model=GPC):
 
     Attributes
     ----------
-    parameters_ : dict of str to ndarray
-        As described in docs/model-folder.md.
-    history_ : list of dict
-        For each iteration `epoch`, `bound` and `seconds`.
-    n_features_in_ : int
-        Number of features, D.
     classes_ : ndarray, 2
         The classes in ascending order; the commands write the probability of the second one. They are 0 and 1 if
         `xmlgp train` has written the model.
-    names_ : Names
-        What the model folder calls the label and features, and what maps text to these; None each after `fit`.
     """
 
     #: Features that are standardised later may be far from zero.
     feature_dtype = np.float64
 
-    def fit(self, X, y):
+    classes_: np.ndarray
+
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Train on points and their classes.
 
         Parameters
@@ -72,16 +77,16 @@ class GPCClassifier(Classifier, model=GPC):
             raise ValueError(f"Only binary classification is supported, but y has {count}")
         return self._fit(features, sp.csr_array(codes[:, None].astype(bool)), classes)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Matrix) -> np.ndarray:
         """Return the means of the latent function, N, above zero where the second class is more likely."""
-        return super().decision_function(X)[:, 0]
+        return self._score(X, "utility")[:, 0]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Matrix) -> np.ndarray:
         """Return the probabilities of both classes, N×2."""
-        second = super().predict_proba(X)
+        second = self._score(X, "probability")
         return np.hstack([1 - second, second])
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> np.ndarray:
         """Return the more likely class, N."""
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(int)]

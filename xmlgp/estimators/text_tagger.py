@@ -1,5 +1,10 @@
 """The estimator that takes texts and answers with names of labels."""
 
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone
@@ -9,16 +14,27 @@ from sklearn.utils.validation import check_is_fitted
 from xmlgp.data.dataset import as_csr
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, load_estimator
-from xmlgp.estimators.gpc import GPCClassifier
 from xmlgp.estimators.mlgpf import MLGPFClassifier
-from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule, assign
+from xmlgp.prediction.assignment import AssignmentRule, assign
 from xmlgp.prediction.scores_file import Scores
+from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
 from xmlgp.text.names import Names
 from xmlgp.text.vectorize import vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer, counts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeAlias
+
+    from typing_extensions import Self
+
+    from xmlgp.estimators.classifier import Matrix
+
+    #: Texts, or a matrix of their features.
+    Documents: TypeAlias = Iterable[str] | Matrix
 
 __all__ = ["TextTagger"]
 
@@ -31,7 +47,7 @@ PROBABILITIES = 1 << 22
 
 def _learns_on(tagger):
     """Return whether the classifier of a tagger can learn more points."""
-    return hasattr(tagger.classifier_ if hasattr(tagger, "classifier_") else tagger._classifier(), "partial_fit")
+    return hasattr(getattr(tagger, "classifier_", tagger._template), "partial_fit")
 
 
 class TextTagger(BaseEstimator):
@@ -65,10 +81,10 @@ class TextTagger(BaseEstimator):
     its words.
     """
 
-    def __init__(self, classifier=None, vectorizer=None):
+    def __init__(self, classifier: Classifier | None = None, vectorizer: Analysis | Any = None) -> None:
         self.classifier, self.vectorizer = classifier, vectorizer
 
-    def fit(self, X, y):
+    def fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
         """Train on documents and the names of their labels.
 
         Parameters
@@ -99,12 +115,13 @@ class TextTagger(BaseEstimator):
         vectorizer, features = self._fit_vectorizer(X)
         _check_length(features, lengths)
         classifier.fit(features, _indicators(new[numbers], lengths, len(labels)))
-        own = vectorizer if isinstance(vectorizer, Vectorizer) else None
-        classifier.names_ = Names(labels, own and own.words, own)
+        classifier.names_ = Names(labels)
+        if isinstance(vectorizer, Vectorizer):
+            classifier.names_ = Names(labels, vectorizer.words, vectorizer)
         return self._become(classifier, vectorizer)
 
     @available_if(_learns_on)
-    def partial_fit(self, X, y):
+    def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
         """Learn more documents, as `xmlgp learn` does; without `fit` before, it is `fit`.
 
         New names of labels are added, and new words, if words are counted here: a vectorizer of scikit-learn stays as
@@ -150,7 +167,7 @@ class TextTagger(BaseEstimator):
         self.classifier_.names_ = names
         return self._become(self.classifier_, vectorizer)
 
-    def suggest(self, X, k=5, threshold=None):
+    def suggest(self, X: Documents, k: int | None = 5, threshold: float | None = None) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
 
         Parameters
@@ -173,14 +190,10 @@ class TextTagger(BaseEstimator):
         """
         check_is_fitted(self)
         _check_limits(k, threshold)
-        rule, output = AssignmentRule(threshold, k), "probability"
-        if k is None and threshold is None:
-            rule = ABOVE_HALF
-            if self.tuned_:
-                rule, output = self.tuned_.rule, self.tuned_.output
-        return [pairs for features in self._blocks(X) for pairs in self._assigned(features, rule, output)]
+        rule = AssignmentRule(threshold, k) if k is not None or threshold is not None else None
+        return [pairs for features in self._blocks(X) for pairs in self._named(features, rule)]
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Documents) -> np.ndarray:
         """Return the probabilities of all labels, N×K, in the order of `classes_`.
 
         Parameters
@@ -190,7 +203,7 @@ class TextTagger(BaseEstimator):
         check_is_fitted(self)
         return self.classifier_._predictor.score(self._features(X), "probability")[0]
 
-    def predict(self, X):
+    def predict(self, X: Documents) -> list[list[str]]:
         """Return the names of the assigned labels: by the tuned rule, or with a probability above one half.
 
         Parameters
@@ -204,7 +217,7 @@ class TextTagger(BaseEstimator):
         """
         return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
 
-    def tune(self, X, y, metric="f1-micro"):
+    def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro") -> Self:
         """Choose the threshold and the limit by which `predict` assigns labels; `fit` drops them.
 
         Parameters
@@ -234,7 +247,7 @@ class TextTagger(BaseEstimator):
         self.classifier_.tune(features, _indicators(np.where(numbers < K, numbers, -1), lengths, K), metric)
         return self
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load`, `xmlgp.load` and all commands.
 
         Parameters
@@ -262,7 +275,7 @@ class TextTagger(BaseEstimator):
         self.classifier_.save(path)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the fitted tagger of the model in a folder, which `save` or `xmlgp train` has written.
 
         Parameters
@@ -281,17 +294,17 @@ class TextTagger(BaseEstimator):
             names or are two classes.
         """
         classifier = load_estimator(path)
-        if isinstance(classifier, GPCClassifier):
+        if not isinstance(classifier, Classifier):
             raise ModelFolderError(f"{path}: a model of two classes has no labels to suggest; use xmlgp.load")
         labels, _, vectorizer = classifier.names_
         if labels is None:
             raise ModelFolderError(f"{path}: the labels of this model have no names; use xmlgp.load")
-        other = vectorizer is not None and vectorizer.analysis != Analysis()
-        tagger = cls(clone(classifier), vectorizer.analysis if other else None)
+        analysis = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
+        tagger = cls(clone(classifier), analysis)
         return tagger._become(classifier, vectorizer)
 
     @property
-    def tuned_(self):
+    def tuned_(self) -> Tuned | None:
         """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
         return self.classifier_.tuned_
 
@@ -302,16 +315,16 @@ class TextTagger(BaseEstimator):
         self.classes_ = np.array(classifier.names_.labels, object)
         return self
 
-    def _classifier(self):
-        """Return the classifier that `fit` clones."""
+    @property
+    def _template(self):
+        """The classifier that `fit` clones."""
         return MLGPFClassifier() if self.classifier is None else self.classifier
 
     def _new_classifier(self):
-        classifier = self._classifier()
-        if not isinstance(classifier, Classifier) or isinstance(classifier, GPCClassifier):
-            kind = type(classifier).__name__
+        if not isinstance(self._template, Classifier):
+            kind = type(self._template).__name__
             raise SettingsError(f"classifier must be an MLGPFClassifier or a BMLPLClassifier, not {kind}")
-        return clone(classifier)
+        return clone(self._template)
 
     def _fit_vectorizer(self, X):
         """Return the vectorizer or None, and the features of X."""
@@ -356,18 +369,21 @@ class TextTagger(BaseEstimator):
         self.classifier_._check_features(features.shape[1])
         yield features
 
-    def _assigned(self, features, rule, output):
-        """Yield the assigned labels of each point, names with probabilities."""
-        done = 0
-        for scores in assign(self.classifier_._predictor, features, rule, output):
+    def _named(self, features, rule):
+        """Yield the assigned labels of each point, names with probabilities; those of `predict` if the rule is None."""
+        classifier, done = self.classifier_, 0
+        blocks = (
+            classifier._assigned(features)
+            if rule is None
+            else assign(classifier._predictor, features, rule, "probability")
+        )
+        for scores in blocks:
             scores.check_finite(done)
-            if output != "probability":
+            if rule is None and self.tuned_ and self.tuned_.output != "probability":
                 scores = self._with_probabilities(features[done : done + scores.N], scores)
             done += scores.N
-            names = self.classes_[scores.labels].tolist()
-            pairs = list(zip(names, scores.scores.tolist(), strict=True))
-            bounds = scores.indptr.tolist()
-            for start, stop in zip(bounds, bounds[1:], strict=False):
+            pairs = list(zip(self.classes_[scores.labels].tolist(), scores.scores.tolist(), strict=True))
+            for start, stop in zip(scores.indptr[:-1], scores.indptr[1:], strict=True):
                 yield pairs[start:stop]
 
     def _with_probabilities(self, features, scores):
@@ -377,8 +393,7 @@ class TextTagger(BaseEstimator):
         for start in range(0, scores.N, size):
             part = scores.rows(start, min(start + size, scores.N))
             dense, _ = self.classifier_._predictor.score(features[start : start + size], "probability")
-            points = np.repeat(np.arange(part.N), np.diff(part.indptr))
-            found.append(Scores(part.indptr, part.labels, dense[points, part.labels], part.K))
+            found.append(Scores(part.indptr, part.labels, dense[part.points, part.labels], part.K))
         return Scores.stack(found).descending()
 
     def __sklearn_tags__(self):
@@ -404,13 +419,7 @@ def _texts(X):
 
 
 def _numbered(y, numbers):
-    """Return the numbers of the labels of all documents, and how many each has; raise SettingsError if y has none.
-
-    Parameters
-    ----------
-    y : list of list of str
-    numbers : LabelNumbers
-    """
+    """Return the numbers (`LabelNumbers`) of the labels of all documents, and how many each has."""
     expected = "y must be a list of label names for each document"
     if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
         raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else 'numbers'}")
