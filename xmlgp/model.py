@@ -7,7 +7,7 @@ from typing import NamedTuple
 from xmlgp.errors import SettingsError
 from xmlgp.runtime.memory import available_memory
 
-__all__ = ["MemoryPart", "Model"]
+__all__ = ["MemoryPart", "Model", "counted"]
 
 
 class MemoryPart(NamedTuple):
@@ -155,16 +155,24 @@ class Model:
         An entry of a sweep over the labels has its number as `sweep`: "8 epochs and 2 sweeps over the labels".
         """
         sweeps = entry.get("sweep", 0)
-        text = _count(entry["epoch"] - sweeps, self.epoch)
-        return f"{text} and {_count(sweeps, 'sweep')} over the labels" if sweeps else text
+        text = counted(entry["epoch"] - sweeps, self.epoch)
+        return f"{text} and {counted(sweeps, 'sweep')} over the labels" if sweeps else text
 
     def objective_at(self, entry):
         """Return the objective of an entry of a history, in words: "bound -33136.6"."""
         return f"{self.objective.replace('_', ' ')} {entry[self.objective]:.6g}"
 
+    def describe_batch(self, batch):
+        """Return an entry of `learned` of a model folder in words: "20 points, 2 new labels: bound -331.6"."""
+        named = ("N", "point"), ("K", "new label"), ("D", "new feature")
+        counts = [counted(batch[key], noun) for key, noun in named if batch[key]] or [counted(0, "point")]
+        objective = f": {self.objective_at(batch['history'][-1])}" if batch["history"] else ""
+        return ", ".join(counts) + objective
 
-def _count(number, noun):
-    return f"{number} {noun}{'s' * (number > 1)}"
+
+def counted(number, noun):
+    """Return a number of things in words: "1 label", "2 labels"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _gigabytes(size):

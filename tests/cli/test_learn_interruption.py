@@ -58,7 +58,7 @@ def test_an_interrupted_run_goes_on_with_the_same_result(model, inducing, step):
     assert run("learn", "whole", "new.txt", "-q").exit_code == 0
     line = interrupt(step)
     found = re.fullmatch(
-        r"interrupted; stopped after (\d+) of (\d+) steps; go on with `xmlgp learn model new.txt`", line
+        r"interrupted; stopped after (\d+) of (\d+) steps; resume with `xmlgp learn model new.txt`", line
     )
     assert found, line
     assert int(found[1]) == step
@@ -133,7 +133,7 @@ def test_the_command_to_go_on_has_the_options(text):
     Path("labels").write_text("the indigo\n")
     with signals_at(STEP, 2, signal.SIGINT):
         result = run("learn", "model", "new.jsonl", "--text-column", "text", "--add-labels", "labels")
-    command = re.search("go on with `(.*)`", result.stderr)[1]
+    command = re.search("resume with `(.*)`", result.stderr)[1]
     assert command == "xmlgp learn model new.jsonl --text-column text --add-labels labels"
     assert run(*command.split()[1:]).exit_code == 0
     assert ModelFolder("model").names.labels[-2:] == ["the indigo", "the violet"]
@@ -143,7 +143,7 @@ def test_standard_input_goes_on_with_the_same_input(model):
     content = Path("new.txt").read_text()
     with signals_at(STEP, 2, signal.SIGINT):
         result = run("learn", "model", "-", stdin=content)
-    assert result.stderr.splitlines()[-1].endswith("; go on with `xmlgp learn model -` and the same input")
+    assert result.stderr.splitlines()[-1].endswith("; resume with `xmlgp learn model -` and the same input")
     assert "resuming after 2 of " in run("learn", "model", "-", stdin=content).stderr
 
 
@@ -152,8 +152,8 @@ def test_a_run_of_other_points_is_discarded_or_refused(model):
     write_dataset("other.txt", more(seed=13))
     line = refused(model, "model", "other.txt", "--resume")
     assert re.fullmatch(
-        "model: an unfinished run of learning other points exists, which stopped after 3 of [0-9]+ steps; finish it, "
-        "or use --no-resume",
+        "model: an unfinished run on other data exists, which stopped after 3 of [0-9]+ steps; finish it with "
+        "--resume, or discard it with --no-resume",
         line,
     )
     result = run("learn", "model", "other.txt")
@@ -162,27 +162,18 @@ def test_a_run_of_other_points_is_discarded_or_refused(model):
     assert_no_other_files(model)
 
 
-def test_training_does_not_resume_a_run_of_learning(model):
+def test_training_and_learning_do_not_resume_each_other(model):
+    advice = "finish it with --resume, or discard it with --no-resume"
     interrupt(3)
     before = everything(model)
     line = said(run("train", "data", "model", "--resume"))
-    assert line == "model: the interrupted run was one of `xmlgp learn`; resume it with that, or use --no-resume"
+    assert re.fullmatch(f"model: an unfinished run of `xmlgp learn` exists, which stopped .* steps; {advice}", line)
     assert everything(model) == before
-    assert run(*TRAIN, "--no-resume").exit_code == 0
-    assert_no_other_files(model)
-
-
-def test_learning_does_not_resume_a_run_of_training(model):
     with signals_at("xmlgp.mlgpf.stochastic.StochasticAscent.step", 2, signal.SIGINT):
-        assert run(*TRAIN, "--seed", "3").exit_code == 130
+        assert run(*TRAIN, "--seed", "3", "--no-resume").exit_code == 130
     line = refused(model, "model", "new.txt", "--resume")
-    assert re.fullmatch(
-        "model: an unfinished run of training exists, which stopped after 2 of [0-9]+ steps; finish it, "
-        "or use --no-resume",
-        line,
-    )
-    result = run("learn", "model", "new.txt", "--no-resume", "-q")
-    assert (result.exit_code, result.output) == (0, "")
+    assert re.fullmatch(f"model: an unfinished run of `xmlgp train` exists, which stopped .* steps; {advice}", line)
+    assert run("learn", "model", "new.txt", "--no-resume", "-q").output == ""
     assert_no_other_files(model)
 
 

@@ -163,18 +163,18 @@ def test_only_runs_of_less_than_a_minute_are_discarded_unasked(interrupt, second
     options = SMALL
     if change == "data":
         write_dataset("data/train.txt", small_dataset(seed=3))
-        difference = "other data"
+        difference = "on other data"
     else:
         options = [*SMALL, "--seed", "9"]
-        difference = "different settings (seed 5, now 9)"
+        difference = "with different settings (seed 5, now 9)"
     result = run("train", "data", "model", *options, "--quiet")
     if seconds < 60:
         assert (result.exit_code, result.stderr) == (0, "")
         assert sorted(os.listdir("model")) == ["arrays", "model.json"]
         return
     assert said(result) == (
-        f"model: an unfinished run with {difference} exists, which stopped after 7 of 15 steps; "
-        "use --resume or --no-resume"
+        f"model: an unfinished run {difference} exists, which stopped after 7 of 15 steps; "
+        "finish it with --resume, or discard it with --no-resume"
     )
     assert Path("model/checkpoint.npz").read_bytes() == before
     assert run("train", "data", "model", *options, "--no-resume").exit_code == 0
@@ -207,8 +207,8 @@ def test_preprocessing_leaves_an_interrupted_run_alone(interrupt):
 
 
 def test_another_number_of_cores_is_reported(interrupt, monkeypatch):
-    monkeypatch.setattr("xmlgp.runs.plan.core_count", lambda: 7)
     interrupt("model", 7, *SMALL)
+    monkeypatch.setattr("xmlgp.runs.interrupted.core_count", lambda: 7)
     line = f"model: the checkpoint used {core_count()} cores, this run uses 7; results may differ in the last digits"
     assert line in run("train", "data", "model", "--resume").stderr.splitlines()
 

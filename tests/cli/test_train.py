@@ -70,7 +70,7 @@ def stopped(monkeypatch):
     """Return a function that returns the settings of `xmlgp train data model` with some options."""
 
     def stop(dataset, path, request, progress, **options):
-        raise Stop(plan_run(Path(path), dataset, request).settings)
+        raise Stop(plan_run(Path(path), dataset, request, None, print).settings)
 
     monkeypatch.setattr("xmlgp.cli.train.train_model", stop)
 
@@ -228,7 +228,7 @@ def test_a_failed_training_does_not_change_the_default_recipe():
     note, line = result.stderr.splitlines()
     assert (result.exit_code, note) == (
         1,
-        "model: the checkpoint after 1 of 5 steps is kept; resume with --resume",
+        "model: the checkpoint after 1 of 5 steps is kept; run the command again to resume",
     )
     assert os.listdir("model/arrays")
     run("train", "data", "model")

@@ -132,14 +132,14 @@ def test_a_run_that_was_interrupted_in_preprocessing(tmp_path):
 
 def test_the_first_difference_to_another_run_is_named(interrupted):
     run = InterruptedRun.read(interrupted())
-    assert run.difference(run.data | {"fingerprint": "f" * 64}, SETTINGS) == "other data"
+    assert run.difference(run.data | {"fingerprint": "f" * 64}, SETTINGS) == "on other data"
     for changes, difference in [
-        ({"epochs": 4}, "different settings (epochs 3, now 4)"),
-        ({"learning_rate": 0.5}, "different settings (learning_rate unset, now 0.5)"),
-        ({"epochs": None}, "different settings (epochs 3, now unset)"),
+        ({"epochs": 4}, "with different settings (epochs 3, now 4)"),
+        ({"learning_rate": 0.5}, "with different settings (learning_rate unset, now 0.5)"),
+        ({"epochs": None}, "with different settings (epochs 3, now unset)"),
     ]:
         assert run.difference(run.data, MLGPFSettings(**SETTINGS.mapping() | changes)) == difference
-    assert run.difference(run.data, BMLPLSettings()) == "different settings (model mlgpf, now bmlpl)"
+    assert run.difference(run.data, BMLPLSettings()) == "with different settings (model mlgpf, now bmlpl)"
 
 
 @pytest.mark.parametrize(("seconds", "kept"), [(59, False), (60.0, True)])
@@ -164,8 +164,8 @@ def test_a_run_of_another_model_is_resumed(tmp_path, monkeypatch, inference):
         with pytest.raises(Interrupted):
             train_model(dataset, tmp_path / "model", settings)
     plans = []
-    folder = train_model(dataset, tmp_path / "model", settings, on_plan=plans.append)
-    assert plans[0].interrupted.where.startswith("after 1 of ")
+    folder = train_model(dataset, tmp_path / "model", settings, note=plans.append)
+    assert plans[0].startswith(f"{tmp_path / 'model'}: resuming after 1 of ")
     for name, value in expected.arrays("parameters.").items():
         np.testing.assert_array_equal(folder.arrays("parameters.")[name], value)
 

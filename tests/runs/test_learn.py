@@ -131,10 +131,10 @@ def test_learned_points_are_known_again_with_more_features_and_labels(model):
     before = snapshot(model)
     for dataset in (KNOWN, MORE, resized(MORE, 30, 12)):
         told = []
-        folder, learned = learn_model(model, resized(dataset, 31, 13), tell=told.append)
+        folder, learned = learn_model(model, resized(dataset, 31, 13), note=told.append)
         assert not learned
         assert folder.path == model
-        assert told == ["the model has learned these points already; nothing to do"]
+        assert told == [f"{model}: the model has learned these points already; nothing to do"]
     assert snapshot(model) == before
     # As many points, but others.
     assert learn_model(model, resized(OTHER, 31, 13))[1]
@@ -218,14 +218,13 @@ def test_only_runs_of_less_than_a_minute_are_discarded_unasked(model, monkeypatc
     before, told = snapshot(model), []
     if seconds > 60:
         for resume in (None, True):
-            with pytest.raises(ModelFolderError, match="an unfinished run of learning other points exists"):
+            with pytest.raises(ModelFolderError, match="an unfinished run on other data exists"):
                 learn_model(model, OTHER, resume=resume)
         assert snapshot(model) == before
-        learn_model(model, OTHER, resume=False, tell=told.append)
-        assert told == []
+        learn_model(model, OTHER, resume=False, note=told.append)
     else:
-        learn_model(model, OTHER, tell=told.append)
-        assert told == ["discarding the run that was interrupted after 2 of 6 steps"]
+        learn_model(model, OTHER, note=told.append)
+    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
     assert InterruptedRun.read(model) is None
     assert {batch["fingerprint"] for batch in ModelFolder(model).description["learned"]} == {OTHER.fingerprint}
 
@@ -237,8 +236,8 @@ def test_a_run_is_resumed_only_on_the_same_model(model, monkeypatch):
     # The model has learned something else since.
     (model / CHECKPOINT).write_bytes(checkpoint)
     told = []
-    learn_model(model, MORE, tell=told.append)
-    assert told == ["discarding the run that was interrupted after 2 of 6 steps"]
+    learn_model(model, MORE, note=told.append)
+    assert told[0] == f"{model}: discarding the run that was interrupted after 2 of 6 steps"
 
 
 def test_a_resumed_run_gives_the_same_model(model, monkeypatch, tmp_path):
@@ -248,8 +247,8 @@ def test_a_resumed_run_gives_the_same_model(model, monkeypatch, tmp_path):
         interrupt(model, MORE, monkeypatch, step)
         assert ModelFolder(model).description["data"]["N"] == 40
     told = []
-    learn_model(model, MORE, tell=told.append)
-    assert told == ["resuming after 4 of 6 steps"]
+    learn_model(model, MORE, note=told.append)
+    assert told[0] == f"{model}: resuming after 4 of 6 steps"
     assert arrays(model) == arrays(whole)
     assert sorted(os.listdir(model)) == ["arrays", "model.json"]
 

@@ -1,12 +1,11 @@
 """`xmlgp learn`: go on with a trained model."""
 
-import time
-
 import click
 
 from xmlgp.cli.checkpoint_options import checkpoint_option
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
+    advise,
     cache_option,
     learn_command,
     locate_training_data,
@@ -14,17 +13,14 @@ from xmlgp.cli.options import (
     quiet_option,
 )
 from xmlgp.data.dataset import no_points
-from xmlgp.errors import NumericalError
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.models import MODELS
 from xmlgp.runs.learn import can_learn, learn_model
-from xmlgp.runs.plan import readable_run
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.added_labels import read_label_names
 from xmlgp.text.points import read_more_data
 
-__all__ = ["describe_batch", "learn"]
+__all__ = ["learn"]
 
 
 @click.command(short_help="Go on with a trained model.")
@@ -67,7 +63,7 @@ def learn(model, data, add_labels, resume, minutes, corpus, cache, quiet):
         raise click.UsageError("Nothing to learn: give DATA, or --add-labels.")
     if data == add_labels == "-":
         raise click.UsageError("Only one of DATA and --add-labels can be standard input.")
-    began, progress = time.perf_counter(), terminal_progress(quiet)
+    progress = terminal_progress(quiet)
     folder = ModelFolder(model)
     can_learn(folder.settings)
     names, (D, K) = folder.names, (folder.description["data"][name] for name in "DK")
@@ -84,51 +80,16 @@ def learn(model, data, add_labels, resume, minutes, corpus, cache, quiet):
         found = read_more_data(file, names, D, K, corpus, cache, progress, lambda text: note(text, quiet))
         dataset, names = found.dataset, found.names
     try:
-        folder, learned = learn_model(
+        learn_model(
             model,
             dataset,
             names,
             progress,
             resume=resume,
             checkpoint_seconds=60 * minutes,
-            tell=lambda text: note(f"{model}: {text}", quiet),
+            note=lambda text: note(text, quiet),
         )
     except Interrupted as error:
-        left = readable_run(model)
-        if left and left.steps:
-            options = [*corpus_arguments(corpus), *(["--add-labels", add_labels] if add_labels else [])]
-            command = learn_command(model, data, *options)
-            error.advice = f"stopped {left.where}; go on with `{command}`" + " and the same input" * (data == "-")
+        options = [*corpus_arguments(corpus), *(["--add-labels", add_labels] if add_labels else [])]
+        advise(error, learn_command(model, data, *options), data)
         raise
-    except (NumericalError, OSError, MemoryError):
-        left = readable_run(model)
-        if left and left.steps:
-            note(f"{model}: the checkpoint {left.where} is kept; run the command again to go on", quiet)
-        raise
-    if learned:
-        record, batch = MODELS[folder.settings.model], folder.description["learned"][-1]
-        note(f"{model}: learned {describe_batch(batch, record)}, in {time.perf_counter() - began:.1f} s", quiet)
-        data = folder.description["data"]
-        sizes = [_counted(data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
-        note(f"{model}: knows {sizes[0]}, {sizes[1]} and {sizes[2]}", quiet)
-        if folder.tuned:
-            note(f"{model}: the tuned threshold is that from before; `xmlgp tune` chooses another", quiet)
-
-
-def _counted(count, noun):
-    return f"{count} {noun}{'s' * (count != 1)}"
-
-
-def describe_batch(batch, record):
-    """Return what was learned from a batch, in words.
-
-    Parameters
-    ----------
-    batch : mapping
-        An entry of `learned` in the description of a model.
-    record : Model
-    """
-    named = ("N", "point"), ("K", "new label"), ("D", "new feature")
-    counts = [_counted(batch[key], noun) for key, noun in named if batch[key]] or [_counted(0, "point")]
-    bound = f": {record.objective_at(batch['history'][-1])}" if batch["history"] else ""
-    return ", ".join(counts) + bound

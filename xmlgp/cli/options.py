@@ -11,6 +11,7 @@ from xmlgp.data.locate import locate
 
 __all__ = [
     "OutputPath",
+    "advise",
     "cache_option",
     "check_finite",
     "given_options",
@@ -74,6 +75,12 @@ def locate_training_data(data, model):
     return file
 
 
+def advise(error, command, data):
+    """Add to the advice of `Interrupted` the command that resumes the run, if there is something to resume."""
+    if error.advice:
+        error.advice += f"; resume with `{command}`" + " and the same input" * (data == "-")
+
+
 def train_command(data, model, *options):
     """Return the command that trains on `data` into `model`, quoted for a shell."""
     return shlex.join(["xmlgp", "train", _argument(data), _argument(model), *options])
@@ -81,7 +88,8 @@ def train_command(data, model, *options):
 
 def learn_command(model, data, *options):
     """Return the command with which `model` learns from `data`, quoted for a shell."""
-    return shlex.join(["xmlgp", "learn", _argument(model), _argument(data), *options])
+    paths = [model] if data is None else [model, data]
+    return shlex.join(["xmlgp", "learn", *map(_argument, paths), *options])
 
 
 def show_command(model):

@@ -16,7 +16,7 @@ from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.label_files import FORMATS, Explanation, format_of, write_labels
 from xmlgp.prediction.predictor import MEMORY, OUTPUTS
 from xmlgp.prediction.scores_file import write_scores
-from xmlgp.runs.plan import readable_run
+from xmlgp.runs.interrupted import readable_run
 from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runtime.progress import terminal_progress

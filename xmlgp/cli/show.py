@@ -5,7 +5,6 @@ import json
 
 import click
 
-from xmlgp.cli.learn import describe_batch
 from xmlgp.cli.options import learn_command, train_command
 from xmlgp.errors import ModelFolderError
 from xmlgp.model_folder.folder import ModelFolder
@@ -69,7 +68,7 @@ def show(model, as_json):
         points = sum(batch["N"] for batch in batches[:-BATCHES])
         click.echo(f"learned   {len(batches) - BATCHES} batches of {points} points, and then")
     for batch in batches[-BATCHES:]:
-        click.echo(f"learned   {describe_batch(batch, record)}")
+        click.echo(f"learned   {record.describe_batch(batch)}")
     if folder.stage == "trained":
         _hyperparameters(folder, record)
     if folder.tuned:

@@ -1,7 +1,5 @@
 """`xmlgp train`: train a model."""
 
-import time
-
 import click
 
 from xmlgp.cli.checkpoint_options import checkpoint_option
@@ -9,6 +7,7 @@ from xmlgp.cli.cluster_options import cluster_arguments, cluster_options, work_o
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
 from xmlgp.cli.options import (
     OutputPath,
+    advise,
     cache_option,
     locate_training_data,
     note,
@@ -16,9 +15,7 @@ from xmlgp.cli.options import (
     train_command,
 )
 from xmlgp.cli.settings_options import settings_options
-from xmlgp.errors import ClusterError, NumericalError
-from xmlgp.models import MODELS, default_model
-from xmlgp.runs.plan import Action, readable_run
+from xmlgp.models import default_model
 from xmlgp.runs.request import Request
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
@@ -62,19 +59,12 @@ def train(
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
-    began, progress = time.perf_counter(), terminal_progress(quiet)
+    progress = terminal_progress(quiet)
     file = locate_training_data(data, model)
-    plans = []
-
-    def show(plan):
-        plans.append(plan)
-        for text in plan.notes:
-            note(f"{model}: {text}", quiet)
-
     try:
         with work_of(scheduler, workers, quiet) as work:
             found = read_training_data(file, corpus, cache, progress, lambda text: note(text, quiet), work)
-            folder = train_model(
+            train_model(
                 found.dataset,
                 model,
                 Request(chosen, recipe, default_model(found.format)),
@@ -82,26 +72,10 @@ def train(
                 resume=resume,
                 checkpoint_seconds=60 * minutes,
                 names=found.names,
-                on_plan=show,
+                note=lambda text: note(text, quiet),
                 work=work,
             )
     except Interrupted as error:
-        left = readable_run(model) if plans else None
-        if left:
-            options = *corpus_arguments(corpus), *cluster_arguments(scheduler, workers)
-            command = train_command(data, model, *options, "--resume")
-            error.advice = f"stopped {left.where}; resume with `{command}`" + " and the same input" * (data == "-")
+        options = *corpus_arguments(corpus), *cluster_arguments(scheduler, workers)
+        advise(error, train_command(data, model, *options, "--resume"), data)
         raise
-    except (ClusterError, NumericalError, OSError, MemoryError):
-        left = readable_run(model) if plans else None
-        if left and left.steps:
-            note(f"{model}: the checkpoint {left.where} is kept; resume with --resume", quiet)
-        raise
-    if plans[-1].action is Action.NOTHING:
-        return
-    record, description = MODELS[folder.settings.model], folder.description
-    last = description["history"][-1]
-    seconds = time.perf_counter() - began
-    summary = f"trained, {record.epochs(last)}, {record.objective_at(last)}, in {seconds:.1f} s"
-    for text in (summary, *record.review(folder.settings, description)):
-        note(f"{model}: {text}", quiet)

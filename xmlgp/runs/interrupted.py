@@ -1,16 +1,18 @@
-"""An interrupted run: what its checkpoint in the model folder says of it."""
+"""An interrupted run: what its checkpoint in the model folder says of it, and whether it is resumed."""
 
+import contextlib
 from pathlib import Path
 
 from xmlgp import __version__
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
 from xmlgp.models import settings_from
+from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.settings.fields import in_words
 from xmlgp.training.checkpoints import read_checkpoint
 
-__all__ = ["CHECKPOINT", "InterruptedRun", "describe_run"]
+__all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "readable_run", "resume_or_discard", "what_is_left"]
 
 CHECKPOINT = "checkpoint.npz"
 
@@ -24,13 +26,8 @@ WORTH_KEEPING = 60
 def describe_run(data, settings, preprocess):
     """Return the facts about the run that a checkpoint stores, in JSON types.
 
-    Parameters
-    ----------
-    data : mapping
-        Facts of the training data: N, D, K, fingerprint.
-    settings : Settings
-    preprocess : mapping
-        Entries of the arrays of preprocessing in the model folder; empty before it is done.
+    These are the facts of the training data, the settings, and the entries of the arrays of preprocessing in the model
+    folder, which are empty before it is done.
     """
     return {
         "format": "xmlgp checkpoint",
@@ -89,12 +86,7 @@ class InterruptedRun:
 
     @classmethod
     def read(cls, path):
-        """Return the interrupted run in a model folder, or None.
-
-        Parameters
-        ----------
-        path : path
-        """
+        """Return the interrupted run in a model folder, or None."""
         checkpoint = read_checkpoint(Path(path) / CHECKPOINT)
         return checkpoint and cls(checkpoint)
 
@@ -111,21 +103,16 @@ class InterruptedRun:
         return f"after {self.step} of {self.steps} steps"
 
     def difference(self, data, settings):
-        """Return how another run differs from this one, in words; None if it does not.
-
-        Parameters
-        ----------
-        data : mapping
-            Facts of its training data.
-        settings : Settings
-        """
+        """Return how this run differs from another, after "a run", given the facts of its data; None if it does not."""
+        if self.learns != ("learns_on" in data):
+            return "of `xmlgp learn`" if self.learns else "of `xmlgp train`"
         if self.data != data:
-            return "other data"
+            return "on other data"
         now = settings.with_model()
         # The model comes first, so all names that follow are settings of both.
         for name, value in self.settings.with_model().items():
             if value != now[name]:
-                return f"different settings ({name} {in_words(value)}, now {in_words(now[name])})"
+                return f"with different settings ({name} {in_words(value)}, now {in_words(now[name])})"
         return None
 
     @property
@@ -137,3 +124,74 @@ class InterruptedRun:
     def worth_keeping(self):
         """Whether it is not discarded unless the user says so."""
         return self.seconds >= WORTH_KEEPING
+
+
+def readable_run(path):
+    """Return the interrupted run in a model folder; None if there is none, or none that can be read."""
+    try:
+        return InterruptedRun.read(path)
+    except (ModelFolderError, OSError):
+        return None
+
+
+def resume_or_discard(path, run, data, settings, resume, note):
+    """Return the interrupted run if it is to be resumed, or None, and the one that is discarded, or None.
+
+    Parameters
+    ----------
+    path : path
+        The model folder.
+    run : InterruptedRun or None
+        The one in the folder; None also if it is to be discarded.
+    data : mapping
+        Facts of the data of the new run.
+    settings : Settings
+    resume : bool, optional
+        False: discard an interrupted run. Otherwise it is resumed if it is the same run; another one is discarded if it
+        took less than a minute and `resume` is None.
+    note : callable
+        Receives messages to the user.
+
+    Raises
+    ------
+    ModelFolderError
+        If another run is in the way.
+    """
+    discarded = run or readable_run(path)
+    if run:
+        difference = run.difference(data, settings)
+        if difference is None:
+            note(f"resuming {run.where}")
+            if run.cores != core_count():
+                note(
+                    f"the checkpoint used {run.cores} cores, this run uses {core_count()}; "
+                    "results may differ in the last digits"
+                )
+            return run, None
+        if resume or run.worth_keeping:
+            raise ModelFolderError(
+                f"{path}: an unfinished run {difference} exists, which stopped {run.where}; "
+                "finish it with --resume, or discard it with --no-resume"
+            )
+    elif resume:
+        note("no checkpoint found; starting a new run")
+    if discarded:
+        note(f"discarding the run that was interrupted {discarded.where}")
+    return None, discarded
+
+
+@contextlib.contextmanager
+def what_is_left(path, note):
+    """Say how far a run came that fails or is interrupted: in a message, or as advice of `Interrupted`."""
+    try:
+        yield
+    except Interrupted as error:
+        left = readable_run(path)
+        if left:
+            error.advice = f"stopped {left.where}"
+        raise
+    except (ClusterError, NumericalError, OSError, MemoryError):
+        left = readable_run(path)
+        if left and left.steps:
+            note(f"the checkpoint {left.where} is kept; run the command again to resume")
+        raise

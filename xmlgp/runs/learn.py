@@ -1,22 +1,30 @@
 """Learn on: go on with the trained model in a folder, which is replaced as a whole or not at all."""
 
 import hashlib
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 from xmlgp.data.dataset import Dataset, as_csr, check_room, no_points
-from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.errors import SettingsError
+from xmlgp.model import counted
 from xmlgp.model_folder.arrays import remove
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.growth import grow
 from xmlgp.preprocess.pipeline import check_size
-from xmlgp.runs.interrupted import CHECKPOINT, InterruptedRun, describe_run
-from xmlgp.runs.plan import readable_run
+from xmlgp.runs.interrupted import (
+    CHECKPOINT,
+    InterruptedRun,
+    describe_run,
+    readable_run,
+    resume_or_discard,
+    what_is_left,
+)
 from xmlgp.runs.stored import named_arrays, open_model
 from xmlgp.runs.train import CHECKPOINT_SECONDS
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.training.learned import Earlier
 from xmlgp.training.statistics import STATISTICS, added, statistics_of
@@ -117,7 +125,7 @@ def learn_model(
     *,
     resume=None,
     checkpoint_seconds=CHECKPOINT_SECONDS,
-    tell=lambda text: None,
+    note=ignore,
 ):
     """Go on with the trained model in a folder.
 
@@ -136,8 +144,8 @@ def learn_model(
         was another one of a minute or more, or if `resume` is True.
     checkpoint_seconds : float
         From one checkpoint to the next; 0 for none.
-    tell : callable
-        Receives messages to the user.
+    note : callable
+        Receives messages to the user, which begin with the path.
 
     Returns
     -------
@@ -156,7 +164,11 @@ def learn_model(
     OSError
         If the folder cannot be written; the model stays, and so does the last checkpoint.
     """
-    path = Path(path)
+    path, began = Path(path), time.perf_counter()
+
+    def note_here(text):
+        note(f"{path}: {text}")
+
     with lock_model_folder(path):
         ModelFolder.check_writable(path)
         folder = ModelFolder(path)
@@ -165,7 +177,7 @@ def learn_model(
         _check_names(path, names, folder.names, dataset)
         stored, data = open_model(folder), folder.description["data"]
         if dataset.N and _has_learned(folder.description, dataset):
-            tell("the model has learned these points already; nothing to do")
+            note_here("the model has learned these points already; nothing to do")
             run = readable_run(path)
             if run and run.learns and run.data.get("fingerprint") == dataset.fingerprint:
                 # It ended between writing the model and removing this.
@@ -176,25 +188,33 @@ def learn_model(
             # Names were added at the same time.
             dataset = no_points(data["D"], more)
         elif not dataset.N and dataset.shape[1:] == (data["D"], data["K"]):
-            tell("there are no points; nothing to do")
+            note_here("there are no points; nothing to do")
             return folder, False
         about = dataset.facts | {"learns_on": data["fingerprint"]}
-        checkpoint = _interrupted(path, about, folder.settings, resume, tell)
-        checkpoints = None
+        run = None if resume is False else InterruptedRun.read(path)
+        run, _ = resume_or_discard(path, run, about, folder.settings, resume, note_here)
+        checkpoint, checkpoints = run and run.checkpoint, None
         if checkpoint_seconds or checkpoint:
             described = describe_run(about, folder.settings, {})
             checkpoints = CheckpointWriter(path / CHECKPOINT, described, checkpoint_seconds, checkpoint)
-        try:
-            grown = learn_points(
-                folder.settings, stored.preprocessed, stored.parameters, data, dataset, progress, checkpoints
-            )
-            found = _write(folder, stored, grown, names)
-        except Exception:
-            if checkpoints and not checkpoints.has_state:
-                remove([path / CHECKPOINT], ())
-            raise
+        with what_is_left(path, note_here):
+            try:
+                known = folder.settings, stored.preprocessed, stored.parameters, data
+                grown = learn_points(*known, dataset, progress, checkpoints)
+                found = _write(folder, stored, grown, names)
+            except Exception:
+                if checkpoints and not checkpoints.has_state:
+                    remove([path / CHECKPOINT], ())
+                raise
         remove([path / CHECKPOINT], ())
-        return found, True
+    model, batch = MODELS[folder.settings.model], found.description["learned"][-1]
+    note_here(f"learned {model.describe_batch(batch)}, in {time.perf_counter() - began:.1f} s")
+    data = found.description["data"]
+    sizes = [counted(data[key], noun) for key, noun in (("N", "point"), ("D", "feature"), ("K", "label"))]
+    note_here(f"knows {sizes[0]}, {sizes[1]} and {sizes[2]}")
+    if found.tuned:
+        note_here("the tuned threshold is that from before; `xmlgp tune` chooses another")
+    return found, True
 
 
 def _check_names(path, names, known, dataset):
@@ -232,28 +252,6 @@ def _fingerprint(dataset, D, K):
             return None
         parts.append(as_csr(matrix.data, matrix.indices, matrix.indptr, count))
     return Dataset(*parts).fingerprint
-
-
-def _interrupted(path, about, settings, resume, tell):
-    """Return the checkpoint to resume from, or None; raise an error if another run is in the way."""
-    if resume is False:
-        return None
-    run = InterruptedRun.read(path)
-    if run is None:
-        if resume:
-            tell("no checkpoint found; starting anew")
-        return None
-    if run.data == about and run.settings == settings:
-        if run.steps:
-            tell(f"resuming {run.where}")
-        return run.checkpoint if run.steps else None
-    if resume or run.worth_keeping:
-        what = "learning other points" if run.learns else "training"
-        raise ModelFolderError(
-            f"{path}: an unfinished run of {what} exists, which stopped {run.where}; finish it, or use --no-resume"
-        )
-    tell(f"discarding the run that was interrupted {run.where}")
-    return None
 
 
 def _write(folder, stored, grown, names):

@@ -1,53 +1,26 @@
 """Decide whether a training run starts, resumes or has nothing to do, from the content of its model folder."""
 
-from enum import Enum
 from typing import NamedTuple
 
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS, check_names
-from xmlgp.runs.interrupted import InterruptedRun
-from xmlgp.runtime.threads import core_count
+from xmlgp.runs.interrupted import InterruptedRun, resume_or_discard
 from xmlgp.settings.fields import Settings, in_words
 
-__all__ = ["Action", "RunPlan", "plan_run", "readable_run"]
-
-
-class Action(Enum):
-    """The actions of a training run."""
-
-    #: Train from the start.
-    START = "start"
-    #: Resume the interrupted run.
-    RESUME = "resume"
-    #: Nothing: the model is trained as asked.
-    NOTHING = "nothing"
+__all__ = ["RunPlan", "plan_run"]
 
 
 class RunPlan(NamedTuple):
-    """The action of a training run, and its reasons.
+    """A training run: its settings, the interrupted run that it resumes, and the one that it discards."""
 
-    Attributes
-    ----------
-    action : Action
-    settings : Settings
-    interrupted : InterruptedRun or None
-        The run that is resumed.
-    discarded : InterruptedRun or None
-        The run that is discarded.
-    notes : list of str
-        Messages to the user.
-    """
-
-    action: Action
     settings: Settings
     interrupted: InterruptedRun | None
     discarded: InterruptedRun | None
-    notes: list
 
 
-def plan_run(path, dataset, request, resume=None):
-    """Decide whether a training run starts, resumes or has nothing to do.
+def plan_run(path, dataset, request, resume, note):
+    """Return the plan of a training run, or None if the model is trained as asked.
 
     Parameters
     ----------
@@ -57,13 +30,10 @@ def plan_run(path, dataset, request, resume=None):
         The training points.
     request : Request
     resume : bool, optional
-        True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False:
-        discard an interrupted run. None: resume an interrupted run of the same data and settings; another one is
-        discarded, but an error if it took a minute or more.
-
-    Returns
-    -------
-    RunPlan
+        True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False, None: see
+        `resume_or_discard`.
+    note : callable
+        Receives messages to the user.
 
     Raises
     ------
@@ -72,71 +42,34 @@ def plan_run(path, dataset, request, resume=None):
     ModelFolderError
         If the folder holds an interrupted run that is damaged, or another one that is worth keeping.
     """
-    notes = []
-    folder = _existing_model(path, notes)
-    interrupted = None if resume is False else InterruptedRun.read(path)
-    if resume and interrupted:
-        if interrupted.learns:
-            raise ModelFolderError(
-                f"{path}: the interrupted run was one of `xmlgp learn`; resume it with that, or use --no-resume"
-            )
-        _check_same(path, "the interrupted run", interrupted.settings, request.asked(dataset))
-        if interrupted.data != dataset.facts:
-            raise ModelFolderError(f"{path}: the interrupted run was on other data; use --no-resume to start a new run")
-        return _resumed(interrupted, request, dataset, notes)
-    if resume and folder and _is_trained(folder, dataset, request):
-        return RunPlan(Action.NOTHING, folder.settings, None, None, [*notes, "already trained; nothing to resume"])
-    settings, about_settings = _settings(path, folder, dataset, request)
-    if interrupted:
-        difference = interrupted.difference(dataset.facts, settings)
-        if difference is None:
-            return _resumed(interrupted, request, dataset, notes)
-        if interrupted.worth_keeping:
-            raise ModelFolderError(
-                f"{path}: an unfinished run with {difference} exists, which stopped {interrupted.where}; "
-                "use --resume or --no-resume"
-            )
-    if resume:
-        notes.append("no checkpoint found; starting a new run")
-    discarded = interrupted or readable_run(path)
-    if discarded:
-        notes.append(f"discarding the run that was interrupted {discarded.where}")
-    notes += about_settings + _notes(settings, request, dataset)
-    return RunPlan(Action.START, settings, None, discarded, notes)
-
-
-def readable_run(path):
-    """Return the interrupted run in a model folder; None if there is none, or none that can be read.
-
-    Parameters
-    ----------
-    path : path
-    """
-    try:
-        return InterruptedRun.read(path)
-    except (ModelFolderError, OSError):
+    folder, notes = _existing_model(path, note), []
+    run = None if resume is False else InterruptedRun.read(path)
+    if resume and run and not run.learns:
+        settings = run.settings
+        _check_same(path, "the interrupted run", settings, request.asked(dataset))
+    elif resume and not run and folder and _is_trained(folder, dataset, request):
+        note("already trained; nothing to resume")
         return None
+    elif folder and folder.stage == "preprocessed" and _has_data(folder, dataset) and request.extends(folder.settings):
+        settings = request.settings_over(folder.settings, str(path))
+    else:
+        settings, notes = request.settings(dataset)
+    plan = RunPlan(settings, *resume_or_discard(path, run, dataset.facts, settings, resume, note))
+    unused = settings.unused()
+    notes += [f"{name} has no effect with {unused[name]}" for name in sorted(unused.keys() & set(request.chosen))]
+    for text in [*notes, *MODELS[settings.model].notes(settings, dataset)]:
+        note(text)
+    return plan
 
 
-def _existing_model(path, notes):
-    """Return the model folder, or None if it holds no model; add a note if it holds a damaged one."""
+def _existing_model(path, note):
+    """Return the model folder, or None if it holds no model or a damaged one."""
     try:
         return ModelFolder(path)
     except ModelFolderError as error:
         if ModelFolder.exists(path):
-            notes.append(f"the existing model cannot be read and will be replaced ({error})")
+            note(f"the existing model cannot be read and will be replaced ({error})")
         return None
-
-
-def _resumed(interrupted, request, dataset, notes):
-    notes += _notes(interrupted.settings, request, dataset)
-    notes.append(f"resuming {interrupted.where}")
-    if interrupted.cores != core_count():
-        notes.append(
-            f"the checkpoint used {interrupted.cores} cores, this run uses {core_count()}; "
-            "results may differ in the last digits"
-        )
-    return RunPlan(Action.RESUME, interrupted.settings, interrupted, None, notes)
 
 
 def _is_trained(folder, dataset, request):
@@ -153,21 +86,6 @@ def _is_trained(folder, dataset, request):
 
 def _has_data(folder, dataset):
     return folder.description["data"] == dataset.facts
-
-
-def _settings(path, folder, dataset, request):
-    """Return the settings of a new run, and messages about them."""
-    if folder and folder.stage == "preprocessed" and _has_data(folder, dataset) and request.extends(folder.settings):
-        return request.settings_over(folder.settings, str(path)), []
-    return request.settings(dataset)
-
-
-def _notes(settings, request, dataset):
-    """Return messages about settings that have no effect, and about the data."""
-    unused = settings.unused()
-    chosen = sorted(unused.keys() & set(request.chosen))
-    notes = [f"{name} has no effect with {unused[name]}" for name in chosen]
-    return notes + list(MODELS[settings.model].notes(settings, dataset))
 
 
 def _check_same(path, what, settings, asked):

@@ -4,7 +4,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
-from xmlgp.runs.plan import readable_run
+from xmlgp.runs.interrupted import readable_run
 from xmlgp.runs.stored import named_arrays
 from xmlgp.runtime.progress import silent
 from xmlgp.work import THIS_MACHINE
@@ -43,6 +43,7 @@ def preprocess_model(dataset, path, settings, progress=silent, work=THIS_MACHINE
     """
     with lock_model_folder(path):
         ModelFolder.check_writable(path)
+        check_data(dataset, settings, work)
         arrays = named_arrays(preprocess_data(dataset, settings, progress, work))
         interrupted = readable_run(path)
         return ModelFolder.write(
@@ -55,33 +56,16 @@ def preprocess_model(dataset, path, settings, progress=silent, work=THIS_MACHINE
         )
 
 
-def preprocess_data(dataset, settings, progress=silent, work=THIS_MACHINE):
-    """Return the result of preprocessing (`Preprocessed`) as the model of the settings does it.
-
-    Parameters
-    ----------
-    dataset, settings, progress, work
-        As in `preprocess_model`.
-
-    Raises
-    ------
-    SettingsError, ClusterError
-        As in `preprocess_model`.
-    """
+def check_data(dataset, settings, work=THIS_MACHINE):
+    """Raise SettingsError for data that the model of the settings cannot be trained on, or a cluster it cannot use."""
     model = MODELS[settings.model]
-    options = model.work_options(work)
-    check_data(dataset, settings)
-    return model.preprocess(dataset.features, settings, progress, **options)
-
-
-def check_data(dataset, settings):
-    """Raise SettingsError for data that the model of the settings cannot be trained on.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    settings : Settings
-    """
     if dataset.K == 0:
         raise SettingsError("there is nothing to learn: the training data have no labels (K is 0)")
-    MODELS[settings.model].check_data(dataset)
+    model.check_data(dataset)
+    model.work_options(work)
+
+
+def preprocess_data(dataset, settings, progress, work):
+    """Return the result of preprocessing (`Preprocessed`) as the model of the settings does it."""
+    model = MODELS[settings.model]
+    return model.preprocess(dataset.features, settings, progress, **model.work_options(work))

@@ -2,7 +2,7 @@
 
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
-from xmlgp.runs.plan import readable_run
+from xmlgp.runs.interrupted import readable_run
 from xmlgp.runs.stored import named_arrays
 
 __all__ = ["save_model"]

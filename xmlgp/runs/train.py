@@ -1,5 +1,6 @@
 """Train a model into its folder: from the start, or from the checkpoint of an interrupted run."""
 
+import time
 from pathlib import Path
 
 from xmlgp.errors import ModelFolderError
@@ -7,12 +8,12 @@ from xmlgp.model_folder.arrays import read_array, remove, write_arrays
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
-from xmlgp.runs.interrupted import CHECKPOINT, describe_run
-from xmlgp.runs.plan import Action, plan_run
+from xmlgp.runs.interrupted import CHECKPOINT, describe_run, what_is_left
+from xmlgp.runs.plan import plan_run
 from xmlgp.runs.preprocess import check_data, preprocess_data
 from xmlgp.runs.request import Request
 from xmlgp.runs.stored import named_arrays, preprocessed_from, stored_preprocessing
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 from xmlgp.training.checkpoints import CheckpointWriter
 from xmlgp.work import THIS_MACHINE
 
@@ -31,7 +32,7 @@ def train_model(
     resume=None,
     checkpoint_seconds=CHECKPOINT_SECONDS,
     names=None,
-    on_plan=lambda plan: None,
+    note=ignore,
     work=THIS_MACHINE,
 ):
     """Train a model into its folder, at stage "trained"; preprocess first if that is not done.
@@ -50,13 +51,15 @@ def train_model(
     progress : callable
         See `xmlgp.runtime.progress`.
     resume : bool, optional
-        See `plan_run`.
+        True: resume an interrupted run with its settings; do nothing if the model is trained as asked. False: discard
+        an interrupted run. None: resume an interrupted run of the same data and settings; another one is discarded, but
+        an error if it took a minute or more.
     checkpoint_seconds : float
         From one checkpoint to the next within an epoch; 0 for no checkpoints at all.
     names : Names, optional
         Of the labels and features; the model keeps them.
-    on_plan : callable
-        Called with the `RunPlan` before training.
+    note : callable
+        Receives messages to the user, which begin with the path.
     work : ThisMachine or DaskCluster
         Trains on its workers; the model then tells their number.
 
@@ -82,19 +85,31 @@ def train_model(
     path = Path(path)
     if not isinstance(request, Request):
         request = Request.exactly(request)
+
+    def note_here(text):
+        note(f"{path}: {text}")
+
     with lock_model_folder(path):
         ModelFolder.check_writable(path)
-        plan = plan_run(path, dataset, request, resume)
-        # Before an interrupted run is discarded.
-        check_data(dataset, plan.settings)
-        model = MODELS[plan.settings.model]
-        model.work_options(work)
-        if plan.action is not Action.NOTHING:
+        notes = []
+        plan = plan_run(path, dataset, request, resume, notes.append)
+        if plan:
+            # Before it is said that an interrupted run is discarded.
+            check_data(dataset, plan.settings, work)
+            model = MODELS[plan.settings.model]
             model.check_memory(plan.settings, dataset)
-        on_plan(plan)
-        if plan.action is Action.NOTHING:
+        for text in notes:
+            note_here(text)
+        if not plan:
             return ModelFolder(path)
-        return _Run(dataset, path, plan, progress, checkpoint_seconds, names, work).train()
+        began = time.perf_counter()
+        with what_is_left(path, note_here):
+            folder = _Run(dataset, path, plan, progress, checkpoint_seconds, names, work).train()
+    last, seconds = folder.description["history"][-1], time.perf_counter() - began
+    note_here(f"trained, {model.epochs(last)}, {model.objective_at(last)}, in {seconds:.1f} s")
+    for text in model.review(folder.settings, folder.description):
+        note_here(text)
+    return folder
 
 
 class _Run:

@@ -8,7 +8,7 @@ import sys
 
 from tqdm import tqdm
 
-__all__ = ["silent", "terminal_progress"]
+__all__ = ["ignore", "silent", "terminal_progress"]
 
 #: tqdm's format without counts.
 TIMES = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
@@ -25,6 +25,10 @@ class _SilentBar:
 def silent(label, total=None, unit="it"):
     """Show nothing; the default `progress` of every library function."""
     yield _SilentBar()
+
+
+def ignore(text):
+    """Take no notice of a message; the default `note` of every library function."""
 
 
 class _TerminalBar:
