@@ -44,18 +44,3 @@ def test_the_smallest_file_that_is_handled_incorrectly_is_kept(tmp_path):
     assert reason == "ValueError: I do not like it"
     assert where == f"the smallest such odd.txt and gone.txt of whole is kept in {kept}"
     assert {file.name: file.read_text() for file in kept.iterdir()} == {"odd.txt": "!", "beside.txt": "as it was"}
-
-
-def test_the_same_seed_gives_the_same_files(tmp_path):
-    def tried(number):
-        contents = []
-
-        class Calm(Picky):
-            def check(self, sample):
-                contents.append(sample.files["odd.txt"])
-
-        hunt(Calm(tmp_path), 50, tmp_path / "kept", number)
-        return contents
-
-    assert tried(3) == tried(3) != tried(4)
-    assert tried(None) == tried(None)

@@ -1,10 +1,8 @@
 """Corpora: every way to read them agrees with the strict reader, and what is written of them with scikit-learn."""
 
-import gzip
 import json
 import re
 import shutil
-import zlib
 from decimal import Decimal
 from unittest import mock
 
@@ -14,11 +12,11 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.cli.command import run
 from tests.fuzzing.data_files import standard_input
-from tests.fuzzing.hunt import Sample
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.sentences import attempted, ends_well
+from tests.fuzzing.sentences import ends_well
 from tests.fuzzing.strict_corpus_reader import read_corpus
-from tests.fuzzing.strict_data_reader import Malformed, read_data
+from tests.fuzzing.strict_data_reader import read_data
+from tests.fuzzing.text_files import TextFiles, maybe_compressed
 from xmlgp.data import lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
@@ -65,29 +63,14 @@ TOKENS = [
 ]  # fmt: skip
 
 
-def corpora(name):
-    texts = mangled(WHOLE[name], TOKENS)
-    packed = [gzip.compress(content, mtime=0) for content in WHOLE[name]]
-    return st.one_of(
-        *[texts.map(lambda content: {name: content})] * 7,
-        st.one_of(mangled(packed), texts.map(gzip.compress)).map(lambda content: {f"{name}.gz": content}),
-    )
-
-
-class Corpora:
-    """Corpora of text.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in.
-    """
+class Corpora(TextFiles):
+    """Corpora of text; a file has the name of its format."""
 
     name = "corpus"
-    samples = st.one_of(*map(corpora, WHOLE)).map(lambda files: Sample("", files))
+    samples = st.one_of(*(maybe_compressed(name, mangled(whole, TOKENS), whole) for name, whole in WHOLE.items()))
 
     def __init__(self, folder):
-        self.folder = folder
+        super().__init__(folder)
         (folder / "train.jsonl").write_text(
             "".join(json.dumps({"text": f"the {word}", "labels": [word]}) + "\n" for word in ["cat", "dog"] * 9)
         )
@@ -95,29 +78,20 @@ class Corpora:
         result = run("train", "-q", folder / "train.jsonl", folder / "model", *options, "--set", "regression_points=0")
         assert result.exit_code == 0, result.stderr
 
-    def check(self, sample):
-        """Read the corpus in every way, vectorize it, and predict from it; return whether it was read."""
-        ((name, content),) = sample.files.items()
-        path, out = self.folder / name, self.folder / "out"
-        path.write_bytes(content)
-        try:
-            return self._check(path, out, name.removesuffix(".gz"), content)
-        finally:
-            path.unlink()
-            shutil.rmtree(out, ignore_errors=True)
+    def strictly(self, name, content):
+        return read_corpus(name, content)
 
-    def _check(self, path, out, name, content):
-        expected, line = expected_of(path.name, name, content)
-        readings = {"as a file": attempted(lambda: read_file(path, name))}
+    def readings(self, path, content):
+        name = path.name.removesuffix(".gz")
+        readings = {"as a file": lambda: read_file(path, name)}
         # Only its first bytes tell that a stream is compressed.
         if path.suffix != ".gz" or content.startswith(b"\x1f\x8b"):
-            readings["from a stream in small pieces"] = attempted(lambda: read_stream(content, name))
-        for way, (found, error) in readings.items():
-            assert (found is None) == (expected is None), f"read {way}: {error}"
-            if found is None:
-                assert line is None or error.line == line, f"read {way}: {error}"
-            else:
-                assert found == expected, f"read {way}"
+            readings["from a stream in small pieces"] = lambda: read_stream(content, name)
+        return readings
+
+    def use(self, path, content, expected):
+        """Vectorize the corpus, and predict from it."""
+        name, out = path.name.removesuffix(".gz"), self.folder / "out"
         paths = ends_well("vectorize", "-q", path, out, "--corpus-format", name, "--test", path)
         if paths is None:
             assert not out.exists()
@@ -125,25 +99,12 @@ class Corpora:
         else:
             assert len(paths.splitlines()) == 5
             compare_with_scikit_learn(out, expected)
+            shutil.rmtree(out)
         for options in [], ["--corpus-format", name], ["--format", "csv"]:
             answers = ends_well("predict", "-q", self.folder / "model", path, *options)
             if answers is not None and "csv" not in options:
                 # Characters such as U+2028 do not end a line.
                 assert all(json.loads(answer)["labels"] for answer in answers.split("\n")[:-1])
-        return expected is not None
-
-
-def expected_of(file, name, content):
-    """Return the strict reader's documents and None, or None and the line that it refuses, which is None if unknown."""
-    if file.endswith(".gz"):
-        try:
-            content = gzip.decompress(content) if content else b""
-        except (OSError, EOFError, zlib.error):
-            return None, None
-    try:
-        return read_corpus(name, content), None
-    except Malformed as error:
-        return None, error.line
 
 
 def read_file(path, name):

@@ -1,26 +1,22 @@
 """Data files: every way to read them agrees with the strict reader, or refuses the same line."""
 
-import gzip
 import io
 import itertools
-import os
-import shutil
 import sys
-import zlib
 from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from tests.fuzzing.hunt import Sample
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.sentences import attempted, ends_well
-from tests.fuzzing.strict_data_reader import Malformed, read_data
+from tests.fuzzing.sentences import ends_well
+from tests.fuzzing.strict_data_reader import read_data
+from tests.fuzzing.text_files import BLANKS, TextFiles, composed, header, maybe_compressed
 from xmlgp.data import lines, repository_format
 from xmlgp.data.repository_format import read_dataset
 
-__all__ = ["DataFiles", "points_of"]
+__all__ = ["INDICES", "VALUES", "DataFiles", "points_of", "read_stream", "standard_input"]
 
 WHOLE = [
     b"6 9 5\n0,3 1:1.000000 4:0.5 8:-2.5e-3\n 0:1 2:.25\n4\n\n2,1,0 7:3 5:12.125 6:+1\n1 3:0.333333 8:7\n",
@@ -61,29 +57,10 @@ def points(draw):
             pairs.append(draw(st.sampled_from(INDICES)) + b":1")
         case "value":
             pairs.append(b"%d:" % draw(st.integers(0, D - 1)) + draw(st.sampled_from(VALUES)))
-    blank = draw(st.sampled_from([b" "] * 6 + [b"  ", b"\t", b"\r", b"\x0b"]))
-    return blank.join([b",".join(labels), *pairs])
+    return draw(BLANKS).join([b",".join(labels), *pairs])
 
 
-@st.composite
-def composed(draw):
-    """Draw a file of such lines, with a first line that may be wrong."""
-    rows = draw(st.lists(points(), max_size=6))
-    head = [b"%d" % len(rows), b"%d" % D, b"%d" % K]
-    if draw(st.integers(0, 4)) == 4:
-        head[draw(st.integers(0, 2))] = draw(st.sampled_from(COUNTS))
-    end = draw(st.sampled_from([b"\n"] * 4 + [b"\r\n"]))
-    return end.join([b" ".join(head), *rows]) + draw(st.sampled_from([end] * 5 + [b""]))
-
-
-PACKED = [gzip.compress(content, mtime=0) for content in WHOLE[:3]]
-
-TEXTS = mangled(WHOLE, TOKENS) | composed()
-#: One in eight is compressed, before or after the damage.
-SAMPLES = st.one_of(
-    *[TEXTS.map(lambda content: {"data.txt": content})] * 7,
-    st.one_of(mangled(PACKED), TEXTS.map(gzip.compress)).map(lambda content: {"data.txt.gz": content}),
-)
+TEXTS = mangled(WHOLE, TOKENS) | composed(points(), lambda N: header([N, D, K], COUNTS))
 
 
 def points_of(dataset, precision=np.float32):
@@ -99,73 +76,43 @@ def points_of(dataset, precision=np.float32):
     ]
 
 
-class DataFiles:
-    """Data files.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in.
-    """
+class DataFiles(TextFiles):
+    """Data files in the repository's format."""
 
     name = "data file"
-    samples = SAMPLES.map(lambda files: Sample("", files))
+    samples = maybe_compressed("data.txt", TEXTS, WHOLE[:3])
 
     def __init__(self, folder):
-        self.folder = folder
-        self._cache = folder / "cache"
+        super().__init__(folder)
         (folder / "empty.scores").write_bytes(b"0 5\n")
 
-    def check(self, sample):
-        """Read the file in every way and compare; return whether it was read."""
-        ((name, content),) = sample.files.items()
-        path = self.folder / name
-        path.write_bytes(content)
-        with mock.patch.dict(os.environ, {"XMLGP_CACHE_DIR": str(self._cache)}):
-            try:
-                return self._check(str(path), content)
-            finally:
-                path.unlink()
-                shutil.rmtree(self._cache, ignore_errors=True)
+    def strictly(self, name, content):
+        return read_data(content)
 
-    def _check(self, path, content):
-        expected, line = expected_of(path, content)
-        readings = {
-            "plainly": attempted(lambda: read_dataset(path, cache=False)),
-            "into the cache": attempted(lambda: read_dataset(path)),
-            "from the cache": attempted(lambda: read_dataset(path)),
-            "from a stream in small pieces": attempted(lambda: read_stream(content)),
-            "line by line": attempted(lambda: read_by_lines(content)),
+    def readings(self, path, content):
+        return {
+            "plainly": lambda: plain(read_dataset(path, cache=False)),
+            "into the cache": lambda: plain(read_dataset(path)),
+            "from the cache": lambda: plain(read_dataset(path)),
+            "from a stream in small pieces": lambda: plain(read_stream(content, read_dataset)),
+            "line by line": lambda: plain(read_by_lines(content)),
         }
-        for way, (dataset, error) in readings.items():
-            assert (dataset is None) == (expected is None), f"read {way}: {error}"
-            if dataset is not None:
-                assert (dataset.N, dataset.D, dataset.K, points_of(dataset)) == expected, f"read {way}"
-            elif line:
-                assert error.line == line, f"read {way}: {error}"
+
+    def use(self, path, content, expected):
         ends_well("evaluate", "-q", self.folder / "empty.scores", path)
-        if expected is not None and not path.endswith(".gz"):
+        if expected is not None and path.suffix != ".gz":
             compare_with_scikit_learn(content, expected)
-        return expected is not None
 
 
-def expected_of(path, content):
-    """Return the strict reader's data and None, or None and the line that it refuses, which is None if unknown."""
-    if path.endswith(".gz"):
-        try:
-            content = gzip.decompress(content) if content else b""
-        except (OSError, EOFError, zlib.error):
-            return None, None
-    try:
-        return read_data(content), None
-    except Malformed as error:
-        return None, error.line
+def plain(dataset):
+    """Return a data set in the form of `read_data`."""
+    return dataset.N, dataset.D, dataset.K, points_of(dataset)
 
 
-def read_stream(content):
+def read_stream(content, read):
     """Read a text as standard input, in blocks of another size."""
     with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
-        return read_dataset("-")
+        return read("-")
 
 
 def read_by_lines(content):
@@ -186,7 +133,7 @@ def standard_input(content):
 
 def compare_with_scikit_learn(content, expected):
     """Compare with scikit-learn's reader where the formats agree: sorted features, no empty lines, few digits."""
-    N, D, K, points = expected
+    _, D, _, points = expected
     _, _, body = content.partition(b"\n")
     if not all(all(map(is_read_alike, row.split(b" "))) and is_ascending(row) for row in body.splitlines()):
         return

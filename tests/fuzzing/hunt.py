@@ -15,14 +15,9 @@ __all__ = ["Sample", "Tally", "Violation", "hunt"]
 
 
 class Sample(NamedTuple):
-    """Files to try.
+    """Files to try: the folder of whole files that they belong to, or none, and the content of each that differs.
 
-    Attributes
-    ----------
-    original : str
-        The folder of whole files that they belong to; empty if there is none.
-    files : dict of str to bytes or None
-        The content of each file that differs; None for one that is missing.
+    The content is bytes, or None for a file that is missing.
     """
 
     original: str
@@ -46,23 +41,11 @@ class Tally:
 
 
 def hunt(kind, count, kept, number=None):
-    """Try `count` samples of a kind and return their `Tally`.
+    """Try `count` samples of a kind and return their `Tally`; without a seed `number`, the same in every run.
 
-    Parameters
-    ----------
-    kind : object
-        With `samples`, a strategy for `Sample`; `check`, which returns whether a sample was read, raises any
-        exception if it was handled incorrectly, and removes its files; and `folder`, where `original` is.
-    count : int
-    kept : Path
-        The folder for the smallest sample that is handled incorrectly; replaced.
-    number : int, optional
-        Seed. Default: the same samples in every run.
-
-    Raises
-    ------
-    Violation
-        For the first sample that is handled incorrectly, made as small as possible.
+    A kind has `samples`, a strategy for `Sample`; `check`, which returns whether a sample was read, raises any
+    exception if it was handled incorrectly, and removes its files; and `folder`, where `original` is. The first sample
+    that is handled incorrectly is made as small as possible, kept in the folder `kept`, and reported by a `Violation`.
     """
     tally = Tally()
 

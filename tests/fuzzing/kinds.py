@@ -1,7 +1,5 @@
 """Every kind of untrusted file that xmlgp reads."""
 
-from tests.fuzzing.cache_entries import CacheEntries
-from tests.fuzzing.catalogues import Catalogues
 from tests.fuzzing.corpora import Corpora
 from tests.fuzzing.data_files import DataFiles
 from tests.fuzzing.libsvm_files import LibsvmFiles
@@ -11,4 +9,4 @@ from tests.fuzzing.vectorizer_files import VectorizerFiles
 
 __all__ = ["KINDS"]
 
-KINDS = [DataFiles, LibsvmFiles, ScoresFiles, Corpora, VectorizerFiles, Catalogues, ModelFolders, CacheEntries]
+KINDS = [DataFiles, LibsvmFiles, ScoresFiles, Corpora, VectorizerFiles, ModelFolders]

@@ -1,21 +1,17 @@
 """Data files in libsvm's format: every way to read them agrees with the strict reader, or refuses the same line."""
 
-import gzip
 import io
-import zlib
-from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from tests.fuzzing.data_files import INDICES, VALUES, expected_of, points_of, standard_input
-from tests.fuzzing.hunt import Sample
+from tests.fuzzing.data_files import INDICES, VALUES, points_of, read_stream
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.sentences import attempted, ends_well
-from tests.fuzzing.strict_data_reader import Malformed
+from tests.fuzzing.sentences import ends_well
+from tests.fuzzing.strict_data_reader import read_data
 from tests.fuzzing.strict_libsvm_reader import HIGHEST, is_meant, read_libsvm
-from xmlgp.data import lines
+from tests.fuzzing.text_files import BLANKS, TextFiles, composed, maybe_compressed
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_dataset
 
 __all__ = ["LibsvmFiles"]
@@ -50,99 +46,50 @@ def points(draw, label):
             pairs.append(b"10:" + draw(st.sampled_from(VALUES)))
         case "order":
             pairs.append(draw(st.sampled_from(pairs or [b"1:1"])))
-    blank = draw(st.sampled_from([b" "] * 6 + [b"  ", b"\t", b"\r", b"\x0b"]))
     comment = draw(st.sampled_from([b""] * 6 + [b"#", b" # 3:x \xff"]))
-    return blank.join([label, *pairs]) + comment
+    return draw(BLANKS).join([label, *pairs]) + comment
 
 
-@st.composite
-def composed(draw):
-    """Draw a file of such lines, some of them blank."""
-    labels = draw(st.sampled_from([[b"-1", b"+1"], [b"0", b"1"]]))
-    line = st.sampled_from(labels).flatmap(points) | st.sampled_from([b"", b" ", b"# nothing"])
-    end = draw(st.sampled_from([b"\n"] * 4 + [b"\r\n"]))
-    return end.join(draw(st.lists(line, max_size=6))) + draw(st.sampled_from([end] * 5 + [b""]))
-
-
-TEXTS = mangled(WHOLE, TOKENS) | composed()
-#: One in eight is compressed, before or after the damage.
-SAMPLES = st.one_of(
-    *[TEXTS.map(lambda content: {"data.svm": content})] * 7,
-    st.one_of(mangled([gzip.compress(content, mtime=0) for content in WHOLE[:3]]), TEXTS.map(gzip.compress)).map(
-        lambda content: {"data.svm.gz": content}
-    ),
+#: Lines of one pair of labels, some of them blank.
+ROWS = st.sampled_from([[b"-1", b"+1"], [b"0", b"1"]]).flatmap(
+    lambda labels: composed(st.sampled_from(labels).flatmap(points) | st.sampled_from([b"", b" ", b"# nothing"]))
 )
+TEXTS = mangled(WHOLE, TOKENS) | ROWS
 
 
-class LibsvmFiles:
-    """Data files in libsvm's format, some damaged beyond recognition.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in.
-    """
+class LibsvmFiles(TextFiles):
+    """Data files in libsvm's format, some damaged beyond recognition."""
 
     name = "libsvm file"
-    samples = SAMPLES.map(lambda files: Sample("", files))
+    samples = maybe_compressed("data.svm", TEXTS, WHOLE[:3])
 
     def __init__(self, folder):
-        self.folder = folder
+        super().__init__(folder)
         (folder / "empty.scores").write_bytes(b"0 5\n")
 
-    def check(self, sample):
-        """Read the file in every way and compare; return whether it was read."""
-        ((name, content),) = sample.files.items()
-        path = self.folder / name
-        path.write_bytes(content)
-        try:
-            return self._check(str(path), content)
-        finally:
-            path.unlink()
-
-    def _check(self, path, content):
-        expected, line = expected_libsvm(path, content)
-        readings = {
-            "as a file": attempted(lambda: read_dataset(path)),
-            "from a stream in small pieces": attempted(lambda: read_stream(content)),
-        }
-        for way, (found, error) in readings.items():
-            assert (found is None) == (expected is None), f"read {way}: {error}"
-            if found is not None:
-                dataset, format_ = found
-                assert (format_, dataset.N, dataset.D, dataset.K, points_of(dataset, np.float64)) == expected, (
-                    f"read {way}"
-                )
-            elif line:
-                assert error.line == line, f"read {way}: {error}"
-        ends_well("evaluate", "-q", self.folder / "empty.scores", path)
-        if expected is not None and expected[0] == LIBSVM and not path.endswith(".gz"):
-            compare_with_scikit_learn(content, expected)
-        return expected is not None
-
-
-def expected_libsvm(path, content):
-    """Return the format and what the strict reader of it reads, and None; or None and the line that it refuses."""
-    if path.endswith(".gz"):
-        try:
-            content = gzip.decompress(content) if content else b""
-        except (OSError, EOFError, zlib.error):
-            return None, None
-    if not is_meant(content):
-        found, line = expected_of("", content)
-        return found and (REPOSITORY, *found), line
-    try:
+    def strictly(self, name, content):
+        """Return the format, N, D, K and the points."""
+        if not is_meant(content):
+            return REPOSITORY, *read_data(content)
         points, highest = read_libsvm(content)
-    except Malformed as error:
-        return None, error.line
-    points = [({0} if positive else set(), features) for positive, features in points]
-    return (LIBSVM, len(points), highest, 1, points), None
+        points = [({0} if positive else set(), features) for positive, features in points]
+        return LIBSVM, len(points), highest, 1, points
+
+    def readings(self, path, content):
+        return {
+            "as a file": lambda: plain(read_dataset(path)),
+            "from a stream in small pieces": lambda: plain(read_stream(content, read_dataset)),
+        }
+
+    def use(self, path, content, expected):
+        ends_well("evaluate", "-q", self.folder / "empty.scores", path)
+        if expected is not None and expected[0] == LIBSVM and path.suffix != ".gz":
+            compare_with_scikit_learn(content, expected)
 
 
-def read_stream(content):
-    """Read a text as standard input, in blocks of another size."""
-    with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
-        return read_dataset("-")
+def plain(found):
+    dataset, data_format = found
+    return data_format, dataset.N, dataset.D, dataset.K, points_of(dataset, np.float64)
 
 
 def compare_with_scikit_learn(content, expected):

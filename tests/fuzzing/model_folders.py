@@ -37,36 +37,12 @@ RAW = [
     '{"a":' * 400 + "1" + "}" * 400, "[" * 900 + "]" * 900, "[" * 20_000, '"\\ud800"', '"' + "x" * 5000 + '"',
     "1.0", "-0",
 ]  # fmt: skip
-VALUES = st.sampled_from(
-    [
-        None,
-        True,
-        False,
-        0,
-        1,
-        2,
-        3,
-        4,
-        -1,
-        7,
-        25,
-        2**31,
-        10**9,
-        2**63,
-        0.5,
-        1e-300,
-        1e300,
-        "",
-        "x",
-        "se",
-        "a\nb",
-        "\x1b[2J",
-        "bmlpl",
-        "gibbs",
-    ]
-    + [[], {}, [1], [10**9], [10**9, 10**9], [-1], [True], {"a": 1}, "cholesky", "subspace", "float64", "none", "<f8"]
-    + ["arrays/../model.json", "arrays/a\0b", "arrays/" + "a" * 300, "\u2028", "trained", "preprocessed"]
-)
+VALUES = st.sampled_from([
+    None, True, False, 0, 1, 2, 3, 4, -1, 7, 25, 2**31, 10**9, 2**63, 0.5, 1e-300, 1e300, "", "x", "se", "a\nb",
+    "\x1b[2J", "bmlpl", "gibbs", [], {}, [1], [10**9], [10**9, 10**9], [-1], [True], {"a": 1}, "cholesky", "subspace",
+    "float64", "none", "<f8", "arrays/../model.json", "arrays/a\0b", "arrays/" + "a" * 300, "\u2028", "trained",
+    "preprocessed",
+])  # fmt: skip
 PLACEHOLDER = "raw value"
 
 
@@ -106,13 +82,7 @@ def rewritten(draw, content):
 
 
 class ModelFolders:
-    """Model folders.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in; models are made there.
-    """
+    """Model folders, made in a folder to work in."""
 
     name = "model folder"
 
@@ -140,21 +110,18 @@ class ModelFolders:
         contents = self._contents[name]
         description = contents[DESCRIPTION]
         arrays = st.sampled_from([file for file in contents if file != DESCRIPTION])
+
+        def another_array(file):
+            return altered(unpacked(contents[file])).map(
+                lambda array: {file: packed(array), DESCRIPTION: described(description, file, array)}
+            )
+
         changes = st.one_of(
             rewritten(description).map(lambda content: {DESCRIPTION: content}),
             mangled([description], TOKENS).map(lambda content: {DESCRIPTION: content}),
             arrays.flatmap(lambda file: damaged_npy(contents[file]).map(lambda content: {file: content})),
             # The description of an array changes with the array.
-            arrays.flatmap(
-                lambda file: altered(unpacked(contents[file])).map(
-                    lambda array: {file: packed(array), DESCRIPTION: described(description, file, array)}
-                )
-            ),
-            arrays.flatmap(
-                lambda file: altered(unpacked(contents[file])).map(
-                    lambda array: {file: packed(array), DESCRIPTION: described(description, file, array)}
-                )
-            ),
+            *[arrays.flatmap(another_array)] * 2,
             arrays.map(lambda file: {file: None}),
             st.tuples(arrays, arrays).map(
                 lambda files: {

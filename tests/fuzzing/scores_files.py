@@ -1,20 +1,16 @@
 """Scores files: every way to read them agrees with the strict reader, or refuses the same line."""
 
-import gzip
 import itertools
-from unittest import mock
 
 import numpy as np
 from hypothesis import strategies as st
 
 from tests.fuzzing.data_files import VALUES as DATA_VALUES
-from tests.fuzzing.data_files import standard_input
-from tests.fuzzing.hunt import Sample
+from tests.fuzzing.data_files import read_stream
 from tests.fuzzing.mangling import mangled
-from tests.fuzzing.sentences import attempted, ends_well
-from tests.fuzzing.strict_data_reader import Malformed
+from tests.fuzzing.sentences import ends_well
 from tests.fuzzing.strict_scores_reader import read_scores_text
-from xmlgp.data import lines
+from tests.fuzzing.text_files import BLANKS, TextFiles, composed, header, maybe_compressed
 from xmlgp.prediction.scores_file import read_scores
 
 __all__ = ["ScoresFiles", "scored_points"]
@@ -55,26 +51,11 @@ def points(draw, columns):
                 pair.append(draw(number))
             case "fewer":
                 pair.pop()
-    blank = draw(st.sampled_from([b" "] * 6 + [b"  ", b"\t", b"\r", b"\x0b"]))
-    return blank.join(b":".join(pair) for pair in pairs)
+    return draw(BLANKS).join(b":".join(pair) for pair in pairs)
 
 
-@st.composite
-def composed(draw):
-    """Draw a file of such lines, with a first line that may be wrong."""
-    rows = draw(st.lists(points(draw(st.sampled_from([2, 3]))), max_size=6))
-    head = [b"%d" % len(rows), b"%d" % K]
-    if draw(st.integers(0, 4)) == 4:
-        head[draw(st.integers(0, 1))] = draw(st.sampled_from(COUNTS))
-    between = draw(st.sampled_from([b" "] * 6 + [b"\t", b"\x0b"]))
-    end = draw(st.sampled_from([b"\n"] * 4 + [b"\r\n"]))
-    return end.join([between.join(head), *rows]) + draw(st.sampled_from([end] * 5 + [b""]))
-
-
-SAMPLES = st.one_of(
-    *[(mangled(WHOLE, TOKENS) | composed()).map(lambda content: {"a.scores": content})] * 9,
-    mangled([gzip.compress(content, mtime=0) for content in WHOLE[:3]]).map(lambda content: {"a.scores.gz": content}),
-)
+#: Lines with scores, or with scores and standard deviations.
+ROWS = st.sampled_from([2, 3]).flatmap(lambda columns: composed(points(columns), lambda N: header([N, K], COUNTS)))
 
 
 def scored_points(scores):
@@ -86,59 +67,29 @@ def scored_points(scores):
     return [pairs[start:stop] for start, stop in itertools.pairwise(scores.indptr.tolist())]
 
 
-class ScoresFiles:
-    """Scores files.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in.
-    """
+class ScoresFiles(TextFiles):
+    """Scores files."""
 
     name = "scores file"
-    samples = SAMPLES.map(lambda files: Sample("", files))
+    samples = maybe_compressed("a.scores", mangled(WHOLE, TOKENS) | ROWS, WHOLE[:3])
 
     def __init__(self, folder):
-        self.folder = folder
+        super().__init__(folder)
         (folder / "test.txt").write_bytes(b"3 4 5\n0,2 0:1\n1\n 3:1\n")
 
-    def check(self, sample):
-        """Read the file in every way and compare; return whether it was read."""
-        ((name, content),) = sample.files.items()
-        path = self.folder / name
-        path.write_bytes(content)
-        try:
-            expected, line = expected_of(name, content)
-            readings = {
-                "as a file": attempted(lambda: read_scores(path)),
-                "from a stream in small pieces": attempted(lambda: read_stream(content)),
-            }
-            for way, (scores, error) in readings.items():
-                assert (scores is None) == (expected is None), f"read {way}: {error}"
-                if scores is not None:
-                    assert (scores.N, scores.K, scored_points(scores)) == expected, f"read {way}"
-                elif line:
-                    assert error.line == line, f"read {way}: {error}"
-            ends_well("evaluate", "-q", "--no-cache", path, self.folder / "test.txt")
-        finally:
-            path.unlink()
-        return expected is not None
+    def strictly(self, name, content):
+        return read_scores_text(content)
+
+    def readings(self, path, content):
+        return {
+            "as a file": lambda: plain(read_scores(path)),
+            "from a stream in small pieces": lambda: plain(read_stream(content, read_scores)),
+        }
+
+    def use(self, path, content, expected):
+        ends_well("evaluate", "-q", "--no-cache", path, self.folder / "test.txt")
 
 
-def expected_of(name, content):
-    """Return the strict reader's scores and None, or None and the line that it refuses, which is None if unknown."""
-    if name.endswith(".gz"):
-        try:
-            content = gzip.decompress(content) if content else b""
-        except Exception:
-            return None, None
-    try:
-        return read_scores_text(content), None
-    except Malformed as error:
-        return None, error.line
-
-
-def read_stream(content):
-    """Read a text as standard input, in blocks of another size."""
-    with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
-        return read_scores("-")
+def plain(scores):
+    """Return `Scores` in the form of `read_scores_text`."""
+    return scores.N, scores.K, scored_points(scores)

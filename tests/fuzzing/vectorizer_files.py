@@ -30,13 +30,7 @@ NAME_TOKENS = [b"cat\n", b"\n", b"\x1b[2J", "\u009b".encode(), b"\r\n", b"dog", 
 
 
 class VectorizerFiles:
-    """The names of features and labels, and the description of a vectorizer.
-
-    Parameters
-    ----------
-    folder : Path
-        To work in.
-    """
+    """The names of features and labels, and the description of a vectorizer."""
 
     name = "vectorizer"
 

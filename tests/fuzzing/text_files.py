@@ -1,0 +1,91 @@
+"""What all kinds of text files share: lines with wrong tokens, compression, and comparison with a strict reader."""
+
+import gzip
+import zlib
+
+from hypothesis import strategies as st
+
+from tests.fuzzing.hunt import Sample
+from tests.fuzzing.mangling import mangled
+from tests.fuzzing.sentences import attempted
+from tests.fuzzing.strict_data_reader import Malformed
+
+__all__ = ["BLANKS", "TextFiles", "composed", "header", "maybe_compressed"]
+
+#: What separates tokens; the last two are not allowed.
+BLANKS = st.sampled_from([b" "] * 6 + [b"  ", b"\t", b"\r", b"\x0b"])
+
+
+@st.composite
+def composed(draw, line, head=None):
+    """Draw a file of lines; `head` is a function from their number to a strategy for the first line."""
+    rows = draw(st.lists(line, max_size=6))
+    if head is not None:
+        rows.insert(0, draw(head(len(rows))))
+    end = draw(st.sampled_from([b"\n"] * 4 + [b"\r\n"]))
+    return end.join(rows) + draw(st.sampled_from([end] * 5 + [b""]))
+
+
+@st.composite
+def header(draw, numbers, wrong):
+    """Draw a first line of some numbers, one of which may be replaced."""
+    tokens = [b"%d" % number for number in numbers]
+    if draw(st.integers(0, 4)) == 4:
+        tokens[draw(st.integers(0, len(tokens) - 1))] = draw(st.sampled_from(wrong))
+    return draw(BLANKS).join(tokens)
+
+
+def maybe_compressed(name, texts, whole):
+    """Return a strategy for samples of one file; one in eight is compressed, before or after the damage."""
+    packed = mangled([gzip.compress(content, mtime=0) for content in whole]) | texts.map(gzip.compress)
+    return st.one_of(
+        *[texts.map(lambda content: Sample("", {name: content}))] * 7,
+        packed.map(lambda content: Sample("", {f"{name}.gz": content})),
+    )
+
+
+class TextFiles:
+    """Text files: every way to read them agrees with a strict reader, or refuses the same line.
+
+    A subclass has `name`, `samples` and three methods: `strictly(name, content)` is the strict reader; `readings(path,
+    content)` returns the ways to read the file, functions with the same result; and `use(path, content, expected)`
+    gives the file to commands.
+
+    Parameters
+    ----------
+    folder : Path
+        To work in.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def check(self, sample):
+        """Read the file in every way and compare; return whether it was read."""
+        ((name, content),) = sample.files.items()
+        path = self.folder / name
+        path.write_bytes(content)
+        try:
+            expected, line = self._expected(name, content)
+            for way, read in self.readings(path, content).items():
+                found, error = attempted(read)
+                assert (found is None) == (expected is None), f"read {way}: {error}"
+                assert found == expected, f"read {way}"
+                # No line is known of a file that cannot be decompressed.
+                assert not error or line is None or error.line == line, f"read {way}: {error}"
+            self.use(path, content, expected)
+            return expected is not None
+        finally:
+            path.unlink()
+
+    def _expected(self, name, content):
+        """Return the strict reader's result and None, or None and the line that it refuses."""
+        if name.endswith(".gz"):
+            try:
+                content = gzip.decompress(content) if content else b""
+            except (OSError, EOFError, zlib.error):
+                return None, None
+        try:
+            return self.strictly(name.removesuffix(".gz"), content), None
+        except Malformed as error:
+            return None, error.line
