@@ -22,7 +22,7 @@ from sklearn.utils.extmath import randomized_svd
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import KMEANS_ITERATIONS, LEADING, initial_inducing
-from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 from xmlgp.runtime.threads import one_blas_thread
 
 #: Centroids of k-means.
@@ -63,7 +63,8 @@ def measure(case, seed):
     """Return the numbers of scikit-learn and of xmlgp."""
     shape = dataclasses.replace(SHAPES["titles"], N=case.N, D=case.D)
     features = GeneratedSet(shape, seed).rows(slice(None)).features
-    features = weigh(features, inverse_document_frequency(features), unit=True)
+    idf = idf_of_counts(features.shape[0], count_points(features))
+    features = weigh(features, idf, unit=True)
     truncated_svd_basis(features[:100], 5, seed)  # compile
     whole = np.square(features.data, dtype=np.float64).sum()
 

@@ -24,7 +24,7 @@ from scipy.special import expit
 from xmlgp.metrics.calibration import expected_calibration_error, log_loss
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 
 
 class Prediction(NamedTuple):
@@ -52,7 +52,7 @@ def predict_xmlgp(train, test, settings):
 def predict_logistic(train, test, strength, idf):
     """Train a logistic regression for each label and predict."""
     start = time.perf_counter()
-    weights = inverse_document_frequency(train.features) if idf else None
+    weights = idf_of_counts(train.N, count_points(train.features)) if idf else None
     peer = OneVsRest("linear_model", "LogisticRegression", C=strength, solver="liblinear", random_state=0)
     peer.fit(weigh(train.features, weights, True).astype(peer.dtype), train.labels, None)
     seconds = time.perf_counter() - start

@@ -42,12 +42,7 @@ def test_the_basis_spans_the_leading_singular_vectors(monkeypatch, method, size)
     assert subspace_angles(basis.T.astype(float), expected.T).max() < 1e-3
     # Singular values are distinct here, so each vector is determined up to its sign.
     np.testing.assert_allclose(np.abs((basis * expected).sum(axis=1)), 1, atol=1e-4)
-
-
-def test_the_exact_basis_is_accurate_to_single_precision(monkeypatch):
-    features = with_spectrum(np.geomspace(1, 3e-4, 8))
-    expected = np.linalg.svd(features.toarray().astype(float))[2][:8]
-    assert subspace_angles(basis_of(monkeypatch, "gram", features, 8).T, expected.T).max() < 2e-3
+    np.testing.assert_allclose(np.linalg.norm(features @ basis.T, axis=0), GAP[:size], rtol=1e-3)
 
 
 @each_value(method=["gram", "randomised"], density=[0.05, 0.5])
@@ -61,14 +56,7 @@ def test_the_basis_of_sparse_features_is_almost_optimal(monkeypatch, method, den
 
 
 @METHODS
-def test_rows_are_in_descending_order_of_singular_values(monkeypatch, method):
-    features = with_spectrum(GAP)
-    basis = basis_of(monkeypatch, method, features, 10)
-    np.testing.assert_allclose(np.linalg.norm(features @ basis.T, axis=0), GAP[:10], rtol=1e-3)
-
-
-@METHODS
-@pytest.mark.parametrize(("size", "rank"), [(6, 20), (12, 5), (45, 5), (45, 1)])
+@pytest.mark.parametrize(("size", "rank"), [(12, 5), (45, 1)])
 def test_rows_beyond_the_rank_are_orthonormal(monkeypatch, method, size, rank):
     basis = basis_of(monkeypatch, method, with_spectrum(np.linspace(2, 1, rank)), size)
     assert basis.shape == (size, 45)
@@ -76,7 +64,7 @@ def test_rows_beyond_the_rank_are_orthonormal(monkeypatch, method, size, rank):
 
 
 @METHODS
-@pytest.mark.parametrize(("N", "D"), [(10, 30), (30, 10), (1, 30), (30, 1)])
+@pytest.mark.parametrize(("N", "D"), [(10, 30), (30, 1)])
 def test_the_basis_has_at_most_min_n_d_rows(monkeypatch, method, N, D):
     features = small_features(N, D, density=0.6)
     basis = basis_of(monkeypatch, method, features, 1000)
@@ -85,7 +73,7 @@ def test_the_basis_has_at_most_min_n_d_rows(monkeypatch, method, N, D):
     np.testing.assert_allclose(features @ basis.T @ basis, features.toarray(), atol=1e-4)
 
 
-@each_value(method=["gram", "randomised"], scale=[1e-30, 1e-18, 1e18, 1e38])
+@each_value(method=["gram", "randomised"], scale=[1e-30, 1e38])
 def test_the_basis_does_not_depend_on_the_scale_of_features(monkeypatch, method, scale):
     features = with_spectrum(GAP)
     expected = basis_of(monkeypatch, method, features, 5)
@@ -125,21 +113,13 @@ def test_the_randomised_basis_is_as_good_as_that_of_scikit_learn(monkeypatch, si
     assert lost < 1.05 * lost_by_reference + 1e-5 * best
 
 
-@pytest.mark.parametrize("panel", [1, 3, 64])
+@pytest.mark.parametrize("panel", [3])
 def test_the_basis_does_not_depend_on_panels(monkeypatch, panel):
     features = small_features(80, 50, density=0.1)
     expected = basis_of(monkeypatch, "randomised", features, 20)
     monkeypatch.setattr(gram, "PANEL", panel)
     found = basis_of(monkeypatch, "randomised", features, 20)
     assert subspace_angles(found.T, expected.T).max() < 1e-4
-
-
-@pytest.mark.parametrize("chunk", [1, 50])
-def test_the_basis_does_not_depend_on_chunks(monkeypatch, chunk):
-    features = with_spectrum(GAP)
-    expected = basis_of(monkeypatch, "gram", features, 10)
-    monkeypatch.setattr(gram, "CHUNK", chunk)
-    np.testing.assert_allclose(np.abs(basis_of(monkeypatch, "gram", features, 10)), np.abs(expected), atol=1e-5)
 
 
 def test_rows_are_orthonormal_for_a_wide_spectrum(monkeypatch):
@@ -176,7 +156,7 @@ def test_progress_reaches_its_total(monkeypatch, features):
     assert reports
 
 
-@pytest.mark.parametrize("outlier", [30, 300, 1000])
+@pytest.mark.parametrize("outlier", [30, 1000])
 def test_one_large_singular_value_does_not_hide_the_others(outlier):
     features = sp.random(300, 4000, 0.01, "csr", random_state=0)
     features.data[0] = outlier

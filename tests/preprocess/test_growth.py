@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
-from xmlgp.preprocess.growth import grow, with_columns
+from xmlgp.preprocess.growth import grow
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.training.statistics import STATISTICS, added, are_valid, statistics_of
 
 N, N_KNOWN, D, D_KNOWN = 40, 25, 25, 18
 SMALL = {"basis_size": 6, "inducing_count": 5}
-WEIGHTINGS = ["root-idf", "idf", "unit", "none"]
 
 
 def together():
@@ -41,8 +41,7 @@ def preprocess(features, settings):
     return MODELS[settings.model].preprocess(features, settings)
 
 
-@pytest.mark.parametrize("cuts", [[N_KNOWN], [N_KNOWN, 25, 33, 39]], ids=str)
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@each_value(cuts=[[N_KNOWN], [N_KNOWN, 25, 33, 39]], weighting=["root-idf", "idf", "unit", "none"])
 def test_weighting_is_that_of_all_points_together(weighting, cuts):
     features, settings = together(), MLGPFSettings(weighting=weighting, **SMALL)
     known = preprocess(features[:N_KNOWN, :D_KNOWN], settings)
@@ -100,13 +99,6 @@ def test_without_new_features_nothing_is_copied():
         found = grow(known, settings, N, counts_after(features, [N_KNOWN]))
         assert found.inducing is known.inducing
         assert found.basis is None or np.shares_memory(found.basis, known.basis)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_columns_of_zeros_are_added(order):
-    matrix = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
-    np.testing.assert_array_equal(with_columns(matrix, 5), [[0, 1, 2, 0, 0], [3, 4, 5, 0, 0]])
-    assert with_columns(matrix, 3) is matrix
 
 
 def test_standardised_features_are_refused():

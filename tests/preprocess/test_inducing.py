@@ -16,7 +16,7 @@ FORMS = pytest.mark.parametrize("form", [sp.csr_array, lambda features: features
 
 
 @each_value(method=["kmeans", "rows"], form=[sp.csr_array, lambda features: features.toarray()])
-@pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (40, 40), (41, 40), (1000, 40)])
+@pytest.mark.parametrize(("count", "given"), [(1, 1), (8, 8), (41, 40)])
 def test_inducing_inputs_have_the_given_count_up_to_the_number_of_points(method, form, count, given):
     features = small_features(40)
     inducing = initial_inducing(form(features), count, method, 0)
@@ -33,39 +33,12 @@ def test_sparse_and_dense_coordinates_give_the_same_inducing_inputs(method):
     np.testing.assert_allclose(sparse, dense, atol=1e-5)
 
 
-@METHODS
-def test_n_inducing_inputs_are_the_points(method):
-    features = small_features(12, density=0.6).toarray()
-    inducing = initial_inducing(features, 12, method, 0)
-    distances = np.linalg.norm(inducing[:, None] - features, axis=2)
-    assert sorted(distances.argmin(axis=1)) == list(range(12))
-    assert distances.min(axis=1).max() < 1e-5
-
-
 @FORMS
 def test_rows_are_distinct_training_points(form):
     features = small_features(60, density=0.6)
     inducing = initial_inducing(form(features), 20, "rows", 1)
     rows = [np.flatnonzero((features.toarray() == row).all(axis=1)).item() for row in inducing]
     assert len(set(rows)) == 20
-
-
-def test_centroids_of_separate_clusters_are_their_means():
-    # The clusters are so far apart that k-means converges in two iterations from any start.
-    random = np.random.default_rng(0)
-    centers = np.array([[0, 0], [100, 0]], np.float32)
-    points = (centers[np.arange(60) % 2] + random.normal(size=(60, 2))).astype(np.float32)
-    centroids = initial_inducing(points, 2, "kmeans", 0)
-    nearest = np.linalg.norm(points[:, None] - centroids, axis=2).argmin(axis=1)
-    for m, centroid in enumerate(centroids):
-        np.testing.assert_allclose(centroid, points[nearest == m].mean(axis=0), atol=1e-3)
-
-
-def test_centroids_are_nearer_to_the_points_than_random_rows():
-    features = small_features(300, density=0.6).toarray()
-    kmeans, rows = (initial_inducing(features, 10, method, 0) for method in ("kmeans", "rows"))
-    spread = [np.linalg.norm(features[:, None] - inducing, axis=2).min(axis=1) for inducing in (kmeans, rows)]
-    assert np.square(spread[0]).sum() < 0.8 * np.square(spread[1]).sum()
 
 
 @each_value(method=["kmeans", "rows"], form=[sp.csr_array, lambda features: features.toarray()])

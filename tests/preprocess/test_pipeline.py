@@ -1,30 +1,26 @@
 """Preprocessing as a whole, for all models and settings."""
 
-import contextlib
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import pairwise_distances
-from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.preprocessing import StandardScaler
 
-from tests.grids import each_value, grid
+from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.models import MODELS
-from xmlgp.preprocess import basis
 from xmlgp.preprocess import pipeline as module
 from xmlgp.preprocess import weighting as weighting_module
 from xmlgp.preprocess.basis import truncated_svd_basis
 from xmlgp.preprocess.inducing import initial_inducing
 from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.preprocess.weighting import inverse_document_frequency, weigh
+from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
 from xmlgp.runtime.progress import silent
 
 SMALL = {"basis_size": 6, "inducing_count": 5}
@@ -34,13 +30,13 @@ def preprocess(features, settings, progress=silent):
     return MODELS[settings.model].preprocess(features, settings, progress)
 
 
-@grid(start=["kmeans", "rows"], inducing=["subspace", "free"], weighting=["root-idf", "idf", "unit", "none"])
+@each_value(start=["kmeans", "rows"], inducing=["subspace", "free"], weighting=["root-idf", "idf", "unit", "none"])
 def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, inducing, start):
     features = small_features()
     result = preprocess(
         features, MLGPFSettings(weighting=weighting, inducing=inducing, inducing_start=start, seed=3, **SMALL)
     )
-    idf = inverse_document_frequency(features)
+    idf = idf_of_counts(40, count_points(features))
     idf = {"root-idf": np.sqrt(idf), "idf": idf}.get(weighting)
     weighted = weigh(features, idf, weighting != "none", weighting == "root-idf")
     expected_basis = truncated_svd_basis(weighted, 6, 3) if inducing == "subspace" else None
@@ -68,18 +64,6 @@ def test_inducing_inputs_of_se_kernels_have_unit_length(inducing, kernel):
     assert result.inducing.dtype == np.float32
 
 
-def test_the_default_weighting_is_the_root_of_scikit_learns_idf():
-    features = small_features()
-    result = preprocess(features, MLGPFSettings(**SMALL))
-    idf = TfidfTransformer().fit(features).idf_
-    np.testing.assert_allclose(result.weighting.idf**2, idf, rtol=1e-6)
-    assert result.weighting.idf.dtype == np.float32
-    # New points are weighted by the document frequencies of the training points.
-    new = small_features(N=5, seed=4)
-    expected = normalize(np.log1p(new.toarray()) * np.sqrt(idf))
-    np.testing.assert_allclose(result.weigh(new).toarray(), expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("weighting", ["root-idf", "idf", "unit", "none"])
 def test_preprocessing_for_bmlpl_has_weights_only(weighting):
     features = small_features()
@@ -103,17 +87,6 @@ def test_preprocessing_for_bmlpl_does_not_copy_the_features(monkeypatch, weighti
         tracemalloc.stop()
 
 
-def test_preprocessing_for_bmlpl_makes_no_dense_copy(monkeypatch):
-    features = small_features(100, 30, density=0.5)
-    result = preprocess(features, BMLPLSettings())
-    coordinates = result.coordinates(features, np.float64)
-    assert sp.issparse(coordinates.all())
-    expected = result.weigh(features)[3:9].toarray()
-    # Rows for training come from the copy in memory.
-    monkeypatch.setattr(module, "weigh", None)
-    np.testing.assert_array_equal(coordinates.weighted(slice(3, 9)).toarray(), expected)
-
-
 def test_sizes_are_limited_by_the_data():
     result = preprocess(small_features(N=6, D=9), MLGPFSettings(inducing="subspace"))
     assert result.basis.shape == (6, 9)
@@ -124,22 +97,6 @@ def test_sizes_are_limited_by_the_data():
 def test_data_without_features_are_refused(settings, shape):
     with pytest.raises(SettingsError, match="no training point has a feature"):
         preprocess(sp.csr_array(shape, dtype=np.float32), settings)
-
-
-@pytest.mark.parametrize("inducing", ["subspace", "free"])
-def test_progress_reaches_its_total(monkeypatch, inducing):
-    monkeypatch.setattr(basis, "GRAM_LIMIT", 0)
-    stages = []
-
-    @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        reports = []
-        yield SimpleNamespace(update=lambda count=1, **facts: reports.append(count))
-        assert sum(reports) == total
-        stages.append(label)
-
-    preprocess(small_features(), MLGPFSettings(inducing=inducing, inducing_start="kmeans", **SMALL), progress)
-    assert stages == ["truncated SVD"] * (inducing == "subspace") + ["k-means"]
 
 
 def offset_features(density):

@@ -1,6 +1,5 @@
 """Preprocessing by row shards is that of all points, wherever the shards are computed."""
 
-import contextlib
 import functools
 from types import SimpleNamespace
 
@@ -9,14 +8,11 @@ import pytest
 import scipy.sparse as sp
 from scipy.linalg import subspace_angles
 
-from tests.problems import small_features
 from xmlgp.data.dataset import consecutive_rows
-from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.preprocess import basis, weighting
+from xmlgp.preprocess import weighting
 from xmlgp.preprocess.basis import truncated_svd_basis
-from xmlgp.preprocess.pipeline import find_inducing_inputs, weighting_of_counts
+from xmlgp.preprocess.pipeline import weighting_of_counts
 from xmlgp.preprocess.weighting import Weighting, count_points, row_chunks, shards_for_sums, weigh, weigh_points
 from xmlgp.work import THIS_MACHINE
 
@@ -106,30 +102,3 @@ def test_the_basis_does_not_depend_on_the_shards(in_files, monkeypatch, D, size)
     assert subspace_angles(found.T.astype(float), whole.T.astype(float)).max() < 1e-3
     captured = [np.square(features @ vectors.T).sum(axis=0) for vectors in (found, whole)]
     np.testing.assert_allclose(*captured, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("inducing", ["features"])
-def test_features_whose_squares_overflow_are_refused(work, inducing):
-    features = small_features()
-    features.data[3] = -3e38
-    settings = MLGPFSettings(weighting="none", inducing=inducing, inducing_count=4)
-    with pytest.raises(SettingsError, match="features are as large as 3e\\+38"):
-        find_inducing_inputs(features, settings, work=work)
-
-
-def test_points_without_features_are_refused(work):
-    with pytest.raises(SettingsError, match="no training point has a feature"):
-        find_inducing_inputs(sp.csr_array((4, 5), dtype=np.float32), MLGPFSettings(), work=work)
-
-
-def test_progress_reaches_its_total(work, monkeypatch):
-    monkeypatch.setattr(basis, "GRAM_LIMIT", 0)
-    reports = []
-
-    @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        yield SimpleNamespace(update=lambda count=1, **facts: reports.append(count))
-        assert sum(reports) == total
-
-    truncated_svd_basis(text_features(), 300, 0, progress, work)
-    assert reports

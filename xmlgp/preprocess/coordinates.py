@@ -76,7 +76,7 @@ class Coordinates:
 
     @property
     def row_bytes(self):
-        """The mean memory of the coordinates of a point, in bytes."""
+        """Mean memory of the coordinates of a point, in bytes."""
         stored = self.dimension * self.dtype.itemsize
         if self._dense:
             return stored
@@ -132,20 +132,7 @@ class Coordinates:
 
 
 class Selected:
-    """Some points of `Coordinates`, with the same methods.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-    chosen : ndarray of int
-        Their rows.
-
-    Attributes
-    ----------
-    dtype : dtype
-    feature_count : int
-        Number of features, D.
-    """
+    """Some points of `Coordinates`, by their rows (ndarray of int), with the same methods."""
 
     def __init__(self, coordinates, chosen):
         self._coordinates, self._chosen = coordinates, chosen

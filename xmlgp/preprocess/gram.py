@@ -23,15 +23,7 @@ PANEL = 128
 
 
 class Gram:
-    """s²XᵀX, where s is the inverse of the largest magnitude in X: scaling prevents overflow of high powers.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X.
-    work : ThisMachine or DaskCluster
-        Computes the parts of row shards.
-    """
+    """s²XᵀX of features (csr_array, N×D); s, the inverse of the largest magnitude, prevents overflow of high powers."""
 
     def __init__(self, features, work=THIS_MACHINE):
         self._features, self._work = features, work
@@ -46,16 +38,7 @@ class Gram:
         return total
 
     def product(self, matrix, shift, out, bar):
-        """Write (s²XᵀX − shift I) times a matrix, D×L, to `out`.
-
-        Parameters
-        ----------
-        matrix, out : ndarray, D×L
-            float32.
-        shift : float
-        bar
-            A progress bar, which advances by one for each of the `panel_count(L)` panels.
-        """
+        """Write (s²XᵀX − shift I) times a matrix, D×L, to `out`, float32; `bar` counts panels."""
         panels, together = _panels(matrix.shape[1]), self._work.cores
         groups = [panels[start : start + together] for start in range(0, len(panels), together)]
         last = self._shards[-1]

@@ -41,13 +41,7 @@ def grow(preprocessed, settings, N, counts):
 
 
 def with_columns(matrix, count):
-    """Return a matrix with columns of zeros added, so that it has `count`; the same matrix if it has as many.
-
-    Parameters
-    ----------
-    matrix : ndarray
-    count : int
-    """
+    """Return a matrix with columns of zeros added, so that it has `count`; the same matrix if it has as many."""
     if matrix.shape[1] == count:
         return matrix
     grown = np.zeros((len(matrix), count), matrix.dtype)

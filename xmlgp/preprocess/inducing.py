@@ -29,20 +29,7 @@ CHUNK = 1024
 
 
 def candidates(coordinates, count, seed):
-    """Return the rows that inducing inputs are computed from: all, or a uniform sample that is large enough and fits.
-
-    Parameters
-    ----------
-    coordinates : Coordinates
-    count : int
-        M.
-    seed : int
-
-    Returns
-    -------
-    ndarray or slice
-        In ascending order.
-    """
+    """Return the rows that M inducing inputs are computed from: all, or a uniform sample that fits."""
     size = max(count, min(count * CANDIDATES, CANDIDATES_LIMIT // coordinates.row_bytes))
     if size >= len(coordinates):
         return slice(None)

@@ -68,14 +68,7 @@ class Preprocessed(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays, settings, D):
-        """Return the object that `to_arrays` was called on.
-
-        Parameters
-        ----------
-        arrays : mapping of str to ndarray
-            Untrusted: names, shapes and values are checked here.
-        settings : Settings
-        D : int
+        """Return the object that `to_arrays` was called on, of untrusted arrays by name.
 
         Raises
         ------
@@ -125,22 +118,9 @@ class Preprocessed(NamedTuple):
 
 
 def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
-    """Return the feature weights of a model without inducing inputs (`Preprocessed`).
+    """Return the feature weights of a model without inducing inputs (`Preprocessed`), by `settings.weighting`.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X as read.
-    settings : Settings
-        Uses `weighting`.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-    work : ThisMachine or DaskCluster
-
-    Raises
-    ------
-    SettingsError
-        If no point has a feature, or points are so far from the origin that computations overflow.
+    Parameters and errors are those of `find_inducing_inputs`.
     """
     weighting = _fit_weighting(features, settings.weighting, work)
     # In parts, because features may be in a file that is larger than memory.
@@ -170,7 +150,7 @@ def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE)
     Raises
     ------
     SettingsError
-        As in `weight_features`.
+        If no point has a feature, or points are so far from the origin that computations overflow.
     """
     if settings.inducing == "features":
         return weight_features(features, settings, progress, work)
@@ -211,7 +191,7 @@ def standardise_features(features, settings, progress=silent):
     Raises
     ------
     SettingsError
-        As in `weight_features`.
+        As in `find_inducing_inputs`.
     """
     _check_not_empty(features)
     if settings.standardise:
@@ -234,16 +214,7 @@ def _fit_weighting(features, name, work):
 
 
 def weighting_of_counts(name, N, counts):
-    """Return the `Weighting` of a name for N points.
-
-    Parameters
-    ----------
-    name : str
-        A value of the setting `weighting`.
-    N : int
-    counts : ndarray of int, D
-        Points that have each feature.
-    """
+    """Return the `Weighting` of a value of the setting, for N points of which `counts`, D, have each feature."""
     idf = idf_of_counts(N, counts) if name in IDF_WEIGHTINGS else None
     if name == "root-idf":
         # The square root, so that inner products weight each feature by its inverse document frequency once.
@@ -265,15 +236,7 @@ def _check_not_empty(features):
 
 
 def check_size(parts, advice="choose another weighting"):
-    """Raise SettingsError if a point, as weighted, is too far from the origin.
-
-    Parameters
-    ----------
-    parts : iterable of csr_array
-        The weighted features of some points.
-    advice : str
-        What the user can do, besides scaling features.
-    """
+    """Raise SettingsError with advice if weighted features of a part (csr_array) are too far from the origin."""
     _check_sizes(map(sizes_of, parts), advice)
 
 

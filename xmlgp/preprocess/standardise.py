@@ -11,19 +11,10 @@ CHUNK = 1 << 16
 
 
 def mean_and_scale(features):
-    """Return the mean of each feature over all points, zeros included, and the inverse of its standard deviation.
+    """Return the mean of each feature over all points, zeros included, and the inverse of its standard deviation, D.
 
     The variance is a sum of squared deviations from the mean, so that features like 1.6e9 ± 1 keep their precision. The
     scale of a constant feature is 0, because other values of it have no known meaning.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-
-    Returns
-    -------
-    mean, scale : ndarray, D
-        In double precision.
     """
     N, D = features.shape
     # Differences from a point are exactly zero for constant features.

@@ -14,7 +14,6 @@ __all__ = [
     "Weighting",
     "count_points",
     "idf_of_counts",
-    "inverse_document_frequency",
     "row_chunks",
     "shards_for_sums",
     "sizes_of",
@@ -35,13 +34,7 @@ SHARD, SHARE = 1 << 21, 64
 
 
 def row_chunks(matrix, size):
-    """Yield slices of consecutive rows with about `size` stored elements each, and at least one row.
-
-    Parameters
-    ----------
-    matrix : csr_array
-    size : int
-    """
+    """Yield slices of consecutive rows of a csr_array with about `size` stored elements each, and at least one row."""
     start, rows = 0, matrix.shape[0]
     while start < rows:
         # In the type of the array, which NumPy would convert otherwise; a sum can be too large for it.
@@ -58,13 +51,7 @@ def shards_for_sums(features):
 
 
 def count_points(features, work=THIS_MACHINE):
-    """Return the number of points that have each feature, D.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    work : ThisMachine or DaskCluster
-    """
+    """Return the number of points that have each feature, D."""
     counts = np.zeros(features.shape[1], np.int64)
     for part in work.map(_count, ((rows,) for rows in shards_for_sums(features)), features):
         counts += part
@@ -75,29 +62,8 @@ def _count(features, rows):
     return sparse.column_sums(consecutive_rows(features, rows).indices, features.shape[1])
 
 
-def inverse_document_frequency(features):
-    """Return the inverse document frequencies of the features of N points, D; see `idf_of_counts`.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-    """
-    return idf_of_counts(features.shape[0], sparse.column_sums(features.indices, features.shape[1]))
-
-
 def idf_of_counts(N, counts):
-    """Return log((1 + N)/(1 + n_d)) + 1 for each feature d, which n_d of the N points have.
-
-    Parameters
-    ----------
-    N : int
-    counts : ndarray of int, D
-        n.
-
-    Returns
-    -------
-    ndarray, D
-    """
+    """Return log((1 + N)/(1 + n_d)) + 1 for each feature d, which n_d of the N points have, D."""
     return (np.log((1 + N) / (1 + counts)) + 1).astype(np.float32)
 
 
@@ -168,16 +134,7 @@ def weigh(features, idf, unit, logarithm=False, scale=None):
 
 
 def weigh_points(features, weighting, work=THIS_MACHINE):
-    """Return what `weigh` does, by row shards.
-
-    Parameters
-    ----------
-    features : csr_array, N×D
-        X as read.
-    weighting : Weighting
-        Without a scale.
-    work : ThisMachine or DaskCluster
-    """
+    """Return what `weigh` does for features as read, N×D, and a `Weighting` without a scale, by row shards."""
     none = features[:0]
     if weigh(none, *weighting) is none:
         return features
@@ -195,13 +152,7 @@ def _weigh(shared, rows):
 
 
 def weighted_sizes(features, weighting, work=THIS_MACHINE):
-    """Yield what `sizes_of` returns for the weighted features of each row shard; these are not kept.
-
-    Parameters
-    ----------
-    features, weighting, work
-        As for `weigh_points`.
-    """
+    """Yield what `sizes_of` returns for the weighted features of each row shard; these are not kept."""
     return work.map(_sizes, ((rows,) for rows in row_chunks(features, SHARD)), (features, weighting))
 
 
@@ -211,12 +162,7 @@ def _sizes(shared, rows):
 
 
 def sizes_of(weighted):
-    """Return the largest magnitude of the elements of features, and the most elements of a row.
-
-    Parameters
-    ----------
-    weighted : csr_array
-    """
+    """Return the largest magnitude of the elements of features (csr_array), and the most elements of a row."""
     # Without an array of magnitudes.
     peak = max(weighted.data.max(initial=0), -weighted.data.min(initial=0))
     return float(peak), int(np.diff(weighted.indptr).max(initial=0))
