@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from polyagamma import random_polyagamma
 from scipy import stats
-from scipy.special import expit, roots_genlaguerre
+from scipy.special import expit
 
 from tests.bmlpl.reference import random_problem, z_score
 from tests.grids import each_value
@@ -221,16 +221,6 @@ def test_shapes_are_a_mixture_of_gammas_over_table_counts(counts, shape):
     assert stats.kstest(samples, distribution).pvalue > 1e-4
 
 
-def test_samples_of_shapes_keep_their_posterior_invariant():
-    random, log_odds, T = np.random.default_rng(11), np.array([0.3, -0.7, 1.1]), 4000
-    shapes = random.standard_gamma(1.0, T)
-    counts = random.negative_binomial(shapes, expit(-log_odds)[:, None]).astype(float)
-    # Shapes drawn from the prior, with data drawn given them, are samples from the posterior. An update keeps this.
-    for _ in range(3):
-        shapes = sample_shapes(counts, np.repeat(log_odds[:, None], T, axis=1), shapes, random)
-    assert stats.kstest(shapes, stats.gamma(1).cdf).pvalue > 1e-4
-
-
 @BOTH
 def test_shapes_without_counts_are_the_least_shape(dtype):
     shapes = sample_shapes(
@@ -238,41 +228,6 @@ def test_shapes_without_counts_are_the_least_shape(dtype):
     )
     assert shapes.dtype == dtype
     np.testing.assert_array_equal(shapes, np.full(3, LEAST_SHAPE, dtype))
-
-
-def exact_means(labels, topics, log_odds, shapes):
-    """Return E u_t and E m_t of a point given its labels, by quadrature over the prior of its activations."""
-    nodes = [roots_genlaguerre(80, r - 1) for r in shapes]
-    u = np.stack(
-        np.meshgrid(*(x * np.exp(psi) for (x, _), psi in zip(nodes, log_odds, strict=True)), indexing="ij"), -1
-    )
-    u = u.reshape(-1, 2)
-    weights = np.outer(*(w for _, w in nodes)).ravel()
-    rates = u @ topics.T
-    weights = weights * np.where(labels, -np.expm1(-rates), np.exp(-rates)).prod(axis=1)
-    weights /= weights.sum()
-    factors = np.where(labels, 1 / -np.expm1(-np.maximum(rates, 1e-300)), 0)
-    return weights @ u, weights @ (u * (factors @ topics))
-
-
-def test_alternating_samples_have_the_posterior_means():
-    """Each of four points is repeated; each repetition is a chain, and the last samples of the chains are compared."""
-    chains, sweeps = 1500, 30
-    topics, shapes = np.array([[0.8, 0.3], [0.2, 0.7]]), np.array([0.7, 1.6])
-    kinds = np.array([[True, False], [True, True], [False, False], [False, True]])
-    log_odds = np.array([[0.5, -1.0], [1.0, 0.2], [-0.3, 0.9], [0.1, -2.0]])
-    random = np.random.default_rng(12)
-    positives = Positives(sp.csr_array(np.tile(kinds, (chains, 1))))
-    psi = np.tile(log_odds, (chains, 1))
-    u = random.gamma(shapes, np.exp(psi))
-    for _ in range(sweeps):
-        counts = sample_counts(positives, topics, u, random).by_point
-        u = sample_activations(counts, psi, shapes, random)
-    for kind in range(4):
-        activations, exact_counts = exact_means(kinds[kind], topics, log_odds[kind], shapes)
-        assert (z_score(u[kind::4], activations) < 4.5).all()
-        if kinds[kind].any():
-            assert (z_score(counts[kind::4], exact_counts) < 4.5).all()
 
 
 def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):

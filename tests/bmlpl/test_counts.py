@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import stats
 
 from tests.bmlpl.reference import log_likelihood, random_problem
 from xmlgp.bmlpl import counts as module
@@ -34,16 +33,6 @@ def test_counts_and_likelihood_agree_with_dense_sums(size, dtype):
     # The likelihood of negatives assumes that topics sum to one, which holds up to rounding.
     likelihood = log_likelihood(problem.labels, problem.topics, problem.activations)
     assert result.log_likelihood == pytest.approx(likelihood, rel=10 * tolerance, abs=10 * tolerance)
-
-
-def test_counts_of_topics_are_their_share_of_the_mean_count():
-    topics, activations = np.array([[0.6, 0.2], [0.4, 0.8]]), np.array([[0.5, 1.5]])
-    result = expected_counts(Positives(sp.csr_array([[True, False]])), topics, activations)
-    m = np.arange(1, 60)
-    rate = 0.6 * 0.5 + 0.2 * 1.5
-    mean = (m * stats.poisson.pmf(m, rate)).sum() / stats.poisson.sf(0, rate)
-    np.testing.assert_allclose(result.by_point, [[mean / 2, mean / 2]], rtol=1e-12)
-    np.testing.assert_allclose(result.by_label, [[mean / 2, mean / 2], [0, 0]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -103,30 +103,6 @@ def test_precisions_are_updated_periodically_from_means_and_samples_of_weights(m
     assert changed == [module.WARM_UP, module.WARM_UP + module.PRECISIONS_EVERY]
 
 
-@pytest.mark.parametrize(
-    ("size", "chosen"),
-    [((12, 3, 4, 2), {"inference": "em-cg", "cg_steps": 3})],
-    ids=["em-cg"],
-)
-def test_em_converges_to_a_stationary_point_of_the_posterior(constant_shapes, size, chosen):
-    traced = Traced(size, seed=1, shapes=0.7, **chosen)
-    for iteration in range(1500):
-        traced.step(iteration) if iteration > 1490 else traced.em.step(iteration, 0)
-    logits, log_u, weights = np.log(traced.topics), np.log(traced.activations), traced.em.weights.copy()
-
-    def value(logits, log_u, weights):
-        topics = np.exp(logits)
-        return traced.value(topics / topics.sum(axis=0), weights, np.exp(log_u))
-
-    found = [logits, log_u, weights]
-    for i, array in enumerate(found):
-        for place in np.ndindex(array.shape):
-            step = np.zeros(array.shape)
-            step[place] = 1e-4
-            up, down = (value(*(a + s * step if j == i else a for j, a in enumerate(found))) for s in (1, -1))
-            assert abs(up - down) / 2e-4 < 2e-3
-
-
 def test_each_m_step_maximises_the_expected_log_posterior(constant_shapes):
     """The expected log posterior is E Σ m log(v u) − Σ u plus the log priors; V and (U, W) are separate parts."""
     traced = Traced((25, 6, 5, 3), seed=2, shapes=0.7, inference="em")
@@ -194,20 +170,6 @@ def test_single_precision_agrees_with_double():
     for name, value in one.em.parameters(15).items():
         assert value.dtype == np.float32
         np.testing.assert_allclose(value, other.em.parameters(15)[name], rtol=0.02, atol=0.01)
-
-
-def test_arrays_are_the_complete_state():
-    chosen = {"inference": "em-cg", "topics": 3}
-    features, labels = problem()
-    one = start_inference(features, labels, **chosen)
-    for iteration in range(4):
-        one.step(iteration, 0)
-    other = start_inference(features, labels, **chosen)
-    for name, array in other.arrays().items():
-        array[...] = one.arrays()[name]
-    assert one.step(4, 0) == other.step(4, 0)
-    for name, value in one.parameters(5).items():
-        np.testing.assert_array_equal(value, other.parameters(5)[name])
 
 
 def test_em_refuses_more_features_than_its_limit(monkeypatch):

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.metrics import roc_auc_score
 
-from tests.bmlpl.problems import clustered, problem, start_inference
+from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import gibbs as module
 from xmlgp.bmlpl import hyperparameters
@@ -141,24 +140,3 @@ def test_precisions_are_updated_only_with_learn_precision():
     np.testing.assert_allclose(gibbs.precisions[:-1], expected)
     gibbs, _ = sample(3)
     assert np.ptp(gibbs.precisions[:-1]) == 0
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_arrays_and_generator_are_the_complete_state(dtype):
-    gibbs, _ = sample(4, dtype=dtype)
-    other = start_inference(*problem(), inference="gibbs", topics=3, iterations=4, dtype=dtype)
-    for name, array in other.arrays().items():
-        array[...] = gibbs.arrays()[name]
-    other.random.bit_generator.state = gibbs.random.bit_generator.state
-    assert gibbs.step(4, 0) == other.step(4, 0)
-    for name, array in gibbs.arrays().items():
-        np.testing.assert_array_equal(array, other.arrays()[name])
-
-
-def test_labels_of_clusters_are_ranked():
-    features, labels = clustered()
-    gibbs, _ = sample(60, features, labels, topics=4, thinning=1)
-    known = gibbs.parameters(60)
-    scales = np.exp(features @ known["weights"] + known["intercepts"])
-    rates = (known["shapes"] * np.log1p(scales[:, None] * known["topics"])).sum(axis=2)
-    assert roc_auc_score(labels.ravel(), rates.ravel()) > 0.85

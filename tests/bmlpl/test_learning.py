@@ -187,18 +187,6 @@ def test_a_model_of_few_points_approaches_em_of_all():
     np.testing.assert_allclose(mean, probabilities(whole, new).mean(axis=0), rtol=0.15)
 
 
-def test_more_earlier_points_hold_the_model_more_firmly():
-    features, labels = clustered(400)
-    earlier = trained_on(features[:200], labels[:200])
-    changes = []
-    for times in (1, 100):
-        statistics = {name: times * earlier.parameters[name] for name in ("statistics.labels", "statistics.features")}
-        heavier = earlier._replace(parameters=earlier.parameters | statistics, N=times * earlier.N)
-        found = learned(heavier, features[200:], labels[200:]).parameters
-        changes.append([np.abs(found[name] - earlier.parameters[name]).max() for name in ("weights", "topics")])
-    assert (np.diff(changes, axis=0) < 0).all()
-
-
 def test_a_new_label_and_a_new_feature_are_learned():
     features, labels = clustered(600)
     kind = features[:, :4].argmax(axis=1)
@@ -217,19 +205,6 @@ def test_a_new_label_and_a_new_feature_are_learned():
     assert areas[1] > areas[0]
     assert np.abs(parameters["weights"][-1]).max() > 0.1
     np.testing.assert_array_equal(parameters["precisions"], np.full(5, earlier.settings.precision))
-
-
-def test_features_and_labels_without_further_points_grow_only():
-    earlier, features, labels, preprocessed = problem()
-    features, labels = features.toarray(), labels.toarray()
-    features[:, 10:], labels[:, 5:] = 0, False
-    found = learn(earlier, *arrays_of(features, labels), preprocessed).parameters
-    assert are_valid_parameters(found, (12, 6, 4))
-    assert not found["weights"][10:].any()
-    # The label has the weight of its prior alone.
-    assert (found["topics"][5] < 0.01).all()
-    other = learn(earlier, *arrays_of(features[:, :10], labels[:, :5]), preprocessed).parameters
-    np.testing.assert_allclose(found["weights"][:10], other["weights"], atol=0.02)
 
 
 def empty_rows(X, Y):
@@ -253,17 +228,6 @@ def test_points_without_labels_or_features_are_learned(change, count, dtype):
     assert are_valid_parameters(parameters, (12, 6, 4))
     assert {value.dtype for value in parameters.values()} == {np.dtype(dtype)}
     assert [set(epoch) for epoch in history] == [{"epoch", "log_posterior", "seconds"}] * module.ITERATIONS
-
-
-def test_points_without_labels_lower_the_probabilities():
-    earlier, features, labels, preprocessed = problem()
-    labels = labels.toarray()
-    labels[:] = False
-    found = learn(earlier, *arrays_of(features.toarray(), labels), preprocessed).parameters
-    X = features.toarray()[:, :10]
-    found["weights"] = found["weights"][:10]
-    before, after = (probabilities(one, X) for one in (earlier.parameters, found))
-    assert after[:, :5].mean() < before.mean()
 
 
 def test_no_points_leave_the_model_as_it_is():

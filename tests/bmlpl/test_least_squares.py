@@ -14,13 +14,11 @@ from tests.problems import small_features
 from xmlgp.bmlpl import least_squares as module
 from xmlgp.bmlpl.least_squares import (
     Design,
-    LeastSquares,
     cg_sample,
     cg_solve,
     cholesky_solve,
     log_prior,
     normal_matrix,
-    polya_gamma_means,
     with_intercept,
 )
 from xmlgp.errors import NumericalError
@@ -60,18 +58,6 @@ def test_design_has_rows_columns_and_squares():
     np.testing.assert_array_equal(design.rows.toarray(), dense)
     np.testing.assert_array_equal(design.columns.toarray(), dense.T)
     np.testing.assert_array_equal(design.squares.toarray(), dense.T**2)
-
-
-@SIZE_AND_TYPE
-def test_polya_gamma_means_agree_with_their_formulas(size, dtype):
-    problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
-    arrays = (array.astype(dtype) for array in (problem.weights, problem.counts, problem.shapes))
-    log_odds, omega, residuals = (np.empty(problem.counts.shape, dtype) for _ in range(3))
-    polya_gamma_means(problem.system.design.rows, *arrays, log_odds, omega, residuals)
-    np.testing.assert_allclose(log_odds, problem.log_odds, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(omega, problem.omega, rtol=1e-5)
-    expected = (problem.counts - problem.shapes) / 2 - problem.omega * problem.log_odds
-    np.testing.assert_allclose(residuals, expected, rtol=1e-5, atol=1e-5)
 
 
 @EVERY_SIZE
@@ -170,19 +156,6 @@ def test_solutions_with_a_prior_mean_and_precisions_of_each_topic_agree_with_num
     weights = problem.weights.copy()
     cg_solve(system, weights, 60)
     np.testing.assert_allclose(weights, expected, rtol=1e-8, atol=1e-9)
-
-
-def test_topics_are_solved_independently():
-    problem = random_quadratic(exact=True)
-    weights = problem.weights.copy()
-    cg_solve(problem.system, weights, 4)
-    problem = random_quadratic(exact=True)
-    single, system = problem.weights[:, 1:2].copy(), LeastSquares(problem.system.design, 1, np.float64)
-    system.precisions = problem.precisions
-    for name in ("log_odds", "omega", "residuals"):
-        getattr(system, name)[:] = getattr(problem.system, name)[:, 1:2]
-    cg_solve(system, single, 4)
-    np.testing.assert_allclose(single, weights[:, 1:2], rtol=1e-9)
 
 
 #: Samples per test.

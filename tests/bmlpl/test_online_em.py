@@ -10,7 +10,6 @@ from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import hyperparameters
 from xmlgp.bmlpl import online_em as module
 from xmlgp.bmlpl.activations import expected_activations
-from xmlgp.training.minibatches import epoch_minibatches
 
 
 def trained(features, labels, passes, **chosen):
@@ -132,38 +131,6 @@ def test_minibatch_gradients_are_unbiased(monkeypatch):
         means.append(np.mean(gradients, axis=0))
     # The prior is counted once, for any number of minibatches.
     np.testing.assert_allclose(means[1], means[0], rtol=1e-9)
-
-
-def test_each_pass_has_other_minibatches():
-    features, labels = problem(60)
-    inference = start_inference(features, labels, inference="online-em", topics=3, batch_size=16)
-    assert inference.steps_per_epoch == 4
-    seen = []
-    weighted = inference._coordinates.weighted
-    inference._coordinates.weighted = lambda rows: seen.append(rows) or weighted(rows)
-    for iteration in range(2):
-        for done in range(4):
-            inference.step(iteration, done)
-    for one in (seen[:4], seen[4:]):
-        np.testing.assert_array_equal(np.sort(np.concatenate(one)), np.arange(60))
-    assert (np.concatenate(seen[:4]) != np.concatenate(seen[4:])).any()
-    # They do not depend on earlier passes.
-    again = epoch_minibatches(60, 16, np.random.default_rng([0, 2, 1]))
-    for rows, expected in zip(seen[4:], again, strict=True):
-        np.testing.assert_array_equal(rows, expected)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_arrays_are_the_complete_state(dtype):
-    chosen = {"inference": "online-em", "topics": 3, "batch_size": 10, "dtype": dtype}
-    one, other = (start_inference(*problem(), **chosen) for _ in range(2))
-    for done in range(2):
-        one.step(0, done)
-    for name, array in other.arrays().items():
-        array[...] = one.arrays()[name]
-    assert one.step(0, 2) == other.step(0, 2)
-    for name, array in one.arrays().items():
-        np.testing.assert_array_equal(array, other.arrays()[name])
 
 
 def test_topics_keep_their_counts_without_positives():

@@ -8,12 +8,12 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.stats import gamma
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from tests.grids import each_value
 from tests.problems import small_dataset, small_features
+from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.model_folder.folder import ModelFolder
@@ -25,7 +25,6 @@ from xmlgp.runs.train import train_model
 
 D, K, T = 25, 7, 4
 NEW = small_features(8, D, seed=9)
-DRAWS = 20_000
 
 
 def random_parameters(dtype, label_count=K, topic_count=T):
@@ -86,35 +85,6 @@ def test_scores_agree_with_the_formula(tmp_path):
     assert (std[:, -1] == 0).all()
 
 
-def test_probabilities_agree_with_monte_carlo(tmp_path):
-    folder = model(tmp_path)
-    parameters = folder.arrays("parameters.")
-    random = np.random.default_rng(0)
-    z = scales(NEW, parameters)
-    activations = gamma.rvs(parameters["shapes"], scale=z, size=(DRAWS, *z.shape), random_state=random)
-    probabilities = -np.expm1(-activations @ parameters["topics"].T)
-    found, std = open_predictor(folder).score(NEW, "probability", with_std=True)
-    error = probabilities.std(axis=0) / np.sqrt(DRAWS)
-    assert (abs(found - probabilities.mean(axis=0)) <= 5 * error).all()
-    np.testing.assert_allclose(std, probabilities.std(axis=0), rtol=0.05, atol=1e-3)
-
-
-@each_value(k=[1, K, 1000], output=module.OUTPUTS)
-def test_top_labels_agree_with_a_full_sort(tmp_path, output, k):
-    predictor = open_predictor(model(tmp_path))
-    values, std = predictor.score(NEW, output, with_std=True)
-    (scores,) = predictor.top(NEW, k, output, with_std=True)
-    kept = min(k or K, K)
-    order = np.argsort(-values, axis=1, kind="stable")[:, :kept]
-    assert (scores.N, scores.K) == (8, K)
-    np.testing.assert_array_equal(scores.labels.reshape(8, kept), order)
-    np.testing.assert_allclose(scores.scores.reshape(8, kept), np.take_along_axis(values, order, axis=1), rtol=1e-12)
-    np.testing.assert_allclose(scores.std.reshape(8, kept), np.take_along_axis(std, order, axis=1), rtol=1e-12)
-    (alone,) = predictor.top(NEW, k, output)
-    assert alone.std is None
-    np.testing.assert_array_equal(alone.labels, scores.labels)
-
-
 def test_utilities_differ_where_probabilities_are_one(tmp_path):
     predictor = open_predictor(model(tmp_path, {"shapes": np.full(T, 1e4)}))
     probability, _ = predictor.score(NEW, "probability")
@@ -148,11 +118,6 @@ def test_points_without_features_are_scored_by_the_intercepts(tmp_path):
     utility, _ = open_predictor(folder).score(sp.csr_array((2, D), dtype=np.float32))
     z = np.exp(parameters["intercepts"]) * parameters["topics"]
     np.testing.assert_allclose(utility, np.tile(np.log1p(z) @ parameters["shapes"], (2, 1)), rtol=1e-6)
-
-
-def test_no_points_give_no_scores(tmp_path):
-    predictor = open_predictor(model(tmp_path))
-    assert list(predictor.top(sp.csr_array((0, D), dtype=np.float32), 3)) == []
 
 
 @pytest.mark.parametrize("output", module.OUTPUTS)
@@ -197,19 +162,6 @@ def test_scores_are_finite_for_all_log_odds(tmp_path, output, weight):
     assert (scores >= 0).all()
 
 
-@each_value(rows=[1, 3, 100], labels=[1, 2, 100], memory=[0, 1])
-def test_scores_do_not_depend_on_chunks(tmp_path, monkeypatch, rows, labels, memory):
-    predictor = open_predictor(model(tmp_path))
-    (whole,) = predictor.top(NEW, 3, with_std=True)
-    monkeypatch.setattr(module, "ROWS", rows)
-    monkeypatch.setattr(module, "LABELS", labels)
-    pieces = list(predictor.top(NEW, 3, with_std=True, memory=memory))
-    assert len(pieces) == (1 if memory else 8)
-    for name in ("labels", "scores", "std"):
-        joined = np.concatenate([getattr(piece, name) for piece in pieces])
-        np.testing.assert_allclose(joined, getattr(whole, name), rtol=1e-9)
-
-
 @pytest.mark.parametrize("k", [200])
 def test_memory_stays_below_the_limit(tmp_path, k):
     # There are so many labels that copies of all topics would exceed the limit.
@@ -237,49 +189,35 @@ INVALID = {
     "shapes": [np.ones(T + 1), np.zeros(T), np.full(T, np.inf), np.ones(T, int)],
     "precisions": [np.ones(D + 1), np.full(D, -1.0), np.full(D, np.inf)],
     "shares": [np.full(T + 1, 1 / (T + 1)), np.ones(T), np.array([2.0, -1.0, 0.0, 0.0])],
+    "topics.extra": [np.ones(2)],
 }
-CASES = [(name, value) for name, values in INVALID.items() for value in [None, *values]]
 
 
-def refused(path, changes, **options):
-    folder = model(path, changes, **options)
-    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
-        open_predictor(folder)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    CASES,
-    ids=lambda case: case if isinstance(case, str) else f"{np.shape(case)}-{np.ravel(case)[:1]}",
-)
-def test_invalid_parameters_are_refused(tmp_path, name, value):
-    refused(tmp_path, {name: value})
-    # Also if the settings do not fix the number of topics.
-    refused(tmp_path, {name: value}, stated=None)
+def fit(changes, stated=T):
+    parameters = random_parameters("float64") | changes
+    return BMLPLPredictor.parameters_fit(BMLPLSettings(topics=stated), parameters, D, K)
 
 
 def test_valid_parameters_are_accepted(tmp_path):
     open_predictor(model(tmp_path))
-    open_predictor(model(tmp_path, stated=None))
+    assert fit({}, None)
     # They may be rounded, of either type, and in the other byte order.
     for dtype in ("<f4", ">f4", ">f8"):
-        changes = {name: value.astype(dtype) for name, value in random_parameters("float64").items()}
-        open_predictor(model(tmp_path, changes))
+        assert fit({name: value.astype(dtype) for name, value in random_parameters("float64").items()})
 
 
-@pytest.mark.parametrize("name", ["extra", "topics.extra"])
-def test_unknown_parameters_are_refused(tmp_path, name):
-    refused(tmp_path, {name: np.ones(2)})
-
-
-def test_zero_topics_are_refused(tmp_path):
+def test_invalid_parameters_are_refused(tmp_path):
+    for name, values in INVALID.items():
+        for value in values:
+            assert not fit({name: value}), (name, value)
+            # Also if the settings do not fix the number of topics.
+            assert not fit({name: value}, None), (name, value)
+    # More topics than the settings have, and none.
+    assert not fit({}, T - 1)
     empty = {"topics": np.ones((K, 0)), "weights": np.ones((D, 0))}
-    empty |= dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0))
-    refused(tmp_path, empty, stated=None)
-
-
-def test_more_topics_than_the_settings_have_are_refused(tmp_path):
-    refused(tmp_path, {}, stated=T - 1)
+    assert not fit(empty | dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0)), None)
+    with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
+        open_predictor(model(tmp_path, {"shapes": None}))
 
 
 @pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("D", 0)])
@@ -292,14 +230,6 @@ def test_sizes_in_the_description_are_checked(tmp_path, size, value):
         open_predictor(ModelFolder(tmp_path))
 
 
-def test_preprocessing_of_another_size_is_refused(tmp_path):
-    folder = model(tmp_path)
-    arrays = folder.arrays("") | {"preprocess.idf": np.ones(D - 1)}
-    facts = {"settings": folder.settings, "stage": "trained", "data": folder.description["data"], "arrays": arrays}
-    with pytest.raises(ModelFolderError, match="do not fit its settings"):
-        open_predictor(ModelFolder.write(tmp_path, **facts, history=folder.description["history"]))
-
-
 @pytest.mark.parametrize("inference", ["em-cg", "online-em"])
 def test_a_trained_model_predicts_its_training_points(tmp_path, inference):
     dataset = small_dataset(N=300, D=D, K=K)
@@ -309,10 +239,3 @@ def test_a_trained_model_predicts_its_training_points(tmp_path, inference):
     log_loss = -np.where(labels, np.log(probability), np.log1p(-probability)).mean()
     frequency = labels.mean(axis=0)
     assert log_loss < -0.9 * np.where(labels, np.log(frequency), np.log1p(-frequency)).mean()
-
-
-def test_one_label_and_one_feature_can_be_trained_and_scored(tmp_path):
-    dataset = small_dataset(D=1, K=1)
-    predictor = open_predictor(train_model(dataset, tmp_path, BMLPLSettings(iterations=5)))
-    scores, std = predictor.score(dataset.features, "probability", with_std=True)
-    assert scores.shape == std.shape == (40, 1)

@@ -82,24 +82,6 @@ def test_complete_sample_equals_the_full_log_likelihood(shared, seed, expectatio
         np.testing.assert_allclose(sampled, gradient, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_shared_variance_equals_repeated_columns(seed):
-    moments, loadings, bias, positives = problem(True, seed)
-    repeated = Moments(moments.mean, np.repeat(moments.variance, P, axis=1))
-    pairs = pairs_of(positives, [np.flatnonzero(~row)[:1] for row in positives])
-    for function, labels in (
-        (full_log_likelihood, sp.csr_array(positives)),
-        (dense_sampled, pairs),
-    ):
-        value, d_shared, gradients = function(moments, loadings, bias, labels, Quadrature())
-        other_value, d_repeated, other_gradients = function(repeated, loadings, bias, labels, Quadrature())
-        assert value == pytest.approx(other_value, rel=1e-13)
-        np.testing.assert_allclose(d_shared.mean, d_repeated.mean, rtol=1e-11)
-        np.testing.assert_allclose(d_shared.variance[:, 0], d_repeated.variance.sum(axis=1), rtol=1e-11)
-        for name in gradients:
-            np.testing.assert_allclose(gradients[name], other_gradients[name], rtol=1e-11, atol=1e-13)
-
-
 @EITHER_VARIANCE
 def test_utility_moments_agree_with_samples(shared):
     moments, loadings, bias, _ = problem(shared)

@@ -5,7 +5,6 @@ import pytest
 
 from tests.gp.reference import gaussian_kl, inducing_posterior, log_likelihood
 from tests.gpc.dense_gpc import THETA, moments, random_problem
-from xmlgp.gpc import svi as module
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.gpc.svi import SVIAdaDelta
 
@@ -56,25 +55,6 @@ def test_mean_estimate_of_equal_minibatches_is_the_bound():
     assert np.mean(estimates) == pytest.approx(bound_of(problem, parameters), rel=1e-7)
 
 
-@pytest.mark.parametrize(("seed", "batch_size"), [(0, 7)])
-def test_estimates_are_unbiased(seed, batch_size):
-    # Minibatches have equal sizes: 6 with a batch size of 7, and 15 with 29.
-    problem = problem_of(seed)
-    running = started(problem)
-    parameters = leave_prior(running)
-    other = started(problem, batch_size=batch_size, learning_rate=STILL)
-    for name, value in running.arrays().items():
-        if name.startswith("parameters."):
-            other.arrays()[name][...] = value
-    passes = 10 if batch_size == 1 else 50
-    estimates = np.array(run(other, passes))
-    means = estimates.mean(axis=1)
-    error = means.std() / np.sqrt(passes) + 1e-6
-    exact = bound_of(problem, parameters)
-    assert abs(means.mean() - exact) < 4 * error
-    assert error < 0.03 * abs(exact)
-
-
 def test_initial_posterior_is_the_prior():
     problem = problem_of()
     running = started(problem, batch_size=N)
@@ -87,32 +67,6 @@ def test_initial_posterior_is_the_prior():
     variance = np.full((N, 1), np.exp(here.theta[0]) + np.exp(here.theta[2]))
     expected = log_likelihood(np.zeros((N, 1)), variance, np.ones((1, 1)), np.zeros(1), problem.positive[:, None])
     assert running.step(0, 0) == pytest.approx(expected, rel=1e-6)
-
-
-def test_each_pass_sees_every_point_once_in_an_order_that_depends_on_the_seed(monkeypatch):
-    seen, make_batch = [], module.make_batch
-
-    def watching(coordinates, labels, rows):
-        seen.append(rows)
-        return make_batch(coordinates, labels, rows)
-
-    monkeypatch.setattr(module, "make_batch", watching)
-    orders = {}
-    for seed in (0, 1):
-        running = started(problem_of(), batch_size=7, seed=seed)
-        assert running.steps_per_epoch == 5
-        for iteration in range(3):
-            seen.clear()
-            run(running, 1, iteration)
-            assert [len(rows) for rows in seen] == [6] * 5
-            order = np.concatenate(seen)
-            np.testing.assert_array_equal(np.sort(order), np.arange(N))
-            orders[seed, iteration] = tuple(order)
-    assert len(set(orders.values())) == 6
-    # The order does not depend on earlier passes.
-    seen.clear()
-    run(started(problem_of(), batch_size=7), 1, 2)
-    assert tuple(np.concatenate(seen)) == orders[0, 2]
 
 
 def test_steps_increase_the_bound_and_change_all_parameters_except_inducing_inputs():

@@ -74,17 +74,6 @@ def test_history_and_parameters(inference):
     assert not np.triu(parameters["posterior.factor"][0], 1).any()
 
 
-@pytest.mark.parametrize("inference", ["vi-jj", "svi-adadelta"])
-def test_inducing_inputs_may_have_single_precision(inference):
-    coordinates, labels, inducing, settings = prepared(inference)
-    inducing = inducing.astype(np.float32)
-    assert_same_result(
-        run_inference(coordinates, labels, inducing, settings),
-        run_inference(coordinates, labels, inducing.astype(np.float64), settings),
-    )
-    assert are_valid(run_inference(coordinates, labels, inducing, settings)[0])
-
-
 @pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
 @pytest.mark.usefixtures("early_stopping")
 def test_default_number_of_iterations_is_a_maximum(inference):

@@ -1,7 +1,5 @@
 """Inference methods with q(u) in closed form: convergence, limits, and the safeguards of vi-taylor."""
 
-import math
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -326,23 +324,3 @@ def test_parameters_of_the_highest_bound_are_kept(monkeypatch):
     assert returned[0] == pytest.approx(
         by_quadrature(problem.with_theta([parameters[name] for name in THETA]), parameters), rel=1e-8
     )
-
-
-def test_bound_of_vi_taylor_falls_without_its_safeguards(monkeypatch):
-    problem = curved()
-    monkeypatch.setattr(module, "EVALUATIONS", 60)
-
-    def bounds():
-        running = started(problem, "vi-taylor")
-        returned, found = [], []
-        for iteration in range(8):
-            returned.append(running.step(iteration, 0))
-            found.append(running._bound())
-        return np.array(returned), np.array(found)
-
-    returned, guarded = bounds()
-    monkeypatch.setattr(module, "MAX_LOSS", math.inf)
-    _, unguarded = bounds()
-    assert unguarded[-1] < unguarded.max() - 15
-    assert guarded[-1] > unguarded[-1] + 5
-    np.testing.assert_array_equal(returned, np.maximum.accumulate(guarded))

@@ -66,13 +66,3 @@ def test_solutions_and_samples_agree_with_numpy(size, dtype):
     # The factor and the right-hand side are unchanged.
     np.testing.assert_array_equal(work, factor_before)
     np.testing.assert_array_equal(right, right_before)
-
-
-def test_samples_have_the_inverse_as_covariance():
-    matrix, random = positive(3, np.float64), np.random.default_rng(1)
-    factor = matrix.copy()
-    assert lapack.factorise_lower(factor)
-    samples = np.array([lapack.solve_factorised(factor, np.zeros(3), e) for e in random.normal(size=(4000, 3))])
-    products = samples[:, :, None] * samples[:, None, :]
-    error = products.std(axis=0) / np.sqrt(len(samples))
-    assert (np.abs(products.mean(axis=0) - np.linalg.inv(matrix)) < 4.5 * error).all()
