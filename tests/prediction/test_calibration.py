@@ -82,7 +82,7 @@ def test_where_no_map_is_right_for_all_ranks_the_first_ones_count_more(monkeypat
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_stays_for_all_valid_coefficients(seed):
-    low, high = np.transpose(module._bounds())
+    low, high = np.transpose(module.BOUNDS)
     random = np.random.default_rng(seed)
     for coefficients in random.uniform(low, high, (20, 5)):
         assert np.all(np.diff(Calibration(coefficients)(RANKED)[:, :RANKS]) <= 0)
@@ -114,8 +114,7 @@ def test_the_fit_is_the_maximum_with_the_prior(count):
         off = np.subtract(coefficients, module.IDENTITY)
         return -(np.log(np.where(correct, p, 1 - p)) @ weights).sum() + module.PRECISION * off @ off / 2
 
-    bounds = [module.SLOPES, module.SLOPES, module.OFFSETS, module.RANK_SLOPES, module.FIRST_OFFSETS]
-    expected = minimize(loss, module.IDENTITY, method="Nelder-Mead", bounds=bounds, options={"maxiter": 4000})
+    expected = minimize(loss, module.IDENTITY, method="Nelder-Mead", bounds=module.BOUNDS, options={"maxiter": 4000})
     found = fit_calibration(probabilities, correct).coefficients
     assert loss(found) <= expected.fun + 1e-4
     assert Calibration.are_valid(found)
@@ -155,11 +154,6 @@ def test_probabilities_beyond_the_ranks_stay_small_after_an_underflow():
     found = Calibration(CHOSEN)(probabilities)
     assert np.all(np.isfinite(found))
     assert np.all(found[0, RANKS:] == 0)
-
-
-def test_coefficients_without_that_of_the_first_rank_are_read_with_zero():
-    assert Calibration.are_valid(np.array(CHOSEN[:4]))
-    np.testing.assert_array_equal(Calibration(CHOSEN[:4])(RANKED), Calibration((*CHOSEN[:4], 0))(RANKED))
 
 
 def test_ranks_are_as_many_as_labels_are_selected_fast():

@@ -73,18 +73,9 @@ def multilabel_roc_auc(scores, labels):
 
 
 def roc_auc(scores, true):
-    """Compute the area under the ROC curve of entries that all have scores; see `multilabel_roc_auc`.
+    """Compute the area under the ROC curve of n entries with scores, given which are positive.
 
-    Parameters
-    ----------
-    scores : ndarray of float, n
-    true : ndarray of bool, n
-        Which entries are positive.
-
-    Returns
-    -------
-    float or None
-        From 0 to 1; None without positives or without negatives.
+    See `multilabel_roc_auc`. It is None without positives or without negatives.
     """
     ranks = np.unique(scores, return_inverse=True)[1]
     one_group = np.zeros(len(ranks), dtype=np.int64)
@@ -95,16 +86,9 @@ def roc_auc(scores, true):
 def _areas(groups, ranks, true, groups_of_positives, size):
     """Return the area of each group of entries that has positives and negatives.
 
-    Parameters
-    ----------
-    groups, ranks : ndarray of int, n
-        The group of each listed entry, and the rank of its score; equal scores have equal ranks.
-    true : ndarray of bool, n
-        Which listed entries are positive.
-    groups_of_positives : ndarray of int, P
-        The group of each positive, listed or not.
-    size : int
-        Entries in each group, listed or not.
+    Of each of the n listed entries there are the group, the rank of its score, equal for equal scores, and whether it
+    is true. `groups_of_positives` has the group of each positive, listed or not, and `size` the entries of a group,
+    listed or not.
     """
     present, n_positive = np.unique(groups_of_positives.astype(np.int64), return_counts=True)
     # Keys sort by group, then by score. There are at most 2^31 groups, so keys do not overflow.

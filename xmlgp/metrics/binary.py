@@ -10,12 +10,7 @@ __all__ = ["are_probabilities", "evaluate_binary"]
 
 
 def are_probabilities(scores):
-    """Return whether all scores are in [0, 1].
-
-    Parameters
-    ----------
-    scores : csr_array of float, N×1
-    """
+    """Return whether all stored scores of a csr_array are in [0, 1]."""
     return bool(np.all((scores.data >= 0) & (scores.data <= 1)))
 
 

@@ -131,26 +131,7 @@ def log_loss(probabilities, labels):
 
 
 def reliability_curve(probabilities, labels, bins=_BINS):
-    """Compare probabilities with observed frequencies, bin by bin.
-
-    Parameters
-    ----------
-    probabilities : ndarray or csr_array of float, N×K
-        p(y = 1) of each entry; entries that a csr_array does not list are left out.
-    labels : csr_array of bool, N×K
-        The true labels.
-    bins : int
-        Number of bins.
-
-    Returns
-    -------
-    ReliabilityCurve
-
-    Raises
-    ------
-    SettingsError
-        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
-    """
+    """Compare probabilities with observed frequencies in bins of equal width (`ReliabilityCurve`); see `log_loss`."""
     names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
     return sum(
         (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for p, y in _listed_entries(probabilities, labels)),
@@ -159,25 +140,10 @@ def reliability_curve(probabilities, labels, bins=_BINS):
 
 
 def expected_calibration_error(probabilities, labels, bins=_BINS):
-    """Compute the expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|.
+    """Compute the expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|; see `log_loss`.
 
     Each entry is a binary event with the probability that it is true, not with the probability of the more likely
     outcome as for a classifier of exclusive classes.
-
-    Parameters
-    ----------
-    probabilities, labels, bins
-        As for `reliability_curve`.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
-
-    Raises
-    ------
-    SettingsError
-        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
     """
     return reliability_curve(probabilities, labels, bins).error
 
@@ -201,7 +167,7 @@ def top_calibration_errors(probabilities, labels, ks):
     Raises
     ------
     SettingsError
-        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
+        As `log_loss` does.
     """
     ranks, _, p, y = _top(probabilities, labels, max(ks))
     bins, names = _bin_of(p, _TOP_BINS), [""] * _TOP_BINS
@@ -210,23 +176,9 @@ def top_calibration_errors(probabilities, labels, ks):
 
 
 def reliability_by_rank(probabilities, labels, k):
-    """Compare the k highest probabilities of each point with observed frequencies, rank by rank.
+    """Compare the k highest probabilities of each point with observed frequencies, rank by rank (`ReliabilityCurve`).
 
-    Parameters
-    ----------
-    probabilities : csr_array of float, N×K
-    labels : csr_array of bool, N×K
-    k : int
-
-    Returns
-    -------
-    ReliabilityCurve
-        A bin for each rank, the highest probability first; as many as the longest point has, at most k.
-
-    Raises
-    ------
-    SettingsError
-        As `top_calibration_errors` does.
+    There are as many ranks as the longest point has, at most k. See `top_calibration_errors` for the errors.
     """
     ranks, _, p, y = _top(probabilities, labels, k)
     return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
@@ -235,23 +187,8 @@ def reliability_by_rank(probabilities, labels, k):
 def reliability_by_frequency(probabilities, labels, k, counts):
     """Compare the k highest probabilities of each point with observed frequencies, by the frequency of the label.
 
-    Parameters
-    ----------
-    probabilities : csr_array of float, N×K
-    labels : csr_array of bool, N×K
-    k : int
-    counts : ndarray of int, K
-        The number of training points of each label.
-
-    Returns
-    -------
-    ReliabilityCurve
-        A bin for each group of `frequency_groups`.
-
-    Raises
-    ------
-    SettingsError
-        As `top_calibration_errors` does.
+    The bins of the `ReliabilityCurve` are those of `frequency_groups`, given the number of training points of each
+    label, K. The other arguments and the errors are as of `top_calibration_errors`.
     """
     _, best, p, y = _top(probabilities, labels, k)
     names, groups = frequency_groups(counts)

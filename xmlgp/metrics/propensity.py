@@ -61,18 +61,7 @@ def estimate_propensities(counts, n_points, n_features, A=None, B=None):
 
 
 def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
-    """Estimate the propensity of each label from the labels of the training points; see `propensities_of_counts`.
-
-    Parameters
-    ----------
-    labels : csr_array of bool, N×K
-    a, b : float
-        A and B of the model, above 0.
-
-    Returns
-    -------
-    ndarray of float, K
-    """
+    """Estimate the propensity of each label from the training labels, N×K; see `propensities_of_counts`."""
     return propensities_of_counts(labels.sum(axis=0), labels.shape[0], a, b)
 
 

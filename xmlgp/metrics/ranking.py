@@ -119,17 +119,9 @@ def true_entries(predicted, labels):
 
 
 def top_entries(scores, k):
-    """Return the k highest scores of each point, N×K, best first; equal scores by label.
+    """Return the k highest scores of each point, a csr_array of N×K, best first; equal scores by label.
 
-    Parameters
-    ----------
-    scores : csr_array of float, N×K
-    k : int
-
-    Returns
-    -------
-    csr_array of float, N×K
-        With the labels of each point in that order. A point with fewer scores keeps all of them.
+    A point with fewer scores keeps all of them.
     """
     scores = _canonical(scores)
     # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.

@@ -16,22 +16,7 @@ MARKERS = "osD^vPX"
 
 
 def new_figure(width, height):
-    """Return an empty figure.
-
-    Parameters
-    ----------
-    width, height : float
-        In inches.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    XmlgpError
-        If Matplotlib is not installed.
-    """
+    """Return an empty figure of this size in inches; raise XmlgpError if Matplotlib is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -40,47 +25,18 @@ def new_figure(width, height):
 
 
 def panels_in_a_row(count):
-    """Return a figure and its panels, side by side.
-
-    Parameters
-    ----------
-    count : int
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-    axes : list of matplotlib.axes.Axes
-    """
+    """Return a figure and a list of its panels (`Axes`), side by side."""
     figure = new_figure(PANEL_WIDTH * count, 3.4)
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
 
 
 def plot_line(axis, x, y, label, style):
-    """Plot a line; a single point gets a marker, because it would be invisible without one.
-
-    Parameters
-    ----------
-    axis : matplotlib.axes.Axes
-    x, y : sequence of float
-    label : str
-        Name in the legend.
-    style : mapping
-        Keyword arguments of `matplotlib.axes.Axes.plot`.
-    """
+    """Plot a line with a name and keyword arguments of `Axes.plot`; a single point gets a marker, to be visible."""
     axis.plot(x, y, label=label, marker="o" if len(x) == 1 else None, **style)
 
 
 def finish_panels(axes, titles, ylabel=""):
-    """Add titles, legends and axis labels.
-
-    Parameters
-    ----------
-    axes : list of matplotlib.axes.Axes
-    titles : list of str
-        One for each panel.
-    ylabel : str
-        Label of the vertical axis of the first panel.
-    """
+    """Add a title and a legend to each panel, and the label of the vertical axis to the first."""
     for axis, title in zip(axes, titles, strict=True):
         # The default size is too wide for a title that lists the sizes of a data set.
         axis.set_title(title, fontsize="medium")
@@ -92,19 +48,7 @@ def finish_panels(axes, titles, ylabel=""):
 
 
 def save_figure(figure, out):
-    """Write a figure.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-    out : path or binary file
-        The suffix of a path chooses the format, PNG without a suffix; a binary file gets a PNG.
-
-    Raises
-    ------
-    XmlgpError
-        If the suffix is not a format that Matplotlib can write.
-    """
+    """Write a figure into a path, whose suffix chooses the format, or as PNG into a binary file."""
     if not isinstance(out, str | Path):
         out.write(_render(figure, "png"))
         return

@@ -11,15 +11,7 @@ LABELS = {"bound": "lower bound"}
 
 
 class Panel(NamedTuple):
-    """Histories of training runs whose objectives are comparable.
-
-    Attributes
-    ----------
-    objective : str
-        Name of the objective in the epochs of the histories, such as "bound".
-    histories : mapping of str to list of dict
-        Name in the legend → epochs, each with `epoch` and the objective.
-    """
+    """Histories of training runs with comparable objectives: the objective's name, and epochs by name in the legend."""
 
     objective: str
     histories: dict

@@ -31,9 +31,8 @@ RANKS = 50
 #: to 4 are too high on some data. With the weight 0 the log loss can be worse than without a map.
 FIRST_RANKS, OTHER_WEIGHT = 5, 0.4
 
-#: Bounds of a and b, of c, of d and of e. They keep the map increasing where the data are few, and falling with the
-#: rank.
-SLOPES, OFFSETS, RANK_SLOPES, FIRST_OFFSETS = (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0), (0.0, 5.0)
+#: Bounds of a, b, c, d and e. They keep the map increasing where the data are few, and falling with the rank.
+BOUNDS = ((0.05, 20.0), (0.05, 20.0), (-20.0, 20.0), (-5.0, 0.0), (0.0, 5.0))
 
 #: Coefficients of the map that changes nothing, the mean of their prior, and its precision. With hundreds of points it
 #: hardly matters; with ten it keeps probabilities from zero and one.
@@ -54,11 +53,7 @@ class Calibration:
     Parameters
     ----------
     coefficients : ndarray of float64, 5
-        a, b, c, d and e; without e, as models were written before there was one, e is 0.
-
-    Attributes
-    ----------
-    coefficients : ndarray of float64, 5
+        a, b, c, d and e; in the first models there was no e, which is then 0.
     """
 
     def __init__(self, coefficients):
@@ -70,17 +65,11 @@ class Calibration:
         """Return whether untrusted numbers, an ndarray, can be the coefficients of a map."""
         if coefficients.shape not in ((4,), (5,)) or coefficients.dtype != np.float64:
             return False
-        low, high = np.transpose(_bounds()[: len(coefficients)])
+        low, high = np.transpose(BOUNDS[: len(coefficients)])
         return bool(np.all((low <= coefficients) & (coefficients <= high)))
 
     def __call__(self, probabilities):
-        """Return calibrated probabilities, B×k, of the dtype of the given ones.
-
-        Parameters
-        ----------
-        probabilities : ndarray, B×k
-            Of the k labels of highest probability, in descending order.
-        """
+        """Return calibrated probabilities, B×k, given those of the k best labels in descending order, B×k."""
         head = _inside(probabilities[:, :RANKS], SMALLEST)
         calibrated = np.empty(probabilities.shape)
         calibrated[:, :RANKS] = self._calibrated(head)
@@ -88,17 +77,10 @@ class Calibration:
         return calibrated.astype(probabilities.dtype, copy=False)
 
     def calibrated_std(self, probabilities, std):
-        """Return the standard deviations of calibrated probabilities, B×k, by the slope of the map.
+        """Return the standard deviations of calibrated probabilities, B×k, given those before and the std of σ(f).
 
         The standard deviation of p′ is dp′/dp times that of σ(f), to first order, and at most √(p′(1 − p′)), the
         greatest of any distribution between 0 and 1 with mean p′.
-
-        Parameters
-        ----------
-        probabilities : ndarray, B×k
-            Before calibration, as in `__call__`.
-        std : ndarray, B×k
-            Of σ(f).
         """
         a, b, *_ = self.coefficients
         head = _inside(probabilities[:, :RANKS], SMALLEST)
@@ -116,7 +98,7 @@ class Calibration:
 
     def _calibrated(self, p):
         a, b, c, d, e = self.coefficients
-        log_odds = a * np.log(p) - b * np.log1p(-p) + c + d * _log_ranks(p.shape[1])
+        log_odds = a * np.log(p) - b * np.log1p(-p) + c + d * np.log(np.arange(1, p.shape[1] + 1))
         log_odds[:, :1] += e
         return np.minimum(expit(log_odds), 1 - CLOSEST)
 
@@ -147,17 +129,9 @@ def fit_calibration(probabilities, correct):
         loss = weights @ np.logaddexp(0, -margin) + PRECISION * off @ off / 2
         return loss, PRECISION * off - (weights * sign * expit(-margin)) @ terms
 
-    found = minimize(loss_and_gradient, IDENTITY, jac=True, method="L-BFGS-B", bounds=_bounds())
+    found = minimize(loss_and_gradient, IDENTITY, jac=True, method="L-BFGS-B", bounds=BOUNDS)
     return Calibration(found.x)
-
-
-def _log_ranks(k):
-    return np.log(np.arange(1, k + 1))
 
 
 def _inside(probabilities, smallest):
     return np.clip(probabilities.astype(np.float64, copy=False), smallest, 1 - CLOSEST)
-
-
-def _bounds():
-    return [SLOPES, SLOPES, OFFSETS, RANK_SLOPES, FIRST_OFFSETS]

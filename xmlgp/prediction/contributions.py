@@ -38,16 +38,7 @@ class Contributions:
 
     @classmethod
     def unset(cls, features, scores, dtype):
-        """Return contributions for the pairs that scores list, with values and rests that are yet to be written.
-
-        Parameters
-        ----------
-        features : csr_array, N×D
-        scores : Scores
-            Of some labels of each of these points.
-        dtype : dtype
-            Of values and rests.
-        """
+        """Return contributions for the pairs of `Scores`, with values and rests that are yet to be written."""
         counts = np.repeat(np.diff(features.indptr), np.diff(scores.indptr))
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         columns = np.empty(indptr[-1], np.int32)

@@ -30,19 +30,9 @@ def format_of(path):
 
 
 class Explanation:
-    """What speaks for and against the listed labels of points.
+    """What speaks for and against the listed labels (`Scores`) of points with these features, B×D as read.
 
-    Parameters
-    ----------
-    predictor : Predictor
-    names : list of str or None
-        Of the D features; their numbers without names.
-    count : int
-        Features to list of each kind.
-    features : csr_array, B×D
-        As read, without weighting.
-    scores : Scores
-        Of the same points.
+    It lists at most `count` features of each kind, by their D names or, without names, by their numbers.
     """
 
     def __init__(self, predictor, names, count, features, scores):

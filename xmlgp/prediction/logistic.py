@@ -8,28 +8,15 @@ __all__ = ["logistic_scores", "logistic_std"]
 
 
 def logistic_scores(mean, variance, output, nodes):
-    """Return the mean of f (utilities) or E σ(f) (probabilities), elementwise.
+    """Return the mean of f (utilities) or E σ(f) (probabilities) by quadrature, elementwise.
 
-    Parameters
-    ----------
-    mean, variance : ndarray
-        Of f; utilities do not need the variance.
-    output : str
-        One of `xmlgp.prediction.predictor.OUTPUTS`.
-    nodes : int
-        Quadrature nodes.
+    Utilities do not need the variance.
     """
     return mean if output == "utility" else expected_sigmoid(mean, variance, nodes)
 
 
 def logistic_std(mean, variance, output, nodes):
-    """Return the standard deviation of f (utilities) or of σ(f) (probabilities; [S] A.3), elementwise.
-
-    Parameters
-    ----------
-    mean, variance, output, nodes
-        As in `logistic_scores`.
-    """
+    """Return the standard deviation of f (utilities) or of σ(f) (probabilities; [S] A.3), elementwise."""
     if output == "utility":
         return np.sqrt(np.maximum(variance, 0))
     # In single precision the difference of small variances would be rounding errors.

@@ -79,16 +79,9 @@ class Predictor(ABC):
 
     @classmethod
     def from_arrays(cls, settings, preprocessed, parameters, D, K):
-        """Return a predictor with untrusted parameters, or None if they are not those of such a model.
+        """Return a predictor with untrusted parameters, name → array, or None if they are not those of such a model.
 
-        Parameters
-        ----------
-        settings : Settings
-        preprocessed : Preprocessed
-        parameters : mapping of str to ndarray
-            Untrusted: names, types, shapes and values are checked.
-        D, K : int
-            The numbers of features and labels that the model should have.
+        Names, types, shapes and values are checked. D and K are the numbers of features and labels that it should have.
         """
         try:
             with ignore_overflow():
@@ -112,88 +105,35 @@ class Predictor(ABC):
     @classmethod
     @abstractmethod
     def parameters_fit(cls, settings, parameters, D, K):
-        """Return whether arrays can be the parameters of a trained model with these settings.
+        """Return whether untrusted arrays, by name, can be the parameters of a trained model with these settings.
 
         The check need not cover what scoring no points covers (`from_arrays`). A LookupError, TypeError or ValueError
         counts as False.
-
-        Parameters
-        ----------
-        settings : Settings
-        parameters : mapping of str to ndarray
-            Untrusted.
-        D, K : int
         """
 
     @abstractmethod
     def prepare(self, features, output, with_std):
-        """Return the data of a few hundred points that `scores` and, if `with_std`, `std` need.
-
-        Parameters
-        ----------
-        features : csr_array, B×D
-            As read, without weighting.
-        output : str
-            One of `OUTPUTS`.
-        with_std : bool
-        """
+        """Return the data of a few hundred points, B×D as read, that `scores` and, if `with_std`, `std` need."""
 
     @abstractmethod
     def scores(self, points, labels, output):
-        """Return the scores of a block of labels, B×L.
-
-        Parameters
-        ----------
-        points
-            As returned by `prepare`.
-        labels : slice
-            The L labels, within range(K).
-        output : str
-            One of `OUTPUTS`.
-        """
+        """Return the scores of a block of labels (slice within range(K)), B×L, for points from `prepare`."""
 
     def approximate_scores(self, points, labels, output):
-        """Return numbers that order the labels of each point nearly as their scores do, B×L.
-
-        Parameters
-        ----------
-        points, labels, output
-            As for `scores`; the output is one of `approximated`.
-        """
+        """Return numbers that order the labels of each point nearly as `scores` do, B×L, for an approximated output."""
         raise NotImplementedError
 
     def highest_scores(self, approximate):
-        """Return numbers that the scores of labels with these approximate scores do not exceed, elementwise.
-
-        Parameters
-        ----------
-        approximate : ndarray
-        """
+        """Return numbers that the scores of labels with these approximate scores do not exceed, elementwise."""
         raise NotImplementedError
 
     def scores_of(self, points, labels, output):
-        """Return the scores of some labels of each point, B×k.
-
-        Parameters
-        ----------
-        points, labels, output
-            As for `std`; the output is one of `approximated`.
-        """
+        """Return the scores of some labels of each point, B×k; labels as for `std`."""
         raise NotImplementedError
 
     @abstractmethod
     def std(self, points, labels, output):
-        """Return the standard deviations of the scores of some labels of each point, B×k.
-
-        Parameters
-        ----------
-        points
-            As returned by `prepare`.
-        labels : ndarray of int32, B×k
-            C-contiguous.
-        output : str
-            One of `OUTPUTS`.
-        """
+        """Return the standard deviations of the scores of some labels of each point, C-contiguous int32, B×k."""
 
     @abstractmethod
     def bytes_per_point(self, output, with_std):
@@ -207,18 +147,10 @@ class Predictor(ABC):
         )
 
     def contributions(self, features, scores, values, rest):
-        """Write the contributions of features to the utilities of some labels of a few hundred points.
+        """Write the contributions of features to the utilities of the labels that `scores` lists.
 
-        Parameters
-        ----------
-        features : csr_array, B×D
-            As read, without weighting.
-        scores : Scores
-            The labels of each point, n in all. The scores are not used.
-        values : ndarray
-            Output array for the contributions, in the order of `Contributions`.
-        rest : ndarray, n
-            Output array for the rests.
+        There are a few hundred points, with features B×D as read, and n pairs; the scores themselves are not used. The
+        output arrays are `values`, in the order of `Contributions`, and `rest`, n.
         """
         raise NotImplementedError
 
@@ -321,9 +253,8 @@ class Predictor(ABC):
     def explain(self, features, scores):
         """Return which features speak for and against labels of points: their contributions to the mean utilities.
 
-        Those are the utilities that `score` returns, so calibration, a map of probabilities, changes nothing. The
-        memory is that of the result, one number and one index for each feature that the point of a pair has, and a
-        little for each core: for many points, call this method for some of them at a time.
+        Calibration, a map of probabilities, changes nothing. The result has a number and an index for each feature of
+        the point of each pair: for many points, call this method for some of them at a time.
 
         Parameters
         ----------

@@ -9,20 +9,9 @@ __all__ = ["RestrictedPredictor"]
 
 
 class RestrictedPredictor:
-    """A predictor that lists allowed labels only; their scores are those among all labels.
+    """A predictor that lists allowed labels only, at least one; their scores are those among all labels.
 
-    Parameters
-    ----------
-    predictor : Predictor
-    allowed : ndarray of bool, K
-        At least one is.
-
-    Attributes
-    ----------
-    label_count : int
-        The number of allowed labels.
-    feature_count, default_output
-        Of the predictor.
+    `allowed` is an ndarray of bool, K. Of a `Predictor` it has what `assign` needs.
     """
 
     def __init__(self, predictor, allowed):

@@ -61,20 +61,7 @@ class Scores:
 
     @classmethod
     def from_top(cls, labels, scores, K, std=None):
-        """Return the scores of the same number of labels for every point.
-
-        Parameters
-        ----------
-        labels, scores : ndarray, N×k
-        K : int
-            The number of labels.
-        std : ndarray, N×k, optional
-            The standard deviations of the scores.
-
-        Returns
-        -------
-        Scores
-        """
+        """Return scores of the same number of labels for every point, given labels, scores and perhaps std, N×k."""
         indptr = np.arange(len(labels) + 1, dtype=np.int64) * labels.shape[1]
         return cls(indptr, np.ravel(labels), np.ravel(scores), K, None if std is None else np.ravel(std))
 
@@ -118,23 +105,11 @@ class Scores:
         return self._select(self.indptr, np.lexsort((self.labels, -self.scores, self.points)))
 
     def first(self, counts):
-        """Return the scores that are listed first for each point.
-
-        Parameters
-        ----------
-        counts : ndarray of int, N
-            How many of each point; at most as many as it has.
-        """
+        """Return the scores that are listed first: so many of each point, an ndarray of int, N."""
         return self.gather(self.indptr[:-1], counts)
 
     def gather(self, starts, counts):
-        """Return the scores of points that have stretches of these arrays.
-
-        Parameters
-        ----------
-        starts, counts : ndarray of int, N
-            Where the stretch of each point starts, and its length.
-        """
+        """Return the scores of points whose scores start at these places of the arrays, and are so many, both N."""
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return self._select(indptr, np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts))
 
@@ -149,13 +124,7 @@ class Scores:
         return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)
 
     def check_finite(self, first_point=0):
-        """Raise NumericalError if a score or standard deviation is not finite.
-
-        Parameters
-        ----------
-        first_point : int
-            The number of the first point, for the message.
-        """
+        """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
         finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))
         if not finite.all():
             place = np.argmin(finite)

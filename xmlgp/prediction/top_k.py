@@ -12,16 +12,10 @@ CHUNK = 64
 
 @compiled
 def update_top_k(values, first, labels, best):
-    """Update the k best labels of each point with the scores of a further block of labels.
+    """Update the k best labels and scores of each point, both B×k, with the scores of L further labels, B×L.
 
-    Parameters
-    ----------
-    values : ndarray, B×L
-        Scores of L labels; NaN counts as −∞. Blocks must come in the order of their labels.
-    first : int
-        The first of the labels, 0 in the first call, which ignores the content of `labels` and `best`.
-    labels, best : ndarray, B×k
-        The best labels and their scores, updated in place: highest score first, equal scores by label.
+    Blocks come in the order of their labels; `first` is the first label of this one. The first block, 0, ignores what
+    `labels` and `best` contain. They are in order: highest score first, equal scores by label. NaN counts as −∞.
     """
     k = best.shape[1]
     for i in range(values.shape[0]):

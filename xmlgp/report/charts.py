@@ -16,17 +16,8 @@ WIDTH = 400
 def draw_bars(name, title, description, rows):
     """Return a chart of pairs of horizontal bars, from 0 to 100 %.
 
-    Parameters
-    ----------
-    name : str
-        The start of the ids within the chart, unique in the page.
-    title, description : str
-    rows : sequence of (str, float or None, float or None)
-        Of each pair: its name, the value of the upper bar and of the lower one, from 0 to 1.
-
-    Returns
-    -------
-    str
+    Ids within the chart start with `name`, which is unique in the page. Each row is a name, the value of the upper bar
+    and that of the lower one, from 0 to 1 or None.
     """
     left, right, top, height = 84, 48, 34, 36
     bottom = top + height * len(rows)
@@ -49,18 +40,7 @@ def draw_bars(name, title, description, rows):
 
 
 def draw_reliability(name, title, description, bins):
-    """Return a chart of the share of true labels against the probability, beside the diagonal.
-
-    Parameters
-    ----------
-    name, title, description : str
-        As for `draw_bars`.
-    bins : sequence of Bin
-
-    Returns
-    -------
-    str
-    """
+    """Return a chart of the share of true labels against the probability (sequence of `Bin`), beside the diagonal."""
     left, top, size = 64, 34, 310
 
     def place(probability, true):
@@ -78,18 +58,7 @@ def draw_reliability(name, title, description, bins):
 
 
 def draw_ranks(name, title, description, ranks):
-    """Return a chart of the mean probability and of the share of true labels of each rank.
-
-    Parameters
-    ----------
-    name, title, description : str
-        As for `draw_bars`.
-    ranks : sequence of Bin
-
-    Returns
-    -------
-    str
-    """
+    """Return a chart of the mean probability and of the share of true labels of each rank (sequence of `Bin`)."""
     left, top, width, height = 52, 34, 330, 240
     highest = max([0.1, *(value for row in ranks for value in (row.probability, row.true))])
     # A multiple of 20 %, so that its quarters are round.

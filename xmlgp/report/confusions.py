@@ -33,23 +33,16 @@ class Confusions(NamedTuple):
 
 
 def most_frequent_confusions(assigned, labels, most=20):
-    """Count pairs of a missed and a wrongly assigned label of the same point.
+    """Count pairs of a missed and a wrongly assigned label of the same point; return the `most` most frequent.
 
     The counts are exact. Pairs are counted for a few missed labels at a time, so that memory does not depend on their
-    number.
+    number. Of equally frequent pairs those of the lowest labels come first.
 
     Parameters
     ----------
-    assigned : csr_array, N×K
-        Every stored element is an assigned label, at most one per point and label.
-    labels : csr_array of bool, N×K
-        The true labels.
+    assigned, labels : csr_array, N×K
+        Every stored element is an assigned or a true label, at most one per point and label.
     most : int
-        Pairs to return, those that occur most often; of equally frequent ones those of the lowest labels.
-
-    Returns
-    -------
-    Confusions
     """
     K = labels.shape[1]
     wrong, given_to = _others(assigned, labels)

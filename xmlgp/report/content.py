@@ -163,35 +163,12 @@ def make_content(
     explain=None,
     rule=None,
 ):
-    """Compute everything that a report shows.
+    """Compute everything that a report shows; see `xmlgp.report.report.make_report` for the arguments.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Of at least one point with a true label.
-    title : str
-        Such as the name of the model.
-    facts : sequence of (str, str)
-        What else is known, such as the data's name: terms and their values, shown at the top.
-    counts : ndarray of int, K, optional
-        The number of training points of each label. Without it, labels are grouped by their number of test points.
-    propensities : ndarray of float, K, optional
-        For PSP@k (`xmlgp.metrics.propensity`).
-    names, feature_names : sequence of str, optional
-        K and D names; where one is empty or the sequence is None, numbers are shown.
-    explain : callable, optional
-        Returns the `Contributions` to the utilities of labels, given the features and the `Scores` of points.
-    rule : str, optional
-        How labels are assigned, as the end of a sentence that starts with "A label counts as given if it is among".
-
-    Returns
-    -------
-    Content
-
-    Raises
-    ------
-    SettingsError
-        If no point has a true label, or names, counts or propensities are of another number of labels.
+    `explain` returns the `Contributions` to the utilities of labels, given the features and the `Scores` of points.
+    `rule` says how labels are assigned, as the end of a sentence that starts with "A label counts as given if it is
+    among". A SettingsError is raised if no point has a true label, or names, counts or propensities are of another
+    number of labels.
     """
     K = evidence.label_count
     for what, values in (("names", names), ("counts", counts), ("propensities", propensities)):

@@ -19,24 +19,10 @@ def check_available():
 
 
 def render(content):
-    """Return the page of a report.
+    """Return the page of a report (`Content`); raise XmlgpError if Jinja2 is not installed.
 
     The page loads nothing, and a Content-Security-Policy forbids it to: only the style and the script that belong to it
     are allowed, by their hashes. All text of the content is escaped. Equal content gives equal pages.
-
-    Parameters
-    ----------
-    content : Content
-        See `xmlgp.report.content.make_content`.
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    XmlgpError
-        If Jinja2 is not installed.
     """
     check_available()
     import jinja2
