@@ -12,7 +12,8 @@ from tests.cli.command import run, said
 from tests.model_folder.golden.make import MODELS, TUNED, data
 from xmlgp import models
 from xmlgp.data.formats import read_dataset
-from xmlgp.model_folder.folder import FORMAT_VERSION, ModelFolder
+from xmlgp.model_folder.description import FORMAT_VERSION
+from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.predictor import OUTPUTS
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.stored import open_predictor

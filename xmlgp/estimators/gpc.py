@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from xmlgp.estimators.classifier import Estimator
 from xmlgp.gpc.record import GPC
-from xmlgp.model_folder.classes import plain_classes
+from xmlgp.model_folder.description import plain_classes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -23,14 +23,7 @@ ARRAY_FILE = re.compile(r"(preprocess|parameters|names)\.[a-z_.]+\.[0-9a-f]{8}\.
 
 
 def is_entry(path, entry):
-    """Return whether an untrusted entry describes an array in the folder as `write_arrays` does.
-
-    Parameters
-    ----------
-    path : Path
-        The model folder.
-    entry : object
-    """
+    """Return whether an untrusted entry describes an array in the folder (Path) as `write_arrays` does."""
     return (
         isinstance(entry, dict)
         and isinstance(entry.get("file"), str)
@@ -46,10 +39,6 @@ def is_entry(path, entry):
 
 def make_folders(path):
     """Make a model folder and its folder of arrays; return the folders that were missing, the innermost first.
-
-    Parameters
-    ----------
-    path : path
 
     Raises
     ------
@@ -73,10 +62,6 @@ def remove(files, folders):
     """Remove files, then those of the folders that are empty; ignore errors.
 
     A file that cannot be removed does no harm: the next write of the model tries again.
-
-    Parameters
-    ----------
-    files, folders : iterable of Path
     """
     for file in files:
         with contextlib.suppress(OSError):
@@ -87,41 +72,22 @@ def remove(files, folders):
 
 
 def write_arrays(path, arrays, entries):
-    """Write arrays, and add the `file`, `dtype` and `shape` of each to `entries`.
+    """Write arrays by name into a model folder, and add the `file`, `dtype` and `shape` of each to `entries` (dict).
 
     An entry is added before its file is created, so that after a failure the caller knows what to remove.
-
-    Parameters
-    ----------
-    path : Path
-        The model folder, with its folder of arrays.
-    arrays : mapping of str to ndarray
-    entries : dict
     """
     for name, array in arrays.items():
         # A unique name, so that the files of an earlier model remain as they are.
         file = f"{FOLDER}/{name}.{secrets.token_hex(4)}.npy"
         entries[name] = {"file": file, "dtype": array.dtype.str, "shape": list(array.shape)}
-        _write(path / file, array, path)
-
-
-def _write(file, array, shown_as):
-    with create_file(file, shown_as) as stream:
-        write_array(stream, array)
+        with create_file(path / file, path) as stream:
+            write_array(stream, array)
 
 
 def read_array(path, name, entry, described_by):
     """Return an array, memory-mapped and read-only; a copy if it is not in the byte order of this machine.
 
-    Parameters
-    ----------
-    path : Path
-        The model folder.
-    name : str
-    entry : dict
-        See `write_arrays`.
-    described_by : str
-        The file that holds the entry, for messages.
+    The entry is one of `write_arrays`, which is in the file `described_by`.
 
     Raises
     ------
@@ -149,12 +115,6 @@ def remove_unused_arrays(path, entries):
     """Remove array files that no entry names, of an earlier model or of a killed process.
 
     A reader that still maps one keeps its content.
-
-    Parameters
-    ----------
-    path : Path
-        The model folder.
-    entries : iterable of dict
     """
     used = {entry["file"] for entry in entries}
     # The model is written already, so an error here must not fail the write.

@@ -5,7 +5,6 @@ reader sees the old model or the new one, never a mixture. Array files are never
 model replaces theirs; `ModelFolder.read` handles that. docs/model-folder.md describes the format for other readers.
 """
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,37 +12,16 @@ import numpy as np
 from xmlgp import __version__
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.model_folder.arrays import (
-    FOLDER,
-    is_entry,
-    make_folders,
-    read_array,
-    remove,
-    remove_unused_arrays,
-    write_arrays,
-)
-from xmlgp.model_folder.classes import are_classes
-from xmlgp.model_folder.plain import is_plain
-from xmlgp.models import MODELS, settings_from
+from xmlgp.model_folder.arrays import FOLDER, make_folders, read_array, remove, remove_unused_arrays, write_arrays
+from xmlgp.model_folder.description import DESCRIPTION, FORMAT_VERSION, read_description, write_description
+from xmlgp.models import settings_from
 from xmlgp.prediction.tuning import Tuned
-from xmlgp.runtime.atomic_files import atomic_write, check_writable
+from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.interrupts import uninterruptible
-from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
 
-__all__ = ["FORMAT_VERSION", "STAGES", "ModelFolder"]
-
-#: Incremented whenever an older xmlgp could not read what is written.
-FORMAT_VERSION = 1
-
-#: The states of a model, in order.
-STAGES = ("preprocessed", "trained")
-
-DESCRIPTION = "model.json"
-
-#: Largest description that is read, in bytes; usual ones have a few kilobytes.
-DESCRIPTION_LIMIT = 64 << 20
+__all__ = ["ModelFolder"]
 
 
 class ModelFolder:
@@ -66,7 +44,7 @@ class ModelFolder:
 
     def __init__(self, path):
         self.path = Path(path)
-        self.description = _read_description(self.path)
+        self.description = read_description(self.path)
         self.stage = self.description["stage"]
         try:
             settings, model = self.description["settings"], self.description["model"]
@@ -185,7 +163,7 @@ class ModelFolder:
             }
             # A signal between these lines would remove the arrays of the finished model.
             with uninterruptible:
-                _write_description(path, description)
+                write_description(path, description)
                 written = {}
         except BaseException:
             remove([path / entry["file"] for entry in written.values()], made)
@@ -250,82 +228,5 @@ class ModelFolder:
         description = self.description | {"tuned": tuned._asdict()}
         # The arrays, a long list, stay at the end.
         description["arrays"] = description.pop("arrays")
-        _write_description(self.path, description)
+        write_description(self.path, description)
         self.description = description
-
-
-def _write_description(path, description):
-    content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
-    with atomic_write(path / DESCRIPTION) as stream:
-        stream.write(content)
-
-
-def _read_description(path):
-    file = path / DESCRIPTION
-    # Opening a named pipe would wait for a writer.
-    if file.exists() and not (file.is_file() or file.is_dir()):
-        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
-    try:
-        with open(file, "rb") as stream:
-            content = stream.read(DESCRIPTION_LIMIT + 1)
-        known = len(content) <= DESCRIPTION_LIMIT
-        description = json.loads(content) if known else None
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
-    except (ValueError, RecursionError):
-        description = None
-    if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
-        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
-    version = description.get("format_version")
-    # True equals 1.
-    if type(version) is not int or version != FORMAT_VERSION:
-        raise ModelFolderError(
-            f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
-            f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
-        )
-    _check_description(file, description)
-    return description
-
-
-def _check_description(file, description):
-    data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
-    valid = (
-        is_plain(description)
-        # A list, because JSON has values that cannot be hashed.
-        and description.get("model") in list(MODELS)
-        and isinstance(description.get("written_by"), str)
-        and description.get("stage") in STAGES
-        and isinstance(description.get("settings"), dict)
-        and isinstance(data, dict)
-        and all(type(data.get(name)) is int and data[name] >= 0 for name in "NDK")
-        and isinstance(data.get("fingerprint"), str)
-        and isinstance(arrays, dict)
-        and all(is_entry(file.parent, entry) for entry in arrays.values())
-        and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
-        and all(_is_epoch(epoch, description["model"]) for epoch in history or [])
-        and _are_batches(description.get("learned", []), description["model"])
-        and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
-        and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
-        and ("classes" not in description or are_classes(description["classes"]))
-    )
-    if not valid:
-        raise ModelFolderError(f"{file}: the description of the model is damaged")
-
-
-def _are_batches(batches, model):
-    """Return whether untrusted entries are those of batches that the model has learned."""
-    return isinstance(batches, list) and all(
-        isinstance(batch, dict)
-        and all(type(batch.get(name)) is int and batch[name] >= 0 for name in "NDK")
-        and isinstance(batch.get("fingerprint"), str)
-        and isinstance(batch.get("history"), list)
-        and all(_is_epoch(epoch, model) for epoch in batch["history"])
-        for batch in batches
-    )
-
-
-def _is_epoch(entry, model):
-    """Return whether an entry of an untrusted history has the numbers of an epoch."""
-    return isinstance(entry, dict) and all(
-        isinstance(entry.get(key), int | float) for key in ("epoch", MODELS[model].objective, "seconds")
-    )

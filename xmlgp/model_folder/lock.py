@@ -18,10 +18,6 @@ def lock_model_folder(path):
 
     The folder is created if it does not exist, and removed afterwards if it is still empty.
 
-    Parameters
-    ----------
-    path : path
-
     Raises
     ------
     ModelFolderError
@@ -50,10 +46,5 @@ def lock_model_folder(path):
 
 
 def find_writer(path):
-    """Return which process is writing a model folder, in words, or None.
-
-    Parameters
-    ----------
-    path : path
-    """
+    """Return which process is writing a model folder, in words, or None."""
     return lock_holder(Path(path) / LOCK)

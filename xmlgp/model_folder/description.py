@@ -1,0 +1,163 @@
+"""The description of a model, `model.json`, which is untrusted when it is read."""
+
+import json
+import math
+import sys
+
+from xmlgp import __version__
+from xmlgp.errors import ModelFolderError, SettingsError
+from xmlgp.model_folder.arrays import is_entry
+from xmlgp.models import MODELS
+from xmlgp.prediction.tuning import Tuned
+from xmlgp.runtime.atomic_files import atomic_write
+from xmlgp.runtime.untrusted_text import excerpt
+
+__all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "plain_classes", "read_description", "write_description"]
+
+#: Incremented whenever an older xmlgp could not read what is written.
+FORMAT_VERSION = 1
+
+#: The states of a model, in order.
+STAGES = ("preprocessed", "trained")
+
+DESCRIPTION = "model.json"
+
+#: Largest description that is read, in bytes; usual ones have a few kilobytes.
+DESCRIPTION_LIMIT = 64 << 20
+
+#: Descriptions have four levels; Python cannot print thousands.
+LEVELS = 10
+
+#: The integers that NumPy has.
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+#: Characters of a name: NumPy has as many for each point that is predicted.
+LONGEST = 1000
+
+
+def write_description(path, description):
+    """Write the description (dict) of the model in a folder (Path) atomically."""
+    content = json.dumps(description, indent=1, ensure_ascii=False).encode() + b"\n"
+    with atomic_write(path / DESCRIPTION) as stream:
+        stream.write(content)
+
+
+def read_description(path):
+    """Return the checked description (dict) of the model in a folder (Path), or raise ModelFolderError."""
+    file = path / DESCRIPTION
+    # Opening a named pipe would wait for a writer.
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
+    try:
+        with open(file, "rb") as stream:
+            content = stream.read(DESCRIPTION_LIMIT + 1)
+        known = len(content) <= DESCRIPTION_LIMIT
+        description = json.loads(content) if known else None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise ModelFolderError(f"{path}: there is no model here (no {DESCRIPTION})") from None
+    except (ValueError, RecursionError):
+        description = None
+    if not isinstance(description, dict) or description.get("format") != "xmlgp model folder":
+        raise ModelFolderError(f"{file}: this is not the description of an xmlgp model")
+    version = description.get("format_version")
+    # True equals 1.
+    if type(version) is not int or version != FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{file}: written in format {excerpt(version)} by {excerpt(description.get('written_by'))}; "
+            f"this is xmlgp {__version__}, which reads format {FORMAT_VERSION}"
+        )
+    _check_description(file, description)
+    return description
+
+
+def _check_description(file, description):
+    data, arrays, history = (description.get(key) for key in ("data", "arrays", "history"))
+    valid = (
+        _is_plain(description)
+        # A list, because JSON has values that cannot be hashed.
+        and description.get("model") in list(MODELS)
+        and isinstance(description.get("written_by"), str)
+        and description.get("stage") in STAGES
+        and isinstance(description.get("settings"), dict)
+        and isinstance(data, dict)
+        and all(type(data.get(name)) is int and data[name] >= 0 for name in "NDK")
+        and isinstance(data.get("fingerprint"), str)
+        and isinstance(arrays, dict)
+        and all(is_entry(file.parent, entry) for entry in arrays.values())
+        and (isinstance(history, list) and bool(history) if description["stage"] == "trained" else history is None)
+        and all(_is_epoch(epoch, description["model"]) for epoch in history or [])
+        and _are_batches(description.get("learned", []), description["model"])
+        and ("vectorizer" not in description or isinstance(description["vectorizer"], dict))
+        and ("tuned" not in description or Tuned.from_untrusted(description["tuned"]) is not None)
+        and ("classes" not in description or _are_classes(description["classes"]))
+    )
+    if not valid:
+        raise ModelFolderError(f"{file}: the description of the model is damaged")
+
+
+def _are_batches(batches, model):
+    """Return whether untrusted entries are those of batches that the model has learned."""
+    return isinstance(batches, list) and all(
+        isinstance(batch, dict)
+        and all(type(batch.get(name)) is int and batch[name] >= 0 for name in "NDK")
+        and isinstance(batch.get("fingerprint"), str)
+        and isinstance(batch.get("history"), list)
+        and all(_is_epoch(epoch, model) for epoch in batch["history"])
+        for batch in batches
+    )
+
+
+def _is_epoch(entry, model):
+    """Return whether an entry of an untrusted history has the numbers of an epoch."""
+    return isinstance(entry, dict) and all(
+        isinstance(entry.get(key), int | float) for key in ("epoch", MODELS[model].objective, "seconds")
+    )
+
+
+def _is_plain(value, levels=LEVELS):
+    """Return whether numbers are finite, strings printable, and lists and mappings not nested too deeply.
+
+    A string that is not printable could send commands to a terminal, or imitate a line of output.
+    """
+    if isinstance(value, str):
+        return value.isprintable()
+    if isinstance(value, list | dict):
+        children = [*value, *value.values()] if isinstance(value, dict) else value
+        return levels > 0 and all(_is_plain(child, levels - 1) for child in children)
+    # JSON integers can be larger than any float.
+    return value is None or abs(value) <= sys.float_info.max
+
+
+def _are_classes(names):
+    """Return whether an untrusted value of JSON has the names of two classes: two numbers, truth values or texts."""
+    if not isinstance(names, list) or len(names) != 2:
+        return False
+    first, second = names
+    # True equals 1.
+    return type(first) is type(second) and all(map(_is_name, names)) and first < second
+
+
+def plain_classes(classes):
+    """Return the names of two classes, in ascending order, in types of JSON (list).
+
+    Raises
+    ------
+    SettingsError
+        If a model folder cannot hold them.
+    """
+    names = classes.tolist()
+    if not _are_classes(names):
+        shown = " and ".join(map(excerpt, names))
+        raise SettingsError(
+            f"the classes {shown} cannot be stored: those of a model folder are numbers of 64 bits, or text of at most "
+            f"{LONGEST} characters, none of them a control character"
+        )
+    return names
+
+
+def _is_name(name):
+    if type(name) is int:
+        return INT64_MIN <= name <= INT64_MAX
+    if type(name) is float:
+        return math.isfinite(name)
+    return type(name) is bool or (type(name) is str and len(name) <= LONGEST and _is_plain(name))
