@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import exponential, logarithm, softplus
+from xmlgp.linear_algebra.elementary import ARTANH_9, exponential, logarithm, polynomial, softplus
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["ActivationSums", "expected_activations", "log_prior", "prior_mean", "polya_gamma_row", "softplus_sums"]
@@ -20,8 +20,8 @@ ROWS = 128
 #: Least number of elements per thread.
 GRAIN = 1 << 15
 
-#: |ψ| up to which tanh(ψ/2)/ψ is computed by its series.
-SERIES_LIMIT = 0.5
+#: |ψ| up to which tanh(ψ/2)/ψ is computed by its series, and the coefficients of that in ψ².
+SERIES_LIMIT, TANH = 0.5, (-17 / 40320, 1 / 240, -1 / 24, 1 / 2)
 
 #: Exponents are clipped to ± this, so that squares are finite in single precision.
 LARGEST_EXPONENT = 40
@@ -45,9 +45,7 @@ def polya_gamma_row(counts, log_odds, shapes, omega, residuals):
         size, square = abs(psi), psi * psi
         e = exponential(-size)
         far = (real(1) - e) / ((real(1) + e) * max(size, real(SERIES_LIMIT)))
-        near = square * real(-17 / 40320) + real(1 / 240)
-        near = near * square + real(-1 / 24)
-        near = near * square + real(1 / 2)
+        near = polynomial(square, TANH)
         slope = near if size < real(SERIES_LIMIT) else far
         weight = real(0.5) * total * slope
         omega[t] = weight
@@ -128,11 +126,7 @@ def _fill_activations(counts, log_odds, shapes, activations, softplus_sum, digam
             inverse, q = common * (low + high), common * low * high * m
             s = q * q
             # log(high/low) = 2 artanh(m/(low + high)), by its series for small arguments.
-            series = s * real(1 / 9) + real(1 / 7)
-            series = series * s + real(1 / 5)
-            series = series * s + real(1 / 3)
-            series = series * s + real(1)
-            difference += real(2) * q * series if q < real(0.2) else logarithm(high * high * inverse)
+            difference += real(2) * q * polynomial(s, ARTANH_9) if q < real(0.2) else logarithm(high * high * inverse)
             both = (low + high) * inverse * inverse
             tail = real(1 / 12) - squares * inverse * inverse * real(1 / 120)
             difference += m * (real(0.5) * inverse + both * tail)

@@ -6,7 +6,7 @@ import numpy as np
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import exponential, logarithm
+from xmlgp.linear_algebra.elementary import exponential, logarithm, polynomial
 from xmlgp.runtime.threads import parallel_for
 
 __all__ = ["Counts", "expected_counts"]
@@ -14,8 +14,8 @@ __all__ = ["Counts", "expected_counts"]
 #: Least rate λ of a positive label, so that labels that no topic explains are divided among topics too.
 LEAST_RATE = 1e-30
 
-#: Rates up to which 1 − e^(−λ) is computed by its series.
-SERIES_LIMIT = 0.1
+#: Rates up to which 1 − e^(−λ) is computed by its series, and the coefficients of (1 − e^(−λ))/λ.
+SERIES_LIMIT, EXPM1 = 0.1, (-1 / 720, 1 / 120, -1 / 24, 1 / 6, -1 / 2, 1.0)
 
 #: Points per block, so that results do not depend on the number of cores.
 ROWS = 128
@@ -99,12 +99,8 @@ def _fill_expected_counts(indptr, indices, topics, activations, factors, by_poin
     for e in range(first, last):
         rate = max(factors[e], real(LEAST_RATE))
         # 1 − e^(−λ), by its series for small λ.
-        near = rate * real(-1 / 720) + real(1 / 120)
-        near = near * rate + real(-1 / 24)
-        near = near * rate + real(1 / 6)
-        near = near * rate + real(-1 / 2)
-        near = near * rate + real(1)
-        nonzero = rate * near if rate < real(SERIES_LIMIT) else real(1) - exponential(-rate)
+        near = rate * polynomial(rate, EXPM1)
+        nonzero = near if rate < real(SERIES_LIMIT) else real(1) - exponential(-rate)
         factors[e] = real(1) / nonzero
         total += logarithm(nonzero) + rate
     for n in range(start, stop):

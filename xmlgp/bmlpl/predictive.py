@@ -5,7 +5,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import logarithm
+from xmlgp.linear_algebra.elementary import ARTANH_11, logarithm, polynomial
 
 __all__ = ["Predictive"]
 
@@ -107,13 +107,7 @@ def _add_large_weights(scales, shapes, indptr, topics, weights, first, rates):
             z = scale[topics[e]] * weights[e]
             # log(1 + z) = 2 artanh(z/(2 + z)), by its series for small arguments.
             q = z / (real(2) + z)
-            s = q * q
-            series = s * real(1 / 11) + real(1 / 9)
-            series = series * s + real(1 / 7)
-            series = series * s + real(1 / 5)
-            series = series * s + real(1 / 3)
-            series = series * s + real(1)
-            logarithms = real(2) * q * series if q < real(0.2) else logarithm(real(1) + z)
+            logarithms = real(2) * q * polynomial(q * q, ARTANH_11) if q < real(0.2) else logarithm(real(1) + z)
             terms[e - start] = shapes[topics[e]] * logarithms
         for k in range(len(row)):
             for e in range(indptr[first + k], indptr[first + k + 1]):

@@ -11,13 +11,16 @@ import numpy as np
 
 from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
 from xmlgp.linear_algebra.compiled import compiled
-from xmlgp.linear_algebra.elementary import exponential, softplus
+from xmlgp.linear_algebra.elementary import exponential, polynomial, softplus
 
 __all__ = ["JaakkolaJordan", "expected_softplus_and_slope"]
 
 #: λ(ξ) is computed by seven terms of its series up to this ξ, where they are exact to rounding, and by tanh beyond,
 #: where tanh has no cancellation.
 SINGLE_SERIES, DOUBLE_SERIES = 1.0, 0.25
+
+#: Coefficients of tanh(x)/x in x², the highest first.
+TANH = (21844 / 6081075, -1382 / 155925, 62 / 2835, -17 / 315, 2 / 15, -1 / 3, 1.0)
 
 
 class JaakkolaJordan:
@@ -58,12 +61,7 @@ def _expected_softplus(mean, variance, out):
 def _lambda(x, e, real, limit):
     """Return λ(x) = tanh(x/2)/(4x), given e = e^−x and the `limit` of the series."""
     s = real(0.25) * x * x
-    series = s * real(21844 / 6081075) - real(1382 / 155925)
-    series = series * s + real(62 / 2835)
-    series = series * s - real(17 / 315)
-    series = series * s + real(2 / 15)
-    series = series * s - real(1 / 3)
-    series = series * s + real(1)
+    series = polynomial(s, TANH)
     # NaN takes the quotient.
     return real(0.125) * series if x < limit else real(0.25) * (real(1) - e) / ((real(1) + e) * max(x, limit))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from xmlgp.gp.expectations.elementwise import CHUNK, fill_one, fill_two
 from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.linear_algebra.elementary import ARTANH_17, polynomial
 
 __all__ = ["DEFAULT_NODES", "Quadrature", "expected_sigmoid", "nodes_and_weights"]
 
@@ -100,18 +101,9 @@ def _exp_minus(x, real):
     precision. In double precision it is 2e-9 up to x = 6, 3e-6 up to x = 20, and at most 2e-2. x is clipped to 80.
     """
     x = min(x, real(80)) * real(-1 / 128)
-    p = x * real(1 / 120) + real(1 / 24)
-    p = p * x + real(1 / 6)
-    p = p * x + real(1 / 2)
-    p = p * x + real(1)
-    p = p * x + real(1)
-    p *= p
-    p *= p
-    p *= p
-    p *= p
-    p *= p
-    p *= p
-    p *= p
+    p = polynomial(x, (1 / 120, 1 / 24, 1 / 6, 1 / 2, 1.0, 1.0))
+    for _ in range(7):
+        p *= p
     return p
 
 
@@ -197,13 +189,4 @@ def _expected_softplus(mean, variance, out, limits, counts, nodes, weights):
                 e = _exp_minus(abs(f), real)
                 # log(1 + e^f) = max(f, 0) + log(1 + e^−|f|), and log(1 + e) = 2 artanh(q) with q = e/(2 + e) ≤ 1/3.
                 q = e / (real(2) + e)
-                s = q * q
-                series = s * real(1 / 17) + real(1 / 15)
-                series = series * s + real(1 / 13)
-                series = series * s + real(1 / 11)
-                series = series * s + real(1 / 9)
-                series = series * s + real(1 / 7)
-                series = series * s + real(1 / 5)
-                series = series * s + real(1 / 3)
-                series = series * s + real(1)
-                total[k] += weight * (max(f, real(0)) + real(2) * q * series)
+                total[k] += weight * (max(f, real(0)) + real(2) * q * polynomial(q * q, ARTANH_17))
