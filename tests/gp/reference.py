@@ -8,7 +8,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Wh
 
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.likelihood import Pairs
+from xmlgp.gp.likelihood import SampledPairs
 from xmlgp.gp.posteriors import POSTERIORS, Unwhitened
 
 __all__ = [
@@ -176,7 +176,7 @@ def pairs_of(positives, negatives):
         positive += [False] * len(chosen) + [True] * int(present.sum())
         weight += [absent / max(len(chosen), 1)] * len(chosen) + [1.0] * int(present.sum())
         indptr.append(len(columns))
-    return Pairs(np.array(indptr), np.array(columns, int), np.array(positive, bool), np.array(weight))
+    return SampledPairs(np.array(indptr), np.array(columns, int), np.array(positive, bool), np.array(weight))
 
 
 def complete_pairs(positives):

@@ -10,7 +10,7 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
-from xmlgp.gp.likelihood import IndexedRows, Pairs
+from xmlgp.gp.likelihood import IndexedRows, SampledPairs
 
 N, Q, K, M, P = 5, 3, 5, 3, 2
 KERNELS = [("linear",), ("se",), ("se", "linear")]
@@ -47,7 +47,7 @@ def sample_pairs(labels, random, dtype, count=2):
         positive += [True] * len(present) + [False] * len(chosen)
         weight += [1.0] * len(present) + [len(absent) / len(chosen)] * len(chosen)
         indptr.append(len(columns))
-    return Pairs(np.array(indptr), np.array(columns), np.array(positive), np.array(weight, dtype))
+    return SampledPairs(np.array(indptr), np.array(columns), np.array(positive), np.array(weight, dtype))
 
 
 def dense_gradients(value, gradients):

@@ -8,7 +8,7 @@ from tests.central_differences import central_differences
 from tests.gp.reference import complete_pairs, log_likelihood, pairs_of, random_labels
 from tests.grids import each_value
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature, make_expectations
-from xmlgp.gp.likelihood import Pairs, full_log_likelihood, sampled_log_likelihood, utility_moments
+from xmlgp.gp.likelihood import SampledPairs, full_log_likelihood, sampled_log_likelihood, utility_moments
 from xmlgp.gp.posteriors import Moments
 
 B, K, P = 5, 6, 3
@@ -98,7 +98,9 @@ def test_utility_moments_agree_with_samples(shared):
 def test_labels_outside_the_pairs_have_no_gradient(shared):
     moments, loadings, bias, _ = problem(shared)
     # One positive of the first point and one negative of the third; the other points have no pairs.
-    pairs = Pairs(np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0]))
+    pairs = SampledPairs(
+        np.array([0, 1, 1, 2, 2, 2]), np.array([4, 1]), np.array([True, False]), np.array([1.0, K - 1.0])
+    )
     value, d_moments, gradients = dense_sampled(moments, loadings, bias, pairs, EXACT)
     absent = [0, 2, 3, 5]
     assert not gradients["loadings"][absent].any()

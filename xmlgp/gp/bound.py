@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from xmlgp.errors import NumericalError
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
-from xmlgp.gp.likelihood import IndexedRows, Pairs, full_log_likelihood, sampled_log_likelihood
+from xmlgp.gp.likelihood import IndexedRows, SampledPairs, full_log_likelihood, sampled_log_likelihood
 from xmlgp.gp.posteriors.earlier import EARLIER
 from xmlgp.linear_algebra.dense import all_finite
 from xmlgp.runtime.threads import start_task
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
         Coordinates and residuals of the points.
     labels : csr_array, B×K
         Their positives.
-    pairs : Pairs or None
+    pairs : SampledPairs or None
         Positives and sampled negatives; None for all negatives.
     scale : float
         N / |B|.
@@ -50,7 +50,7 @@ class Batch(NamedTuple):
 
     points: Points
     labels: sp.csr_array
-    pairs: Pairs | None
+    pairs: SampledPairs | None
     scale: float
     sample: LabelSample | None = None
 

@@ -20,7 +20,7 @@ from xmlgp.runtime.threads import core_count, parallel_for, run_parallel
 
 __all__ = [
     "IndexedRows",
-    "Pairs",
+    "SampledPairs",
     "full_log_likelihood",
     "pair_moments",
     "pairwise_products",
@@ -35,7 +35,7 @@ BLOCK = 1 << 18
 PAIRWISE_GRAIN = 1 << 17
 
 
-class Pairs(NamedTuple):
+class SampledPairs(NamedTuple):
     """The E (point, label) pairs of a minibatch with sampled negatives.
 
     Attributes

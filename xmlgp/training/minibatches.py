@@ -4,7 +4,7 @@ import numpy as np
 
 from xmlgp.gp.bound import Batch, LabelSample
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.likelihood import Pairs
+from xmlgp.gp.likelihood import SampledPairs
 from xmlgp.gp.sampling import log_absent
 
 __all__ = [
@@ -162,7 +162,7 @@ def sample_negatives(labels, count, random, dtype):
 
     Returns
     -------
-    Pairs
+    SampledPairs
     """
     batch, label_count = labels.shape
     positives = np.diff(labels.indptr).astype(np.int64)
@@ -243,7 +243,7 @@ def _pairs(labels, negatives, weights, dtype):
     weight = np.concatenate([np.ones(labels.nnz), weights])
     per_point = np.bincount(keys // label_count, minlength=labels.shape[0])
     indptr = np.concatenate([[0], np.cumsum(per_point)])
-    return Pairs(indptr, (keys % label_count)[order], positive[order], weight[order].astype(dtype))
+    return SampledPairs(indptr, (keys % label_count)[order], positive[order], weight[order].astype(dtype))
 
 
 def _is_in(values, sorted_values):
