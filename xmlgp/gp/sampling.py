@@ -12,5 +12,5 @@ def log_absent(count, special, size):
     With n special elements it is log [C(N − n, B) / C(N, B)], and −∞ if no such sample exists.
     """
     rest = count - special - size
-    found = gammaln(count - special + 1) - gammaln(np.maximum(rest, 0) + 1) - gammaln(count + 1)
-    return np.where(rest >= 0, found + gammaln(count - size + 1), -np.inf)
+    log_ratio = gammaln(count - special + 1) - gammaln(np.maximum(rest, 0) + 1) - gammaln(count + 1)
+    return np.where(rest >= 0, log_ratio + gammaln(count - size + 1), -np.inf)

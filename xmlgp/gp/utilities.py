@@ -90,8 +90,8 @@ class UtilityMoments:
         self._columns = np.zeros((K, len(common)), self._loadings.dtype)
         self._spreads = np.hstack([self._spreads, self._columns])
         by_label = weights.indptr, weights.features, weights.mean, weights.variance
-        places = self._starts[:-1].copy()
-        _split(*by_label, self._slots, self._columns, self._spreads, places, self._labels, self._moments)
+        next_entries = self._starts[:-1].copy()
+        _split(*by_label, self._slots, self._columns, self._spreads, next_entries, self._labels, self._moments)
 
     def batch(self, latent, features):
         """Return points (`Batch`), given moments of the latent functions and weighted features, B×D.
@@ -270,7 +270,7 @@ def _add_to_pairs(indptr, indices, values, row, pairs, starts, features, means, 
 
 @compiled
 def _fill_contributions(indptr, indices, data, pairs, labels, latent_weights, loadings, values):
-    place = 0
+    entry = 0
     for i in range(indptr.size - 1):
         for j in range(pairs[i], pairs[i + 1]):
             loading = loadings[labels[j]]
@@ -278,19 +278,19 @@ def _fill_contributions(indptr, indices, data, pairs, labels, latent_weights, lo
                 weights, total = latent_weights[indices[e]], values.dtype.type(0)
                 for p in range(loading.size):
                     total += loading[p] * weights[p]
-                values[place] = data[e] * total
-                place += 1
+                values[entry] = data[e] * total
+                entry += 1
 
 
 @compiled
 def _add_own_contributions(indptr, indices, data, pairs, labels, starts, features, means, values):
     """Add x_d m_kd for the weights of each label, whose features are in ascending order, in place."""
-    place = 0
+    entry = 0
     for i in range(indptr.size - 1):
         for j in range(pairs[i], pairs[i + 1]):
             start, stop = starts[labels[j]], starts[labels[j] + 1]
             for e in range(indptr[i], indptr[i + 1]):
                 s = start + np.searchsorted(features[start:stop], indices[e])
                 if s < stop and features[s] == indices[e]:
-                    values[place] += data[e] * means[s]
-                place += 1
+                    values[entry] += data[e] * means[s]
+                entry += 1
