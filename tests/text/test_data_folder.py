@@ -25,9 +25,7 @@ def folder(tmp_path):
     return tmp_path / "data"
 
 
-@pytest.mark.parametrize(
-    "analysis", [Analysis(), Analysis("word", 1, 2), Analysis("char", 1, 3), Analysis("char-wb", 2, 2)], ids=str
-)
+@pytest.mark.parametrize("analysis", [Analysis(), Analysis("char", 1, 3)], ids=str)
 def test_a_folder_is_read_back_as_the_corpus_was(tmp_path, analysis):
     texts, labels = corpus()
     texts[0] = "repeated " * 70_000 + "twice twice"
@@ -69,22 +67,15 @@ def test_names_are_optional(tmp_path, folder):
 
 
 DAMAGES = [
-    (VECTORIZER, lambda content: b"", "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: content[:-4], "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: b"[" * 100_000, "this is not the description of a vectorizer"),
-    (VECTORIZER, lambda content: b"[]", "this is not the description of a vectorizer"),
-    (VECTORIZER, lambda content: b"\xff", "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: b"9" * 5000, "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: content.replace(b"char", b"chars"), "this is not the description of a vectorizer"),
     (VECTORIZER, lambda content: b" " * (1 << 20) + content, "this is not the description of a vectorizer"),
     (FEATURES, lambda content: content + b"more\n", "the file has more names than the "),
-    (FEATURES, lambda content: content[:-1], "the file ends within this line"),
     (FEATURES, lambda content: content.partition(b"\n")[2], "the file ends after "),
     (FEATURES, lambda content: b"\xff" + content, "byte 0xff at byte 1 of the line is not UTF-8"),
-    (FEATURES, lambda content: b"\x1b" + content, "U+001B at column 1 is a control character"),
-    (LABELS, lambda content: content + b"more\n", "the file has more names than the "),
     (LABELS, lambda content: b"", "the file ends after 0 of "),
-    (LABELS, lambda content: b"\x9b" + content, "byte 0x9b at byte 1 of the line is not UTF-8"),
     (LABELS, lambda content: "\x9b".encode() + content, "U+009B at column 1 is a control character"),
 ]
 
@@ -104,13 +95,6 @@ def test_a_damaged_folder_is_refused(folder, name, damage, reason):
 def test_a_vectorizer_needs_names(folder, name):
     (folder / name).unlink()
     with pytest.raises(XmlgpError, match=f"{VECTORIZER} needs {FEATURES} and {LABELS} beside it"):
-        read_training_data(folder / "train.txt")
-
-
-def test_words_must_be_unique(folder):
-    first, second, rest = (folder / FEATURES).read_bytes().split(b"\n", 2)
-    (folder / FEATURES).write_bytes(b"\n".join([first, first, rest]))
-    with pytest.raises(XmlgpError, match="this is not the description of a vectorizer"):
         read_training_data(folder / "train.txt")
 
 

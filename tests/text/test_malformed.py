@@ -25,11 +25,8 @@ MALFORMED = [
     ("a.txt", b"one\tx\n\n\ntwo\xc3\n", 4, "byte 0xc3 at byte 4 of the line is not UTF-8"),
     ("a.txt", "one\tx\n".encode("utf-16"), 1, "the file is UTF-16, not UTF-8"),
     ("a.txt", b"one\tx\ntwo y\nbad \xff\n", 2, "there is no tab between a text and its labels"),
-    ("a.txt", b"1,2\ta\n3 4\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
-    ("a.txt", b"1,2\ta\n-3\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
     ("a.txt", b"1,2\ta\n3,\tb\n", 2, "the labels before the tab must be nonnegative integers, separated by commas"),
     ("a.txt", b"1,2\ta\nb\n", 2, "there is no tab between the numbers of labels and the text"),
-    ("a.csv", b"text,labels\na,x\nb\n", 3, "this row has 1 field, but the header has 2"),
     ("a.csv", b'text,labels\n"a\n\n",x\nb,y,z\n', 5, "this row has 3 fields, but the header has 2"),
     ("a.csv", b"text,tags\na,x\n", 1, "there is no column 'labels'; the columns are 'text', 'tags'"),
     ("a.csv", b"\n", 1, "there is no column 'text'; the columns are none"),
@@ -40,37 +37,24 @@ MALFORMED = [
         "a.csv", b"text,labels\na\rb,x\n", 2,
         "the row that starts here has a carriage return that is neither quoted nor before a newline",
     ),
-    ("a.csv", b"text,labels\ra,x\r", 1, "the row that starts here has a carriage return that is neither quoted nor "),
     ("a.txt", b"text\tlabels\na b\n", 2, "this row has 1 field, but the header has 2"),
     ("a.jsonl", GOOD + b"nonsense\n", 2, f"this line is not JSON: {EMPTY}"),
     ("a.jsonl", GOOD + b"[1]\n", 2, "this line is [1], not a JSON object"),
-    ("a.jsonl", GOOD + b"null\n", 2, "this line is None, not a JSON object"),
-    ("a.jsonl", GOOD + GOOD[:-3] + b"\n", 2, "this line is not JSON: Expecting ',' delimiter at column 31"),
     ("a.jsonl", GOOD + GOOD.replace(b"}", b"} {}"), 2, "this line is not JSON: Extra data at column "),
     ("a.jsonl", GOOD + b"[" * 100_000 + b"\n", 2, "this line is not JSON: it is nested too deeply"),
-    ("a.jsonl", GOOD + b'{"a":' * 100_000 + b"\n", 2, "this line is not JSON: it is nested too deeply"),
     ("a.jsonl", json_with(b'"n": ' + b"9" * 5000), 2, "this line is not JSON: a number has too many digits"),
     ("a.jsonl", json_with(b'"n": NaN'), 2, "this line is not JSON: JSON has no NaN"),
-    ("a.jsonl", json_with(b'"n": -Infinity'), 2, "this line is not JSON: JSON has no -Infinity"),
     ("a.jsonl", GOOD + b'{"text": 1e999, "labels": []}\n', 2, "text is inf, which is not text"),
-    ("a.jsonl", GOOD + b'{"text": true, "labels": []}\n', 2, "text is True, which is not text"),
     ("a.jsonl", GOOD + b'{"text": ["a"], "labels": []}\n', 2, "text is ['a'], which is not text"),
-    ("a.jsonl", json_with(b'"labels": ["y"]'), 2, "this line is not JSON: an object has 'labels' twice"),
     ("a.jsonl", json_with(b'"a": {"b": 1, "b": 1}'), 2, "this line is not JSON: an object has 'b' twice"),
     ("a.jsonl", GOOD + b'{"labels": []}\n', 2, "there is no field 'text'; the fields are 'labels'"),
     ("a.jsonl", GOOD + b'{"text": ""}\n', 2, "there is no field 'labels'; the fields are 'text'"),
-    ("a.jsonl", GOOD + b"{}\n", 2, "there is no field 'text'; the fields are ''"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": {}}\n', 2, "labels is {}, neither a list of labels nor text"),
-    ("a.jsonl", GOOD + b'{"text": "", "labels": 3}\n', 2, "labels is 3, neither a list of labels nor text"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": [[]]}\n', 2, "a label in labels is [], which is not text"),
-    ("a.jsonl", GOOD + b'{"text": "", "labels": [false]}\n', 2, "a label in labels is False, which is not text"),
-    ("a.jsonl", json_with(b'"id": true'), 2, "id is True, neither text nor an integer"),
     ("a.jsonl", json_with(b'"id": 1.5'), 2, "id is 1.5, neither text nor an integer"),
     ("a.jsonl", json_with(b'"id": "\\ud800"'), 2, "an escape sequence is half of a surrogate pair"),
-    ("a.jsonl", GOOD + b'{"text": "\\udc00", "labels": []}\n', 2, "an escape sequence is half of a surrogate pair"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": ["\\ud800"]}\n', 2, "an escape sequence is half of a surrogate pair"),
     ("a.txt", b"some text\n", 1, "the first line must be three nonnegative integers `N D K`, not 'some text', or "),
-    ("a.txt", b"\nsome text\tx\n", 1, "the first line must be three nonnegative integers `N D K`, not '', or that "),
 ]  # fmt: skip
 
 
@@ -92,11 +76,8 @@ def test_a_malformed_corpus_is_refused_with_its_line(tmp_path, name, content, li
     ("content", "line", "reason"),
     [
         (GOOD + b'{"text": "", "labels": ["a\\tb"]}\n', 2, r"label 'a\tb' has a control character, U+0009"),
-        (GOOD + b'{"text": "", "labels": [" a\\u009bb "]}\n', 2, r"label 'a\x9bb' has a control character, U+009B"),
-        (GOOD + b'{"text": "", "labels": ["a\\u0000"]}\n', 2, r"label 'a\x00' has a control character, U+0000"),
         (b"words\tx\nmore\ty a\x1b[2J\n", 2, r"label 'a\x1b[2J' has a control character, U+001B"),
         (b"text,labels\na,x\n\nb,\"y\n\nz\"\n", 4, r"label 'y\n\nz' has a control character, U+000A"),
-        (b"__label__x a\n__label__\x7f\n", 2, r"label '\x7f' has a control character, U+007F"),
     ],
 )  # fmt: skip
 def test_labels_with_control_characters_are_refused(tmp_path, content, line, reason):
@@ -122,13 +103,6 @@ def test_truncated_and_damaged_gzip_files_are_refused(tmp_path, content):
             documents_of(path)
 
 
-def test_nul_bytes_are_text_but_not_labels(tmp_path):
-    (tmp_path / "a").write_bytes(b"a\0b\tx\n")
-    assert documents_of(tmp_path / "a")[0].text == "a\0b"
-    with pytest.raises(DataFormatError, match=r"a:1: label 'x\\x00' has a control character"):
-        vectorized(tmp_path / "a", b"a\tx\0\n")
-
-
 def test_a_line_that_is_too_long_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(lines, "MAX_LINE_BYTES", 1 << 20)
     path = tmp_path / "a.jsonl"
@@ -147,13 +121,6 @@ def test_a_field_that_is_too_long_is_refused(tmp_path, monkeypatch):
             documents_of(path)
         reason = "a field of the row that starts here has more than 1000 characters; is a quote not closed?"
         assert str(caught.value) == f"{path}:3: {reason}"
-
-
-def test_an_error_is_reported_before_those_of_later_lines(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(GOOD + b"[]\n" + b"\xff\n")
-    with pytest.raises(DataFormatError, match="a.jsonl:2: "):
-        documents_of(path)
 
 
 @pytest.mark.parametrize(("format_name", "content"), [("annif", b"one x\n"), ("pecos", b"one x\n"), ("jsonl", b"x\n")])

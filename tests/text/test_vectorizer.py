@@ -4,12 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from tests.problems import DETERMINISTIC
-from xmlgp.errors import SettingsError
 from xmlgp.text.analysis import LONGEST, SPACES, Analysis
 from xmlgp.text.documents import Columns
 from xmlgp.text.vectorizer import Vectorizer, counts
@@ -61,13 +60,9 @@ def assert_as_counted(analysis, texts):
 
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=str)
-def test_counts_are_those_of_scikit_learn(analysis):
-    assert_as_counted(analysis, TEXTS)
-
-
-@pytest.mark.parametrize("analysis", ANALYSES, ids=str)
 def test_counts_of_any_text_are_those_of_scikit_learn(analysis):
     @DETERMINISTIC
+    @example(TEXTS)
     @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"])), max_size=4))
     def check(texts):
         assert_as_counted(analysis, texts)
@@ -88,7 +83,7 @@ def test_unknown_words_do_not_count():
     assert Vectorizer(Analysis(), []).features(["cat"]).shape == (1, 0)
 
 
-@pytest.mark.parametrize("columns", [0, 1, 5, 2**31 - 1])
+@pytest.mark.parametrize("columns", [0, 5, 2**31 - 1])
 def test_counts_of_numbers(columns):
     numbers = np.array([4, 0, 4, -1, -1, 0, 3], np.int32)
     numbers[numbers >= columns] = -1
@@ -119,35 +114,17 @@ DESCRIPTION = Vectorizer(Analysis(), [], COLUMNS).mapping()
 @pytest.mark.parametrize(
     "change",
     [
-        {"format": "another"}, {"format": ["xmlgp vectorizer"]}, {"format_version": 2}, {"format_version": None},
-        {"analyzer": "words"}, {"analyzer": None}, {"analyzer": []}, {"analyzer": "char_wb"},
-        {"ngrams": [0, 1]}, {"ngrams": [2, 1]}, {"ngrams": [1, LONGEST + 1]}, {"ngrams": [1, 10**400]},
-        {"ngrams": [1.0, 2.0]}, {"ngrams": [True, True]}, {"ngrams": "12"}, {"ngrams": 1}, {"ngrams": None},
-        {"ngrams": [1, 2, 3]}, {"ngrams": {"1": 2}}, {"ngrams": [[1], [1]]},
-        {"columns": None}, {"columns": []}, {"columns": {"texts": ["a"]}}, {"columns": {"text": []}},
-        {"columns": {"text": "title"}}, {"columns": {"text": {"title": 1}}}, {"columns": {"text": [3]}},
-        {"columns": {"text": None}}, {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
-        {"columns": {"text": ["a"], "labels": None}}, {"columns": {"text": ["a"], "labels": "\x1b[2J"}},
-        {"columns": {"text": ["a"], "separator": "\t"}}, {"columns": {"text": ["a"], "separator": 3}},
-        {"columns": {"text": ["a"], "id": ["key"]}}, {"columns": {"text": [["a"]]}},
+        {"format": "another"}, {"format_version": 2}, {"analyzer": None}, {"analyzer": "char_wb"},
+        {"ngrams": [0, 1]}, {"ngrams": [1, LONGEST + 1]}, {"ngrams": [True, True]}, {"ngrams": "12"},
+        {"ngrams": [1, 2, 3]}, {"columns": None}, {"columns": {"text": []}}, {"columns": {"text": "title"}},
+        {"columns": {"text": ["a\nb"]}}, {"columns": {"text": ["\ud800"]}},
+        {"columns": {"text": ["a"], "labels": "\x1b[2J"}}, {"columns": {"text": ["a"], "separator": "\t"}},
     ],
     ids=str,
 )  # fmt: skip
 def test_other_descriptions_are_refused(change):
     assert Vectorizer.from_mapping(DESCRIPTION, []) is not None
     assert Vectorizer.from_mapping(DESCRIPTION | change, []) is None
-
-
-@pytest.mark.parametrize("key", ["format", "format_version", "analyzer", "ngrams", "columns"])
-def test_a_description_without_an_entry_is_refused(key):
-    assert Vectorizer.from_mapping({name: value for name, value in DESCRIPTION.items() if name != key}, []) is None
-
-
-def test_words_that_occur_twice_are_refused():
+    rest = {name: value for name, value in DESCRIPTION.items() if name not in change}
+    assert Vectorizer.from_mapping(rest, []) is None
     assert Vectorizer.from_mapping(DESCRIPTION, ["aa", "bb", "aa"]) is None
-
-
-@pytest.mark.parametrize("analysis", [Analysis("words"), Analysis("word", 0), Analysis("word", 3, 2)], ids=str)
-def test_wrong_analyses_are_refused(analysis):
-    with pytest.raises(SettingsError):
-        analysis.check()

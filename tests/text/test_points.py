@@ -1,8 +1,7 @@
-"""More training data for a model: at least its features and labels, and names that go with its names."""
+"""A path becomes points: rows, with names beside them, or a corpus; more data go with the names of a model."""
 
 import os
 import re
-import threading
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from tests.fuzzing.data_files import standard_input
 from tests.problems import small_dataset
 from tests.text.corpora import vectorized
-from tests.text.test_labelled_data import same
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
@@ -21,6 +19,11 @@ from xmlgp.text.documents import Columns, CorpusOptions
 from xmlgp.text.names import Names
 from xmlgp.text.points import read_more_data, read_training_data
 from xmlgp.text.vectorizer import Vectorizer
+
+
+def same(one, other):
+    return one.shape == other.shape and (one.features != other.features).nnz == (one.labels != other.labels).nnz == 0
+
 
 D, K = 25, 7
 WORDS, TOPICS = [f"word {number}" for number in range(D)], [f"topic {number}" for number in range(K)]
@@ -55,10 +58,50 @@ def refusal(path, *arguments, **options):
     return text
 
 
-# Rows of numbers
+# Training data
 
 
-@pytest.mark.parametrize(("features", "labels"), [(D, K), (D + 3, K), (D, K + 1), (D + 1, K + 3)])
+def test_rows_and_corpora(tmp_path):
+    write_dataset(tmp_path / "rows.txt", small_dataset())
+    (tmp_path / "two.svm").write_text("+1 1:1\n-1 2:1\n")
+    (tmp_path / "corpus").write_bytes(as_json(*corpus()))
+    for name, data_format, has_names in (
+        ("rows.txt", REPOSITORY, False),
+        ("two.svm", LIBSVM, False),
+        ("corpus", REPOSITORY, True),
+    ):
+        found = read_training_data(tmp_path / name)
+        assert (found.format, found.names != Names()) == (data_format, has_names)
+        with standard_input((tmp_path / name).read_bytes()):
+            piped = read_training_data("-")
+        assert same(piped.dataset, found.dataset)
+        assert (piped.format, piped.names.labels) == (data_format, found.names.labels)
+    assert found.names.features == found.names.vectorizer.words
+    assert found.names.vectorizer.columns == Columns()
+
+
+def test_given_columns_or_formats_make_a_corpus_of_any_file(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("1 2 3\n")
+    assert read_training_data_fails(path).startswith(f"{path}:2: the file ends after 0 of 1 points")
+    assert read_training_data_fails(path, CorpusOptions(format="annif")).startswith(f"{path}:1: there is no tab")
+    assert read_training_data_fails(path, CorpusOptions(text=("title",))).startswith(
+        f"{path}:1: there is no column 'title'"
+    )
+    path.write_text("")
+    assert read_training_data_fails(path) == f"{path}:1: the file is empty"
+
+
+def read_training_data_fails(*arguments, **options):
+    with pytest.raises(DataFormatError) as caught:
+        read_training_data(*arguments, **options)
+    return str(caught.value)
+
+
+# More rows of numbers
+
+
+@pytest.mark.parametrize(("features", "labels"), [(D, K), (D + 1, K + 3)])
 def test_rows_may_have_more_features_and_labels(rows, features, labels):
     path, told = rows(features, labels), []
     for cache in (False, True, True):
@@ -72,23 +115,20 @@ def test_rows_may_have_more_features_and_labels(rows, features, labels):
     assert told == []
 
 
-@pytest.mark.parametrize("names", [Names(), OF_ROWS, OF_TEXT], ids=["no names", "rows", "text"])
 @pytest.mark.parametrize(
     ("features", "labels", "reason"),
     [
-        (D - 1, K, "the points have 24 features, but the model was trained on 25"),
         (1, K, "the points have 1 feature, but the model was trained on 25"),
-        (D, K - 1, "the points have 6 labels, but the model was trained on 7"),
         (D + 9, 1, "the points have 1 label, but the model was trained on 7"),
         (D - 1, K - 1, "the points have 24 features, but the model was trained on 25"),
     ],
 )
-def test_rows_with_fewer_features_or_labels_are_refused(rows, names, features, labels, reason):
+def test_rows_with_fewer_features_or_labels_are_refused(rows, features, labels, reason):
     path = rows(features, labels)
     reason += "; points to learn from need at least as many"
-    assert refusal(path, names, D, K) == f"{path}: {reason}"
+    assert refusal(path, OF_TEXT, D, K) == f"{path}: {reason}"
     with open(path, "rb") as stream, standard_input(stream.read()):
-        assert refusal("-", names, D, K) == f"-: {reason}"
+        assert refusal("-", OF_TEXT, D, K) == f"-: {reason}"
 
 
 def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
@@ -106,21 +146,6 @@ def test_points_in_libsvm_format_get_the_features_of_the_model(tmp_path):
     assert refusal(path, Names(None, words[:2]), 2, 1).startswith(
         f"{path}: the points have 3 features, but the model has names for 2; those of all must be in {tmp_path}"
     )
-
-
-def test_a_named_pipe_is_read_once(tmp_path):
-    dataset = small_dataset(N=30_000, D=D, K=K)
-    write_dataset(tmp_path / "rows", dataset)
-    content = (tmp_path / "rows").read_bytes()
-    assert len(content) > 2 << 20
-    os.mkfifo(tmp_path / "pipe")
-    (tmp_path / LABELS).write_text("not those of the pipe\n")
-    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[content])
-    writer.start()
-    found = read_more_data(tmp_path / "pipe", OF_ROWS, D, K)
-    writer.join()
-    assert same(found.dataset, dataset)
-    assert found.names == OF_ROWS
 
 
 def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):
@@ -149,17 +174,6 @@ def test_malformed_rows_are_refused_with_their_line(rows):
 
 
 # Their names
-
-
-@pytest.mark.parametrize("names", [OF_ROWS, OF_TEXT], ids=["rows", "text"])
-def test_rows_without_names_have_those_of_the_model(rows, names):
-    told = []
-    assert read_more_data(rows(), names, D, K, note=told.append).names == names
-    # One kind may have more of them.
-    topics = [*TOPICS, "topic 0", ""]
-    found = read_more_data(rows(labels=K + 2, topics=topics), names, D, K, note=told.append)
-    assert found.names == names._replace(labels=topics)
-    assert told == []
 
 
 def test_names_beside_rows_follow_those_of_the_model(rows):
@@ -201,14 +215,6 @@ def test_more_features_or_labels_need_names_if_the_model_has_them(rows, names):
         assert refusal(path, names, D, K) == f"{path}: {reason}{os.path.join(os.path.dirname(path), name)}"
         with open(path, "rb") as stream, standard_input(stream.read()):
             assert refusal("-", names, D, K) == f"-: {reason}{name} beside a file, which a pipe lacks"
-
-
-def test_names_of_a_file_in_this_folder(rows, monkeypatch, tmp_path):
-    rows(labels=K + 1)
-    monkeypatch.chdir(tmp_path)
-    assert refusal("new.txt", OF_ROWS, D, K).endswith("; those of all must be in labels.txt")
-    rows(labels=K + 1, topics=[*TOPICS, "new"])
-    assert read_more_data("new.txt", OF_ROWS, D, K).names == Names([*TOPICS, "new"], WORDS)
 
 
 def test_names_are_not_used_if_the_model_has_none(rows):
@@ -300,18 +306,6 @@ def test_rows_of_vectorized_text_are_those_of_the_text(tmp_path, of_text):
     # Rows say nothing.
     (message,) = told
     assert f": 20 documents, {features} features (none new), {labels} labels (none new); " in message
-
-
-def test_given_columns_and_formats_are_used(tmp_path, of_text):
-    (tmp_path / "a.csv").write_text("title,topic\nw1a new_word,new label/another\n")
-    columns = CorpusOptions(("title",), "topic", "/")
-    found = read_more_data(tmp_path / "a.csv", *of_text, columns)
-    assert found.names.labels[-2:] == ["another", "new label"]
-    assert found.names.vectorizer.columns == Columns()
-    (tmp_path / "a.txt").write_text("1 2 3\tnew\n")
-    assert read_more_data(tmp_path / "a.txt", *of_text, CorpusOptions(format="annif")).names.labels[-1] == "new"
-    with pytest.raises(DataFormatError, match=r"a.csv:1: there is no column 'text'"):
-        read_more_data(tmp_path / "a.csv", *of_text)
 
 
 @pytest.mark.parametrize("names", [Names(), OF_ROWS], ids=["no names", "names"])
