@@ -95,13 +95,10 @@ def test_named_pipe_is_opened_once(tmp_path):
     [
         (b"", 1, "the file is empty"),
         (b"\n+1 1:1\n", 1, "`N D K`"),
-        (b"1 2\n\n", 1, "`N D K`"),
-        (b"7\n", 1, "`N D K`"),
         (b"0,2 1:1\n", 1, "`N D K`"),
         (b"1 1 1\n0 1:1\n", 2, "feature '1' is not below 1"),
         (b"1 1:1\n1 1 1\n", 2, "'1' is not an index:value pair"),
         (b"2 1:1\n", 1, "label 2 is not one of"),
-        (b"#\n1 1 1\n", 2, "'1' is not an index:value pair"),
         (b"1 1:1", 1, "the file ends within this line"),
     ],
 )
@@ -113,33 +110,6 @@ def test_malformed_file_is_reported_by_the_reader_of_its_format(tmp_path, conten
             read_dataset(path, cache)
         assert str(caught.value).startswith(f"{path}:{line}: ")
         assert reason in caught.value.reason
-
-
-@pytest.mark.parametrize("content", [LIBSVM_CONTENT, REPOSITORY_CONTENT])
-def test_damaged_gzip_file_is_reported(tmp_path, content):
-    (tmp_path / "a.gz").write_bytes(gzip.compress(content)[:-9])
-    for cache in True, False:
-        with pytest.raises(DataFormatError, match="^a.gz:[1-6]: the gzip data are truncated"):
-            read_dataset("a.gz", cache)
-
-
-def test_progress_is_reported(tmp_path):
-    reported = []
-
-    class Bar:
-        def update(self, count):
-            reported.append(count)
-
-    @contextlib.contextmanager
-    def progress(label, total=None, unit="it"):
-        reported.append(label)
-        yield Bar()
-
-    for content in LIBSVM_CONTENT, REPOSITORY_CONTENT:
-        (tmp_path / "a").write_bytes(content)
-        read_dataset("a", False, progress)
-        assert reported == ["reading a", 3]
-        reported.clear()
 
 
 def test_blocks_of_the_repository_format_are_unchanged():

@@ -30,6 +30,12 @@ CORPORA = {
         NO_OPTIONS,
         [(2, "7", 'a "b", c', ["x", "y z"]), (4, "8", "two\nlines", [""])],
     ),
+    "csv with semicolons": (
+        "corpus",
+        'id;text;labels\n1;"red; two";"a;b"\n2;blue, three;b\n',
+        NO_OPTIONS,
+        [(2, "1", "red; two", ["a", "b"]), (3, "2", "blue, three", ["b"])],
+    ),
     "csv by its ending": (
         "corpus.csv",
         "labels,text\nx,one\n",
