@@ -49,14 +49,6 @@ def test_parameters_are_the_settings(kind, settings):
     assert kind().get_params() == settings().mapping()
 
 
-def test_the_documented_defaults():
-    assert MLGPFClassifier().factors is None
-    assert MLGPFClassifier().inducing_count == 200
-    assert MLGPFClassifier().epochs is None
-    assert BMLPLClassifier().inference == "em-cg"
-    assert GPCClassifier().inference == "vi-taylor"
-
-
 def test_an_unknown_parameter_is_a_type_error():
     with pytest.raises(TypeError, match="MLGPFClassifier.* unexpected keyword argument 'topics'"):
         MLGPFClassifier(topics=3)

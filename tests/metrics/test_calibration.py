@@ -93,14 +93,6 @@ def test_reliability_curve_agrees_with_scikit_learn(problem, form):
     assert curve.frequency == pytest.approx(frequency)
 
 
-def test_the_error_of_calibrated_probabilities_is_near_zero_and_of_shifted_ones_the_shift():
-    rng = np.random.default_rng(3)
-    probabilities = rng.uniform(0, 0.6, size=(400, 250))
-    truth = csr_array(rng.random(probabilities.shape) < probabilities)
-    assert expected_calibration_error(probabilities, truth) < 0.01
-    assert expected_calibration_error(probabilities + 0.3, truth) == pytest.approx(0.3, abs=0.01)
-
-
 @each_value(wrong=[-0.1, 1.1, math.nan], measure=[log_loss, expected_calibration_error])
 def test_probabilities_outside_the_unit_interval_are_refused(wrong, measure):
     with pytest.raises(SettingsError, match=r"a probability is not in \[0, 1\]"):

@@ -5,7 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.propensity import propensities
+from xmlgp.metrics.propensity import estimate_propensities, propensities, propensities_of_counts
 from xmlgp.metrics.ranking import evaluate_ranking
 
 
@@ -18,17 +18,6 @@ def test_hand_worked_example():
     c = (math.log(20) - 1) * math.sqrt(1.25)
     found = propensities(labels_with_counts(20, [0, 2, 20]), a=0.5, b=0.25)
     assert found == pytest.approx([1 / (1 + c / 0.5), 1 / (1 + c / 1.5), 1 / (1 + c / 4.5)])
-
-
-def test_defaults_are_those_of_the_repository():
-    labels = labels_with_counts(50, [1, 7])
-    assert propensities(labels) == pytest.approx(propensities(labels, a=0.55, b=1.5))
-
-
-def test_propensities_rise_with_frequency():
-    found = propensities(labels_with_counts(100, [0, 1, 10, 100]))
-    assert np.all(np.diff(found) > 0)
-    assert np.all((found > 0) & (found < 1))
 
 
 @pytest.mark.parametrize("n_points", [0, 1, 2])
@@ -52,3 +41,33 @@ def test_the_least_propensities_do_not_overflow():
     with np.errstate(all="raise"):
         measured = evaluate_ranking(labels.astype(float), labels, propensities=found)
     assert measured["PSP@1"] == measured["PSnDCG@5"] == 100
+
+
+CATALOGUE = """
+datasets:
+  small:
+    title: a small one
+    shape: {N: 50, N_test: 3, D: 2, K: 3}
+    propensity: {A: 0.6, B: 2.6}
+    max_mb: 1
+    files: {train: {}, test: {}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "D", "expected"),
+    [
+        ((), 2, (0.6, 2.6, "from small in the catalogue")),
+        ((), 3, (0.55, 1.5, "the default")),
+        ((0.5, 0.4), 2, (0.5, 0.4, "as given")),
+        ((0.5, None), 2, (0.5, 2.6, "one given, the other from small in the catalogue")),
+        ((None, 0.4), 3, (0.55, 0.4, "one given, the other the default")),
+    ],
+)
+def test_given_parameters_come_first_and_then_those_of_the_catalogue(tmp_path, monkeypatch, given, D, expected):
+    monkeypatch.setenv("XMLGP_CATALOGUE", str(tmp_path / "catalogue.yaml"))
+    (tmp_path / "catalogue.yaml").write_text(CATALOGUE)
+    counts = np.array([1, 7, 30])
+    found = estimate_propensities(counts, 50, D, *given)
+    assert found[1:] == expected
+    np.testing.assert_array_equal(found.values, propensities_of_counts(counts, 50, *expected[:2]))

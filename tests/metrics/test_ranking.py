@@ -78,11 +78,6 @@ def test_measures_are_floats_in_the_order_of_the_table():
     assert all(type(value) is float for value in found.values())
 
 
-def test_without_propensities_their_measures_are_left_out():
-    found = evaluate_ranking(sparse([{0: 1.0}], 2), sparse([[0]], 2, bool), ks=(1,))
-    assert found == {"P@1": 100.0, "nDCG@1": 100.0}
-
-
 @st.composite
 def problems(draw):
     n_points, n_labels = draw(st.integers(1, 6)), draw(st.integers(1, 7))
@@ -103,17 +98,6 @@ def test_agrees_with_a_literal_implementation(problem):
     n_labels = len(propensities)
     found = evaluate_ranking(sparse(scores, n_labels), sparse(truth, n_labels, bool), ks, propensities)
     assert found == pytest.approx(reference(scores, truth, ks, propensities))
-
-
-@given(problems())
-def test_best_ranking_scores_100_by_propensity(problem):
-    _, truth, ks, propensities = problem
-    best = [{label: 1 / propensities[label] for label in true} for true in truth]
-    n_labels = len(propensities)
-    found = evaluate_ranking(sparse(best, n_labels), sparse(truth, n_labels, bool), ks, propensities)
-    assert [found[f"{name}@{k}"] for name in ("nDCG", "PSP", "PSnDCG") for k in ks] == pytest.approx(
-        [100] * 3 * len(ks)
-    )
 
 
 def test_ndcg_agrees_with_scikit_learn():

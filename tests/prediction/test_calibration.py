@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.linear_model import LogisticRegression
 
-from tests.grids import each_value
 from xmlgp.prediction import calibration as module
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
 from xmlgp.prediction.predictor import MAX_STREAMED
@@ -58,12 +56,6 @@ def test_small_probabilities_stay_distinct_without_a_term_of_the_rank(dtype):
         assert np.all(np.diff(Calibration(coefficients)(probabilities)) < 0)
 
 
-@each_value(coefficients=[CHOSEN, (1.5, 0.5, 0.7, -0.8, 0), (1, 1, 0, 0, 0)], k=[5, 12])
-def test_the_fit_recovers_the_map_that_the_data_come_from(coefficients, k):
-    found = fit_calibration(*simulated(coefficients, 20_000, k))
-    np.testing.assert_allclose(found.coefficients, coefficients, atol=0.15)
-
-
 def test_where_no_map_is_right_for_all_ranks_the_first_ones_count_more(monkeypatch):
     # Of equal probabilities, those beyond the first ranks come true less often, at once and not along log r.
     random = np.random.default_rng(2)
@@ -80,28 +72,10 @@ def test_where_no_map_is_right_for_all_ranks_the_first_ones_count_more(monkeypat
     assert weighted < 0.9 * gap()
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_order_stays_for_all_valid_coefficients(seed):
+def test_the_order_stays_for_all_valid_coefficients():
     low, high = np.transpose(module.BOUNDS)
-    random = np.random.default_rng(seed)
-    for coefficients in random.uniform(low, high, (20, 5)):
+    for coefficients in np.random.default_rng(0).uniform(low, high, (50, 5)):
         assert np.all(np.diff(Calibration(coefficients)(RANKED)[:, :RANKS]) <= 0)
-
-
-def test_the_first_label_is_never_lowered_against_the_others():
-    # Data whose first labels come true less often than the others of equal probability: e stays 0.
-    probabilities, _ = simulated(CHOSEN, 5000, 5)
-    true = np.where(np.arange(5) == 0, probabilities / 2, probabilities)
-    found = fit_calibration(probabilities, np.random.default_rng(3).random(true.shape) < true)
-    assert found.coefficients[4] == 0
-
-
-def test_without_ranks_the_fit_is_logistic_regression_as_in_scikit_learn():
-    probabilities, correct = simulated((0.7, 1.4, -0.5, 0, 0), 50_000, 1)
-    terms = np.hstack([np.log(probabilities), -np.log1p(-probabilities)])
-    expected = LogisticRegression(C=np.inf, tol=1e-8).fit(terms, correct.ravel())
-    found = fit_calibration(probabilities, correct).coefficients
-    np.testing.assert_allclose(found[:3], [*expected.coef_[0], expected.intercept_[0]], atol=0.01)
 
 
 @pytest.mark.parametrize("count", [1, 10, 300])
@@ -118,11 +92,6 @@ def test_the_fit_is_the_maximum_with_the_prior(count):
     found = fit_calibration(probabilities, correct).coefficients
     assert loss(found) <= expected.fun + 1e-4
     assert Calibration.are_valid(found)
-
-
-def test_one_outcome_for_all_gives_a_valid_map():
-    for correct in (np.ones((5, 3), bool), np.zeros((5, 3), bool)):
-        assert Calibration.are_valid(fit_calibration(RANKED[:5, :3], correct).coefficients)
 
 
 def test_standard_deviations_agree_with_samples():

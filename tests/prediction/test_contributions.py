@@ -7,9 +7,7 @@ import scipy.sparse as sp
 from tests.prediction.test_predictor import NEW, WEIGHTS, D, K, Linear
 from tests.problems import small_dataset
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError, SettingsError
-from xmlgp.gpc.settings import GPCSettings
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.contributions import Contributions
@@ -133,16 +131,12 @@ SMALL = {"inducing_count": 3, "factors": 2, "epochs": 1}
     ("settings", "expected"),
     [
         (BMLPLSettings(topics=2, iterations=1), GENERAL),
-        (GPCSettings(inducing_count=3, iterations=1), GENERAL),
-        (MLGPFSettings(kernel="se", **SMALL), SE.format("se")),
         (MLGPFSettings(kernel="se+linear", **SMALL), SE.format(r"se\+linear")),
     ],
-    ids=["bmlpl", "gpc", "se", "se+linear"],
+    ids=["bmlpl", "se+linear"],
 )
 def test_models_that_are_not_sums_over_features_are_refused(tmp_path, settings, expected):
     dataset = small_dataset()
-    if settings.model == "gpc":
-        dataset = Dataset(dataset.features, dataset.labels[:, [0]])
     predictor = open_predictor(train_model(dataset, tmp_path, settings))
     (scores,) = predictor.top(dataset.features, 1)
     with pytest.raises(SettingsError, match=expected):

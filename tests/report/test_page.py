@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import re
-import sys
 from collections import Counter
 from html.parser import HTMLParser
 
@@ -12,10 +11,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from tests.report.problems import explain, random_problem, ranked
-from xmlgp.errors import XmlgpError
 from xmlgp.report.content import make_content
 from xmlgp.report.evidence import Evidence
-from xmlgp.report.page import check_available, render
+from xmlgp.report.page import render
 
 HOSTILE = (
     "</td></script><script>alert(1)</script><img src=http://example.org/x onerror=alert(1)>\"'&amp;{{ 7*7 }}\ud800\0"
@@ -223,9 +221,3 @@ def test_colours_have_contrast(parsed):
                 assert contrast(theme[text], theme[back]) >= 4.5, (text, back)
         assert contrast(theme["good"], theme["good-back"]) >= 4.5
         assert contrast(theme["bad"], theme["bad-back"]) >= 4.5
-
-
-def test_without_jinja2(monkeypatch):
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(XmlgpError, match=re.escape("reports need Jinja2: pip install 'xmlgp[report]'")):
-        check_available()
