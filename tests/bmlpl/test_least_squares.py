@@ -18,7 +18,6 @@ from xmlgp.bmlpl.least_squares import (
     cg_solve,
     cholesky_solve,
     log_prior,
-    normal_matrix,
     with_intercept,
 )
 from xmlgp.errors import NumericalError
@@ -78,16 +77,6 @@ def test_gradient_is_that_of_the_negative_binomial_likelihood(size):
         step[index] = 1e-5
         slope = (objective(problem.weights + step) - objective(problem.weights - step)) / 2e-5
         assert gradient[index] == pytest.approx(slope, rel=1e-5, abs=1e-4)
-
-
-@SIZE_AND_TYPE
-def test_normal_matrix_agrees_with_dense_products(size, dtype):
-    problem = random_quadratic(*size, seed=sum(size), dtype=dtype)
-    for t in range(size[2]):
-        result = normal_matrix(problem.system.design, problem.system.omega[:, t], problem.system.precisions)
-        assert result.dtype == np.float64
-        np.testing.assert_allclose(np.tril(result), np.tril(problem.matrix(t)), rtol=1e-5, atol=1e-6)
-        assert not np.triu(result, 1).any()
 
 
 @SIZE_AND_TYPE
@@ -188,18 +177,6 @@ def test_cholesky_samples_have_the_moments_of_the_gaussian():
     for sample in samples:
         cholesky_solve(problem.system, twice_kappa(problem), sample, random)
     check_moments(samples, problem.solution, [np.linalg.inv(problem.matrix(t)) for t in range(2)])
-
-
-def test_cg_samples_of_single_precision_have_the_prior_variance_without_data():
-    problem = random_quadratic(6, 2, 2, dtype=np.float32)
-    one = cg_sample(problem.system, np.random.default_rng(0), 30)
-    assert one.dtype == np.float32
-    assert np.isfinite(one).all()
-    # With Ω = 0 the posterior is the prior.
-    problem.system.omega[:] = 0
-    random = np.random.default_rng(2)
-    samples = np.array([cg_sample(problem.system, random, 5) for _ in range(SAMPLES)])
-    assert (z_score(samples**2, 1 / problem.precisions[:, None]) < 4.5).all()
 
 
 def test_second_signal_interrupts_between_topics(monkeypatch):

@@ -1,4 +1,4 @@
-"""Training of GPC by every inference method: history, reproducibility, early stopping, divergence."""
+"""Training of GPC by every inference method: parameters, early stopping, divergence."""
 
 import itertools
 import math
@@ -8,13 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from tests.gpc.dense_gpc import random_problem
-from tests.training.interrupting import (
-    assert_same_result,
-    train_with_interruptions,
-)
+from tests.training.interrupting import assert_same_result, train_with_interruptions
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import variational
 from xmlgp.gpc.model import GPC
+from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import INFERENCES, GPCSettings
 from xmlgp.gpc.train import run_inference
 
@@ -46,27 +44,15 @@ def early_stopping(monkeypatch):
     monkeypatch.setattr(variational, "PATIENCE", 2)
 
 
-def are_valid(parameters):
-    """Return whether parameters have the names, shapes and types of a model, and are finite."""
-    shapes = {"inducing": (M, D), "posterior.mean": (M, 1), "posterior.factor": (1, M, M)}
-    return (
-        list(parameters) == GPC().parameter_names()
-        and all(value.shape == shapes.get(name, ()) for name, value in parameters.items())
-        and all(value.dtype == np.float64 and np.isfinite(value).all() for value in parameters.values())
-    )
-
-
 @any_inference
-def test_history_and_parameters(inference):
+def test_parameters_are_valid_and_arguments_stay(inference):
     problem = prepared(inference, sparse=inference in ("vi-jj", "svi-adadelta"))
     before = [problem[0].all().copy(), problem[1].copy(), problem[2].copy()]
     parameters, history = run_inference(*problem)
-    assert [set(epoch) for epoch in history] == [{"epoch", "bound", "seconds"}] * ITERATIONS
-    assert [epoch["epoch"] for epoch in history] == [1, 2, 3, 4, 5]
-    assert all(type(epoch["bound"]) is float and epoch["bound"] < 0 for epoch in history)
-    seconds = [epoch["seconds"] for epoch in history]
-    assert seconds == sorted(seconds)
-    assert are_valid(parameters)
+    assert len(history) == ITERATIONS
+    assert all(epoch["bound"] < 0 for epoch in history)
+    assert list(parameters) == GPC().parameter_names()
+    assert GPCPredictor.parameters_fit(problem[3], parameters, D, 1)
     np.testing.assert_array_equal(parameters["inducing"], problem[2])
     # Training does not change its arguments.
     for array, copy in zip((problem[0].all(), *problem[1:3]), before, strict=True):
@@ -83,10 +69,9 @@ def test_default_number_of_iterations_is_a_maximum(inference):
     assert len(history) == most if inference == "svi-adadelta" else 1 < len(history) < most
 
 
-@pytest.mark.parametrize("inference", ["vi-taylor"])
 @pytest.mark.usefixtures("early_stopping")
-def test_resuming_with_early_stopping_gives_the_same_result(tmp_path, inference):
-    problem = prepared(inference, iterations=60)
+def test_resuming_with_early_stopping_gives_the_same_result(tmp_path):
+    problem = prepared("vi-taylor", iterations=60)
     expected = run_inference(*problem)
     assert len(expected[1]) < 60
     assert_same_result(

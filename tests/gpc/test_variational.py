@@ -175,12 +175,11 @@ def test_iteration_continues_from_the_best_evaluated_point(monkeypatch, inferenc
     np.testing.assert_array_equal(running.parameters(1)["posterior.mean"], again.posterior()["posterior.mean"])
 
 
-@pytest.mark.parametrize("inference", ["vi-jj"])
-def test_noise_variance_has_a_lower_limit(inference):
+def test_noise_variance_has_a_lower_limit():
     random = np.random.default_rng(0)
     points = np.sort(random.normal(size=(80, 1)), axis=0)
     problem = Problem(points, points[:, 0] > 0, points[::8].copy(), np.zeros(3))
-    parameters, _ = trained(problem, inference)
+    parameters, _ = trained(problem, "vi-jj")
     assert parameters[THETA[2]] >= np.log(module.MIN_NOISE_VARIANCE) * (1 + 1e-12)
 
 

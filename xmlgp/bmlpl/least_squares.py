@@ -21,7 +21,6 @@ __all__ = [
     "cg_solve",
     "cholesky_solve",
     "log_prior",
-    "normal_matrix",
     "polya_gamma_means",
     "with_intercept",
 ]
@@ -239,12 +238,8 @@ def _add_multiples_to_rows(values, direction, lengths, start, stop):
 
 def _column_products(left, right):
     """Return the inner products of corresponding columns, T, with partial sums added in double precision."""
-    return sum(np.einsum("dt,dt->t", left[rows], right[rows]).astype(np.float64) for rows in _blocks(len(left)))
-
-
-def _blocks(count):
-    """Return slices of rows for partial sums."""
-    return [slice(start, start + BLOCK) for start in range(0, count, BLOCK)]
+    blocks = [slice(start, start + BLOCK) for start in range(0, len(left), BLOCK)]
+    return sum(np.einsum("dt,dt->t", left[rows], right[rows]).astype(np.float64) for rows in blocks)
 
 
 def cholesky_solve(system, counts_less_shapes, weights, random=None):
@@ -263,7 +258,7 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
     noise = None if random is None else random.standard_normal(right.shape[::-1])
 
     def solve_topic(t):
-        matrix = normal_matrix(design, system.omega[:, t], precisions[:, t])
+        matrix = _normal_matrix(design, system.omega[:, t], precisions[:, t])
         if not factorise_lower(matrix):
             raise NumericalError(f"the normal equations of topic {t} have no Cholesky factor")
         weights[:, t] = solve_factorised(matrix, right[:, t], None if noise is None else noise[t])
@@ -274,7 +269,7 @@ def cholesky_solve(system, counts_less_shapes, weights, random=None):
         run_parallel([lambda t=t: solve_topic(t) for t in range(start, min(start + batch, T))])
 
 
-def normal_matrix(design, omega, precisions):
+def _normal_matrix(design, omega, precisions):
     """Return the lower triangle of S = Xᵀ Ω X + Γ⁻¹ of a topic, (D+1)×(D+1), in double precision."""
     size = len(precisions)
     matrix = np.zeros((size, size))

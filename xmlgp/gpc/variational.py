@@ -44,7 +44,7 @@ PATIENCE = 3
 
 
 class _Variational(Inference):
-    """Base class of the methods with q(u) in closed form; a subclass defines one iteration, `_iterate`.
+    """Base class of the methods with q(u) in closed form: updates, then L-BFGS-B, in each iteration.
 
     `after_evaluation` is called after each evaluation of the collapsed bound F by L-BFGS-B, when `parameters` returns
     the best so far.
@@ -53,6 +53,8 @@ class _Variational(Inference):
     advice = "try another inference"
     advice_at_start = "check the scale of the features"
     expectations = JaakkolaJordan()
+    #: Whether L-BFGS-B changes the tangent points as well.
+    ascends_tangent_points = False
 
     def __init__(self, coordinates, positive, inducing, settings):
         model = GPC()
@@ -114,9 +116,14 @@ class _Variational(Inference):
     def _next_tangent_points(self, moments):
         return optimal_tangent_points(moments)
 
-    def _ascend(self, evaluations, with_tangent_points=False):
+    def _iterate(self):
+        for _ in range(UPDATES):
+            self._update()
+        self._ascend(EVALUATIONS)
+
+    def _ascend(self, evaluations):
         """Maximise F by L-BFGS-B over θ, or θ and t, from the current values; keep the best values evaluated."""
-        size = len(self._theta)
+        size, with_tangent_points = len(self._theta), self.ascends_tangent_points
         best = self._best()
         seen = {}
 
@@ -151,11 +158,6 @@ class _Variational(Inference):
 
 class JJ(_Variational):
     """vi-JJ: closed-form updates of ξ, û and Ŝ, then L-BFGS-B on θ."""
-
-    def _iterate(self):
-        for _ in range(UPDATES):
-            self._update()
-        self._ascend(EVALUATIONS)
 
 
 class TaylorExpansion(_Variational):
@@ -216,14 +218,13 @@ class TaylorExpansion(_Variational):
 class Hybrid(_Variational):
     """vi-JJ-hybrid: the closed-form updates of vi-JJ, then L-BFGS-B on θ and ξ."""
 
-    def _iterate(self):
-        for _ in range(UPDATES):
-            self._update()
-        self._ascend(EVALUATIONS, with_tangent_points=True)
+    ascends_tangent_points = True
 
 
 class Full(_Variational):
     """vi-JJ-full: L-BFGS-B on θ and ξ alone."""
 
+    ascends_tangent_points = True
+
     def _iterate(self):
-        self._ascend(FULL_EVALUATIONS, with_tangent_points=True)
+        self._ascend(FULL_EVALUATIONS)
