@@ -12,7 +12,7 @@ S_EXPERIMENTS = table2 table3 table4 table5 figure1 figure2
 L_EXPERIMENTS = l-table7 l-figure1 l-figure2 l-figure3 l-figure4 l-figure5
 B_EXPERIMENTS = b-table2 b-table3 b-figure2-left b-figure2-right
 I_EXPERIMENTS = i-figure4 i-figure5 i-figure6 i-figure7
-BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations means many-labels text learning cluster
+BENCHMARKS = read recipes precision probabilities assignment step time-to-precision prediction scaling negatives basis out-of-core bmlpl topics gpc two-classes expectations many-labels text learning cluster
 XMLGP   = $(VENV)/bin/xmlgp
 
 .DEFAULT_GOAL := help
@@ -104,7 +104,7 @@ figures-gpc: $(I_EXPERIMENTS) ## figures 4 to 7 of I, accuracy against time with
 BENCHMARK = $(VENV)/bin/python benchmarks
 SETS = $(addprefix data/,$(or $(DATASETS),bibtex delicious))
 
-benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -means -many-labels -text -learning -cluster
+benchmarks: $(addprefix benchmark-,$(BENCHMARKS)) ## all measurements of benchmarks/, some hours; each also by its name: benchmark-read -recipes -precision -probabilities -assignment -step -time-to-precision -prediction -scaling -negatives -basis -out-of-core -bmlpl -topics -gpc -two-classes -expectations -many-labels -text -learning -cluster
 
 benchmark-recipes: $(VENV)/installed
 	$(BENCHMARK)/recipes.py $(SETS)
@@ -133,7 +133,7 @@ benchmark-negatives: $(VENV)/installed
 benchmark-bmlpl: $(VENV)/installed
 	$(BENCHMARK)/bmlpl.py data/delicious
 
-benchmark-topics benchmark-expectations benchmark-means: $(VENV)/installed
+benchmark-topics benchmark-expectations: $(VENV)/installed
 	$(BENCHMARK)/$(@:benchmark-%=%).py $(SETS)
 
 benchmark-gpc: $(VENV)/installed

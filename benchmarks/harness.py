@@ -37,6 +37,8 @@ from xmlgp.preprocess.pipeline import Preprocessed, find_inducing_inputs  # noqa
 from xmlgp.recipes import resolve  # noqa: E402
 from xmlgp.settings.fields import Settings  # noqa: E402
 
+BENCHMARKS = Path(__file__).parent
+
 #: Rows and columns of the matrices whose product gives the machine's rate.
 GEMM_SIZE = 2000
 
@@ -166,11 +168,11 @@ def resolve_settings(recipe, dataset, chosen):
 # ---- Data
 
 
-def has_data(folder):
-    """Return whether a folder has train.txt and test.txt; print a message if not."""
-    found = all((folder / name).is_file() for name in ("train.txt", "test.txt"))
+def has_data(folder, names=("train.txt", "test.txt")):
+    """Return whether a folder has these files; print a message if not."""
+    found = all((folder / name).is_file() for name in names)
     if not found:
-        print(f"{folder} is skipped: it has no train.txt and test.txt", file=sys.stderr)
+        print(f"{folder} is skipped: it has no {' and '.join(names)}", file=sys.stderr)
     return found
 
 
@@ -231,20 +233,31 @@ class Usage(NamedTuple):
     peak_mb: float
 
 
-def run_xmlgp(*arguments, **options):
-    """Run an xmlgp command and return its `Usage`; exit with its status if it fails.
-
-    The system counts the memory of this process at the start of the command as the command's, so it should be small.
-    """
-    start = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "xmlgp", *map(str, arguments)], **options)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+def usage_of(*command, **options):
+    """Run a command without its output and return its `Usage`; exit with its status if it fails."""
+    launcher = [sys.executable, BENCHMARKS / "measured_command.py", *command]
+    process = subprocess.run(list(map(str, launcher)), stdout=subprocess.PIPE, **options)
     if process.returncode:
         raise SystemExit(process.returncode)
-    # Linux reports kilobytes, macOS bytes.
-    peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
-    return Usage(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, peak)
+    return Usage(**json.loads(process.stdout))
+
+
+def run_xmlgp(*arguments, **options):
+    """Run an xmlgp command and return its `Usage`; exit with its status if it fails."""
+    return usage_of(sys.executable, "-m", "xmlgp", *arguments, **options)
+
+
+def xmlgp(*arguments, **options):
+    """Run an xmlgp command and return its output."""
+    command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def evaluate(scores, data, measures, *options, **environment):
+    """Return some measures of a scores file for the test points in a folder, as `xmlgp evaluate` prints them."""
+    arguments = scores, data / "test.txt", "--train", data / "train.txt", *options
+    printed = json.loads(xmlgp("evaluate", "-q", *arguments, "--json", **environment))
+    return {name: printed[name] for name in measures}
 
 
 def exponent(values, results):

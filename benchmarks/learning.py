@@ -22,18 +22,17 @@ not depend on their values. First its number of labels grows, then that of its e
 """
 
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import click
+import harness  # before NumPy
 import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import read_dataset, write_dataset
+from xmlgp.data.repository_format import write_dataset
 from xmlgp.gp.label_weights import PRIOR_VARIANCE
 from xmlgp.metrics.evaluation import evaluate
 from xmlgp.metrics.propensity import propensities
@@ -63,18 +62,7 @@ MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "log_loss")
 
 def run(*arguments):
     """Run an xmlgp command and return its seconds."""
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments), "--quiet"], check=True)
-    return time.perf_counter() - began
-
-
-def read_pair(data):
-    """Return training and test data, or exit with a message where they are absent."""
-    files = [Path(data) / f"{part}.txt" for part in ("train", "test")]
-    if not all(file.is_file() for file in files):
-        click.echo(f"skipped: {data} has no train.txt and test.txt", err=True)
-        raise SystemExit(0)
-    return [read_dataset(file) for file in files]
+    return harness.run_xmlgp(*arguments, "--quiet").seconds
 
 
 def measures(model, test, trained):
@@ -108,14 +96,16 @@ def main():
 
 
 @main.command()
-@click.argument("data", type=click.Path())
+@click.argument("data", type=click.Path(path_type=Path))
 @click.option("--order", type=click.Choice(["file", "labels"]), default="file")
 @click.option("--model", default="mlgpf")
 @click.option("--seed", default=0)
-@click.option("--json", "json_file", type=click.Path())
-def batches(data, order, model, seed, json_file):
+@harness.json_option
+def batches(data, order, model, seed, as_json):
     """Learn the last fifth of DATA in four batches, beside training anew."""
-    train, test = read_pair(data)
+    if not harness.has_data(data):
+        return
+    train, test = harness.read_folder(data)
     start = int(FIRST * train.N)
     rest = np.arange(start, train.N)
     if order == "labels":
@@ -148,19 +138,21 @@ def batches(data, order, model, seed, json_file):
             show(row)
     rows.append({"first before": known})
     show(rows[-1])
-    write_json(json_file, rows)
+    harness.write_json(as_json, {"rows": rows})
 
 
 @main.command()
-@click.argument("data", type=click.Path())
+@click.argument("data", type=click.Path(path_type=Path))
 @click.option("--sample", type=click.IntRange(1), help="Use so many random training points.  [default: all]")
 @click.option("--count", default=50)
 @click.option("--points", default=20)
 @click.option("--seed", default=0)
-@click.option("--json", "json_file", type=click.Path())
-def labels(data, sample, count, points, seed, json_file):
+@harness.json_option
+def labels(data, sample, count, points, seed, as_json):
     """Rank labels that came with a batch beside the same labels known from the start."""
-    train, test = read_pair(data)
+    if not harness.has_data(data):
+        return
+    train, test = harness.read_folder(data)
     random = np.random.default_rng(seed)
     if sample:
         train = train.rows(np.sort(random.choice(train.N, min(sample, train.N), replace=False)))
@@ -205,7 +197,7 @@ def labels(data, sample, count, points, seed, json_file):
             "spread of utilities": float(before[:, known].std()),
         }  # fmt: skip
     show(result)
-    write_json(json_file, result)
+    harness.write_json(as_json, result)
 
 
 def utilities(model, points, most=500):
@@ -234,8 +226,8 @@ def new_label_measures(model, points, chosen, trained):
 
 
 @main.command()
-@click.option("--json", "json_file", type=click.Path())
-def growth(json_file):
+@harness.json_option
+def growth(as_json):
     """Measure a batch after different numbers of points and labels."""
     # Compiled functions are loaded before anything is measured.
     learned_after(*SIZES[0])
@@ -244,7 +236,7 @@ def growth(json_file):
         seconds, busy = learned_after(N, K)
         rows.append({"N": N, "K": K, "seconds": round(seconds, 2), "processor seconds": round(busy, 2)})
         show(rows[-1])
-    write_json(json_file, rows)
+    harness.write_json(as_json, {"rows": rows})
 
 
 def learned_after(N, K):
@@ -260,7 +252,8 @@ def learned_after(N, K):
     # Earlier points had features as often as those of the batch, and all labels equally often.
     by_label, by_feature = np.full(K, -(-3 * N // K)), statistics_of(batch.features, batch.labels)[STATISTICS[1]]
     statistics = dict(zip(STATISTICS, (by_label, by_feature * N // BATCH), strict=True))
-    parameters = make_model(settings).initial(FEATURES, batch.labels, random)
+    model = make_model(settings)
+    parameters = model.trained(model.initial(FEATURES, batch.labels, random))
     parameters |= random_label_weights(K, random) | statistics
     preprocessed = Preprocessed(weighting_of_counts(settings.weighting, N, statistics[STATISTICS[1]]), None, None)
     facts = {"N": N, "D": FEATURES, "K": K, "fingerprint": ""}
@@ -304,12 +297,6 @@ def sparse_array(arrays, shape):
 def show(row):
     """Print a result as JSON."""
     click.echo(json.dumps(row))
-
-
-def write_json(file, rows):
-    """Write results to a file, if one is given."""
-    if file:
-        Path(file).write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

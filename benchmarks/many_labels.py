@@ -26,7 +26,6 @@ How time and memory grow with N, D and K is measured by `benchmarks/scaling.py -
 """
 
 import dataclasses
-import json
 import os
 import shlex
 import shutil
@@ -41,14 +40,14 @@ import harness
 import numpy as np
 import peers
 import prediction
-import recipes
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.models import MODELS
 from xmlgp.preprocess.pipeline import weight_features
-from xmlgp.runs.preprocess import preprocess_data
+from xmlgp.runtime.progress import silent
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -57,16 +56,9 @@ DECIMALS = 5
 
 
 class Task(NamedTuple):
-    """A data set and what is run on it.
+    """A data set, a folder with train.txt and test.txt, and what is run on it; generated data have a shape.
 
-    Attributes
-    ----------
-    name : str
-    data : Path
-        Folder with train.txt and test.txt.
-    shape : generate.Shape or None
-        For data to be generated if they are missing. These are also preprocessed by a command of its own.
-    peers : list of str
+    Generated data are also preprocessed by a command of its own.
     """
 
     name: str
@@ -96,7 +88,7 @@ def time_preparation(data, settings, cache):
     times = [time.perf_counter()]
     dataset = read_dataset(data / "train.txt")
     times.append(time.perf_counter())
-    preprocess_data(dataset, settings)
+    MODELS[settings.model].preprocess(dataset.features, settings, silent)
     times.append(time.perf_counter())
     return np.diff(times).tolist()
 
@@ -134,20 +126,13 @@ def measure(task, folder, recipe, options, python, repeats):
     for name, peer in measured.items():
         tools[name] = {key: peer[key] for key in ("train_s", "peak_mb")} | {"rate": peer["rows"] / peer["predict_s"]}
     for name, numbers in tools.items():
-        numbers |= evaluate(scores / f"{name}.scores", task.data, environment)
+        numbers |= harness.evaluate(scores / f"{name}.scores", task.data, MEASURES, env=environment)
     return {
         "sizes": read_blocks(task.data / "train.txt")[0]._asdict(),
         "tools": tools,
         "commands": {name: usage._asdict() for name, usage in used.items()},
         "parts": training_parts(task.data, ModelFolder(model), ours["train_s"], folder / "other-cache"),
     }
-
-
-def evaluate(scores, data, environment):
-    """Return the measures of a scores file for the test points."""
-    arguments = scores, data / "test.txt", "--train", data / "train.txt", "--json"
-    printed = json.loads(recipes.xmlgp("evaluate", "-q", *arguments, env=environment))
-    return {name: printed[name] for name in MEASURES}
 
 
 def training_parts(data, folder, total, cache):

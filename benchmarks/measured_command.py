@@ -24,7 +24,7 @@ def main():
         sys.exit(process.returncode)
     # Linux reports kilobytes, macOS bytes.
     peak = usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
-    print(json.dumps({"seconds": seconds, "processor_s": usage.ru_utime + usage.ru_stime, "peak_mb": peak}))
+    print(json.dumps({"seconds": seconds, "processor_seconds": usage.ru_utime + usage.ru_stime, "peak_mb": peak}))
 
 
 if __name__ == "__main__":

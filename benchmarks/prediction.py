@@ -10,10 +10,7 @@ operations per point, would run at the GEMM rate of the same run. Peak memory ex
 time of a complete `xmlgp predict`, from text to text.
 """
 
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import click
@@ -32,13 +29,6 @@ D, FEATURES, N, M, P = 100_000, 70, 3000, 500, 100
 
 #: Standard deviation of a label's utility over points, typical of trained models.
 UTILITY_SPREAD = 2.0
-
-
-def xmlgp(*arguments):
-    """Run a command and return its seconds."""
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-m", "xmlgp", *map(str, arguments)], check=True)
-    return time.perf_counter() - start
 
 
 def write_random_model(path, K):
@@ -94,13 +84,13 @@ def throughput(model, file, repeats, outputs=OUTPUTS):
 def measure(model, file, repeats, scores):
     """Return the throughput of a model folder and the seconds of the command."""
     result = harness.in_fresh_process(throughput, model, file, repeats)
-    return result | {"command_s": xmlgp("predict", "-q", model, file, "-o", scores)}
+    return result | {"command_s": harness.run_xmlgp("predict", "-q", model, file, "-o", scores).seconds}
 
 
 def measure_data(data, folder, names, python, recipe, repeats):
     """Return the numbers of xmlgp and of the peers on a data set."""
     model = folder / data.name
-    xmlgp("train", "-q", data, model, "--recipe", recipe, "--epochs", 1)
+    harness.xmlgp("train", "-q", data, model, "--recipe", recipe, "--epochs", 1)
     ours = measure(model, data / "test.txt", repeats, folder / "scores")
     theirs = peers.measure(data, names, python, repeats)
     return {"xmlgp": ours, "peers": {name: peer["rows"] / peer["predict_s"] for name, peer in theirs.items()}}
@@ -121,7 +111,9 @@ def report(table, name, result):
         command = ours["command_s"] if output == "probability" else ""
         ratios = {peer: ours[output] / rate for peer, rate in result.get("peers", {}).items()}
         table.row(name, f"xmlgp {output}", ours[output], ratios.get("napkinxc", ""), ours["peak_mb"], command)
-    others = result.get("peers") or {f"limit at {ours['gemm_gflops']:.0f} GFLOP/s": result["limit"]}
+    others = dict(result.get("peers", {}))
+    if "limit" in result:
+        others[f"limit at {ours['gemm_gflops']:.0f} GFLOP/s"] = result["limit"]
     for other, rate in others.items():
         table.row(name, other, rate, "", "", "")
 

@@ -7,24 +7,15 @@ DATA is a folder with train.txt and test.txt, such as data/bibtex. Times are tho
 the mean and standard deviation.
 """
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import click
+import harness  # before NumPy
 import numpy as np
 
 MEASURES = ("P@1", "P@3", "P@5", "nDCG@3", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
-
-
-def xmlgp(*arguments, **options):
-    """Run a command and return its output."""
-    command = [sys.executable, "-m", "xmlgp", *map(str, arguments)]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
 def run(data, recipe, seed):
@@ -32,21 +23,18 @@ def run(data, recipe, seed):
     with tempfile.TemporaryDirectory() as folder:
         model, scores = Path(folder, "model"), Path(folder, "scores")
         cold = os.environ | {"XMLGP_CACHE_DIR": folder}
-        start = time.perf_counter()
-        xmlgp("train", "-q", data, model, "--recipe", recipe, "--seed", seed, env=cold)
-        seconds = time.perf_counter() - start
-        xmlgp("predict", "-q", model, data, "-o", scores)
-        printed = xmlgp("evaluate", "-q", scores, data / "test.txt", "--train", data / "train.txt", "--json")
-    return [json.loads(printed)[name] for name in MEASURES] + [seconds]
+        usage = harness.run_xmlgp("train", "-q", data, model, "--recipe", recipe, "--seed", seed, env=cold)
+        harness.xmlgp("predict", "-q", model, data, "-o", scores)
+        return [*harness.evaluate(scores, data, MEASURES).values(), usage.seconds]
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
-@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@harness.folders_argument()
 @click.option(
     "--recipe", "recipes", multiple=True, default=["s-LINEAR", "LINEAR", "B-EM-CG", "default"], show_default=True
 )
 @click.option("--seeds", default=1, show_default=True)
-@click.option("--json", "as_json", type=click.Path(dir_okay=False))
+@harness.json_option
 def main(folders, recipes, seeds, as_json):
     results = {}
     print(f"{'data':12}{'recipe':12}" + "".join(f"{name:>15}" for name in (*MEASURES, "seconds")))
@@ -57,8 +45,7 @@ def main(folders, recipes, seeds, as_json):
             cells = [f"{m:.2f} ± {d:.2f}" if seeds > 1 else f"{m:.2f}" for m, d in zip(mean, deviation, strict=True)]
             print(f"{data.name:12}{recipe:12}" + "".join(f"{cell:>15}" for cell in cells), flush=True)
             results[f"{data.name}/{recipe}"] = dict(zip((*MEASURES, "seconds"), runs.T.tolist(), strict=True))
-    if as_json:
-        Path(as_json).write_text(json.dumps(results, indent=1))
+    harness.write_json(as_json, results)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import json
 import os
 import random
 import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -29,11 +28,10 @@ from pathlib import Path
 import click
 import harness
 import numpy as np
-import recipes
 
 from xmlgp.data.repository_format import read_blocks
 
-BENCHMARKS = Path(__file__).parent
+PEERS_SCRIPT = harness.BENCHMARKS / "text_peers.py"
 
 #: Distinct words and labels of generated documents, of which rare ones may not occur, and exponent of the words.
 WORDS, LABELS, EXPONENT = 200_000, 50_000, 1.05
@@ -50,20 +48,6 @@ PEERS = {"tfidf": [], "tfidf-sublinear": ["--sublinear"]}
 
 #: Of the training documents, for --held-out.
 HELD_OUT = 0.25
-
-
-def measured(*command, **options):
-    """Run a command from a small process, and return what it took; exit with its status if it fails."""
-    launcher = [sys.executable, BENCHMARKS / "measured_command.py", *command]
-    process = subprocess.run(list(map(str, launcher)), stdout=subprocess.PIPE, **options)
-    if process.returncode:
-        raise SystemExit(process.returncode)
-    return json.loads(process.stdout)
-
-
-def measured_xmlgp(*arguments, **options):
-    """Run an xmlgp command; see `measured`."""
-    return measured(sys.executable, "-m", "xmlgp", *arguments, **options)
 
 
 # ---- Vectorizing
@@ -97,8 +81,8 @@ def compare_vectorizing(file, repeats):
     runs = {"xmlgp vectorize": [], "CountVectorizer": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(repeats):
-            runs["xmlgp vectorize"].append(measured_xmlgp("vectorize", "-q", file, folder))
-            runs["CountVectorizer"].append(measured(sys.executable, BENCHMARKS / "text_peers.py", "count", file))
+            runs["xmlgp vectorize"].append(harness.run_xmlgp("vectorize", "-q", file, folder))
+            runs["CountVectorizer"].append(harness.usage_of(sys.executable, PEERS_SCRIPT, "count", file))
         sizes = read_blocks(Path(folder, "train.txt"))[0]
     return runs, sizes._asdict()
 
@@ -106,7 +90,7 @@ def compare_vectorizing(file, repeats):
 def report_vectorizing(runs, sizes):
     """Print the table of medians and of ratios."""
     print("N={N:,}, D={D:,}, K={K:,}:\n".format(**sizes))
-    values = {name: np.array([list(taken.values()) for taken in several]) for name, several in runs.items()}
+    values = {name: np.array(several) for name, several in runs.items()}
     rows = [[name, *np.median(several, axis=0)] for name, several in values.items()]
     ratios = np.median(values["xmlgp vectorize"] / values["CountVectorizer"], axis=0)
     rows.append(["ratio", *(f"{ratio:.2f}" for ratio in ratios)])
@@ -134,32 +118,37 @@ def run_xmlgp(corpus, folder, variant, options, environment):
         "train": ("train", "-q", data, model, *options),
         "predict": ("predict", "-q", model, test, "-o", folder / "answers.jsonl"),
     }
-    taken = {name: measured_xmlgp(*arguments, env=environment) for name, arguments in commands.items()}
+    taken = {name: harness.run_xmlgp(*arguments, env=environment) for name, arguments in commands.items()}
     # The answers have names and ids; `evaluate` reads numbers.
-    recipes.xmlgp("predict", "-q", model, test, "--format", "scores", "-o", scores, env=environment)
-    steps = {name: usage["seconds"] for name, usage in taken.items()}
+    harness.xmlgp("predict", "-q", model, test, "--format", "scores", "-o", scores, env=environment)
+    steps = {name: usage.seconds for name, usage in taken.items()}
     usage = {
         "seconds": sum(steps.values()),
-        "processor_s": sum(usage["processor_s"] for usage in taken.values()),
-        "peak_mb": max(usage["peak_mb"] for usage in taken.values()),
+        "processor_seconds": sum(usage.processor_seconds for usage in taken.values()),
+        "peak_mb": max(usage.peak_mb for usage in taken.values()),
     }
     sizes = read_blocks(data / "train.txt")[0]._asdict()
-    return {"sizes": sizes, "steps": steps} | usage | evaluate(scores, data, environment)
+    return (
+        {"sizes": sizes, "steps": steps}
+        | usage
+        | harness.evaluate(scores, data, MEASURES, "--calibration", env=environment)
+    )
+
+
+def evaluate(scores, data, environment):
+    return harness.evaluate(scores, data, MEASURES, "--calibration", env=environment)
 
 
 def run_peer(name, corpus, folder, data, python, environment):
     """Return the numbers of a peer; `data` has the true labels as rows of numbers."""
     scores, steps = folder / f"{name}.scores", folder / f"{name}.json"
-    script = [python, BENCHMARKS / "text_peers.py", "tags", corpus, scores, "--times", steps, *PEERS[name]]
-    usage = measured(*script, env=environment)
-    return {"steps": json.loads(steps.read_text())} | usage | evaluate(scores, data, environment)
-
-
-def evaluate(scores, data, environment):
-    """Return the measures of a scores file for the test points of a folder."""
-    arguments = scores, data / "test.txt", "--train", data / "train.txt", "--calibration", "--json"
-    printed = json.loads(recipes.xmlgp("evaluate", "-q", *arguments, env=environment))
-    return {name: printed[name] for name in MEASURES}
+    script = [python, PEERS_SCRIPT, "tags", corpus, scores, "--times", steps, *PEERS[name]]
+    usage = harness.usage_of(*script, env=environment)._asdict()
+    return (
+        {"steps": json.loads(steps.read_text())}
+        | usage
+        | harness.evaluate(scores, data, MEASURES, "--calibration", env=environment)
+    )
 
 
 def compare_tagging(corpus, folder, variants, options, peers, python):
@@ -187,7 +176,7 @@ def report_tagging(results, documents):
     harness.markdown_table(["", "D", *MEASURES], rows)
     rows = [
         [name, *(numbers["steps"].get(step, "") for step in ("vectorize", "write", "train", "predict"))]
-        + [numbers[name] for name in ("seconds", "processor_s", "peak_mb")]
+        + [numbers[name] for name in harness.Usage._fields]
         for name, numbers in results.items()
     ]
     columns = ["", "vectorize s", "write s", "train s", "predict s", "whole s", "processor seconds", "peak MB"]
@@ -227,8 +216,7 @@ def vectorize(documents, seed, repeats, file, as_json):
 @harness.peers_python_option
 @harness.json_option
 def corpus(data, variants, options, held_out, peers, peers_python, as_json):
-    if not all((data / name).is_file() for name in ("train.jsonl", "test.jsonl")):
-        print(f"{data} is skipped: it has no train.jsonl and test.jsonl", file=sys.stderr)
+    if not harness.has_data(data, ("train.jsonl", "test.jsonl")):
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)

@@ -24,8 +24,7 @@ import psutil
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
-from dask_processes import DaskProcesses  # noqa: E402
-
+from tests.dask_processes import DaskProcesses
 from tests.problems import small_dataset  # noqa: E402
 from xmlgp.data.repository_format import write_dataset  # noqa: E402
 from xmlgp.model_folder.folder import ModelFolder  # noqa: E402

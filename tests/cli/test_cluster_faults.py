@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dask_processes import DaskProcesses
 
 from tests.cli.command import run, said, spawn
+from tests.dask_processes import DaskProcesses
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.mlgpf import sweep
