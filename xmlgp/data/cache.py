@@ -45,14 +45,13 @@ CONVERSION_SECONDS = DAY
 
 
 def load_or_store(reader, header, blocks):
-    """Return a data set from its copy in the cache, which is created if it does not exist.
+    """Return a data set from its copy in the cache, which is created if there is none.
 
     Parameters
     ----------
     reader : LineReader
         Of the data file, which is hashed without moving in it.
     header : Header
-        N, D, K.
     blocks : iterator of Dataset
         What the file has, which is used only if there is no copy.
 
@@ -118,12 +117,9 @@ def _load(entry, text_digest, header):
 
 @contextlib.contextmanager
 def temporary_folder(kind):
-    """Yield a new folder for files that all machines see, which is removed at the end.
+    """Yield a new folder for files that all machines see, in the folder of its kind (str), and remove it at the end.
 
-    Parameters
-    ----------
-    kind : str
-        The name of the folder that has all of them. Those that killed processes left in it are removed after a while.
+    Those that killed processes left are removed after a while.
     """
     parent = cache_root() / kind
     parent.mkdir(parents=True, exist_ok=True)
@@ -172,13 +168,7 @@ def _store(folder, text_digest, blocks):
 
 
 class _GrowingArray:
-    """Writes a one-dimensional `.npy` file piece by piece, in constant memory.
-
-    Parameters
-    ----------
-    path : Path
-    dtype : str
-    """
+    """Writes a one-dimensional `.npy` file piece by piece, in constant memory."""
 
     def __init__(self, path, dtype):
         self.length, self.sha256 = 0, hashlib.sha256()

@@ -42,32 +42,17 @@ def read_dataset(path, cache=True, progress=silent, work=None):
 
 
 def read_rows(reader, cache=False, progress=silent, work=None):
-    """Read all points of a file that is already open, as `read_dataset` does.
-
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    cache, progress, work
-        As for `read_dataset`.
-    """
+    """Read all points of a file that is open (`LineReader` at the first line), as `read_dataset` does."""
     if is_libsvm(reader.peek_line()):
         return libsvm_format.read_points(reader, progress), LIBSVM
     return repository_format.read_points(reader, cache, progress, work), REPOSITORY
 
 
 def read_blocks(reader, D, warn=lambda text: None):
-    """Read points for a model from an open file, block by block if the file is in the repository's format.
+    """Read points for a model of D features from an open file, by blocks if it is in the repository's format.
 
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    D : int
-        The number of features of the model. A file in libsvm format does not declare their number: its points get D
-        features, and features beyond them, which no training point had, are ignored.
-    warn : callable
-        Receives a message if features are ignored.
+    A file in libsvm format does not declare the number of features: its points get D, and features beyond them, which
+    no training point had, are ignored with a warning.
 
     Returns
     -------

@@ -13,21 +13,15 @@ __all__ = ["read_label_names"]
 
 
 def read_label_names(path, names, K):
-    """Read the names of new labels and append them to those of a model (`Names`).
+    """Read the names of new labels, one a line, and append those that are new to the names of a model (`Names`).
 
     Parameters
     ----------
     path : str or Path
-        A text file with a name a line, a gzip file named `.gz`, or `-` for standard input.
+        A text file, a gzip file named `.gz`, or `-` for standard input.
     names : Names
-        Of the model.
     K : int
         The number of the model's labels.
-
-    Returns
-    -------
-    Names
-        Those of the model, with the labels of the file that it lacks after its own, in the order of the file.
 
     Raises
     ------

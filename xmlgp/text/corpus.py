@@ -46,28 +46,14 @@ def has_corpus_ending(path):
 
 
 def is_corpus(path, line):
-    """Return whether a file is a corpus, not rows of numbers, by its name and its first line.
-
-    Parameters
-    ----------
-    path : str
-    line : bytes
-    """
+    """Return whether a file is a corpus, not rows of numbers, by its name and its first line (bytes)."""
     return has_corpus_ending(path) or not (HEADER.fullmatch(line) or is_libsvm(line))
 
 
 def corpus_format(path, line, options=NO_OPTIONS, usual=None):
-    """Return the name of the format of a corpus.
+    """Return the name of the format of a corpus, one of `FORMATS`, by its name and its first line (bytes).
 
-    Parameters
-    ----------
-    path : str
-        A name that ends in `.jsonl`, `.ndjson`, `.json` or `.csv`, perhaps with `.gz`, tells the format.
-    line : bytes
-        Its first line.
-    options : CorpusOptions
-    usual : Columns, optional
-        The columns of a table or of objects if none are given. They do not tell that the corpus is one of these.
+    The usual columns (`Columns`), those of a model, do not tell that there is a header.
     """
     if options.format:
         return options.format
@@ -96,17 +82,10 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
 
 
 def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
-    """Yield the documents of a corpus.
+    """Yield the documents of a corpus, from a `LineReader` at the first line.
 
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    options, usual
-        As for `corpus_format`.
-    labelled : bool
-        Whether documents must have labels in the way of the format; otherwise none are read, and a line may be a text
-        alone.
+    The usual columns (`Columns`) are those of a table or of objects if none are given. Unless `labelled`, documents
+    need no labels, none are read, and a line may be a text alone.
 
     Raises
     ------

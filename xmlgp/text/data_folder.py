@@ -34,7 +34,7 @@ def test_name(place):
 
 
 def write_folder(folder, files, progress=silent):
-    """Write vectorized corpora of the same words and labels.
+    """Write vectorized corpora of the same words and labels; return the files (list of Path).
 
     If anything fails, the earlier files stay. A data set of text in the folder is replaced, with its test points.
 
@@ -46,11 +46,6 @@ def write_folder(folder, files, progress=silent):
         By the names of their files.
     progress : callable
         See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    list of Path
-        The files.
     """
     folder = Path(folder)
     vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))
@@ -107,13 +102,7 @@ def check_folder(folder):
 
 
 def read_names(folder, D, K):
-    """Return the `Names` of a data set in a folder, as far as there are files of them.
-
-    Parameters
-    ----------
-    folder : path
-    D, K : int
-        The numbers of features and labels.
+    """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
 
     Raises
     ------

@@ -11,12 +11,7 @@ LINES = 4096
 
 
 def decoded_lines(reader):
-    """Yield the number of each line, from 1, and its text without the line end.
-
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line. The last line may lack its newline.
+    """Yield the number of each line, from 1, and its text without the line end; the last one may lack its newline.
 
     Raises
     ------

@@ -38,15 +38,7 @@ __all__ = [
 
 
 class TrainingData(NamedTuple):
-    """Training points.
-
-    Attributes
-    ----------
-    dataset : Dataset
-    format : str
-        `REPOSITORY`, also of text, or `LIBSVM`.
-    names : Names
-    """
+    """Training points, the format of their file, `REPOSITORY` (also of text) or `LIBSVM`, and their names."""
 
     dataset: Dataset
     format: str
@@ -193,11 +185,6 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
 
 def read_vectorized_data(path, part, cache=True, progress=silent):
     """Read rows of numbers where no model tells how to read text (`Dataset`).
-
-    Parameters
-    ----------
-    path, part, cache, progress
-        As for `read_known_data`.
 
     Raises
     ------
@@ -379,15 +366,7 @@ def _names_beside(path, dataset, note):
 def _more_names(kind, known, beside, count, path, note):
     """Return the names of features or labels of more data, the first of which are those of the model, or None.
 
-    Parameters
-    ----------
-    kind : str
-    known, beside : list of str or None
-        The names of the model, and those beside the data.
-    count : int
-        The number of features or labels of the data.
-    path, note
-        As for `read_more_data`.
+    `known` are those of the model, `beside` those beside the data, which have `count` features or labels.
     """
     name = {"feature": FEATURES, "label": LABELS}[kind]
     file = _beside(path, name)

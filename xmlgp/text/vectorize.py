@@ -36,7 +36,7 @@ class Vectorized:
     unknown_labels : int
         Labels of documents that are not among `labels`, counted as often as they occur.
     without_labels, without_words : int
-        Documents that have none of the labels, or none of the words. They are known once `blocks` has ended.
+        Documents that have none of the labels, or none of the words; complete once `blocks` has ended.
     """
 
     def __init__(self, vectorizer, labels, spool, numbers=(None, None), new=(0, 0), unknown_labels=0):
@@ -138,17 +138,7 @@ def vectorize(
 
 
 def vectorize_texts(texts, vectorizer):
-    """Extend a vectorizer by the new words of texts, as `vectorize` does for a corpus.
-
-    Parameters
-    ----------
-    texts : iterable of str
-    vectorizer : Vectorizer
-
-    Returns
-    -------
-    vectorizer : Vectorizer
-    features : csr_array of float32, N×D
+    """Return a vectorizer with the new words of texts (iterable of str) too, and their features, N×D in float32.
 
     Raises
     ------
@@ -169,15 +159,7 @@ def vectorize_texts(texts, vectorizer):
 def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled=True):
     """Yield documents, a list at a time, and their points (`Dataset`); other words and labels are left out.
 
-    Parameters
-    ----------
-    reader, vectorizer, labels, options, labelled
-        As for `vectorize`.
-
-    Raises
-    ------
-    DataFormatError
-        If the corpus is malformed; it names the line.
+    The arguments are those of `vectorize`.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled)
     K = len(labels)

@@ -28,7 +28,7 @@ class Vectorizer:
     words : list of str
         The D words of the vocabulary.
     columns : Columns
-        The columns of the training corpus that have text, labels and identifiers, which are the default for others.
+        The columns of the training corpus, which are the default for others.
 
     Attributes
     ----------
@@ -47,16 +47,7 @@ class Vectorizer:
         return self.__dict__ | {"_analyse": None}
 
     def features(self, texts):
-        """Return how often each word of the vocabulary occurs in each text, B×D.
-
-        Parameters
-        ----------
-        texts : iterable of str
-
-        Returns
-        -------
-        csr_array of float32
-        """
+        """Return how often each word of the vocabulary occurs in each text, B×D (csr_array of float32)."""
         self._analyse = self._analyse or self.analysis.function()
         found, ends = array("i"), [0]
         for text in texts:
@@ -103,22 +94,8 @@ FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
 
 
 def counts(numbers, lengths, columns):
-    """Return how often each number occurs in each of the consecutive texts, B×D.
-
-    Parameters
-    ----------
-    numbers : ndarray of int32
-        Of the words of all texts; negative ones do not count.
-    lengths : ndarray of int, B
-        Words of each text.
-    columns : int
-        D.
-
-    Returns
-    -------
-    csr_array of float32
-    """
-    # Sorting takes most of the time, and half as long with 32 bits.
+    """Return how often each number occurs in each of the consecutive texts of these lengths, B×D in float32."""
+    # Negative numbers do not count. Sorting takes most of the time, and half as long with 32 bits.
     known = numbers >= 0
     dtype = np.int32 if len(lengths) * columns <= np.iinfo(np.int32).max else np.int64
     places = np.repeat(np.arange(len(lengths), dtype=dtype) * dtype(columns), lengths)[known] + numbers[known]
