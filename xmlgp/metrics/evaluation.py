@@ -1,6 +1,10 @@
 """All measures of scores against the true labels: of rankings, of binary data and of assigned labels."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.auc import multilabel_roc_auc
@@ -41,17 +45,17 @@ class Evaluation:
 
 
 def evaluate(
-    scores,
-    labels,
+    scores: csr_array,
+    labels: csr_array,
     *,
-    ks=(1, 3, 5),
-    propensities=None,
-    counts=None,
-    auc=False,
-    calibration=False,
-    reliability=False,
-    assigned=False,
-):
+    ks: Sequence[int] = (1, 3, 5),
+    propensities: np.ndarray | None = None,
+    counts: np.ndarray | None = None,
+    auc: bool = False,
+    calibration: bool = False,
+    reliability: bool = False,
+    assigned: bool = False,
+) -> Evaluation:
     """Evaluate scores against the true labels (`Evaluation`).
 
     Parameters

@@ -6,6 +6,7 @@ import numpy as np
 
 from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.predictor import MAX_STREAMED, MEMORY
+from xmlgp.prediction.scores_file import Scores
 
 __all__ = ["ABOVE_HALF", "AssignmentRule", "assign"]
 
@@ -32,7 +33,7 @@ class AssignmentRule(NamedTuple):
     limit: int | None = None
     expected_f1: bool = False
 
-    def sizes(self, scores):
+    def sizes(self, scores: Scores) -> np.ndarray:
         """Return how many labels are assigned to each point, an ndarray of int: the first ones of its list.
 
         Parameters
@@ -98,7 +99,7 @@ def _with_highest_expected_f1(predictor, features, rule, with_std, memory):
             # Those of all labels would take far longer.
             chunk = features[done : done + ranked.N]
             blocks = predictor.top(chunk, int(sizes.max()), "probability", True, memory)
-            yield type(ranked).stack(list(blocks)).first(sizes)
+            yield Scores.stack(list(blocks)).first(sizes)
         else:
             yield ranked.first(sizes)
         done += ranked.N
@@ -131,4 +132,4 @@ def _replaced(scores, points, others):
     """Return scores with those of some points replaced by others."""
     starts, counts = scores.indptr[:-1].copy(), np.diff(scores.indptr)
     starts[points], counts[points] = len(scores.labels) + others.indptr[:-1], np.diff(others.indptr)
-    return type(scores).stack([scores, others]).gather(starts, counts)
+    return Scores.stack([scores, others]).gather(starts, counts)

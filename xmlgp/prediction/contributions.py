@@ -45,7 +45,7 @@ class Contributions:
         _repeat_rows(features.indptr, features.indices, scores.indptr, columns)
         return cls(indptr, columns, np.empty(len(columns), dtype), np.empty(len(counts), dtype))
 
-    def strongest(self, pair, count):
+    def strongest(self, pair: int, count: int) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
         """Return the features that speak most for the label of a pair, and those that speak most against it.
 
         Parameters

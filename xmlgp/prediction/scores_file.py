@@ -6,11 +6,14 @@ spaces or tabs; the line of a point without scores is empty. Numbers are decimal
 (`xmlgp.data.line_parser`), read in double precision.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.data.dataset import as_csr
 from xmlgp.data.line_parser import DECIMAL, NOT_TEXT
@@ -60,32 +63,32 @@ class Scores:
     std: np.ndarray | None = None
 
     @classmethod
-    def from_top(cls, labels, scores, K, std=None):
+    def from_top(cls, labels: np.ndarray, scores: np.ndarray, K: int, std: np.ndarray | None = None) -> Scores:
         """Return scores of the same number of labels for every point, given labels, scores and perhaps std, N×k."""
         indptr = np.arange(len(labels) + 1, dtype=np.int64) * labels.shape[1]
         return cls(indptr, np.ravel(labels), np.ravel(scores), K, None if std is None else np.ravel(std))
 
     @classmethod
-    def empty(cls, K):
+    def empty(cls, K: int) -> Scores:
         """Return the scores of no points."""
         return cls(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0), K)
 
     @property
-    def N(self):
+    def N(self) -> int:
         """Number of points."""
         return len(self.indptr) - 1
 
     @property
-    def matrix(self):
+    def matrix(self) -> csr_array:
         """The scores as a csr_array, N×K; scores of 0 are stored."""
         return as_csr(self.scores, self.labels, self.indptr, self.K)
 
     @property
-    def points(self):
+    def points(self) -> np.ndarray:
         """The point of each score, an ndarray of int, n."""
         return np.repeat(np.arange(self.N), np.diff(self.indptr))
 
-    def table(self):
+    def table(self) -> np.ndarray:
         """Return the scores of each point in a row, N×k, with zeros after lists that are shorter than the longest."""
         lengths = np.diff(self.indptr)
         k = int(lengths.max(initial=0))
@@ -95,26 +98,26 @@ class Scores:
         table[np.arange(k) < lengths[:, None]] = self.scores
         return table
 
-    def rows(self, start, stop):
+    def rows(self, start: int, stop: int) -> Scores:
         """Return the scores of the points in range(start, stop)."""
         indptr = self.indptr[start : stop + 1]
         return self._select(indptr - indptr[0], slice(indptr[0], indptr[-1]))
 
-    def descending(self):
+    def descending(self) -> Scores:
         """Return the scores with the highest of each point first, equal scores by label."""
         return self._select(self.indptr, np.lexsort((self.labels, -self.scores, self.points)))
 
-    def first(self, counts):
+    def first(self, counts: np.ndarray) -> Scores:
         """Return the scores that are listed first: so many of each point, an ndarray of int, N."""
         return self.gather(self.indptr[:-1], counts)
 
-    def gather(self, starts, counts):
+    def gather(self, starts: np.ndarray, counts: np.ndarray) -> Scores:
         """Return the scores of points whose scores start at these places of the arrays, and are so many, both N."""
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return self._select(indptr, np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts))
 
     @staticmethod
-    def stack(blocks):
+    def stack(blocks: list[Scores]) -> Scores:
         """Return the points of all blocks, of which there is at least one, in one object."""
         lengths = np.concatenate([np.diff(block.indptr) for block in blocks])
         indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -123,7 +126,7 @@ class Scores:
         std = [block.std for block in blocks if block.std is not None]
         return Scores(indptr, labels, scores, blocks[0].K, np.concatenate(std) if std else None)
 
-    def check_finite(self, first_point=0):
+    def check_finite(self, first_point: int = 0) -> None:
         """Raise NumericalError if a score or std is not finite; the first point has this number in the message."""
         finite = np.isfinite(self.scores) & (True if self.std is None else np.isfinite(self.std))
         if not finite.all():

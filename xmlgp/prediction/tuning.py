@@ -49,11 +49,11 @@ class Tuned(NamedTuple):
     points: int
 
     @property
-    def rule(self):
+    def rule(self) -> AssignmentRule:
         """The rule by which labels are assigned."""
         return AssignmentRule(self.threshold, self.limit)
 
-    def __str__(self):
+    def __str__(self) -> str:
         most = "1 label" if self.limit == 1 else f"{self.limit} labels"
         return f"{self.output} at least {self.threshold:.6g}, at most {most}"
 
