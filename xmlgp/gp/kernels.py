@@ -1,4 +1,4 @@
-"""Covariance functions: linear, squared exponential, white noise, and their weighted sum, with or without ARD.
+"""Covariance functions: linear, squared exponential, and their weighted sum with noise, with or without ARD.
 
 Each term is a function of the inner products of `xmlgp.gp.inner_products`. The forward pass has two stages: the
 covariances of the inducing inputs alone, from which the posterior is prepared, then those with a minibatch.
@@ -13,7 +13,7 @@ from xmlgp.linear_algebra import elementary
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "SquaredExponential", "WhiteNoise"]
+__all__ = ["NOISE_START", "NOISE_VARIANCE", "TERMS", "Kernel", "Linear", "SquaredExponential"]
 
 #: Least number of exponentials per thread.
 GRAIN = 1 << 16
@@ -111,31 +111,6 @@ class SquaredExponential:
         return Covariances(d_exponent_BZ, d_exponent_Z, d_norms), gradients
 
 
-class WhiteNoise:
-    """The kernel of white noise, k(x, x′) = ν² if x and x′ are the same point, otherwise 0, with log ν², a scalar.
-
-    Inducing variables include the noise: they are values of the noisy process.
-    """
-
-    name = "noise"
-    hyperparameters = ("log_variance",)
-
-    def forward_inducing(self, count, log_variance):
-        """Return the noise in K_Z, count×count."""
-        return np.diag(np.full(count, bounded_exp(log_variance)))
-
-    def forward_points(self, count, log_variance):
-        """Return the noise in diag K_B, count; K_BZ has none."""
-        return np.full(count, bounded_exp(log_variance))
-
-    def backward(self, log_variance, d_covariances):
-        """Return the gradients with respect to the hyperparameters (dict); those of the covariances may be None."""
-        variance = bounded_exp(log_variance)
-        total = 0 if d_covariances.K_diag is None else d_covariances.K_diag.sum()
-        total += 0 if d_covariances.K_Z is None else np.trace(d_covariances.K_Z)
-        return {"log_variance": total * variance * is_inside(variance)}
-
-
 def _inverse_squared_lengthscale(log_lengthscale):
     """Return 1/ℓ², inside the limits of `log_parameters`."""
     return bounded_exp(-2 * np.clip(log_lengthscale, -LIMIT, LIMIT))
@@ -197,14 +172,15 @@ def _sum_products(gradient, covariance, exponent):
 #: The kernels that a sum may consist of, by name.
 TERMS = {term.name: term for term in (Linear(), SquaredExponential())}
 
-NOISE = WhiteNoise()
-
 #: Name of the noise variance in the flat mapping of parameters.
 NOISE_VARIANCE = "kernel.noise.log_variance"
 
 
 class Kernel:
     """The weighted sum of one or two kernels, each optionally with its own ARD, and optional white noise.
+
+    The noise has k(x, x′) = ν² if x and x′ are the same point, otherwise 0. Inducing variables include it: they are
+    values of the noisy process.
 
     The weights are the variances σ² of the terms. With ARD (automatic relevance determination) each term weights the
     coordinates by exp(log_relevance): one weight per basis dimension in the subspace, one per feature for free Z ([L]
@@ -219,15 +195,15 @@ class Kernel:
     """
 
     def __init__(self, terms, ard):
-        self.terms = [TERMS[name] for name in terms if name != NOISE.name]
-        self.noise = NOISE.name in terms
+        self.terms = [TERMS[name] for name in terms if name != "noise"]
+        self.noise = "noise" in terms
         self.ard = ard
 
     def parameter_names(self):
         """Return the names of the hyperparameters in the flat mapping."""
         extra = ("log_relevance",) if self.ard else ()
         names = [f"kernel.{term.name}.{name}" for term in self.terms for name in term.hyperparameters + extra]
-        return names + [f"kernel.{NOISE.name}.{name}" for name in NOISE.hyperparameters if self.noise]
+        return names + [NOISE_VARIANCE] * self.noise
 
     def initial(self, dimension, lengthscale, dtype):
         """Return initial hyperparameters by name; the variances of the terms sum to one.
@@ -273,15 +249,15 @@ class Kernel:
             covariance, term_tape = term.forward_inducing(inner, *hyperparameters)
             K_Z = covariance if K_Z is None else K_Z + covariance
             term_tapes.append((term, hyperparameters, inner, scaled, term_tape))
-        log_noise = None
+        noise = None
         if self.noise:
-            log_noise = parameters[NOISE_VARIANCE]
-            K_Z = K_Z + NOISE.forward_inducing(len(K_Z), log_noise)
-        return K_Z, (term_tapes, log_noise)
+            noise = bounded_exp(parameters[NOISE_VARIANCE])
+            K_Z = K_Z + np.diag(np.full(len(K_Z), noise))
+        return K_Z, (term_tapes, noise)
 
     def forward_points(self, points, inducing_tape):
         """Return K_BZ, B×M, diag K_B, B, and the tape of both stages, given the tape of `forward_inducing`."""
-        term_tapes, log_noise = inducing_tape
+        term_tapes, noise = inducing_tape
         tape, total, inner = [], None, None
         for term, hyperparameters, inner_Z, scaled, term_tape in term_tapes:
             if inner is None or self.ard:
@@ -290,9 +266,9 @@ class Kernel:
             total = covariances if total is None else list(map(np.add, total, covariances))
             tape.append((term, inner_tape, (term_tape, points_tape)))
         K_BZ, K_diag = total
-        if log_noise is not None:
-            K_diag = K_diag + NOISE.forward_points(len(K_diag), log_noise)
-        return K_BZ, K_diag, (tape, log_noise)
+        if noise is not None:
+            K_diag = K_diag + noise
+        return K_BZ, K_diag, (tape, noise)
 
     def primal_weights(self, parameters, dual_weights):
         """Return the weights W, R×P or D×P, for which K_BZ α = C W with α, M×P; None if the kernel is not linear."""
@@ -309,7 +285,7 @@ class Kernel:
         with `K_diag`.
         """
         gradients, d_inner = {}, None
-        tape, log_noise = tape
+        tape, noise = tape
         inner_needed = inducing_needed or self.ard
         for term, inner_tape, term_tape in tape:
             d_term, d_hyperparameters = term.backward(term_tape, d_covariances, inner_needed)
@@ -322,9 +298,10 @@ class Kernel:
                     gradients["inducing"] = d_inducing if earlier is None else earlier + d_inducing
             elif inner_needed:
                 d_inner = d_term if d_inner is None else Covariances(*map(np.add, d_inner, d_term))
-        if log_noise is not None:
-            d_noise = NOISE.backward(log_noise, d_covariances)
-            gradients |= {f"kernel.{NOISE.name}.{name}": value for name, value in d_noise.items()}
+        if noise is not None:
+            d_noise = 0 if d_covariances.K_diag is None else d_covariances.K_diag.sum()
+            d_noise += 0 if d_covariances.K_Z is None else np.trace(d_covariances.K_Z)
+            gradients[NOISE_VARIANCE] = d_noise * noise * is_inside(noise)
         if not self.ard and inducing_needed:
             gradients["inducing"], _ = inner_products.backward(inner_tape, d_inner)
         return gradients

@@ -83,14 +83,7 @@ def utility_moments(moments, loadings, bias):
 
 
 def full_log_likelihood(
-    moments,
-    loadings,
-    bias,
-    labels,
-    expectations,
-    value_needed=True,
-    fast=False,
-    negative_weights=None,
+    moments, loadings, bias, labels, expectations, value_needed=True, fast=False, negative_weights=None
 ):
     """Return the expected log likelihood over all labels and its gradients.
 
@@ -142,18 +135,12 @@ def full_log_likelihood(
             if value_needed:
                 values[block] = float(mean[here].sum(dtype=np.float64))
                 softplus = expectations.expected_softplus(mean, variance)
-                if weights is not None:
-                    positive = softplus[here]
-                    softplus *= weights
-                    softplus[here] = positive
+                _weigh_negatives(softplus, weights, here)
                 values[block] -= float(softplus.sum(dtype=np.float64))
             # In place: from here on these are the gradients of −log likelihood by mean and variance.
             expectations.gradients(mean, variance, fast, out=(mean, variance))
-            if weights is not None:
-                positive = mean[here], variance[here]
-                mean *= weights
-                variance *= weights
-                mean[here], variance[here] = positive
+            _weigh_negatives(mean, weights, here)
+            _weigh_negatives(variance, weights, here)
             mean[here] -= 1
             d_loadings[start:stop] = _add_latent_gradients(mean, variance, moments, phi, total)
             d_bias[start:stop] = mean.sum(axis=0)
@@ -164,6 +151,14 @@ def full_log_likelihood(
     np.negative(d_bias, out=d_bias)
     d_moments = Moments(*(-sum(parts) for parts in zip(*d_moments_by_core, strict=True)))
     return sum(values) if value_needed else None, d_moments, {"loadings": d_loadings, "bias": d_bias}
+
+
+def _weigh_negatives(values, weights, positives):
+    """Multiply values, B×K, by the weights of labels, except at the positives, in place; None for no weights."""
+    if weights is not None:
+        kept = values[positives]
+        values *= weights
+        values[positives] = kept
 
 
 def _add_latent_gradients(d_mean, d_variance, moments, loadings, d_moments):
