@@ -103,16 +103,6 @@ def test_digamma_differences_have_no_cancellation(count, shape):
     assert rise == pytest.approx(expected, rel=2e-6)
 
 
-def test_log_prior_is_the_gamma_density_of_log_u():
-    _, log_odds, shapes = random_arrays(50)
-    log_odds = np.clip(log_odds, -20, 20)
-    u = np.random.default_rng(1).gamma(1.0, size=log_odds.shape) * np.exp(log_odds)
-    expected = (stats.gamma.logpdf(u, shapes, scale=np.exp(log_odds)) + np.log(u)).sum()
-    assert log_prior(u, log_odds, shapes) == pytest.approx(expected, rel=1e-12)
-    single = log_prior(*(array.astype(np.float32) for array in (u, log_odds, shapes)))
-    assert single == pytest.approx(expected, rel=1e-5)
-
-
 @BOTH
 def test_log_prior_is_finite_for_activations_that_underflow(dtype):
     result = log_prior(np.zeros((2, 1), dtype), np.array([[-1000.0], [3.0]], dtype), np.ones(1, dtype))

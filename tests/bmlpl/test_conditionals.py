@@ -48,13 +48,13 @@ def chi_square(values, probabilities):
 def test_counts_are_zero_truncated_poisson(rate):
     N = 5000
     positives = Positives(sp.csr_array(np.ones((N, 1), bool)))
-    counts = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
-    values = counts.by_point[:, 0].astype(int)
+    by_point, by_label = sample_counts(positives, np.ones((1, 1)), np.full((N, 1), rate), np.random.default_rng(0))
+    values = by_point[:, 0].astype(int)
     m = np.arange(1000)
     probabilities = stats.poisson.pmf(m, rate) / -np.expm1(-rate) if rate > 1e-30 else (m == 1) * 1.0
     probabilities[0] = 0
     assert chi_square(values, probabilities) > 1e-4
-    assert counts.by_label[0, 0] == values.sum()
+    assert by_label[0, 0] == values.sum()
 
 
 def enumerated_counts(topics, activations, most=9):
@@ -74,8 +74,7 @@ def test_counts_of_topics_agree_with_enumeration():
     expected = enumerated_counts(topics, activations)
     assert expected.sum() == pytest.approx(1, abs=1e-6)
     positives = Positives(sp.csr_array(np.ones((N, 2), bool)))
-    counts = sample_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1))
-    result = counts.by_point.astype(int)
+    result = sample_counts(positives, topics, np.tile(activations, (N, 1)), np.random.default_rng(1))[0].astype(int)
     assert chi_square(result[:, 0] * len(expected) + result[:, 1], expected.ravel()) > 1e-4
 
 
@@ -83,25 +82,20 @@ def test_means_of_counts_are_the_expected_counts():
     problem, random = random_problem(7, 5, 3, dtype=np.float32), np.random.default_rng(2)
     expected = expected_counts(problem.positives, problem.topics, problem.activations)
     counts = [sample_counts(problem.positives, problem.topics, problem.activations, random) for _ in range(1000)]
-    for name in ("by_point", "by_label"):
-        samples = np.array([getattr(sample, name) for sample in counts])
+    for samples, mean in zip(map(np.array, zip(*counts, strict=True)), expected[:2], strict=True):
         assert samples.dtype == np.float32
-        never = getattr(expected, name) < 1e-3
-        assert (z_score(samples, getattr(expected, name))[~never] < 4.5).all()
+        never = mean < 1e-3
+        assert (z_score(samples, mean)[~never] < 4.5).all()
         assert (samples.mean(axis=0)[never] < 1e-2).all()
-    assert counts[0].log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-5)
-    for sample in counts[:20]:
-        np.testing.assert_allclose(sample.by_point.sum(axis=0), sample.by_label.sum(axis=0), rtol=1e-6)
-        assert (sample.by_point.sum(axis=1) >= problem.labels.sum(axis=1)).all()
+    for by_point, by_label in counts[:20]:
+        np.testing.assert_allclose(by_point.sum(axis=0), by_label.sum(axis=0), rtol=1e-6)
+        assert (by_point.sum(axis=1) >= problem.labels.sum(axis=1)).all()
 
 
 def test_counts_without_positives_are_zero():
-    counts = sample_counts(
-        Positives(sp.csr_array((3, 2), dtype=bool)), np.ones((2, 1)) / 2, np.ones((3, 1)), np.random.default_rng(0)
-    )
-    assert not counts.by_point.any()
-    assert not counts.by_label.any()
-    assert counts.log_likelihood == -3
+    positives = Positives(sp.csr_array((3, 2), dtype=bool))
+    counts = sample_counts(positives, np.ones((2, 1)) / 2, np.ones((3, 1)), np.random.default_rng(0))
+    assert not any(values.any() for values in counts)
 
 
 @pytest.mark.parametrize("concentration", [1e-3, 2.0])
@@ -237,5 +231,5 @@ def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):
         for cores in (1, 4)
         if not monkeypatch.setattr(threads, "_all_cores", lambda cores=cores: cores)
     )
-    np.testing.assert_array_equal(one.by_point, other.by_point)
-    np.testing.assert_array_equal(one.by_label, other.by_label)
+    for samples, again in zip(one, other, strict=True):
+        np.testing.assert_array_equal(samples, again)

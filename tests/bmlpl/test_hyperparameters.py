@@ -45,17 +45,6 @@ def test_topics_are_modes_of_their_logits(dtype, concentration):
     np.testing.assert_allclose(topics, mean, rtol=10 * tolerance)
 
 
-@pytest.mark.parametrize("concentration", [0.01, 1.0, 4.0])
-def test_log_prior_of_topics_is_the_dirichlet_density_of_logits(concentration):
-    one, other = np.random.default_rng(1).dirichlet(np.ones(5), (2, 3)).transpose(0, 2, 1)
-
-    def density(topics):
-        return sum(stats.dirichlet.logpdf(v, np.full(5, concentration)) + np.log(v).sum() for v in topics.T)
-
-    difference = log_prior_of_topics(one, concentration) - log_prior_of_topics(other, concentration)
-    assert difference == pytest.approx(density(one) - density(other), rel=1e-10)
-
-
 @BOTH
 def test_log_prior_of_topics_that_underflow_is_finite(dtype):
     assert np.isfinite(log_prior_of_topics(np.array([[0.0], [1.0]], dtype), 0.1))

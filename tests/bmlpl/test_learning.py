@@ -157,21 +157,6 @@ def test_recovered_counts_are_those_of_the_model(factor):
     np.testing.assert_allclose(recover_counts(topics, shares, frequencies.sum(), 0.3), counts, atol=1e-9)
 
 
-def test_recovered_counts_of_a_trained_model():
-    """Its counts exceed its positive labels, because a positive label has one latent count at least."""
-    settings = BMLPLSettings(**SMALL | {"topics": 10})
-    features, labels = arrays_of(*clustered(300, 40, 10))
-    coordinates = weight_features(features, settings).coordinates(features, settings.dtype)
-    inference = settings.method.load()(coordinates, labels, settings, np.random.default_rng(0))
-    for iteration in range(30):
-        inference.step(iteration, 0)
-    parameters, counts = inference.parameters(30), inference.arrays()["counts.labels"]
-    found = recover_counts(parameters["topics"], parameters["shares"], labels.nnz, settings.concentration)
-    assert found.sum() > labels.nnz
-    assert found.sum() == pytest.approx(counts.sum(), rel=0.05)
-    np.testing.assert_allclose(found, counts, rtol=0.1, atol=0.5)
-
-
 def test_a_model_of_few_points_approaches_em_of_all():
     features, labels = clustered(900)
     chosen = {"inference": "em-cg", "iterations": 60}
@@ -247,15 +232,6 @@ def test_the_model_is_not_changed():
     learn(*arguments)
     for name, value in arguments[0].parameters.items():
         np.testing.assert_array_equal(value, before[name])
-
-
-def test_labels_are_hidden_as_in_training():
-    earlier, features, labels, preprocessed = problem(revealed=0.5)
-    seen = module.reveal_labels(labels, 0.5, np.random.default_rng([0, 1, earlier.N]))
-    assert 0 < seen.nnz < labels.nnz
-    found = learn(earlier, features, labels, preprocessed)
-    whole = learn(earlier._replace(settings=BMLPLSettings(**SMALL)), features, seen, preprocessed)
-    assert np.abs(found.parameters["weights"] - whole.parameters["weights"]).max() < 0.5
 
 
 def test_a_model_of_gibbs_sampling_is_refused():

@@ -17,7 +17,6 @@ from xmlgp.bmlpl.least_squares import (
     cg_sample,
     cg_solve,
     cholesky_solve,
-    log_prior,
     with_intercept,
 )
 from xmlgp.errors import NumericalError
@@ -118,18 +117,6 @@ def test_cg_steps_raise_the_function_and_update_the_log_odds(size, steps, dtype)
     assert (problem.value(weights.astype(float)) >= raised - slack * (1 + np.abs(best))).all()
 
 
-def test_first_cg_step_is_a_line_search_along_the_preconditioned_gradient():
-    problem = random_quadratic(exact=True)
-    weights = problem.weights.copy()
-    cg_solve(problem.system, weights, 1)
-    for t in range(3):
-        matrix = problem.matrix(t)
-        gradient = matrix @ (problem.solution - problem.weights)[:, t]
-        direction = gradient / np.diag(matrix)
-        length = (gradient @ direction) / (direction @ matrix @ direction)
-        np.testing.assert_allclose(weights[:, t], problem.weights[:, t] + length * direction, rtol=1e-9)
-
-
 def test_solutions_with_a_prior_mean_and_precisions_of_each_topic_agree_with_numpy():
     problem, random = random_quadratic(exact=True), np.random.default_rng(1)
     system, shape = problem.system, problem.weights.shape
@@ -206,21 +193,6 @@ def test_matrix_without_factor_raises_an_error_that_names_the_topic():
     problem.system.omega[3, 1] = np.nan
     with pytest.raises(NumericalError, match="topic 1 have no Cholesky factor"):
         cholesky_solve(problem.system, twice_kappa(problem), problem.weights)
-
-
-@BOTH
-def test_log_prior_is_the_gaussian_density_up_to_a_constant(dtype):
-    random = np.random.default_rng(0)
-    weights, precisions = random.normal(size=(2, 700, 3)), random.gamma(1.0, size=(2, 700))
-
-    def density(weights, precisions):
-        return stats.norm.logpdf(weights, 0, precisions[:, None] ** -0.5).sum()
-
-    one, other = (
-        log_prior(weights[i].astype(dtype), precisions[i].astype(dtype)) - density(weights[i], precisions[i])
-        for i in range(2)
-    )
-    assert one == pytest.approx(other, rel=1e-5 if dtype == np.float32 else 1e-10)
 
 
 def test_results_do_not_depend_on_the_number_of_cores(monkeypatch):

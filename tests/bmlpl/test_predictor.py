@@ -1,8 +1,6 @@
 """Predictions of BMLPL from model folders: formula, memory limit, and untrusted arrays."""
 
 import contextlib
-import io
-import json
 import tracemalloc
 
 import numpy as np
@@ -18,7 +16,6 @@ from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
-from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
@@ -123,8 +120,6 @@ def test_scores_that_overflow_are_refused(tmp_path, output):
     # There is no warning as well: pytest treats warnings as errors.
     with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
         predictor.score(points, "utility", with_std=True)
-    with pytest.raises(NumericalError, match=r"^the score of label \d for point 1 is not finite$"):
-        write_scores(io.BytesIO(), 3, K, predictor.top(points, None, "utility", with_std=True))
     # The probability is finite: it is one.
     probability, std = predictor.score(points, "probability", with_std=True)
     assert (probability[1, :-1] == 1).all()
@@ -199,16 +194,6 @@ def test_invalid_parameters_are_refused(tmp_path):
     assert not fit(empty | dict.fromkeys(("intercepts", "shapes", "shares"), np.ones(0)), None)
     with pytest.raises(ModelFolderError, match="the model is damaged, its arrays do not fit each other$"):
         open_predictor(model(tmp_path, {"shapes": None}))
-
-
-@pytest.mark.parametrize(("size", "value"), [("K", K + 1), ("D", 0)])
-def test_sizes_in_the_description_are_checked(tmp_path, size, value):
-    model(tmp_path, weighting="unit")
-    description = json.loads((tmp_path / "model.json").read_text())
-    description["data"][size] = value
-    (tmp_path / "model.json").write_text(json.dumps(description))
-    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        open_predictor(ModelFolder(tmp_path))
 
 
 @pytest.mark.parametrize("inference", ["em-cg", "online-em"])

@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from tests.central_differences import central_differences
-from tests.gp.reference import DETERMINISTIC, gaussian_kl, inducing_posterior, log_likelihood
+from tests.gp.reference import DETERMINISTIC, inducing_posterior
 from tests.gpc.dense_gpc import THETA, moments, predicted, random_problem, uncollapsed_bound
 from tests.grids import each_value
 from xmlgp.errors import NumericalError
@@ -69,22 +69,6 @@ def test_optimal_q_agrees_with_the_formula_of_the_paper(N, M):
     best_mean, best_covariance = problem.optimal_posterior(t)
     np.testing.assert_allclose(mean, best_mean, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(covariance, best_covariance, rtol=1e-7, atol=1e-9)
-
-
-def test_looser_bounds_are_lower():
-    # From low to high: with another ξ, with the optimal ξ for this q(u), and by quadrature.
-    problem = random_problem(SEED)
-    optimum = problem.optimum(random_tangent_points(problem, SEED))
-    result, positive = optimum.moments(), problem.positive
-    best, quadrature = (optimum.bound(result, positive, e) for e in (JaakkolaJordan(), Quadrature(80)))
-    assert optimum.value < best - 1e-6 < best < quadrature - 1e-6
-    mean, covariance = mean_and_covariance(optimum.posterior())
-    assert best == pytest.approx(
-        uncollapsed_bound(problem, "jj", optimal_tangent_points(result), mean, covariance), rel=1e-9
-    )
-    m, s = moments(problem, mean, covariance)
-    exact = log_likelihood(m[:, None], s[:, None], np.ones((1, 1)), np.zeros(1), positive[:, None])
-    assert quadrature == pytest.approx(exact - gaussian_kl(mean, covariance, problem.covariances[1]), rel=1e-9)
 
 
 @each_value(kind=["jj", "taylor"], expectations=[Quadrature(20), JaakkolaJordan(), Taylor()])

@@ -1,6 +1,5 @@
 """Predictions of GPC against Monte Carlo over q(u) and p(f* | u) by dense formulas."""
 
-import io
 import json
 import tracemalloc
 
@@ -13,12 +12,10 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.problems import small_dataset, small_features
 from xmlgp.data.dataset import Dataset
-from xmlgp.errors import ModelFolderError, NumericalError
+from xmlgp.errors import ModelFolderError
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.gpc.settings import GPCSettings
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction import predictor as module
-from xmlgp.prediction.scores_file import write_scores
 from xmlgp.runs.preprocess import preprocess_model
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
@@ -138,20 +135,6 @@ def test_trained_model_predicts_its_training_points(tmp_path):
     probability = predictor.score(dataset.features, "probability")[0]
     truth = dataset.labels.toarray()
     assert ((probability > 0.5) == truth).mean() > max(truth.mean(), 1 - truth.mean()) + 0.05
-
-
-@pytest.mark.parametrize("output", module.OUTPUTS)
-def test_non_finite_scores_raise(tmp_path, output):
-    folder = model(tmp_path)
-    scale, inducing = (folder.array(name).copy() for name in ("preprocess.scale", "parameters.inducing"))
-    scale[0], inducing[:, 0] = 1e308, 1
-    predictor = open_predictor(write(folder, {"preprocess.scale": scale, "parameters.inducing": inducing}))
-    large = sp.csr_array(np.full((2, D), 3, np.float32))
-    # There is no warning either: tests turn warnings into errors.
-    with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
-        predictor.score(large, output, with_std=True)
-    with pytest.raises(NumericalError, match=r"^the score of label 0 for point 0 is not finite$"):
-        write_scores(io.BytesIO(), 2, 1, predictor.top(large, None, output, with_std=True))
 
 
 DAMAGE = {

@@ -60,15 +60,6 @@ def test_parameters_are_valid_and_arguments_stay(inference):
     assert not np.triu(parameters["posterior.factor"][0], 1).any()
 
 
-@pytest.mark.parametrize("inference", ["vi-taylor", "svi-adadelta"])
-@pytest.mark.usefixtures("early_stopping")
-def test_default_number_of_iterations_is_a_maximum(inference):
-    problem = prepared(inference, iterations=None)
-    _, history = run_inference(*problem)
-    most = problem[-1].passes
-    assert len(history) == most if inference == "svi-adadelta" else 1 < len(history) < most
-
-
 @pytest.mark.usefixtures("early_stopping")
 def test_resuming_with_early_stopping_gives_the_same_result(tmp_path):
     problem = prepared("vi-taylor", iterations=60)

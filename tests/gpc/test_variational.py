@@ -128,26 +128,6 @@ def test_training_stops_early(inference):
     assert longer[-1]["bound"] == history[-1]["bound"]
 
 
-@any_inference
-def test_number_of_bound_evaluations_is_limited(monkeypatch, inference):
-    count, at = [0], CollapsedBound.optimum
-
-    def counting(self, *arguments):
-        count[0] += 1
-        return at(self, *arguments)
-
-    monkeypatch.setattr(CollapsedBound, "optimum", counting)
-    running = started(random_problem(N=40, M=8), inference)
-    counts = []
-    for iteration in range(8):
-        count[0] = 0
-        running.step(iteration, 0)
-        counts.append(count[0])
-    evaluations = module.FULL_EVALUATIONS if inference == "vi-jj-full" else module.UPDATES + module.EVALUATIONS
-    # L-BFGS-B completes its current line search, and vi-taylor may halve a step.
-    assert max(counts) <= evaluations + 5
-
-
 @each_value(best=list(range(4)), inference=BOUNDS)
 def test_iteration_continues_from_the_best_evaluated_point(monkeypatch, inference, best):
     problem = random_problem(N=40, M=8)

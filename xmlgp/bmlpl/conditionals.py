@@ -3,7 +3,7 @@
 import numpy as np
 
 from xmlgp.bmlpl.activations import LARGEST_EXPONENT, softplus_sums
-from xmlgp.bmlpl.counts import LEAST_RATE, Counts
+from xmlgp.bmlpl.counts import LEAST_RATE
 from xmlgp.bmlpl.hyperparameters import LEAST_SHAPE, SHAPE_RATE
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.compiled import compiled
@@ -29,16 +29,16 @@ LEAST_ACTIVATION = 1e-30
 
 
 def sample_counts(positives, topics, activations, random):
-    """Return a sample of the latent `Counts` given topics V, K×T, and activations U, N×T ([B] (10), (11)).
+    """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
 
     m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
     v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
     """
-    rates, log_likelihood = np.empty(len(positives)), np.empty(len(activations))
+    rates = np.empty(len(positives))
     pattern = positives.indptr, positives.indices
 
     def fill_rates(start, stop):
-        _fill_rates(*pattern, topics, activations, rates, log_likelihood, start, stop)
+        _fill_rates(*pattern, topics, activations, rates, start, stop)
 
     parallel_for(fill_rates, len(activations), 256)
     if not rates.sum() <= MOST_COUNTS * len(rates):
@@ -57,7 +57,7 @@ def sample_counts(positives, topics, activations, random):
     parallel_for(choose, len(activations), 256)
     by_label = np.zeros_like(topics)
     _sum_by_label(positives.indices, ends, chosen, by_label)
-    return Counts(by_point, by_label, float(log_likelihood.sum() - activations.sum(dtype=np.float64)))
+    return by_point, by_label
 
 
 def sample_topics(counts, concentration, random):
@@ -115,18 +115,15 @@ def sample_shapes(counts, log_odds, shapes, random):
 
 
 @compiled
-def _fill_rates(indptr, indices, topics, activations, rates, log_likelihood, start, stop):
+def _fill_rates(indptr, indices, topics, activations, rates, start, stop):
     for n in range(start, stop):
         activation = activations[n]
-        likelihood = 0.0
         for e in range(indptr[n], indptr[n + 1]):
             topic = topics[indices[e]]
             rate = 0.0
             for t in range(len(activation)):
                 rate += float(topic[t]) * activation[t]
             rates[e] = max(rate, LEAST_RATE)
-            likelihood += np.log(-np.expm1(-rates[e])) + rates[e]
-        log_likelihood[n] = likelihood
 
 
 @compiled

@@ -51,10 +51,10 @@ class Gibbs(BMLPLInference):
     def step(self, epoch, done):
         """Make one sweep; return the log posterior after it."""
         settings, random = self._settings, self.random
-        counts = conditionals.sample_counts(self._positives, self.topics, self.activations, random)
-        self._shares[:] = topic_shares(counts.by_label, self._positives.frequencies())
-        self.topics[:] = conditionals.sample_topics(counts.by_label, settings.concentration, random)
-        system, m = self._system, counts.by_point
+        m, label_counts = conditionals.sample_counts(self._positives, self.topics, self.activations, random)
+        self._shares[:] = topic_shares(label_counts, self._positives.frequencies())
+        self.topics[:] = conditionals.sample_topics(label_counts, settings.concentration, random)
+        system = self._system
         system.set_log_odds(self.weights)
         if not all_finite(system.log_odds):
             raise NumericalError("the log odds of activations are not finite")
