@@ -9,11 +9,11 @@ import numpy as np
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL
 from xmlgp.bmlpl.train import run_inference
-from xmlgp.experiments.cells import Cell
-from xmlgp.experiments.scores import KS, stack_scores
+from xmlgp.experiments.cells import KS, Cell
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.model import Model
+from xmlgp.prediction.scores_file import Scores
 from xmlgp.training.hold_out import hold_out
 
 __all__ = ["CHOOSE_BY", "BMLPLCell"]
@@ -24,15 +24,10 @@ HELD_OUT, CHOOSE_BY = 0.2, "AUC_instance"
 
 @dataclasses.dataclass(frozen=True)
 class BMLPLCell(Cell):
-    """A cell of the topic model.
+    """A cell of the topic model."""
 
-    Parameters
-    ----------
-    topic_shares : tuple of float
-        Candidate numbers of topics as shares of the number of labels; held-out points choose one. Empty: the number in
-        the settings.
-    """
-
+    #: Candidate numbers of topics as shares of the number of labels; held-out points choose one. Empty: the number in
+    #: the settings.
     topic_shares: tuple = ()
 
     model: ClassVar[Model] = BMLPL
@@ -67,10 +62,11 @@ class BMLPLCell(Cell):
     def run(self, problem):
         """Choose the number of topics, train and measure; see `Cell.run`."""
         train, test, preprocessed, coordinates, propensities = problem
-        settings, curve = self.settings, []
+        settings = self.settings
 
-        def measure(parameters, features, labels):
-            scores = stack_scores(BMLPLPredictor(settings, preprocessed, parameters, train.D).top(features, None))
+        def measure(parameters, features=test.features, labels=test.labels):
+            blocks = BMLPLPredictor(settings, preprocessed, parameters, train.D).top(features, None)
+            scores = Scores.stack(list(blocks)).matrix
             return evaluate_ranking(scores, labels, KS, propensities) | multilabel_roc_auc(scores, labels)
 
         choice = {}
@@ -86,15 +82,12 @@ class BMLPLCell(Cell):
         if counts:
             settings = dataclasses.replace(settings, topics=counts[0])
 
-        def after_epoch(epoch, parameters):
-            if self.test_every and (epoch % self.test_every == 0 or epoch == settings.passes):
-                curve.append({"epoch": epoch} | measure(parameters(), test.features, test.labels))
-
+        curve, after_epoch = self.curve_of(measure, settings.passes)
         parameters, history = run_inference(coordinates, train.labels, settings, after_epoch=after_epoch)
         for point in curve:
             point["seconds"] = history[point["epoch"] - 1]["seconds"]
         return {
-            "measures": measure(parameters, test.features, test.labels),
+            "measures": measure(parameters),
             "history": history,
             "curve": curve,
             "topics": len(parameters["shapes"]),

@@ -37,29 +37,23 @@ SYMBOLS = {"factors": "P", "inducing_count": "M", "basis_size": "R"}
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or a figure.
-
-    Attributes
-    ----------
-    name, title, paper : str
-    kind : Kind
-    rows : tuple of (str, str, str, tuple of Cell)
-        Data set, method, variant in words, and a cell for each restart.
-    missing : tuple of str
-        Data sets of the experiment whose files are missing.
-    compare : str
-        Key of the paper's numbers in `results` of a data set, or the empty string.
-    styles : mapping
-        Line style of each method, as Matplotlib's keyword arguments.
-    """
+    """A table or a figure."""
 
     name: str
     title: str
     paper: str
     kind: Kind
+
+    #: Data set, method, variant in words, and a tuple with a cell for each restart.
     rows: tuple
+
+    #: Data sets of the experiment whose files are missing.
     missing: tuple
+
+    #: Key of the paper's numbers in `results` of a data set, or the empty string.
     compare: str
+
+    #: Line style of each method, as Matplotlib's keyword arguments.
     styles: dict
 
     @property

@@ -30,7 +30,7 @@ from xmlgp.runtime.progress import silent
 from xmlgp.settings.fields import Settings
 from xmlgp.training.hold_out import hold_out
 
-__all__ = ["Cell", "Problem", "read_result", "run_cell", "run_cells"]
+__all__ = ["KS", "Cell", "Problem", "read_result", "run_cell", "run_cells"]
 
 #: Settings that did not exist when the first results were written, at the values that those runs had. They are
 #: left out of digests, so that the names of these results stay valid.
@@ -46,6 +46,9 @@ NOT_IN_DIGEST = {
     "calibration": False,
 }
 
+#: Numbers of labels k at which P@k and the other ranking measures are computed.
+KS = (1, 3, 5)
+
 #: Seed of the division into training and test points, the same for all methods and restarts.
 SPLIT_SEED = 0
 
@@ -54,18 +57,7 @@ WORKER_BYTES = 1 << 30
 
 
 class Problem(NamedTuple):
-    """The data of a cell, preprocessed.
-
-    Attributes
-    ----------
-    train, test : Dataset
-        N training points and the test points.
-    preprocessed : Preprocessed
-    coordinates : Coordinates
-        Of the training points.
-    propensities : ndarray, K, or None
-        None for binary data.
-    """
+    """The data of a cell, with the coordinates of the training points; binary data have no propensities."""
 
     train: Dataset
     test: Dataset
@@ -76,31 +68,24 @@ class Problem(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Cell(ABC):
-    """A method on a data set with a seed. Each model has a subclass, which trains and measures it.
+    """A method on a data set with a seed. Each model has a subclass, which trains and measures it."""
 
-    Parameters
-    ----------
-    dataset : str
-        Name in the catalogue.
-    folder : Path
-        Contains the training points and the test points (`xmlgp.data.locate`).
-    propensity : tuple of float or None
-        A and B of the propensity-scored measures; None for binary data.
-    settings : Settings
-    test_every : int
-        Epochs between evaluations on the test points, for curves; 0 for one evaluation at the end.
-    held_out : float
-        Share of the points that become test points; 0 if the data set has test points.
-    timed : bool
-        Whether the experiment is about its time, so that it must run alone; the result does not depend on it.
-    """
-
+    #: The name of the data set in the catalogue, and the folder of its points.
     dataset: str
     folder: Path
+
+    #: A and B of the propensity-scored measures; None for binary data.
     propensity: tuple | None
+
     settings: Settings
+
+    #: Epochs between evaluations on the test points, for curves; 0 for one evaluation at the end.
     test_every: int = 0
+
+    #: Share of the points that become test points; 0 if the data set has test points.
     held_out: float = 0.0
+
+    #: Whether the experiment is about its time, so that it must run alone; the result does not depend on it.
     timed: bool = dataclasses.field(default=False, compare=False)
 
     #: The record of the model.
@@ -114,81 +99,32 @@ class Cell(ABC):
 
     @classmethod
     def check(cls, spec):
-        """Return the problem with the entry of an experiment, or None.
-
-        Parameters
-        ----------
-        spec : mapping
-            Its keys have the right types.
-        """
+        """Return the problem with the entry of an experiment, or None."""
         return
 
     @classmethod
     def methods(cls, spec):
-        """Return the methods of an experiment, each with the name of its recipe.
-
-        Parameters
-        ----------
-        spec : mapping
-            Entry of the experiment in the catalogue.
-
-        Returns
-        -------
-        list of (str, str)
-        """
+        """Return the methods of an experiment, each with the name of its recipe."""
         return [(name, name) for name in spec["methods"]]
 
     @classmethod
     def options(cls, spec, dataset, method, epochs_scale):
-        """Return the keyword arguments that only cells of this model take.
-
-        Parameters
-        ----------
-        spec : mapping
-            Entry of the experiment in the catalogue.
-        dataset, method : str
-        epochs_scale : float
-            Factor of the length of training.
-        """
+        """Return the keyword arguments that only cells of this model take."""
         return {}
 
     @classmethod
     @abstractmethod
     def scale(cls, settings, N, epochs_scale):
-        """Return settings with the number of epochs made explicit and multiplied.
-
-        Parameters
-        ----------
-        settings : Settings
-        N : int
-            Number of training points.
-        epochs_scale : float
-        """
+        """Return settings with the number of epochs made explicit and multiplied."""
 
     @classmethod
     @abstractmethod
     def columns(cls, results):
-        """Return the columns that only rows of this model have, as a mapping.
-
-        Parameters
-        ----------
-        results : list of dict
-            Results of cells that differ in their seeds.
-        """
+        """Return the columns that only rows of this model have, as a mapping."""
 
     @abstractmethod
     def run(self, problem):
-        """Train and measure.
-
-        Parameters
-        ----------
-        problem : Problem
-
-        Returns
-        -------
-        dict
-            The result: at least `measures` on the test points and `history`.
-        """
+        """Train, and return at least `measures` on the test points and `history`."""
 
     @property
     def name(self):
@@ -206,6 +142,16 @@ class Cell(ABC):
         further = {name: getattr(self, name) for name in self.in_digest}
         return [*facts, further] if any(further.values()) else facts
 
+    def curve_of(self, measure, last):
+        """Return a list, and a hook of the training loop that adds measures to it every `test_every` epochs."""
+        curve = []
+
+        def after_epoch(epoch, parameters):
+            if self.test_every and (epoch % self.test_every == 0 or epoch == last):
+                curve.append({"epoch": epoch} | measure(parameters()))
+
+        return curve, after_epoch
+
     def bytes_needed(self):
         """Return an estimate of the memory that the cell needs: a process, and twice the size of the text."""
         files = (file for pattern in ("t*.txt*", "*.svm*") for file in self.folder.glob(pattern))
@@ -213,14 +159,7 @@ class Cell(ABC):
 
 
 def read_result(cell, results):
-    """Return the result of a cell, or None if it has not finished.
-
-    Parameters
-    ----------
-    cell : Cell
-    results : Path
-        Folder of results.
-    """
+    """Return the result of a cell, or None if it has not finished."""
     file = results / "cells" / cell.name
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
 
@@ -277,14 +216,7 @@ def _run_in_processes(cells, results, progress, max_workers):
 
 
 def run_cell(cell, results):
-    """Train, measure and time a cell, and write the result.
-
-    Parameters
-    ----------
-    cell : Cell
-    results : Path
-        Folder of results, with a folder `cells`.
-    """
+    """Train, measure and time a cell, and write the result."""
     train, test = _read_data(cell)
     settings = cell.settings
     start = time.perf_counter()

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -31,37 +32,20 @@ def _dataset_and_sizes(dataset, method, variant, results):
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """How a kind of experiment is drawn. Rows are (data set, method, variant, list of results).
+    """How a kind of experiment is drawn. Rows are (data set, method, variant, list of results)."""
 
-    Parameters
-    ----------
-    draw : callable
-        Draws rows into a panel: `draw(axis, rows, styles)`.
-    ylabel : str
-        Label of the vertical axis of the first panel; empty where `draw` sets the labels.
-    title : callable
-        Returns the title of a row's panel; rows with the same title share a panel.
-    """
-
+    #: Draws rows into a panel: `draw(axis, rows, styles)`.
     draw: Callable
+
+    #: Label of the vertical axis of the first panel; empty where `draw` sets the labels.
     ylabel: str
+
+    #: Returns the title of a row's panel; rows with the same title share a panel.
     title: Callable = _dataset
 
 
 def draw_experiment(experiment, results):
-    """Draw an experiment's figure from the results of its cells and return the files written, PNG and PDF.
-
-    Parameters
-    ----------
-    experiment : Experiment
-        Of a kind that has a figure.
-    results : Path
-        Folder of results.
-
-    Returns
-    -------
-    list of Path
-    """
+    """Draw an experiment's figure from the results of its cells and return the files written, PNG and PDF."""
     figure_kind = experiment.kind.figure
     rows = [
         (dataset, method, variant, [r for cell in cells if (r := read_result(cell, results)) is not None])
@@ -79,18 +63,12 @@ def draw_experiment(experiment, results):
     return files
 
 
-def _draw_bound(axis, rows, styles):
+def _draw_lines(axis, rows, styles, part, value):
+    """Draw the values of a part of each result, `history` or `curve`, against the epoch."""
     for _, method, variant, results in rows:
-        history = results[0]["history"]
-        epochs, bounds = [epoch["epoch"] for epoch in history], [epoch["bound"] for epoch in history]
-        plot_line(axis, epochs, bounds, f"{method} {variant}".strip(), styles.get(method, {}))
-
-
-def _draw_curve(axis, rows, styles):
-    for _, method, variant, results in rows:
-        curve = results[0]["curve"]
-        epochs, precision = [point["epoch"] for point in curve], [point["P@1"] for point in curve]
-        plot_line(axis, epochs, precision, f"{method} {variant}".strip(), styles.get(method, {}))
+        points = results[0][part]
+        epochs, values = [point["epoch"] for point in points], [point[value] for point in points]
+        plot_line(axis, epochs, values, f"{method} {variant}".strip(), styles.get(method, {}))
     axis.set_xlabel("epoch")
 
 
@@ -154,8 +132,8 @@ def _draw_accuracy(axis, rows, styles):
     axis.set_xlabel("seconds of training")
 
 
-BOUND = Figure(_draw_bound, axis_label("bound"))
-CURVE = Figure(_draw_curve, "P@1 in %")
+BOUND = Figure(partial(_draw_lines, part="history", value="bound"), axis_label("bound"))
+CURVE = Figure(partial(_draw_lines, part="curve", value="P@1"), "P@1 in %")
 BARS = Figure(_draw_bars, "")
 INTERVAL = Figure(_draw_interval, axis_label("bound"), _dataset_and_method)
 SHARE = Figure(_draw_share, "seconds of training")

@@ -46,23 +46,7 @@ class FullBatch:
         self._batches = [make_batch(coordinates, labels, rows)._replace(scale=len(blocks)) for rows in blocks]
 
     def value_and_gradient(self, x):
-        """Return the bound and its gradient.
-
-        Parameters
-        ----------
-        x : ndarray
-            m, the lower triangle of L with the logarithms of its diagonal, and θ, concatenated.
-
-        Returns
-        -------
-        value : float
-        gradient : ndarray
-
-        Raises
-        ------
-        NumericalError
-            If a covariance matrix cannot be factorised, or the bound or a derivative is not finite.
-        """
+        """Return the bound and its gradient."""
         parameters = self._fixed | self._unpacked(x)
         found = [None] * len(self._batches)
 
@@ -80,17 +64,7 @@ class FullBatch:
         return {"inducing": self._fixed["inducing"]} | self._unpacked(x)
 
     def maximise(self, stopwatch):
-        """Maximise the bound until the time limit or until it converges; return which, "time" or "converged".
-
-        Parameters
-        ----------
-        stopwatch : Stopwatch
-
-        Raises
-        ------
-        NumericalError
-            As `value_and_gradient` does.
-        """
+        """Maximise the bound until the time limit or until it converges; return which, "time" or "converged"."""
         iterations, current = 0, self.start
 
         def negative(x):

@@ -10,7 +10,6 @@ import numpy as np
 from xmlgp.errors import NumericalError
 from xmlgp.experiments.cells import Cell
 from xmlgp.experiments.full_batch import FullBatch
-from xmlgp.experiments.scores import stack_scores
 from xmlgp.experiments.stopwatch import Stopwatch
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.inner_products import Covariances, Points
@@ -19,6 +18,7 @@ from xmlgp.gpc.model import GPC
 from xmlgp.gpc.predictor import GPCPredictor
 from xmlgp.metrics.binary import evaluate_binary
 from xmlgp.model import Model
+from xmlgp.prediction.scores_file import Scores
 from xmlgp.runtime.threads import one_blas_thread, run_parallel
 
 __all__ = ["GPCCell", "quadrature_bound"]
@@ -35,20 +35,15 @@ WARM_UP = 64, 8
 
 @dataclasses.dataclass(frozen=True)
 class GPCCell(Cell):
-    """A cell of Gaussian-process classification.
+    """A cell of Gaussian-process classification."""
 
-    Parameters
-    ----------
-    seconds : float
-        Training time after which training ends.
-    learning_rates : tuple of float
-        Candidates; short training runs choose one. Empty: the learning rate in the settings.
-    full_batch : bool
-        Whether L-BFGS-B maximises the bound over all points at once (`FullBatch`), instead of the settings' inference.
-    """
-
+    #: Training time after which training ends.
     seconds: float = 0.0
+
+    #: Candidates; short training runs choose one. Empty: the learning rate in the settings.
     learning_rates: tuple = ()
+
+    #: Whether L-BFGS-B maximises the bound over all points at once (`FullBatch`), instead of the settings' inference.
     full_batch: bool = False
 
     model: ClassVar[Model] = record.GPC
@@ -94,13 +89,7 @@ class GPCCell(Cell):
         return {name: results[0][name] for name in names}
 
     def run(self, problem):
-        """Choose the learning rate, train and measure; see `Cell.run`.
-
-        Raises
-        ------
-        NumericalError
-            If a computation becomes non-finite before the first measurement.
-        """
+        """Choose the learning rate, train and measure; see `Cell.run`."""
         train, test, preprocessed, coordinates, _ = problem
         settings, positive = self.settings, np.diff(train.labels.indptr) > 0
 
@@ -109,7 +98,7 @@ class GPCCell(Cell):
             if not np.isfinite(bound):
                 raise NumericalError("the bound is not finite")
             blocks = GPCPredictor(settings, preprocessed, parameters, train.D).top(test.features, None, "probability")
-            return evaluate_binary(stack_scores(blocks), test.labels) | {"bound": bound}
+            return evaluate_binary(Scores.stack(list(blocks)).matrix, test.labels) | {"bound": bound}
 
         def train_with(settings, stopwatch):
             return _train(self.full_batch, (coordinates, positive, preprocessed.inducing, settings), stopwatch)
@@ -150,20 +139,6 @@ def quadrature_bound(parameters, coordinates, positive, nodes):
     """Return the bound with the expectations by quadrature, Σ_i E_q[log p(y_i | f_i)] − KL(q(u) ‖ p(u)).
 
     All kinds of inference can be compared by it. Source: [I] (11).
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        By `GPC.parameter_names`.
-    coordinates : Coordinates
-        Of the N training points, in double precision.
-    positive : ndarray of bool, N
-    nodes : int
-        Quadrature nodes.
-
-    Returns
-    -------
-    float
     """
     model, expectations = GPC(), Quadrature(nodes)
     predictive = model.predictive(parameters)
@@ -184,16 +159,7 @@ def _is_positive(value):
 
 
 def _train(full_batch, problem, stopwatch):
-    """Train until the time limit, convergence or divergence; return which of them, in words.
-
-    Parameters
-    ----------
-    full_batch : bool
-        Whether L-BFGS-B maximises the bound over all points at once, instead of the settings' inference.
-    problem : tuple
-        Coordinates, which points are positive, Z and the settings.
-    stopwatch : Stopwatch
-    """
+    """Train until the time limit, convergence or divergence; return which of them, in words."""
     try:
         if full_batch:
             return FullBatch(*problem).maximise(stopwatch)

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from xmlgp.experiments.cells import Cell
-from xmlgp.experiments.scores import KS, stack_scores
+from xmlgp.experiments.cells import KS, Cell
 from xmlgp.experiments.timing import time_bound
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.model import Model
+from xmlgp.prediction.scores_file import Scores
 
 __all__ = ["MLGPFCell"]
 
@@ -38,16 +38,13 @@ class MLGPFCell(Cell):
     def run(self, problem):
         """Train and measure; see `Cell.run`."""
         train, test, preprocessed, coordinates, propensities = problem
-        settings, curve = self.settings, []
+        settings = self.settings
 
         def measure(parameters):
             blocks = MLGPFPredictor(settings, preprocessed, parameters, train.D).top(test.features, max(KS))
-            return evaluate_ranking(stack_scores(blocks), test.labels, KS, propensities)
+            return evaluate_ranking(Scores.stack(list(blocks)).matrix, test.labels, KS, propensities)
 
-        def after_epoch(epoch, parameters):
-            if self.test_every and (epoch % self.test_every == 0 or epoch == settings.epochs):
-                curve.append({"epoch": epoch} | measure(parameters()))
-
+        curve, after_epoch = self.curve_of(measure, settings.epochs)
         arrays = coordinates, train.labels, preprocessed.inducing, settings
         parameters, history = run_inference(*arrays, after_epoch=after_epoch)
         timing = time_bound(settings, parameters, coordinates, train.labels)

@@ -9,14 +9,7 @@ __all__ = ["Report", "write_report"]
 
 
 class Report(NamedTuple):
-    """The files that were written.
-
-    Attributes
-    ----------
-    markdown : str
-        The table.
-    figures : list of Path
-    """
+    """The files that were written."""
 
     markdown: str
     figures: list

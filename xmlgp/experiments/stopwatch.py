@@ -36,13 +36,6 @@ class Stopwatch:
         """Record the time after a step and return whether the time limit is reached.
 
         The first lap is measured, and the lap that reaches the time limit.
-
-        Parameters
-        ----------
-        epoch : float
-            Passes over the data so far.
-        parameters : callable
-            Returns the parameters.
         """
         now = time.perf_counter()
         self._seconds = now - self._start
@@ -58,12 +51,6 @@ class Stopwatch:
         return time.perf_counter() - self._start >= self._limit
 
     def finish(self, epoch, parameters):
-        """Measure the last lap if it has not been measured.
-
-        Parameters
-        ----------
-        epoch, parameters
-            As in `lap`.
-        """
+        """Measure the last lap if it has not been measured."""
         if not self.curve or self.curve[-1]["epoch"] != epoch:
             self.curve.append({"epoch": epoch, "seconds": self._seconds} | self._measure(parameters()))

@@ -37,23 +37,7 @@ NEAR = 0.5
 
 
 def collect(experiment, entries, results):
-    """Return the rows of an experiment that have results, as plain data.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    entries : mapping of str to Entry
-        Of the catalogue, with the papers' numbers.
-    results : Path
-        Folder of results.
-
-    Returns
-    -------
-    list of dict
-        For each row its data set, method, variant, settings, the mean and standard deviation of each measure over
-        restarts, the objective of each restart, minutes per epoch, the columns of its model (`Cell.columns`), and
-        `paper`, the number that the paper reports.
-    """
+    """Return the rows of an experiment that have results, as plain data."""
     rows = []
     for dataset, method, variant, cells in experiment.rows:
         done = [result for cell in cells if (result := read_result(cell, results)) is not None]
@@ -91,24 +75,12 @@ def training_seconds(results):
     """Return the seconds of a training run: its epochs times their median seconds, the least of all restarts.
 
     The minimum is the least disturbed by other work on the machine, which can only add to it.
-
-    Parameters
-    ----------
-    results : list of dict
-        Results of cells that differ in their seeds.
     """
     return float(min(result["history"][-1]["epoch"] * result["epoch_s"] for result in results))
 
 
 def seconds_until_settled(history, least):
-    """Return the seconds from which on every accuracy of a history is at least a given one, or None.
-
-    Parameters
-    ----------
-    history : list of dict
-        With `seconds` and `accuracy`.
-    least : float
-    """
+    """Return the seconds from which on every accuracy of a history is at least a given one, or None."""
     settled = None
     for moment in reversed(history):
         if moment["accuracy"] < least:
@@ -124,15 +96,7 @@ def _seconds(result):
 
 
 def write_table(experiment, rows, results):
-    """Write results/NAME.json and results/NAME.md and return the Markdown.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    rows : list of dict
-        From `collect`.
-    results : Path
-    """
+    """Write results/NAME.json and results/NAME.md and return the Markdown."""
     about = {
         "experiment": experiment.name,
         "title": experiment.title,
@@ -178,12 +142,17 @@ def precision_table(rows):
             f"{theirs[key]} / {row[key]:.4f}" if key in theirs else f"{row[key]:.4f}" for key in ("bound_s", "kl_s")
         ]
         yield _line(row["dataset"], row["method"], *cells, *times)
+    for dataset, method, paper in _published(rows):
+        if isinstance(paper, list):
+            yield _line(dataset, method, *(f"{value:.2f} / — / —" for value in paper), "", "")
+
+
+def _published(rows):
+    """Yield data set, method and the paper's numbers of the methods that have no row of their own."""
     for dataset in dict.fromkeys(row["dataset"] for row in rows):
         others = next(row["others"] for row in rows if row["dataset"] == dataset)
         ran = {row["method"] for row in rows if row["dataset"] == dataset}
-        for method, paper in others.items():
-            if method not in ran and isinstance(paper, list):
-                yield _line(dataset, f"{method} (published)", *(f"{value:.2f} / — / —" for value in paper), "", "")
+        yield from ((dataset, f"{method} (published)", paper) for method, paper in others.items() if method not in ran)
 
 
 def minutes_table(rows):
@@ -209,12 +178,8 @@ def auc_table(rows):
         paper = "—" if row["paper"] is None else f"{row['paper']:.4f}"
         ours = *(f"{means[name]:.4f}" for name in averages), *(f"{means[name]:.2f}" for name in PRECISIONS)
         yield _line(row["dataset"], row["method"], row["topics"], paper, *ours, f"{row['seconds']:.1f}")
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        others = next(row["others"] for row in rows if row["dataset"] == dataset)
-        ran = {row["method"] for row in rows if row["dataset"] == dataset}
-        for method, paper in others.items():
-            if method not in ran:
-                yield _line(dataset, f"{method} (published)", "", f"{paper:.4f}", *[""] * 7)
+    for dataset, method, paper in _published(rows):
+        yield _line(dataset, method, "", f"{paper:.4f}", *[""] * 7)
 
 
 def share_table(rows):
@@ -277,16 +242,7 @@ class LinearFit(NamedTuple):
 
 
 def linear_fit(x, y):
-    """Return the least-squares line.
-
-    Parameters
-    ----------
-    x, y : sequence of float
-
-    Returns
-    -------
-    LinearFit
-    """
+    """Return the least-squares line."""
     x, y = np.asarray(x, float), np.asarray(y, float)
     slope, intercept = np.polyfit(x, y, 1)
     residual, total = np.sum((y - intercept - slope * x) ** 2), np.sum((y - y.mean()) ** 2)

@@ -18,20 +18,7 @@ ROUNDS = 5
 
 
 def time_bound(settings, parameters, coordinates, labels):
-    """Measure one evaluation of the bound on a minibatch and one of its KL terms, each with its gradients.
-
-    Parameters
-    ----------
-    settings : MLGPFSettings
-    parameters : mapping of str to ndarray
-    coordinates : Coordinates
-    labels : csr_array, N×K
-
-    Returns
-    -------
-    dict
-        `bound_s` and `kl_s`, in seconds.
-    """
+    """Measure one evaluation of the bound on a minibatch and one of its KL terms, each with its gradients."""
     model = MLGPF(settings)
     rows = np.arange(min(settings.batch_size, labels.shape[0]))
     batch = make_batch(coordinates, labels, rows)
