@@ -335,11 +335,11 @@ MUTANTS = [
     Mutant(
         "duplicate-features",
         "missing check",
-        "The fast reader accepts a point that has a feature twice.",
-        "xmlgp/data/block_parser.py",
-        "labels.has_canonical_format and features.has_canonical_format",
-        "labels.has_canonical_format",
-        ("tests/data/test_block_parser.py", "tests/data/test_repository_format.py"),
+        "The reader accepts a point that has a feature twice.",
+        "xmlgp/data/line_parser.py",
+        "label_matrix.has_canonical_format and features.has_canonical_format",
+        "label_matrix.has_canonical_format",
+        ("tests/data/test_line_parser.py", "tests/data/test_repository_format.py"),
     ),
     Mutant(
         "stale-cache",

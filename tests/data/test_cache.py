@@ -41,7 +41,7 @@ def no_parsing(monkeypatch):
     def fail(*arguments):
         raise AssertionError("the text was read")
 
-    return lambda: monkeypatch.setattr(repository_format, "parse_block", fail)
+    return lambda: monkeypatch.setattr(repository_format, "parse_lines", fail)
 
 
 def assert_right(dataset):

@@ -75,7 +75,7 @@ def test_only_the_repository_format_is_cached(tmp_path, monkeypatch):
     read_dataset("a.txt", cache=False)
     assert not (tmp_path / "cache").exists()
     read_dataset("a.txt")
-    monkeypatch.setattr(repository_format, "parse_block", None)
+    monkeypatch.setattr(repository_format, "parse_lines", None)
     assert_expected(read_dataset("a.txt")[0])
 
 

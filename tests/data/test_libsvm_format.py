@@ -71,7 +71,7 @@ def test_all_features_of_the_format():
         b" \t \n"
         b"-1\n"
         b"  1.0\t2:+4.\t\r\n"
-        b"1e0 +1:1 02:1e-60 5:1\n"
+        b"1e0 1:1 02:1e-60 5:1\n"
         b"-1.0 #\n"
     )
     expected = np.zeros((5, 7), np.float32)
@@ -115,8 +115,9 @@ MALFORMED = {
         "'0' is not a feature index, an integer from 1 (in scikit-learn, use dump_svmlight_file with zero_based=False)",
     ),
     "a negative index": ("1 -3:1", "'-3' is not a feature index"),
+    "an index with a sign": ("1 +3:1", "'+3' is not a feature index"),
     "an index of letters": ("1 x:1", "'x' is not a feature index"),
-    "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is not a feature index"),
+    "an index of thousands of digits": ("1 " + "9" * 5000 + ":1", "99...' is above 10000000"),
     "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'10000001' is above {MAX_FEATURES}, the highest"),
     "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is above"),
     "duplicate index": ("1 3:1 3:1", "feature 3 occurs twice"),

@@ -1,10 +1,82 @@
-"""The error messages of the strict parser; test_repository_format compares what it accepts with a slow reader."""
+"""Lines of the repository's format are parsed as the slow reader of test_repository_format reads them, or refused."""
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from tests.data.test_repository_format import points_of, slow_read
+from tests.problems import DETERMINISTIC
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.errors import DataFormatError
+
+D, K = 50, 20
+
+
+def parsed(text):
+    """Return the points of some lines, or None if they are malformed."""
+    try:
+        return points_of(parse_lines(text, D, K, "x", 1))
+    except DataFormatError:
+        return None
+
+
+def expected(text):
+    try:
+        return slow_read(b"%d %d %d\n" % (text.count(b"\n"), D, K) + text)[3]
+    except ValueError:
+        return None
+
+
+digits = st.text("0123456789", max_size=20)
+decimal = st.builds(
+    "{}{}.{}{}".format, st.sampled_from(["", "", "-", "+"]), digits, digits, st.sampled_from(["", "", "e-7"])
+)
+value = st.one_of(
+    decimal,
+    digits,
+    st.floats(allow_nan=False).map(repr),
+    st.floats(width=32).map(lambda x: f"{x:.6f}"),
+    st.integers(-(10**17), 10**17).map(str),
+)
+index = st.one_of(st.integers(0, D + 1).map(str), st.just("00000000000000000007"), digits)
+pair = st.builds("{}:{}".format, index, value)
+label_list = st.lists(st.integers(0, K).map(str), max_size=4).map(",".join)
+line = st.builds(
+    lambda labels, pairs, end: " ".join([labels, *pairs]) + end,
+    label_list,
+    st.lists(pair, max_size=4),
+    st.sampled_from(["\n", "\n", " \n", "\r\n", "\t \n"]),
+)
+noise = st.text("0123456789,:.-+eE \t\r\n\0x\xb2", max_size=40).map(lambda text: text + "\n")
+
+
+@DETERMINISTIC
+@given(lines=st.lists(st.one_of(line, line, line, noise), max_size=3))
+@example(lines=["1\n"])
+@example(lines=["\r\n", " 1:1\r\r\n"])
+@example(lines=[" 1:.\n"])
+@example(lines=[" 1:1e-5.3\n"])
+@example(lines=[" 1:9007199254740993 2:999999999999999 3:1234567890123456 4:.000000000000001\n"])
+@example(lines=[" 1:3.40282356779733661637539395458142568448e38\n"])
+@example(lines=["18446744073709551617 18446744073709551617:1\n"])
+def test_lines_are_parsed_as_by_the_slow_reader(lines):
+    text = "".join(lines).encode("latin-1")
+    assert parsed(text) == expected(text)
+
+
+@pytest.mark.parametrize("form", ["%d", "%.6f", "%.12f", "%.17f", "%g", "%e", "%+.3f"])
+def test_values_are_the_nearest_numbers(form):
+    random = np.random.default_rng(3)
+    rows = []
+    for _ in range(300):
+        labels = random.choice(K, random.integers(4), replace=False)
+        columns = random.choice(D, random.integers(9), replace=False)
+        pairs = (f" {column}:{form % random.normal()}" for column in columns)
+        rows.append(",".join(map(str, labels)) + "".join(pairs) + "\n")
+    text = "".join(rows).encode()
+    assert expected(text) is not None
+    assert parsed(text) == expected(text)
 
 
 def test_points_are_sorted_and_without_zeros():

@@ -13,7 +13,7 @@ from tests.fuzzing.mangling import mangled
 from tests.fuzzing.sentences import ends_well
 from tests.fuzzing.strict_data_reader import read_data
 from tests.fuzzing.text_files import BLANKS, TextFiles, composed, header, maybe_compressed
-from xmlgp.data import lines, repository_format
+from xmlgp.data import lines
 from xmlgp.data.repository_format import read_dataset
 
 __all__ = ["INDICES", "VALUES", "DataFiles", "points_of", "read_stream", "standard_input"]
@@ -95,7 +95,6 @@ class DataFiles(TextFiles):
             "into the cache": lambda: plain(read_dataset(path)),
             "from the cache": lambda: plain(read_dataset(path)),
             "from a stream in small pieces": lambda: plain(read_stream(content, read_dataset)),
-            "line by line": lambda: plain(read_by_lines(content)),
         }
 
     def use(self, path, content, expected):
@@ -113,17 +112,6 @@ def read_stream(content, read):
     """Read a text as standard input, in blocks of another size."""
     with mock.patch.object(lines, "BLOCK_BYTES", 48), standard_input(content):
         return read("-")
-
-
-def read_by_lines(content):
-    """Read a text as standard input with the line parser alone."""
-    parse = repository_format.parse_block
-
-    def none_but_empty(text, D, K):
-        return None if text else parse(text, D, K)
-
-    with mock.patch.object(repository_format, "parse_block", none_but_empty), standard_input(content):
-        return read_dataset("-")
 
 
 def standard_input(content):

@@ -13,10 +13,8 @@ __all__ = ["HIGHEST", "is_meant", "read_libsvm"]
 
 #: The highest index.
 HIGHEST = 10_000_000
-#: Python's limit on the digits of an integer.
-DIGITS = 4300
 
-POINT = re.compile(rb"%b*(%b)((?:%b+\+?%b:%b)*)%b*" % (BLANK, DECIMAL, BLANK, INDEX, DECIMAL, BLANK))
+POINT = re.compile(rb"%b*(%b)((?:%b+%b:%b)*)%b*" % (BLANK, DECIMAL, BLANK, INDEX, DECIMAL, BLANK))
 MEANT = re.compile(rb"\s*%b(\s+[^\s:]*:\S*)+\s*" % DECIMAL)
 
 
@@ -66,7 +64,7 @@ def read_libsvm(content):
 
 def _point(label, pairs):
     pairs = [pair.split(b":") for pair in pairs.split()]
-    indices = [_index(index) for index, _ in pairs]
+    indices = [to_index(index, HIGHEST + 1) for index, _ in pairs]
     if any(here <= before for before, here in itertools.pairwise([0, *indices])):
         raise ValueError
     return float(label), list(zip(indices, (_value(value) for _, value in pairs), strict=True))
@@ -75,9 +73,3 @@ def _point(label, pairs):
 def _value(text):
     to_float32(text)  # values beyond single precision are refused
     return float(text)
-
-
-def _index(text):
-    if len(text.lstrip(b"+")) > DIGITS:
-        raise ValueError
-    return to_index(text.lstrip(b"+"), HIGHEST + 1)

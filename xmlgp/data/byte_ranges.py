@@ -6,7 +6,6 @@ know how many lines are before a range. Then the caller reads the file itself.
 
 import os
 
-from xmlgp.data.block_parser import parse_block
 from xmlgp.data.dataset import Dataset, as_csr, stack
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import BLOCK_BYTES, MAX_LINE_BYTES, LineReader
@@ -92,9 +91,8 @@ def _blocks(reader, header):
     while text := reader.read_lines(MAX_LINE_BYTES):
         if len(text) > LONG_LINE:
             raise Unreadable
-        block = parse_block(text, header.D, header.K)
         # The number of the line is not known here, so the error is not shown.
-        yield parse_lines(text, header.D, header.K, reader.path, 1) if block is None else block
+        yield parse_lines(text, header.D, header.K, reader.path, 1)
 
 
 class _Range:

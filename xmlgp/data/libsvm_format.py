@@ -4,19 +4,17 @@ A line is `label index:value index:value …`, separated by spaces or tabs. The 
 0 and 1; indices start at 1 and increase; values are decimals as in `xmlgp.data.line_parser`. Text after a `#` is a
 comment; lines with nothing else are ignored.
 
-scikit-learn parses the text in blocks of complete lines. Its parser accepts other numbers too, ignores query ids
-(`qid`) and does not report the line of an error, so a block with other characters or with an error is checked line by
-line. Binary data are not cached: they are read in a second, and the number of features, which no line declares, could
-not be checked.
+Binary data are not cached: they are read in a second, and the number of features, which no line declares, could not be
+checked.
 """
 
-import io
 import re
 
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.line_parser import DECIMAL, FLOAT32_OVERFLOW, NOT_TEXT
+from xmlgp.data.line_parser import DECIMAL, check_text, check_value
+from xmlgp.data.scanner import empty_numbers, number_values, scan_libsvm
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
@@ -26,13 +24,12 @@ __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
 #: Maximum index of a feature. Models allocate memory for each feature, so one line could exhaust it.
 MAX_FEATURES = 10_000_000
 
-#: Characters of a line without its comment. Words of these are numbers to Python only if they are to the format.
-PLAIN = b"0123456789+-.eE: \t\r\n"
 #: Allowed labels; a file contains only one of the first two.
 LABELS = (-1, 0, 1)
 WORD = re.compile(rb"\S+")
 COMMENT = re.compile(rb"#[^\n]*")
-SIGNED_DIGITS = re.compile(rb"[+-]?\d+")
+#: Number of digits of the largest index.
+MAX_INDEX_DIGITS = 8
 #: Maximum length of a label that a message shows without quotes.
 MAX_UNQUOTED = 9
 #: More lines than any block has.
@@ -106,79 +103,61 @@ def _parse(text, seen, path, first_line):
 
     Return whether each point is positive, its number of features, and the indices, from 0, and values of all.
     """
-    # The import takes a good part of a second.
-    from sklearn.datasets import load_svmlight_file
-
-    plain = COMMENT.sub(b"", text) if b"#" in text else text
-    if not plain.translate(None, PLAIN) and plain.count(b"\r") == plain.count(b"\r\n"):
-        try:
-            X, y = load_svmlight_file(io.BytesIO(plain), zero_based=False)
-        except (ValueError, OverflowError):
-            raise _first_error(plain, seen, path, first_line) from None
-        found = seen | set(np.unique(y).tolist())
-        valid = found <= {-1, 1} or found <= {0, 1}
-        if valid and X.shape[1] <= MAX_FEATURES and (np.abs(X.data) < FLOAT32_OVERFLOW).all():
+    text = COMMENT.sub(b"", text) if b"#" in text else text
+    lines = text.count(b"\n")
+    labels, pairs, ends = empty_numbers(lines), empty_numbers(text.count(b":")), np.empty(lines + 1, np.int64)
+    points = scan_libsvm(np.frombuffer(text, np.uint8), MAX_FEATURES + 1, labels, pairs, ends)
+    if points >= 0:
+        ends = ends[: points + 1]
+        pairs, labels = pairs[:, : ends[-1]], number_values(text, labels[:, :points])
+        indices, values = pairs[0].astype(np.int32), number_values(text, pairs)
+        found = seen | set(np.unique(labels).tolist())
+        valid = (found <= {-1, 1} or found <= {0, 1}) and indices.min(initial=1) > 0 and np.isfinite(values).all()
+        if valid and as_csr(values, indices, ends, MAX_FEATURES + 1).has_canonical_format:
             seen |= found
-            return y > 0, np.diff(X.indptr), X.indices.astype(np.int32), X.data
-    raise _first_error(plain, seen, path, first_line)
+            return labels > 0, np.diff(ends), indices - 1, values
+    for number, line in enumerate(text.split(b"\n")[:-1], first_line):
+        try:
+            _check_line(line.removesuffix(b"\r"), seen)
+        except ValueError as error:
+            raise DataFormatError(path, number, str(error)) from None
+    raise AssertionError("no mistake was found in lines that were not parsed")
 
 
-def _first_error(text, seen, path, first_line):
-    """Return the error of the first malformed line."""
-    seen = set(seen)
-    for number, line in enumerate(text.split(b"\n"), first_line):
-        reason = _find_error(line.removesuffix(b"\r"), seen)
-        if reason:
-            return DataFormatError(path, number, reason)
-    raise AssertionError("scikit-learn refused lines without an error")
-
-
-def _find_error(line, seen):
-    """Return the error of a line, or None if there is none, and add its label to the set `seen`."""
-    invalid = NOT_TEXT.search(line)
-    if invalid:
-        return f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text"
+def _check_line(line, seen):
+    """Raise ValueError that says what is wrong with a line, and add its label to the set `seen`."""
+    check_text(line)
     label, *pairs = line.split() or [b""]
     if not label:
-        return None
+        return
     if b":" in label:
-        return f"the label is missing before {quote(label)}"
+        raise ValueError(f"the label is missing before {quote(label)}")
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
         found = label.decode() if value is not None and len(label) <= MAX_UNQUOTED else quote(label)
-        return f"label {found} is not one of -1, +1, 0, 1"
+        raise ValueError(f"label {found} is not one of -1, +1, 0, 1")
     seen.add(value)
     if {-1, 0} <= seen:
-        return f"label {value:g} follows label {-1 - value:g}, but labels must be either -1 and +1 or 0 and 1"
+        raise ValueError(
+            f"label {value:g} follows label {-1 - value:g}, but labels must be either -1 and +1 or 0 and 1"
+        )
     last = 0
     for pair in pairs:
         index, colon, number = pair.partition(b":")
         if not colon:
-            return f"{quote(pair)} is not an index:value pair"
+            raise ValueError(f"{quote(pair)} is not an index:value pair")
         if index == b"qid":
-            return f"{quote(pair)}: qid is not supported for binary data"
-        feature = _integer(index)
-        if feature is None or feature < 1:
-            reason = f"{quote(index)} is not a feature index, an integer from 1"
-            hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)"
-            return reason + hint if index == b"0" else reason
-        if feature > MAX_FEATURES:
-            return f"feature {quote(index)} is above {MAX_FEATURES}, the highest index supported"
+            raise ValueError(f"{quote(pair)}: qid is not supported for binary data")
+        digits = index.lstrip(b"0")
+        if not index.isdigit() or not digits:
+            hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)" if index == b"0" else ""
+            raise ValueError(f"{quote(index)} is not a feature index, an integer from 1{hint}")
+        if len(digits) > MAX_INDEX_DIGITS or int(digits) > MAX_FEATURES:
+            raise ValueError(f"feature {quote(index)} is above {MAX_FEATURES}, the highest index supported")
+        feature = int(digits)
         if feature == last:
-            return f"feature {feature} occurs twice"
+            raise ValueError(f"feature {feature} occurs twice")
         if feature < last:
-            return f"feature {feature} follows {last}, but indices must increase"
-        if not DECIMAL.fullmatch(number):
-            return f"the value of feature {feature}, {quote(number)}, is not a finite decimal number"
-        if abs(float(number)) >= FLOAT32_OVERFLOW:
-            return f"{quote(number)} is too large for a 32-bit floating-point number"
+            raise ValueError(f"feature {feature} follows {last}, but indices must increase")
+        check_value(number, f"the value of feature {feature}, {quote(number)},")
         last = feature
-    return None
-
-
-def _integer(token):
-    """Return the integer in a token, or None."""
-    try:
-        return int(token) if SIGNED_DIGITS.fullmatch(token) else None
-    except ValueError:  # thousands of digits
-        return None

@@ -1,9 +1,9 @@
-"""Parse the repository's text format line by line: slow and strict, with an error message for each mistake.
+"""Parse lines of the repository's text format; the first malformed one is reported.
 
-This parser defines the format. A line is `label,label,... feature:value feature:value ...` in ASCII, separated by
-spaces or tabs; the line of a point without labels starts with a space or tab. Labels and features are nonnegative
-integers; values are decimals such as `1`, `.5`, `+1` and `-2.5e-3`. Labels and features may be in any order, but none
-may occur twice. A value that is zero as a float32 is not stored.
+A line is `label,label,... feature:value feature:value ...` in ASCII, separated by spaces or tabs; the line of a point
+without labels starts with a space or tab. Labels and features are nonnegative integers; values are decimals such as
+`1`, `.5`, `+1` and `-2.5e-3`. Labels and features may be in any order, but none may occur twice. A value that is zero
+as a float32 is not stored.
 """
 
 import re
@@ -11,17 +11,16 @@ import re
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
+from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, scan_repository
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["FLOAT32_OVERFLOW", "parse_lines"]
+__all__ = ["DECIMAL", "NOT_TEXT", "check_text", "check_value", "parse_lines"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
 #: Matches in linear time for any token.
 DECIMAL = re.compile(rb"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
-#: The smallest double that rounds to infinity as a float32: half a step above the largest float32 (IEEE 754).
-FLOAT32_OVERFLOW = 2.0**128 - 2.0**103
 #: Number of digits of the largest index, 2**31 - 1.
 MAX_INDEX_DIGITS = 10
 
@@ -31,67 +30,74 @@ def parse_lines(text, D, K, path, first_line):
 
     DataFormatError names the first malformed line; `text` starts with line `first_line` of the file `path`.
     """
-    labels, columns, values = [], [], []
-    label_ends, feature_ends = [0], [0]
+    lines = text.count(b"\n")
+    labels = np.empty(lines + text.count(b","), np.int32)
+    pairs, ends = empty_numbers(text.count(b":")), np.empty((2, lines + 1), np.int64)
+    if scan_repository(np.frombuffer(text, np.uint8), D, K, labels, pairs, ends):
+        pairs = pairs[:, : ends[1, -1]]
+        values = number_values(text, pairs)
+        features = as_csr(values.astype(np.float32), pairs[0].astype(np.int32), ends[1], D)
+        label_matrix = as_csr(None, labels[: ends[0, -1]], ends[0], K)
+        for matrix in features, label_matrix:
+            matrix.sort_indices()
+        unique = label_matrix.has_canonical_format and features.has_canonical_format
+        if unique and np.isfinite(values).all():
+            features.eliminate_zeros()
+            return Dataset(features, label_matrix)
     for number, line in enumerate(text.split(b"\n")[:-1], first_line):
         try:
-            point_labels, point_features = _parse_line(line.removesuffix(b"\r"), D, K)
+            _check_line(line.removesuffix(b"\r"), D, K)
         except ValueError as error:
             raise DataFormatError(path, number, str(error)) from None
-        labels += sorted(point_labels)
-        columns += sorted(point_features)
-        values += [point_features[column] for column in sorted(point_features)]
-        label_ends.append(len(labels))
-        feature_ends.append(len(columns))
-    features = as_csr(np.array(values, np.float32), np.array(columns, np.int32), np.array(feature_ends), D)
-    features.eliminate_zeros()
-    return Dataset(features, as_csr(None, np.array(labels, np.int32), np.array(label_ends), K))
+    raise AssertionError("no mistake was found in lines that were not parsed")
 
 
-def _parse_line(line, D, K):
-    """Return a point's set of labels and its mapping of features to values."""
-    invalid = NOT_TEXT.search(line)
-    if invalid:
-        raise ValueError(f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text")
+def _check_line(line, D, K):
+    """Raise ValueError that says what is wrong with a line."""
+    check_text(line)
     label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
     if b":" in label_list:
         raise ValueError(
             f"{quote(label_list)} is not a list of labels; the line of a point without labels starts with a space"
         )
-    labels, features = set(), {}
+    seen = set()
     for token in label_list.split(b",") if label_list else []:
-        label = _index(token, K, "label")
-        if label in labels:
-            raise ValueError(f"label {label} occurs twice")
-        labels.add(label)
+        _check_index(token, K, "label", seen)
+    seen = set()
     for pair in filter(None, pairs):
         token, colon, value = pair.partition(b":")
         if not colon:
             raise ValueError(f"{quote(pair)} is not a feature:value pair")
-        feature = _index(token, D, "feature")
-        if feature in features:
-            raise ValueError(f"feature {feature} occurs twice")
+        feature = _check_index(token, D, "feature", seen)
         if not value:
             raise ValueError(f"feature {feature} has no value")
-        features[feature] = _parse_value(value)
-    return labels, features
+        check_value(value, quote(value))
 
 
-def _index(token, bound, kind):
-    """Return a label or feature index, which must be below `bound`."""
+def check_text(line):
+    """Raise ValueError if a line has a byte that is not ASCII text."""
+    invalid = NOT_TEXT.search(line)
+    if invalid:
+        raise ValueError(f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text")
+
+
+def check_value(token, name):
+    """Raise ValueError unless a token, shown as `name`, is a decimal in the range of float32."""
+    if not DECIMAL.fullmatch(token):
+        raise ValueError(f"{name} is not a finite decimal number")
+    if abs(float(token)) >= FLOAT32_OVERFLOW:
+        raise ValueError(f"{quote(token)} is too large for a 32-bit floating-point number")
+
+
+def _check_index(token, bound, kind, seen):
+    """Return a label or feature index, which must be below `bound`, and add it to those seen in the line."""
     if not token.isdigit():
         raise ValueError(f"{quote(token)} is not a {kind}: a nonnegative integer" if token else f"a {kind} is missing")
     digits = token.lstrip(b"0") or b"0"
     if len(digits) > MAX_INDEX_DIGITS or int(digits) >= bound:
         raise ValueError(f"{kind} {quote(token)} is not below {bound}, the number of {kind}s in the first line")
-    return int(digits)
-
-
-def _parse_value(token):
-    """Return the double nearest to a decimal, as Python's `float` does, if it is in the range of float32."""
-    if not DECIMAL.fullmatch(token):
-        raise ValueError(f"{quote(token)} is not a finite decimal number")
-    value = float(token)
-    if abs(value) >= FLOAT32_OVERFLOW:
-        raise ValueError(f"{quote(token)} is too large for a 32-bit floating-point number")
-    return value
+    index = int(digits)
+    if index in seen:
+        raise ValueError(f"{kind} {index} occurs twice")
+    seen.add(index)
+    return index

@@ -7,8 +7,7 @@ from xmlgp.errors import DataFormatError
 
 __all__ = ["BLOCK_BYTES", "LineReader"]
 
-#: Bytes read at once. The arrays of `block_parser` for 1 MiB fit into a processor's cache; with 4 MiB it is a third
-#: slower.
+#: Bytes read at once. The arrays of a parser for 1 MiB fit into a processor's cache.
 BLOCK_BYTES = 1 << 20
 #: Maximum length of a line, enough for a point with three million features. A binary file without line ends would
 #: exhaust memory.

@@ -1,9 +1,7 @@
 """Read and write data files in the text format of the Extreme Classification Repository.
 
 The first line of a file is `N D K`: the number of points, features and labels. N lines follow, as defined in
-`xmlgp.data.line_parser`. The fast `block_parser` parses blocks of complete lines. A block that it does not support goes
-to `line_parser`, which parses it or reports the mistake. No memory is allocated according to the first line, which may
-declare any number.
+`xmlgp.data.line_parser`. No memory is allocated according to the first line, which may declare any number.
 """
 
 import contextlib
@@ -13,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.block_parser import parse_block
 from xmlgp.data.byte_ranges import Unreadable, read_ranges
 from xmlgp.data.cache import load_or_store
-from xmlgp.data.dataset import stack
+from xmlgp.data.dataset import no_points, stack
 from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
@@ -98,7 +95,7 @@ def read_points(reader, cache=False, progress=silent, work=None):
                 return dataset
         return read_dataset(path, False, progress)
     blocks = _with_progress(header, items, path, progress)
-    return stack([parse_block(b"", header.D, header.K), *blocks])
+    return stack([no_points(header.D, header.K), *blocks])
 
 
 def read_blocks(path, rows=None):
@@ -191,9 +188,7 @@ def read_header_and_blocks(reader, rows=None):
         if not text:
             reason = f"the file ends after {header.N - missing} of {header.N} points declared in its first line"
             raise DataFormatError(path, line_number, reason)
-        block = parse_block(text, header.D, header.K)
-        if block is None:
-            block = parse_lines(text, header.D, header.K, path, line_number)
+        block = parse_lines(text, header.D, header.K, path, line_number)
         missing -= block.N
         yield line_number, block
     line_number = reader.line_number
