@@ -99,14 +99,6 @@ def test_single_precision_agrees_with_double(tmp_path):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_points_without_features_are_scored_by_the_intercepts(tmp_path):
-    folder = model(tmp_path)
-    parameters = folder.arrays("parameters.")
-    utility, _ = open_predictor(folder).score(sp.csr_array((2, D), dtype=np.float32))
-    z = np.exp(parameters["intercepts"]) * parameters["topics"]
-    np.testing.assert_allclose(utility, np.tile(np.log1p(z) @ parameters["shapes"], (2, 1)), rtol=1e-6)
-
-
 @pytest.mark.parametrize("output", module.OUTPUTS)
 def test_scores_that_overflow_are_refused(tmp_path, output):
     weights = np.zeros((D, T))

@@ -84,20 +84,6 @@ def value_of(bound, parameters, batch):
     return bound.value_and_gradients(parameters, batch)[0]
 
 
-@SIZES
-def test_reference_evidence_is_accurate(points, factors, grid):
-    _, parameters, batch = problem("diagonal", points, factors, None, seed=0)
-    value = evidence_of(parameters, batch, grid)
-    assert value == pytest.approx(evidence_of(parameters, batch, grid - 4), abs=1e-5)
-    # The sum of p(Y) over all Y is one.
-    total = -np.inf
-    for code in range(2 ** (points * LABELS)):
-        bits = np.array([code >> bit & 1 for bit in range(points * LABELS)]).reshape(points, LABELS)
-        signed = batch._replace(labels=type(batch.labels)(bits))
-        total = np.logaddexp(total, evidence_of(parameters, signed, 10))
-    assert total == pytest.approx(0, abs=1e-10)
-
-
 @EVERY_POSTERIOR
 @SIZES
 @pytest.mark.parametrize("expectations", ["quadrature", "jj"])

@@ -141,22 +141,6 @@ def test_gradients_by_parts_of_the_covariances_add_up(terms, seed):
     assert all("inducing" not in part for part in parts)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_equal_points_have_independent_noise(dtype):
-    # A point at an inducing input has noise that is independent of that of the inducing variable.
-    inducing = np.random.default_rng(0).normal(size=(M, D)).astype(dtype)
-    parameters = {"inducing": inducing, **Kernel(("se", "noise"), ard=False).initial(D, 2.0, dtype)}
-    parameters["kernel.noise.log_variance"] = np.array(-1, dtype)
-    with_noise, without = (
-        Kernel(terms, ard=False).forward(parameters, Points(inducing, np.zeros(M, dtype)))[0]
-        for terms in (("se", "noise"), ("se",))
-    )
-    assert [covariances.dtype for covariances in with_noise] == [dtype] * 3
-    np.testing.assert_array_equal(with_noise.K_BZ, without.K_BZ)
-    np.testing.assert_allclose(with_noise.K_Z - without.K_Z, np.exp(-1) * np.eye(M), atol=1e-6)
-    np.testing.assert_allclose(with_noise.K_diag - without.K_diag, np.exp(-1), atol=1e-6)
-
-
 @pytest.mark.parametrize("log_variance", [-LIMIT - 1, LIMIT + 1])
 def test_noise_variance_beyond_the_limits_has_no_gradient(log_variance):
     kernel, parameters, points, d_covariances = with_random_gradients(("se", "noise"), False, 0)

@@ -20,9 +20,14 @@ def problem(request):
     random = np.random.default_rng(0)
     latent = Moments(random.normal(size=(B, P)), random.random((B, 1 if request.param == "shared" else P)))
     features = random.random((B, D)) * (random.random((B, D)) < 0.5)
+    # A point without features, and one with a single feature.
+    features[0], features[1] = 0, np.arange(D) == 3
     loadings, bias = random.normal(size=(K, P)), random.normal(size=K)
     # Feature d has weights of about a share (d + 1)/12 of the labels.
-    present = sp.csr_array(random.random((K, D)) < np.arange(1, D + 1) / 12)
+    present = random.random((K, D)) < np.arange(1, D + 1) / 12
+    # Labels with so many weights that those of the single feature are searched; the second has none.
+    present[0], present[1] = True, np.arange(D) != 3
+    present = sp.csr_array(present)
     means, log_variances = random.normal(size=(2, present.nnz))
     weights = LabelWeights(
         {
@@ -67,39 +72,12 @@ def test_means_do_not_need_variances(problem):
 def test_moments_of_pairs_agree_with_those_of_all_labels(problem):
     latent, features, loadings, bias, weights, without, expected = problem
     pairs = np.random.default_rng(1).integers(0, K, (B, 4)).astype(np.int32)
+    pairs[:, :2] = 0, 1
     for own, moments in (weights, expected), (None, without):
         utilities = UtilityMoments(loadings, bias, own)
         found = utilities.pair_moments(utilities.batch(latent, features), pairs)
         for values, dense in zip(found, moments, strict=True):
             np.testing.assert_allclose(values.reshape(pairs.shape), np.take_along_axis(dense, pairs, 1), rtol=1e-10)
-
-
-def test_pairs_of_points_with_few_features_and_labels_with_many_weights():
-    random, features_count = np.random.default_rng(0), 40
-    features = np.zeros((5, features_count))
-    for i, count in enumerate((0, 1, 2, 4, features_count)):
-        features[i, random.choice(features_count, count, replace=False)] = random.random(count) + 0.1
-    weights = random.normal(size=(4, features_count))
-    weights[1, ::2] = weights[2, 5:] = weights[3] = 0
-    present = sp.csr_array(weights)
-    variances = random.random(present.nnz)
-    own = LabelWeights(
-        {
-            "label_weights.indptr": present.indptr.astype(np.int64),
-            "label_weights.features": present.indices,
-            "label_weights.mean": present.data,
-            "label_weights.log_variance": np.log(variances),
-            "label_weights.log_prior": np.zeros(features_count),
-        }
-    )
-    utilities = UtilityMoments(np.zeros((4, P)), np.zeros(4), own)
-    batch = utilities.batch(Moments(np.zeros((5, P)), np.zeros((5, 1))), sp.csr_array(features))
-    pairs = np.tile(np.arange(4, dtype=np.int32), (5, 1))
-    spread = sp.csr_array((variances, present.indices, present.indptr), present.shape)
-    for found, expected in zip(
-        utilities.pair_moments(batch, pairs), (features @ weights.T, features**2 @ spread.T.toarray()), strict=True
-    ):
-        np.testing.assert_allclose(found.reshape(5, 4), expected, rtol=1e-10, atol=1e-14)
 
 
 def test_no_points_and_points_without_features(problem):

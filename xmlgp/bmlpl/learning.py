@@ -39,8 +39,8 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     settings = earlier.settings
     if settings.inference == "gibbs":
         raise SettingsError(
-            "a model of Gibbs sampling cannot learn on, because its parameters are means of samples and no mode that "
-            "EM could go on from; train with inference=em-cg"
+            "a model of Gibbs sampling cannot learn on, because its parameters are means of samples, from which EM "
+            "cannot continue; train with inference=em-cg"
         )
     coordinates = preprocessed.coordinates(features, settings.dtype)
     # Other random numbers than those of the earlier points.
