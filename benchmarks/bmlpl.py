@@ -53,7 +53,7 @@ def measure(data, T, iterations):
     """Print and return the time of an iteration and of its products."""
     train, _ = harness.read_folder(data)
     settings = BMLPLSettings(topics=T, iterations=iterations)
-    coordinates = weight_features(train.features, settings).coordinates(train.features, settings.dtype)
+    coordinates = weight_features(train.features, settings).inputs(train.features, settings.dtype)
     dtype = np.dtype(settings.dtype)
     design, positives = Design(coordinates.weighted(slice(None))), Positives(train.labels)
     run_inference(coordinates, train.labels, BMLPLSettings(topics=T, iterations=3))

@@ -44,7 +44,7 @@ COLUMNS += ["of quadrature"]
 def bounds(model, dataset):
     """Return the bound per point with the model's own expectations, and by quadrature."""
     settings, preprocessed, parameters = model
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    coordinates = preprocessed.inputs(dataset.features, settings.dtype)
     own = MLGPF(settings).bound
     exact = Bound(own.kernel, own.posterior, own.fixed, Quadrature(NODES))
     with one_blas_thread():

@@ -83,7 +83,7 @@ def measure(data, M, iterations):
     dataset, _ = read_dataset(locate(data, "train"), cache=False)
     settings = GPCSettings(inference="vi-jj", inducing_count=M, iterations=iterations)
     preprocessed = standardise_features(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    coordinates = preprocessed.inputs(dataset.features, settings.dtype)
     # Measured before and after, as the speed of a shared machine changes.
     rates = [gemm_rate()]
     seen = []

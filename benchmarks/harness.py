@@ -135,7 +135,7 @@ def fit(dataset, settings, after_epoch=None):
     if after_epoch is None:
         parameters, history = train_model(dataset.features, dataset.labels, preprocessed, settings)
     else:
-        coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+        coordinates = preprocessed.inputs(dataset.features, settings.dtype)
         parameters, history = run_inference(
             coordinates,
             dataset.labels,

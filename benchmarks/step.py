@@ -24,7 +24,7 @@ from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.posteriors import shared_diagonal
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training import minibatches
 from xmlgp.training.optimisers import Adam
@@ -76,11 +76,11 @@ def draw(case, random):
     if case.R:
         dense = random.normal(size=(case.N, case.R)).astype(np.float32)
         dense /= np.linalg.norm(dense, axis=1, keepdims=True)
-        coordinates = Coordinates(sp.csr_array(dense), None, np.float32)
+        coordinates = Inputs(sp.csr_array(dense), None, np.float32)
     else:
         features = sparse(case.D, case.nonzeros)
         features.data /= np.sqrt(np.repeat(np.diff(features.indptr), np.diff(features.indptr)))
-        coordinates = Coordinates(features, None, np.float32)
+        coordinates = Inputs(features, None, np.float32)
     return coordinates, sparse(case.K, case.labels).astype(bool)
 
 

@@ -11,7 +11,7 @@ from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.preprocess.weighting import Weighting
 
@@ -50,7 +50,7 @@ CHOICES = {
 
 def trained(features, labels, **chosen):
     settings = BMLPLSettings(**{"iterations": PASSES, "batch_size": 5} | chosen)
-    coordinates = Coordinates(sp.csr_array(features.astype(np.float32)), None, settings.dtype)
+    coordinates = Inputs(sp.csr_array(features.astype(np.float32)), None, settings.dtype)
     return *run_inference(coordinates, sp.csr_array(labels), settings), settings
 
 
@@ -85,9 +85,9 @@ def test_peak_memory_is_below_n_times_k():
     chosen = random.integers(K // 3, size=(N, labels)) + K // 3 * np.arange(labels)
     positives = sp.csr_array((np.ones(3 * N, bool), chosen.ravel(), np.arange(0, 3 * N + 1, 3)), shape=(N, K))
     settings = BMLPLSettings(topics=5, iterations=2)
-    coordinates = Coordinates(features, None, settings.dtype)
+    coordinates = Inputs(features, None, settings.dtype)
     # Compile first, with the same types: compilation takes memory too.
-    parameters, _ = run_inference(Coordinates(features[:9], None, settings.dtype), positives[:9], settings)
+    parameters, _ = run_inference(Inputs(features[:9], None, settings.dtype), positives[:9], settings)
     list(BMLPLPredictor(settings, UNWEIGHTED, parameters, D).top(features[:9], 5, memory=16))
     tracemalloc.start()
     try:

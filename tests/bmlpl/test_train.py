@@ -18,7 +18,7 @@ DATASET = small_dataset(N, D, K)
 def prepared(**chosen):
     """Return coordinates, labels and settings: the arguments of `run_inference`."""
     settings = BMLPLSettings(topics=T, iterations=5, batch_size=16, burn_in=1, thinning=2, **chosen)
-    coordinates = weight_features(DATASET.features, settings).coordinates(DATASET.features, settings.dtype)
+    coordinates = weight_features(DATASET.features, settings).inputs(DATASET.features, settings.dtype)
     return coordinates, DATASET.labels, settings
 
 

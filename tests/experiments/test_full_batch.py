@@ -21,7 +21,7 @@ SETTINGS = GPCSettings(inducing_count=4, nodes=40, inference="vi-jj")
 def problem():
     data = small_dataset(D=6, K=1)
     preprocessed = standardise_features(data.features, SETTINGS)
-    coordinates = preprocessed.coordinates(data.features, SETTINGS.dtype)
+    coordinates = preprocessed.inputs(data.features, SETTINGS.dtype)
     return coordinates, data.labels, preprocessed.inducing
 
 

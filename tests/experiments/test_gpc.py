@@ -46,7 +46,7 @@ def test_the_quadrature_bound_is_the_bound_of_training():
     data = small_dataset(K=1)
     settings = GPCSettings(inducing_count=5, iterations=3, inference=inference)
     preprocessed = standardise_features(data.features, settings)
-    coordinates = preprocessed.coordinates(data.features, settings.dtype)
+    coordinates = preprocessed.inputs(data.features, settings.dtype)
     found = []
 
     def after_epoch(epoch, parameters):
@@ -86,7 +86,7 @@ def test_parameters_are_measured_within_an_iteration_which_the_time_limit_can_en
     settings = GPCSettings(inducing_count=5, inference=inference)
     preprocessed = standardise_features(data.features, settings)
     positive = data.labels.toarray()[:, 0]
-    problem = preprocessed.coordinates(data.features, settings.dtype), positive, preprocessed.inducing, settings
+    problem = preprocessed.inputs(data.features, settings.dtype), positive, preprocessed.inducing, settings
     stopwatch = Stopwatch(1e9, lambda parameters: {"bound": quadrature_bound(parameters, *problem[:2], 10)}, growth=0)
     lap = stopwatch.lap
     stopwatch.lap = lambda *arguments: lap(*arguments) or len(stopwatch.curve) == 4

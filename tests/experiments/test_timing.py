@@ -11,7 +11,7 @@ def test_the_bound_can_be_timed():
     data = small_dataset()
     settings = MLGPFSettings(factors=2, inducing_count=5, epochs=1)
     preprocessed = find_inducing_inputs(data.features, settings)
-    coordinates = preprocessed.coordinates(data.features, settings.dtype)
+    coordinates = preprocessed.inputs(data.features, settings.dtype)
     parameters, _ = run_inference(coordinates, data.labels, preprocessed.inducing, settings)
     times = time_bound(settings, parameters, coordinates, data.labels)
     assert times.keys() == {"bound_s", "kl_s"}

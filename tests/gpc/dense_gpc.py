@@ -14,7 +14,7 @@ from xmlgp.gp.expectations import EXPECTATIONS
 from xmlgp.gp.inner_products import Points
 from xmlgp.gpc.collapsed import CollapsedBound
 from xmlgp.gpc.model import GPC
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 
 __all__ = ["THETA", "Problem", "uncollapsed_bound", "moments", "predicted", "random_problem"]
 
@@ -52,12 +52,12 @@ class Problem(NamedTuple):
     def with_theta(self, theta):
         return self._replace(theta=np.array(theta, float))
 
-    def coordinates(self, sparse=False):
-        return Coordinates(sp.csr_array(self.points), None, np.float64, sparse=sparse)
+    def inputs(self, sparse=False):
+        return Inputs(sp.csr_array(self.points), None, np.float64, sparse=sparse)
 
     def collapsed(self, kind="jj", sparse=False):
         """Return the `CollapsedBound` with the expectations of a name."""
-        return CollapsedBound(GPC(), self.coordinates(sparse), self.positive, EXPECTATIONS[kind]())
+        return CollapsedBound(GPC(), self.inputs(sparse), self.positive, EXPECTATIONS[kind]())
 
     def optimum(self, tangent_points, kind="jj"):
         return self.collapsed(kind).optimum(self.parameters, tangent_points)

@@ -72,7 +72,7 @@ def trained(problem, inference):
     options = {"batch_size": 4, "iterations": ADADELTA_STEPS} if inference == "svi-adadelta" else {"iterations": 100}
     settings = GPCSettings(inference=inference, inducing_count=4, nodes=20, **options)
     labels = sp.csr_array(problem.positive[:, None])
-    return run_inference(problem.coordinates(), labels, problem.inducing, settings)
+    return run_inference(problem.inputs(), labels, problem.inducing, settings)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def problem_of(seed=0):
 
 def started(problem, **chosen):
     settings = GPCSettings(**{"inference": "svi-adadelta", "nodes": 40, "batch_size": 10} | chosen)
-    return SVIAdaDelta(problem.coordinates(), problem.positive, problem.inducing, settings)
+    return SVIAdaDelta(problem.inputs(), problem.positive, problem.inducing, settings)
 
 
 def run(running, passes, first=0):

@@ -27,7 +27,7 @@ def prepared(inference, seed=0, sparse=False, **chosen):
     problem = random_problem(3, N, M, D, absent=0.5 * sparse)
     options = {"batch_size": 15} if inference == "svi-adadelta" else {}
     settings = GPCSettings(inference=inference, **{"iterations": ITERATIONS, "seed": seed} | options | chosen)
-    return problem.coordinates(sparse), sp.csr_array(problem.positive[:, None]), problem.inducing, settings
+    return problem.inputs(sparse), sp.csr_array(problem.positive[:, None]), problem.inducing, settings
 
 
 @pytest.fixture(autouse=True)

@@ -25,13 +25,13 @@ def settings(inference, **chosen):
 def started(problem, inference, **chosen):
     """Return an inference method before its first iteration."""
     return INFERENCES[inference].load()(
-        problem.coordinates(), problem.positive, problem.inducing, settings(inference, **chosen)
+        problem.inputs(), problem.positive, problem.inducing, settings(inference, **chosen)
     )
 
 
 def trained(problem, inference, **chosen):
     labels = sp.csr_array(problem.positive[:, None])
-    return run_inference(problem.coordinates(), labels, problem.inducing, settings(inference, **chosen))
+    return run_inference(problem.inputs(), labels, problem.inducing, settings(inference, **chosen))
 
 
 def state_of(problem, running):

@@ -236,7 +236,7 @@ def test_moments_of_the_model_agree_with_the_predictor(tmp_path, own, regressed,
     preprocessed = stored_preprocessing(folder)
     predictive = MLGPF(folder.settings).predictive(folder.arrays("parameters."), D)
     assert predictive.has_regression == regressed
-    points = Points(*preprocessed.coordinates(NEW, np.float64).rows(slice(None)))
+    points = Points(*preprocessed.inputs(NEW, np.float64).rows(slice(None)))
     features = preprocessed.weigh(NEW)
     predictor = open_predictor(folder)
     mean, std = predictor.score(NEW, "utility", with_std=True)

@@ -128,7 +128,7 @@ def test_training_with_other_inducing_inputs_does_not_see_held_out_points(reques
 
 def coordinates_and_labels(dataset, arguments):
     _, _, preprocessed, settings = arguments
-    return preprocessed.coordinates(dataset.features, settings.dtype), dataset.labels
+    return preprocessed.inputs(dataset.features, settings.dtype), dataset.labels
 
 
 def by_feature(parameters, dataset):

@@ -10,7 +10,7 @@ from xmlgp.mlgpf import initial as module
 from xmlgp.mlgpf.initial import initial_parameters
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 
 SMALL = {"inducing_count": 6, "factors": 4, "dtype": "float64"}
 
@@ -19,7 +19,7 @@ def started(seed=0, points=None, **chosen):
     """Return initial parameters, and the log likelihood of the labels at the mean utilities."""
     dataset = small_dataset(N=300)
     settings = MLGPFSettings(**SMALL | chosen)
-    coordinates = Coordinates(dataset.features, None, np.float64)
+    coordinates = Inputs(dataset.features, None, np.float64)
     model = MLGPF(settings)
     inducing = dataset.features[:6].toarray()
     parameters = initial_parameters(model, coordinates, dataset.labels, inducing, np.random.default_rng(seed))
@@ -63,7 +63,7 @@ def test_same_seed_gives_the_same_start(monkeypatch):
 
 def test_start_is_random_if_inducing_inputs_have_no_features():
     dataset = small_dataset(N=30)
-    coordinates = Coordinates(dataset.features, None, np.float64)
+    coordinates = Inputs(dataset.features, None, np.float64)
     model = MLGPF(MLGPFSettings(**SMALL))
     inducing = np.zeros((6, dataset.D))
     parameters = initial_parameters(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))

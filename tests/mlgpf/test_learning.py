@@ -299,7 +299,7 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
     found = after(earlier)
     parameters, old = found.parameters, earlier.parameters
     share = module.OFFSET_SHARE
-    coordinates = found.preprocessed.coordinates(BATCH.features, dtype)
+    coordinates = found.preprocessed.inputs(BATCH.features, dtype)
     x = coordinates.weighted(slice(None)).toarray().astype(float)
     latent = make_model(found.settings).predictive(parameters, D).latent_mean(Points(*coordinates.rows(slice(None))))
     offsets = share * latent.astype(float) @ parameters["loadings"].T.astype(float) + parameters["bias"]

@@ -28,7 +28,7 @@ def run(dataset, progress=silent, after_epoch=None, **chosen):
     """Preprocess and train; return settings, coordinates, initial inducing inputs, parameters and history."""
     settings = MLGPFSettings(**SMALL | chosen)
     preprocessed = find_inducing_inputs(dataset.features, settings)
-    coordinates = preprocessed.coordinates(dataset.features, settings.dtype)
+    coordinates = preprocessed.inputs(dataset.features, settings.dtype)
     parameters, history = run_inference(
         coordinates, dataset.labels, preprocessed.inducing, settings, progress, after_epoch
     )

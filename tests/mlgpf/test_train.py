@@ -42,12 +42,12 @@ def prepared(dataset, **chosen):
 
 
 def coordinates_of(features, labels, preprocessed, settings):
-    return preprocessed.coordinates(features, settings.dtype)
+    return preprocessed.inputs(features, settings.dtype)
 
 
 def trained_once(features, labels, preprocessed, settings, **options):
     """Train on all points without calibration, retry or exact GP."""
-    coordinates = preprocessed.coordinates(features, settings.dtype)
+    coordinates = preprocessed.inputs(features, settings.dtype)
     return run_inference(coordinates, labels, preprocessed.inducing, settings, **options)
 
 

@@ -21,7 +21,7 @@ EPOCHS = 3
 def ascent(N=40, K=7, **options):
     dataset = small_dataset(N=N, K=K)
     settings = MLGPFSettings(**{"inducing": "features", "factors": 3, "epochs": EPOCHS, "batch_size": 10} | options)
-    coordinates = find_inducing_inputs(dataset.features, settings).coordinates(dataset.features, settings.dtype)
+    coordinates = find_inducing_inputs(dataset.features, settings).inputs(dataset.features, settings.dtype)
     return WeightSpaceAscent(make_model(settings), coordinates, dataset.labels)
 
 

@@ -88,7 +88,7 @@ def test_basis_and_inducing_inputs_stay_with_zeros_for_new_features(settings):
     # As a model folder has them.
     stored = Preprocessed.from_arrays(found.to_arrays(), settings, D)
     np.testing.assert_array_equal(stored.weigh(features).toarray(), found.weigh(features).toarray())
-    assert found.coordinates(features, np.float32).rows(slice(None))[0].shape[0] == N
+    assert found.inputs(features, np.float32).rows(slice(None))[0].shape[0] == N
 
 
 def test_without_new_features_nothing_is_copied():

@@ -50,7 +50,7 @@ def test_weighting_basis_and_inducing_inputs_follow_the_settings(weighting, indu
         if found is not None:
             np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(result.inducing, initial_inducing(coordinates, 5, start, 3), atol=1e-5)
-    np.testing.assert_allclose(result.coordinates(features, np.float64).all(), coordinates, atol=1e-5)
+    np.testing.assert_allclose(result.inputs(features, np.float64).all(), coordinates, atol=1e-5)
 
 
 @each_value(kernel=["se", "se+linear"], inducing=["subspace", "free"])
@@ -112,10 +112,10 @@ def test_standardised_distances_agree_with_scikit_learn(density, dense_limit):
     features, new = offset_features(density), offset_features(density)[::7]
     result = preprocess(features, GPCSettings(inducing_count=5))
     scaler = StandardScaler().fit(features.toarray().astype(float))
-    coordinates = result.coordinates(features, np.float64, dense_limit=dense_limit).all()
+    coordinates = result.inputs(features, np.float64, dense_limit=dense_limit).all()
     # Features of low density stay sparse.
     assert sp.issparse(coordinates) == (not result.is_centered) == (not result.center.any()) == (density == 0.05)
-    others = result.coordinates(new, np.float64, dense_limit=dense_limit).all()
+    others = result.inputs(new, np.float64, dense_limit=dense_limit).all()
     found = pairwise_distances(others, coordinates)
     wanted = pairwise_distances(*(scaler.transform(points.toarray().astype(float)) for points in (new, features)))
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-6)
@@ -134,7 +134,7 @@ def test_without_standardising_features_are_unchanged(density):
     expected = preprocess(features, MLGPFSettings(weighting="none", inducing_start="kmeans", inducing_count=5, seed=3))
     assert (result.weighting, result.basis, result.center) == ((None, False, False, None), None, None)
     assert not result.is_centered
-    coordinates = result.coordinates(features, np.float64).all()
+    coordinates = result.inputs(features, np.float64).all()
     np.testing.assert_array_equal(coordinates.toarray() if density < 0.1 else coordinates, features.toarray())
     np.testing.assert_array_equal(result.inducing, expected.inducing)
 
@@ -143,7 +143,7 @@ def test_constant_training_features_are_ignored_in_new_points():
     features = np.array([[5, 1, 0], [5, 2, 0], [5, 4, 0]], np.float32)
     result = preprocess(sp.csr_array(features), GPCSettings(inducing_count=2))
     points = sp.csr_array(np.array([[5, 1, 0], [7, 1, 9], [0, 1, -3e38]], np.float32))
-    coordinates = result.coordinates(points, np.float64).all()
+    coordinates = result.inputs(points, np.float64).all()
     np.testing.assert_array_equal(coordinates, np.broadcast_to(coordinates[0], (3, 3)))
 
 
@@ -155,7 +155,7 @@ def test_standardising_many_features_makes_no_dense_copy():
     tracemalloc.start()
     try:
         result = preprocess(features, GPCSettings(inducing_count=2))
-        assert sp.issparse(result.coordinates(features, np.float64).all())
+        assert sp.issparse(result.inputs(features, np.float64).all())
         assert tracemalloc.get_traced_memory()[1] < 1000 * 10**6
     finally:
         tracemalloc.stop()

@@ -89,7 +89,7 @@ def test_standardisation_is_stored(tmp_path, dense, standardise):
     stored, expected = stored_preprocessing(folder), preprocess(dataset.features, settings)
     same(stored.center, expected.center)
     same(stored.weighting.scale, expected.weighting.scale)
-    found, wanted = (part.coordinates(dataset.features, np.float64).all() for part in (stored, expected))
+    found, wanted = (part.inputs(dataset.features, np.float64).all() for part in (stored, expected))
     same(*(values if dense else values.toarray() for values in (found, wanted)))
 
 

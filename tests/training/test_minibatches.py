@@ -15,8 +15,8 @@ from tests.problems import DETERMINISTIC, small_dataset
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.inducing import initial_inducing
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.training.minibatches import SAMPLERS, epoch_minibatches, make_batch, sample_by_frequency, sample_negatives
 
 
@@ -76,7 +76,7 @@ def test_the_order_of_an_epoch_is_random():
 def test_a_batch_has_the_features_and_labels_of_its_rows(dense_limit, negatives):
     dataset = small_dataset()
     rows = np.array([7, 0, 39])
-    coordinates = Coordinates(dataset.features, None, np.float32, dense_limit)
+    coordinates = Inputs(dataset.features, None, np.float32, dense_limit)
     batch = make_batch(coordinates, dataset.labels, rows, negatives, rng())
     points = batch.points.coordinates
     np.testing.assert_array_equal(points.toarray() if sp.issparse(points) else points, dataset.features.toarray()[rows])
@@ -204,7 +204,7 @@ def test_more_than_half_of_the_labels_are_sampled_without_replacement():
 def test_bound_and_gradients_with_sampled_negatives_are_unbiased(sampling):
     dataset = small_dataset(N=20, K=9)
     chosen = MLGPFSettings(factors=3, dtype="float64", negatives=2)
-    coordinates = Coordinates(dataset.features, None, np.float64)
+    coordinates = Inputs(dataset.features, None, np.float64)
     model = MLGPF(chosen)
     parameters = model.initial(initial_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
     all_rows = np.arange(20)

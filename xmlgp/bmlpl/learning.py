@@ -42,7 +42,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
             "a model of Gibbs sampling cannot learn on, because its parameters are means of samples, from which EM "
             "cannot continue; train with inference=em-cg"
         )
-    coordinates = preprocessed.coordinates(features, settings.dtype)
+    coordinates = preprocessed.inputs(features, settings.dtype)
     # Other random numbers than those of the earlier points.
     labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1, earlier.N]))
     return Trained(*Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints))

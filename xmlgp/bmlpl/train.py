@@ -17,7 +17,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
     The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
     (`bmlpl.topics.topic_shares`); and the counts of `xmlgp.training.statistics`.
     """
-    coordinates = preprocessed.coordinates(features, settings.dtype)
+    coordinates = preprocessed.inputs(features, settings.dtype)
     parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
     return Trained(parameters | statistics_of(features, labels), history)
 
@@ -25,7 +25,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 def run_inference(coordinates, labels, settings, progress=silent, after_epoch=None, checkpoints=None):
     """Infer the parameters of BMLPL from points whose features are weighted; return the parameters and the history.
 
-    Arguments are those of `train`, with the `Coordinates` of the points; `after_epoch` is that of `Loop.run`.
+    Arguments are those of `train`, with the `Inputs` of the points; `after_epoch` is that of `Loop.run`.
     """
     labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
     loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))

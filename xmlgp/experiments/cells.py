@@ -23,7 +23,7 @@ from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.locate import locate
 from xmlgp.metrics.propensity import propensities
 from xmlgp.model import Model
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.pipeline import Preprocessed
 from xmlgp.runtime.atomic_files import atomic_write, check_writable
 from xmlgp.runtime.progress import silent
@@ -62,7 +62,7 @@ class Problem(NamedTuple):
     train: Dataset
     test: Dataset
     preprocessed: Preprocessed
-    coordinates: Coordinates
+    coordinates: Inputs
     propensities: np.ndarray | None
 
 
@@ -221,7 +221,7 @@ def run_cell(cell, results):
     settings = cell.settings
     start = time.perf_counter()
     preprocessed = cell.model.preprocess(train.features, settings, silent)
-    coordinates = preprocessed.coordinates(train.features, settings.dtype)
+    coordinates = preprocessed.inputs(train.features, settings.dtype)
     preprocess_seconds = time.perf_counter() - start
     weights = propensities(train.labels, *cell.propensity) if cell.propensity else None
     found = cell.run(Problem(train, test, preprocessed, coordinates, weights))

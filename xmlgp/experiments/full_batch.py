@@ -25,7 +25,7 @@ class FullBatch:
 
     Parameters
     ----------
-    coordinates : Coordinates
+    coordinates : Inputs
         Of the N training points, in double precision.
     positive : ndarray of bool, N
     inducing : ndarray, M×D

@@ -41,7 +41,7 @@ class GPCPredictor(Predictor):
 
     def prepare(self, features, output, with_std):
         """Return the moments of q(f); see `Predictor`."""
-        coordinates = self._preprocessed.coordinates(features, self.dtype, dense_limit=0)
+        coordinates = self._preprocessed.inputs(features, self.dtype, dense_limit=0)
         mean, variance = self._predictive(Points(*coordinates.rows(slice(None))))
         return Moments(mean[:, None], variance[:, None])
 

@@ -12,7 +12,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 
     The parameters are those that `GPC.parameter_names` lists.
     """
-    coordinates = preprocessed.coordinates(features, settings.dtype)
+    coordinates = preprocessed.inputs(features, settings.dtype)
     return Trained(
         *run_inference(coordinates, labels, preprocessed.inducing, settings, progress, checkpoints=checkpoints)
     )
@@ -21,7 +21,7 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 def run_inference(coordinates, labels, inducing, settings, progress=silent, after_epoch=None, checkpoints=None):
     """Find the posterior and the hyperparameters of GPC from preprocessed points; return parameters and history.
 
-    Arguments are those of `train`, with the `Coordinates` of the points in double precision and Z, M×D; `after_epoch`
+    Arguments are those of `train`, with the `Inputs` of the points in double precision and Z, M×D; `after_epoch`
     is that of `Loop.run`.
     """
     loop = Loop(settings.method.load(), coordinates, labels.toarray()[:, 0], inducing, settings)

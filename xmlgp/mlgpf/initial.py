@@ -23,7 +23,7 @@ def initial_parameters(model, coordinates, labels, inducing, random):
     Parameters
     ----------
     model : MLGPF
-    coordinates : Coordinates
+    coordinates : Inputs
         Of the N training points.
     labels : csr_array, N×K
         Y.

@@ -29,8 +29,8 @@ from xmlgp.mlgpf.sweep import (
 )
 from xmlgp.mlgpf.train import REGRESSION_RANK, regression_parameters
 from xmlgp.mlgpf.weight_space import VARIANCE_START, make_model
-from xmlgp.preprocess.coordinates import Coordinates
 from xmlgp.preprocess.growth import with_columns
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.progress import silent
 from xmlgp.training.inference import Inference
 from xmlgp.training.loop import Loop
@@ -111,7 +111,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     settings = earlier.settings
     batch = statistics_of(features, labels)
     grown = _grown(earlier, batch, features.shape[0])
-    coordinates = preprocessed.coordinates(features, settings.dtype)
+    coordinates = preprocessed.inputs(features, settings.dtype)
     history = []
     if labels.nnz:
         loop = Loop(LearningAscent, make_model(settings), coordinates, labels, grown, earlier)
@@ -228,7 +228,7 @@ class LearningAscent(Inference):
     Parameters
     ----------
     model : MLGPF
-    coordinates : Coordinates
+    coordinates : Inputs
         Of the n points.
     labels : csr_array, n×K
         Y.
@@ -427,7 +427,7 @@ def _of_used_features(features, parameters):
     Returns
     -------
     used : ndarray of int
-    coordinates : Coordinates
+    coordinates : Inputs
     latent, whitened : dict of str to ndarray
         The prior, and the parameters to be moved.
     """
@@ -443,7 +443,7 @@ def _of_used_features(features, parameters):
     values = np.zeros_like(mean), np.minimum(log_variance - log_prior, 0), log_prior
     whitened = dict(zip(WeightSpace.parameter_names, values, strict=True))
     latent = {POSTERIOR[0]: mean, PRIOR: log_prior}
-    return used, Coordinates(local, None, features.dtype, sparse=True), latent, whitened
+    return used, Inputs(local, None, features.dtype, sparse=True), latent, whitened
 
 
 def _masked(gradient, free):

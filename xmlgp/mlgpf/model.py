@@ -55,7 +55,7 @@ class MLGPF:
 
         Parameters
         ----------
-        coordinates : Coordinates
+        coordinates : Inputs
             Of the N training points.
         """
         return self.bound
@@ -65,7 +65,7 @@ class MLGPF:
 
         Parameters
         ----------
-        coordinates : Coordinates
+        coordinates : Inputs
             Of the points of the batch.
         parameters : mapping of str to ndarray
             Those of the latent functions.

@@ -16,7 +16,7 @@ from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread, single_thread
 from xmlgp.training import statistics
 
@@ -162,7 +162,7 @@ class MLGPFPredictor(Predictor):
 
     def _points(self, weighted):
         sparse = self._preprocessed.inducing is None
-        coordinates = Coordinates(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
+        coordinates = Inputs(weighted, self._preprocessed.basis, self.dtype, dense_limit=0, sparse=sparse)
         return Points(*coordinates.rows(slice(None)))
 
     def _latent_mean(self, weighted):

@@ -30,7 +30,7 @@ class StochasticAscent(Inference):
     Parameters
     ----------
     model : MLGPF
-    coordinates : Coordinates
+    coordinates : Inputs
         Of the N training points.
     labels : csr_array, N×K
         Y.

@@ -13,7 +13,7 @@ from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.stochastic import StochasticAscent, default_rate
 from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent, sweep_count
-from xmlgp.preprocess.coordinates import Coordinates
+from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.weighting import weigh_points
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
@@ -97,11 +97,11 @@ def train(features, labels, preprocessed, settings, progress=silent, checkpoints
 
 
 def _coordinates(features, preprocessed, settings, work):
-    """Return the `Coordinates` of the training points."""
+    """Return the `Inputs` of the training points."""
     if not settings.in_weight_space:
-        return preprocessed.coordinates(features, settings.dtype)
+        return preprocessed.inputs(features, settings.dtype)
     weighted = weigh_points(features, preprocessed.weighting, work)
-    return Coordinates(weighted, None, settings.dtype, sparse=True)
+    return Inputs(weighted, None, settings.dtype, sparse=True)
 
 
 def may_pool(settings, N, K):
@@ -120,7 +120,7 @@ def run_inference(coordinates, labels, inducing, settings, progress=silent, afte
 
     Parameters
     ----------
-    coordinates : Coordinates
+    coordinates : Inputs
         Of the N training points.
     labels : csr_array, N×K
         Y.

@@ -14,7 +14,7 @@ __all__ = ["KMEANS_ITERATIONS", "LEADING", "candidates", "initial_inducing"]
 #: "A few iterations of the k-means algorithm" ([S] section 4).
 KMEANS_ITERATIONS = 10
 
-#: Coordinates by which k-means finds the nearest centroid in the subspace, those of largest variance. On 41,103 points
+#: Inputs by which k-means finds the nearest centroid in the subspace, those of largest variance. On 41,103 points
 #: with R = 1500 the final distances to the centroids were 1 % larger than with all coordinates.
 LEADING = 256
 
@@ -28,12 +28,12 @@ CANDIDATES_LIMIT = 1 << 30
 CHUNK = 1024
 
 
-def candidates(coordinates, count, seed):
+def candidates(inputs, count, seed):
     """Return the rows that M inducing inputs are computed from: all, or a uniform sample that fits."""
-    size = max(count, min(count * CANDIDATES, CANDIDATES_LIMIT // coordinates.row_bytes))
-    if size >= len(coordinates):
+    size = max(count, min(count * CANDIDATES, CANDIDATES_LIMIT // inputs.row_bytes))
+    if size >= len(inputs):
         return slice(None)
-    return np.sort(np.random.default_rng([seed, 1]).choice(len(coordinates), size, replace=False))
+    return np.sort(np.random.default_rng([seed, 1]).choice(len(inputs), size, replace=False))
 
 
 def initial_inducing(coordinates, count, method, seed, leading=None, progress=silent):

@@ -6,8 +6,8 @@ import numpy as np
 
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.basis import truncated_svd_basis
-from xmlgp.preprocess.coordinates import Coordinates, are_dense
 from xmlgp.preprocess.inducing import LEADING, candidates, initial_inducing
+from xmlgp.preprocess.inputs import Inputs, are_dense
 from xmlgp.preprocess.standardise import mean_and_scale
 from xmlgp.preprocess.weighting import (
     IDF_WEIGHTINGS,
@@ -101,11 +101,11 @@ class Preprocessed(NamedTuple):
             basis = np.asfortranarray(basis)
         return cls(Weighting.named(settings.weighting, idf, scale), basis, inducing, center)
 
-    def coordinates(self, features, dtype, **options):
-        """Return the `Coordinates` of raw features, N×D."""
+    def inputs(self, features, dtype, **options):
+        """Return the `Inputs` of raw features, N×D."""
         sparse = self.inducing is None
         center = self.center * self.weighting.scale if self.is_centered else None
-        return Coordinates(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
+        return Inputs(features, self.basis, dtype, weigh=self.weigh, sparse=sparse, center=center, **options)
 
     @property
     def is_centered(self):
@@ -161,7 +161,7 @@ def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE)
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, work)
         leading = LEADING
-    inducing = _initial_inducing(Coordinates(weighted, basis, np.float32, dense_limit=0), settings, leading, progress)
+    inducing = _initial_inducing(Inputs(weighted, basis, np.float32, dense_limit=0), settings, leading, progress)
     if "se" in settings.kernel:
         # Centroids of unit rows are short, so an SE kernel has all points at the same distance and does not learn.
         norms = np.linalg.norm(inducing, axis=1, keepdims=True)
@@ -198,13 +198,13 @@ def standardise_features(features, settings, progress=silent):
         mean, scale = mean_and_scale(features)
         center = mean if are_dense(features) else np.zeros_like(mean)
         preprocessed = Preprocessed(Weighting.named("standard", scale=scale), None, None, center)
-        coordinates = preprocessed.coordinates(features, np.float32, dense_limit=0)
+        inputs = preprocessed.inputs(features, np.float32, dense_limit=0)
     else:
         preprocessed = Preprocessed(Weighting.named("none"), None, None)
         weighted = preprocessed.weigh(features)
         check_size([weighted], "use standardise=true")
-        coordinates = Coordinates(weighted, None, np.float32, dense_limit=0)
-    return preprocessed._replace(inducing=_initial_inducing(coordinates, settings, None, progress))
+        inputs = Inputs(weighted, None, np.float32, dense_limit=0)
+    return preprocessed._replace(inducing=_initial_inducing(inputs, settings, None, progress))
 
 
 def _fit_weighting(features, name, work):
@@ -222,10 +222,10 @@ def weighting_of_counts(name, N, counts):
     return Weighting.named(name, idf)
 
 
-def _initial_inducing(coordinates, settings, leading, progress):
+def _initial_inducing(inputs, settings, leading, progress):
     """Return the initial inducing inputs, M×R or M×D."""
-    rows = candidates(coordinates, settings.inducing_count, settings.seed)
-    values, _ = coordinates.rows(rows)
+    rows = candidates(inputs, settings.inducing_count, settings.seed)
+    values, _ = inputs.rows(rows)
     method, seed = settings.inducing_start, settings.seed
     return initial_inducing(values, settings.inducing_count, method, seed, leading, progress)
 

@@ -80,7 +80,7 @@ class Weighting(NamedTuple):
         First replace x by sign(x) log(1 + |x|), because the tenth occurrence of a word says less than the first.
     scale : ndarray, D, or None
         Instead of all that, a factor for each feature: the inverse of its standard deviation. Subtracting the mean, so
-        that absent features do not stay absent, is left to `xmlgp.preprocess.coordinates`.
+        that absent features do not stay absent, is left to `xmlgp.preprocess.inputs`.
     """
 
     idf: np.ndarray | None

@@ -124,7 +124,7 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
 
     Parameters
     ----------
-    coordinates : Coordinates
+    coordinates : Inputs
     labels : csr_array, N×K
         Y.
     rows : ndarray

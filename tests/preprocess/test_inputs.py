@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from tests.grids import each_value
 from tests.problems import small_features
-from xmlgp.preprocess import coordinates as module
+from xmlgp.preprocess import inputs as module
 from xmlgp.preprocess.basis import truncated_svd_basis
-from xmlgp.preprocess.coordinates import DENSE_LIMIT, Coordinates
+from xmlgp.preprocess.inputs import DENSE_LIMIT, Inputs
 from xmlgp.preprocess.weighting import weigh
 
 LIMITS = pytest.mark.parametrize("dense_limit", [0, DENSE_LIMIT])
@@ -26,33 +26,33 @@ def dense(values):
 def test_subspace_coordinates_and_residuals(dtype, dense_limit):
     features = small_features(scale=0.2)
     basis = truncated_svd_basis(features, 6, 0)
-    coordinates = Coordinates(features, basis, dtype, dense_limit)
-    assert coordinates.dimension == 6
+    inputs = Inputs(features, basis, dtype, dense_limit)
+    assert inputs.dimension == 6
     X, V = features.toarray().astype(float), basis.astype(float)
     expected = X @ V.T
     # The squared length of the part that is orthogonal to the basis.
     left_out = ((X - expected @ V) ** 2).sum(axis=1)
 
-    values, residual = coordinates.rows(ROWS)
+    values, residual = inputs.rows(ROWS)
     assert values.dtype == residual.dtype == dtype
     assert isinstance(values, np.ndarray)
     tolerance = 1e-5 if dtype == np.float32 else 1e-6  # the basis itself is orthonormal to single precision
     np.testing.assert_allclose(values, expected[ROWS], atol=tolerance)
     np.testing.assert_allclose(residual, left_out[ROWS], atol=tolerance)
-    np.testing.assert_allclose(coordinates.all(), expected, atol=tolerance)
+    np.testing.assert_allclose(inputs.all(), expected, atol=tolerance)
 
 
 @each_value(dtype=[np.float32, np.float64], dense_limit=[0, DENSE_LIMIT], density=[0.05, 0.25])
 def test_coordinates_without_a_basis_are_the_features(dtype, dense_limit, density):
     features = small_features(density=density)
-    coordinates = Coordinates(features, None, dtype, dense_limit)
-    assert coordinates.dimension == 25
-    values, residual = coordinates.rows(ROWS)
+    inputs = Inputs(features, None, dtype, dense_limit)
+    assert inputs.dimension == 25
+    values, residual = inputs.rows(ROWS)
     # Coordinates are sparse only at low density, where sparse products are faster.
-    assert sp.issparse(values) == sp.issparse(coordinates.all()) == (density == 0.05)
+    assert sp.issparse(values) == sp.issparse(inputs.all()) == (density == 0.05)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(dense(values), features.toarray()[ROWS])
-    np.testing.assert_array_equal(dense(coordinates.all()), features.toarray())
+    np.testing.assert_array_equal(dense(inputs.all()), features.toarray())
     np.testing.assert_array_equal(residual, np.zeros(4))
 
 
@@ -60,7 +60,7 @@ def test_coordinates_without_a_basis_are_the_features(dtype, dense_limit, densit
 def test_coordinates_are_sparse_up_to_a_density_of_a_tenth(stored, sparse):
     features = np.zeros(1000, np.float32)
     features[:stored] = 1
-    values, _ = Coordinates(sp.csr_array(features.reshape(40, 25)), None, np.float32).rows(ROWS)
+    values, _ = Inputs(sp.csr_array(features.reshape(40, 25)), None, np.float32).rows(ROWS)
     assert sp.issparse(values) == sparse
 
 
@@ -69,11 +69,11 @@ def test_weighting_a_minibatch_equals_weighting_all_rows(dense_limit, size, dens
     features = small_features(density=density)
     weight_rows = functools.partial(weigh, idf=IDF, unit=True)
     basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
-    expected = Coordinates(weight_rows(features), basis, np.float32, dense_limit)
-    coordinates = Coordinates(features, basis, np.float32, dense_limit, weight_rows)
-    for found, wanted in zip(coordinates.rows(ROWS), expected.rows(ROWS), strict=True):
+    expected = Inputs(weight_rows(features), basis, np.float32, dense_limit)
+    inputs = Inputs(features, basis, np.float32, dense_limit, weight_rows)
+    for found, wanted in zip(inputs.rows(ROWS), expected.rows(ROWS), strict=True):
         np.testing.assert_array_equal(dense(found), dense(wanted))
-    np.testing.assert_array_equal(dense(coordinates.all()), dense(expected.all()))
+    np.testing.assert_array_equal(dense(inputs.all()), dense(expected.all()))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -81,8 +81,8 @@ def test_a_basis_in_fortran_order_is_not_copied(dtype):
     # A memory-mapped basis then takes no memory of the process.
     basis = np.asfortranarray(np.eye(25, dtype=np.float32)[:6])
     basis.flags.writeable = False
-    coordinates = Coordinates(small_features(), basis, dtype, dense_limit=0)
-    kept = [value for value in vars(coordinates).values() if isinstance(value, np.ndarray)]
+    inputs = Inputs(small_features(), basis, dtype, dense_limit=0)
+    kept = [value for value in vars(inputs).values() if isinstance(value, np.ndarray)]
     assert [np.shares_memory(array, basis) for array in kept] == [dtype == np.float32]
 
 
@@ -91,20 +91,20 @@ def test_centered_coordinates(monkeypatch, dtype, dense_limit, density, chunk):
     monkeypatch.setattr(module, "CHUNK", chunk)
     features, center = small_features(density=density), np.linspace(-3, 3, 25)
     scale = functools.partial(weigh, idf=None, unit=False, scale=np.full(25, 2.0))
-    coordinates = Coordinates(features, None, dtype, dense_limit, scale, center=center)
+    inputs = Inputs(features, None, dtype, dense_limit, scale, center=center)
     expected = (2 * features.toarray().astype(float) - center).astype(dtype)
-    assert coordinates.row_bytes == 25 * np.dtype(dtype).itemsize
-    values, residual = coordinates.rows(ROWS)
+    assert inputs.row_bytes == 25 * np.dtype(dtype).itemsize
+    values, residual = inputs.rows(ROWS)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(values, expected[ROWS])
-    np.testing.assert_array_equal(coordinates.all(), expected)
+    np.testing.assert_array_equal(inputs.all(), expected)
     np.testing.assert_array_equal(residual, np.zeros(4))
 
 
 def test_a_large_mean_is_subtracted_before_rounding():
     features = sp.csr_array(np.array([[1.6e9], [1.6e9 + 128]], np.float32))
     scale = functools.partial(weigh, idf=None, unit=False, scale=np.array([1 / 3]))
-    values = Coordinates(features, None, np.float32, weigh=scale, center=np.array([1.6e9 / 3])).all()
+    values = Inputs(features, None, np.float32, weigh=scale, center=np.array([1.6e9 / 3])).all()
     np.testing.assert_allclose(values, [[0], [128 / 3]], rtol=1e-6, atol=1e-6)
 
 
@@ -112,11 +112,11 @@ def test_row_bytes_of_dense_and_sparse_coordinates():
     features = sp.csr_array(np.tile(np.arange(25) < 2, (40, 1)).astype(np.float32))
     half = sp.csr_array(np.tile(np.arange(25) < 12, (40, 1)).astype(np.float32))
     basis = np.eye(25, dtype=np.float32)[:6]
-    found = [Coordinates(*arguments, np.float32).row_bytes for arguments in ((features, basis), (half, None))]
+    found = [Inputs(*arguments, np.float32).row_bytes for arguments in ((features, basis), (half, None))]
     assert found == [6 * 4, 25 * 4]
     # A row has two values and two indices.
-    assert Coordinates(features, None, np.float32).row_bytes == 2 * (4 + 4)
-    assert Coordinates(features, None, np.float64).row_bytes == 2 * (8 + 4)
+    assert Inputs(features, None, np.float32).row_bytes == 2 * (4 + 4)
+    assert Inputs(features, None, np.float64).row_bytes == 2 * (8 + 4)
 
 
 @each_value(size=[None, 6], spare=[-1, 0], density=[0.05, 0.25])
@@ -124,8 +124,8 @@ def test_the_memory_limit_is_in_bytes(size, spare, density):
     features = small_features(density=density)
     basis = None if size is None else truncated_svd_basis(features, size, 0)
     needed = 8 * (features.nnz if size is None and density < 0.1 else 40 * (size or 25))
-    coordinates = Coordinates(features, basis, np.float64, needed + spare)
-    kept = coordinates.all() is coordinates.all()
+    inputs = Inputs(features, basis, np.float64, needed + spare)
+    kept = inputs.all() is inputs.all()
     assert kept == (spare == 0)
 
 
@@ -133,7 +133,7 @@ def test_the_memory_limit_is_in_bytes(size, spare, density):
 def test_a_residual_is_never_negative(dtype, dense_limit):
     # All points lie in the subspace, so residuals are rounding errors of either sign.
     features = small_features(400, density=0.9, scale=100)
-    residual = Coordinates(features, truncated_svd_basis(features, 25, 0), dtype, dense_limit).rows(slice(None))[1]
+    residual = Inputs(features, truncated_svd_basis(features, 25, 0), dtype, dense_limit).rows(slice(None))[1]
     assert residual.min() == 0
     assert residual.max() < 1e-5 * 25 * 400**2
 
@@ -149,7 +149,7 @@ def test_weighted_features_of_rows(dense_limit, dtype, size, density, rows):
     weight_rows = functools.partial(weigh, idf=IDF, unit=True)
     expected = weight_rows(features)
     basis = None if size is None else truncated_svd_basis(expected, size, 0)
-    found = Coordinates(features, basis, dtype, dense_limit, weight_rows).weighted(rows)
+    found = Inputs(features, basis, dtype, dense_limit, weight_rows).weighted(rows)
     # They are sparse and have all features, also if coordinates are in a subspace.
     assert isinstance(found, sp.csr_array)
     assert found.dtype == dtype
@@ -164,11 +164,11 @@ def test_weighted_features_in_memory_are_not_computed_again():
         return weigh(rows, None, unit=True)
 
     features = small_features(density=0.05)
-    Coordinates(features, None, np.float32, DENSE_LIMIT, weight_rows).weighted(ROWS)
+    Inputs(features, None, np.float32, DENSE_LIMIT, weight_rows).weighted(ROWS)
     assert calls == [40]
     calls.clear()
     # Without the copy in memory, only the requested rows are weighted.
-    Coordinates(features, None, np.float32, 0, weight_rows).weighted(ROWS)
+    Inputs(features, None, np.float32, 0, weight_rows).weighted(ROWS)
     assert calls == [4]
 
 
@@ -178,20 +178,20 @@ def test_selected_points_have_the_same_coordinates(dense_limit, size, density):
     weight_rows = functools.partial(weigh, idf=IDF, unit=True)
     basis = None if size is None else truncated_svd_basis(weight_rows(features), size, 0)
     chosen = np.array([7, 3, 39, 0, 11, 12])
-    selected = Coordinates(features, basis, np.float64, dense_limit, weight_rows).select(chosen)
-    alone = Coordinates(features[chosen], basis, np.float64, dense_limit, weight_rows)
+    selected = Inputs(features, basis, np.float64, dense_limit, weight_rows).select(chosen)
+    alone = Inputs(features[chosen], basis, np.float64, dense_limit, weight_rows)
     assert len(selected) == len(alone) == 6
     assert selected.dtype == alone.dtype
     for rows in (np.array([4, 0, 0, 5]), slice(None), slice(2, 4), np.array([], int)):
         for found, expected in zip(selected.rows(rows), alone.rows(rows), strict=True):
             np.testing.assert_allclose(dense(found), dense(expected), rtol=1e-12, atol=1e-14)
         np.testing.assert_array_equal(selected.weighted(rows).toarray(), alone.weighted(rows).toarray())
-    assert len(Coordinates(features, basis, np.float64, dense_limit, weight_rows).select(np.array([], int))) == 0
+    assert len(Inputs(features, basis, np.float64, dense_limit, weight_rows).select(np.array([], int))) == 0
 
 
 @LIMITS
 def test_the_weighted_features_of_all_points_are_not_copied(dense_limit):
     features = small_features(density=0.05)
-    coordinates = Coordinates(features, None, np.float32, dense_limit)
-    assert coordinates.weighted(slice(None)).data is features.data
-    np.testing.assert_array_equal(coordinates.weighted(slice(0, 40)).toarray(), features.toarray())
+    inputs = Inputs(features, None, np.float32, dense_limit)
+    assert inputs.weighted(slice(None)).data is features.data
+    np.testing.assert_array_equal(inputs.weighted(slice(0, 40)).toarray(), features.toarray())

@@ -1,11 +1,11 @@
-"""The coordinates of points in training: C = X X̃ᵀ in a subspace, X itself for free inducing inputs."""
+"""What a kernel sees of points: their coordinates C = X X̃ᵀ in a subspace, or their weighted features."""
 
 import numpy as np
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.preprocess.weighting import row_chunks
 
-__all__ = ["DENSE_LIMIT", "Coordinates", "Selected", "are_dense"]
+__all__ = ["DENSE_LIMIT", "Inputs", "Selected", "are_dense"]
 
 #: Bytes up to which the coordinates of all points are kept in memory; beyond it each minibatch computes its own.
 DENSE_LIMIT = 1 << 30
@@ -23,8 +23,8 @@ def are_dense(features):
     return features.nnz > DENSE_SHARE * features.shape[0] * features.shape[1]
 
 
-class Coordinates:
-    """Coordinates of points, and the squared norm of the residual that the subspace does not have.
+class Inputs:
+    """Inputs of a kernel: coordinates of points in a subspace, or their features, which are coordinates as well.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Coordinates:
         return self._features.shape[0]
 
     def select(self, rows):
-        """Return the coordinates of some points (`Selected`), without a copy."""
+        """Return some of the points (`Selected`), without a copy."""
         return Selected(self, rows)
 
     @property
@@ -132,19 +132,19 @@ class Coordinates:
 
 
 class Selected:
-    """Some points of `Coordinates`, by their rows (ndarray of int), with the same methods."""
+    """Some points of `Inputs`, by their rows (ndarray of int), with the same methods."""
 
-    def __init__(self, coordinates, chosen):
-        self._coordinates, self._chosen = coordinates, chosen
-        self.dtype, self.feature_count = coordinates.dtype, coordinates.feature_count
+    def __init__(self, inputs, chosen):
+        self._inputs, self._chosen = inputs, chosen
+        self.dtype, self.feature_count = inputs.dtype, inputs.feature_count
 
     def __len__(self):
         return len(self._chosen)
 
     def rows(self, rows):
         """Return coordinates and residual squared norms of some rows in their order."""
-        return self._coordinates.rows(self._chosen[rows])
+        return self._inputs.rows(self._chosen[rows])
 
     def weighted(self, rows):
         """Return the weighted features of some rows in their order."""
-        return self._coordinates.weighted(self._chosen[rows])
+        return self._inputs.weighted(self._chosen[rows])
