@@ -1,5 +1,6 @@
 """Everything that a report says, as plain values, computed from `Evidence`, names and explanations."""
 
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from xmlgp.metrics.calibration import frequency_groups, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
 from xmlgp.report.confusions import most_frequent_confusions
 
-__all__ = ["Confusion", "Content", "FrequencyGroup", "LabelRow", "Missed", "Word", "make_content"]
+__all__ = ["Confusion", "FrequencyGroup", "LabelRow", "Missed", "Word", "make_content"]
 
 #: Test documents that a label must have to be among the best and the worst labels.
 FEWEST = 5
@@ -27,6 +28,44 @@ FEATURES = 40
 
 #: Characters of a text that are shown.
 CHARACTERS = 4000
+
+#: Measures of given labels: their names, those of `evaluate_assignment`, and what they mean.
+ASSIGNMENT = [
+    (
+        "Precision, micro",
+        "precision_micro",
+        "Share of given labels that are true, over all labels given to all documents together.",
+    ),
+    (
+        "Recall, micro",
+        "recall_micro",
+        "Share of true labels that are given, over all labels given to all documents together.",
+    ),
+    (
+        "F1, micro",
+        "F1_micro",
+        "Harmonic mean of precision and recall, over all labels given to all documents together: frequent labels weigh "
+        "most.",
+    ),
+    (
+        "F1, macro",
+        "F1_macro",
+        "Harmonic mean of precision and recall, over each label, then the mean over labels: rare labels weigh as much "
+        "as frequent ones.",
+    ),
+    (
+        "F1, per document",
+        "F1_point",
+        "Harmonic mean of precision and recall, over each document, then the mean over documents: every document "
+        "weighs the same.",
+    ),
+]
+
+#: What ECE@k means.
+CALIBRATION = (
+    "Mean difference between the probability of a suggested label and how often such labels are true, over the first "
+    "{} of each document; 0 % is best."
+)
 
 #: Other control characters than a line break cannot be shown; NUL is not even allowed in HTML.
 _CONTROL = {code: "�" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
@@ -126,31 +165,6 @@ class Document(NamedTuple):
     missed: list
 
 
-class Content(NamedTuple):
-    """Everything that a page shows, see `make_content`."""
-
-    title: str
-    summary: list
-    facts: list
-    rule: str
-    ranking: list
-    given: list
-    probabilities: list
-    frequency_of: str
-    frequencies: list
-    bins: list
-    ranks: list
-    listed: int
-    label_count: int
-    fewest: int
-    eligible: int
-    best: list
-    worst: list
-    confusions: list
-    documents: list
-    explained: bool
-
-
 def make_content(
     evidence,
     *,
@@ -163,7 +177,7 @@ def make_content(
     explain=None,
     rule=None,
 ):
-    """Compute everything that a report shows; see `xmlgp.report.report.make_report` for the arguments.
+    """Return everything that a report shows as attributes; see `xmlgp.report.report.make_report` for the arguments.
 
     `explain` returns the `Contributions` to the utilities of labels, given the features and the `Scores` of points.
     `rule` says how labels are assigned, as the end of a sentence that starts with "A label counts as given if it is
@@ -183,17 +197,18 @@ def make_content(
 
     ks = [k for k in (1, 3, 5) if k <= K]
     ranked = {name: value / 100 for name, value in evaluate_ranking(top.matrix, labels, ks, propensities).items()}
-    errors = top_calibration_errors(top.matrix, labels, ks[-1:])
+    error = top_calibration_errors(top.matrix, labels, ks[-1:])[f"ECE@{ks[-1]}"]
+    assignment = evaluate_assignment(assigned, labels)
     best, worst, fewest, eligible = _best_and_worst(by_label, counts, label_name)
     known = counts is not None
-    return Content(
+    return SimpleNamespace(
         title=_plain(title),
-        summary=_summary(ranked, errors, labels),
+        summary=_summary(ranked, error, labels),
         facts=[(_plain(term), _plain(value)) for term, value in [*_own_facts(labels), *facts]],
         rule=_plain(rule or _default_rule(evidence)),
         ranking=_ranking_measures(ranked, ks, np.diff(labels.indptr)),
-        given=_assignment_measures(evaluate_assignment(assigned, labels)),
-        probabilities=_calibration_measures(errors),
+        given=[Measure(name, assignment[key], meaning) for name, key, meaning in ASSIGNMENT],
+        probabilities=[Measure(f"ECE@{ks[-1]}", error, CALIBRATION.format(ks[-1]))],
         frequency_of="training" if known else "test",
         frequencies=_by_frequency(by_label, counts if known else by_label[2]),
         bins=evidence.reliability.filled,
@@ -245,7 +260,7 @@ def _own_facts(labels):
     ]
 
 
-def _summary(ranked, errors, labels):
+def _summary(ranked, error, labels):
     """Return the sentences at the top."""
     sentences = [f"For {100 * ranked['P@1']:.0f} % of the documents, the first label that the model suggests is right."]
     if "P@5" in ranked:
@@ -254,7 +269,6 @@ def _summary(ranked, errors, labels):
             f"Of its first five suggestions, {5 * ranked['P@5']:.1f} are right on average, where a document has "
             f"{each:.1f} true labels."
         )
-    (error,) = errors.values()
     sentences.append(
         f"On average, its probabilities differ by {100 * error:.1f} percentage points from how often they come true."
     )
@@ -271,57 +285,13 @@ def _ranking_measures(ranked, ks, counts):
             text = "Share of documents whose first suggested label is true"
         text += "." if most == 1 else f"; at most {100 * most:.1f} % here, because documents have few true labels."
         found.append(Measure(f"P@{k}", ranked[f"P@{k}"], text))
-    k = ks[-1]
-    found.append(
-        Measure(
-            f"nDCG@{k}",
-            ranked[f"nDCG@{k}"],
-            f"True labels among the first {k}, where earlier places count more; 100 % is the best possible order.",
-        )
-    )
-    if f"PSP@{k}" in ranked:
-        found += [
-            Measure(
-                f"PSP@{k}",
-                ranked[f"PSP@{k}"],
-                f"P@{k} where rare labels count more than frequent ones; 100 % is the best possible choice.",
-            )
-            for k in ks
-        ]
+    last = ks[-1]
+    text = f"True labels among the first {last}, where earlier places count more; 100 % is the best possible order."
+    found.append(Measure(f"nDCG@{last}", ranked[f"nDCG@{last}"], text))
+    for k in ks if f"PSP@{last}" in ranked else ():
+        text = f"P@{k} where rare labels count more than frequent ones; 100 % is the best possible choice."
+        found.append(Measure(f"PSP@{k}", ranked[f"PSP@{k}"], text))
     return found
-
-
-def _assignment_measures(measures):
-    means = {
-        "micro": ("all labels given to all documents together", "frequent labels weigh most"),
-        "macro": ("each label, then the mean over labels", "rare labels weigh as much as frequent ones"),
-        "point": ("each document, then the mean over documents", "every document weighs the same"),
-    }
-    titles = {"micro": "micro", "macro": "macro", "point": "per document"}
-    kinds = {
-        "precision": "Share of given labels that are true",
-        "recall": "Share of true labels that are given",
-        "F1": "Harmonic mean of precision and recall",
-    }
-    found = [
-        Measure(f"{kind}, micro", measures[f"{kind}_micro"], f"{kinds[kind]}, over {means['micro'][0]}.")
-        for kind in ("precision", "recall")
-    ]
-    found += [
-        Measure(f"F1, {titles[mean]}", measures[f"F1_{mean}"], f"{kinds['F1']}, over {over}: {effect}.")
-        for mean, (over, effect) in means.items()
-    ]
-    return [measure._replace(name=measure.name[0].upper() + measure.name[1:]) for measure in found]
-
-
-def _calibration_measures(errors):
-    ((name, error),) = errors.items()
-    k = name.removeprefix("ECE@")
-    text = (
-        f"Mean difference between the probability of a suggested label and how often such labels are true, over the "
-        f"first {k} of each document; 0 % is best."
-    )
-    return [Measure(name, error, text)]
 
 
 def _counts_by_label(assigned, labels):
