@@ -222,7 +222,7 @@ class Classifier(Estimator):
     classes_: list[np.ndarray]
 
     def fit(self, X: Matrix, Y: Matrix, client: Any = None) -> Self:
-        """Train on points and their labels.
+        """Train on points and their labels; return the estimator itself.
 
         Parameters
         ----------
@@ -231,11 +231,6 @@ class Classifier(Estimator):
             Nonzero where a point has a label.
         client : distributed.Client, optional
             Of a Dask cluster to train on.
-
-        Returns
-        -------
-        Classifier
-            The estimator itself.
 
         Raises
         ------
@@ -251,7 +246,9 @@ class Classifier(Estimator):
 
     @available_if(_learns_on)
     def partial_fit(self, X: Matrix, Y: Matrix) -> Self:
-        """Learn more points, as `xmlgp learn` does; without `fit` before, it is `fit`.
+        """Learn more points, as `xmlgp learn` does, and return the estimator itself; without `fit` before, it is `fit`.
+
+        If there is an error, it stays as it was.
 
         What the model knows is the prior of what it learns. Give it new points only: points that it has learned count
         twice. It has no parameter `classes`: a label that occurs later is one more column of Y.
@@ -265,11 +262,6 @@ class Classifier(Estimator):
             D may be larger than before. The first features are those known.
         Y : array or sparse matrix, n×K
             Nonzero where a point has a label. K may be larger than before. The first labels are those known.
-
-        Returns
-        -------
-        Classifier
-            The estimator itself. If there is an error, it stays as it was.
 
         Raises
         ------
@@ -325,7 +317,7 @@ class Classifier(Estimator):
         return assigned
 
     def tune(self, X: Matrix, Y: Matrix, metric: str = "f1-micro") -> Self:
-        """Choose the threshold and the limit by which `predict` assigns labels; `fit` drops them.
+        """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
         Parameters
         ----------
@@ -336,11 +328,6 @@ class Classifier(Estimator):
         metric : str
             The F1 that is maximised: "f1-micro" over all pairs of point and label, "f1-macro", the mean over labels, or
             "f1-point", the mean over points.
-
-        Returns
-        -------
-        Classifier
-            The estimator itself.
 
         Raises
         ------

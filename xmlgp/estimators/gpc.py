@@ -46,18 +46,13 @@ class GPCClassifier(Estimator, model=GPC):
     classes_: np.ndarray
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Train on points and their classes.
+        """Train on points and their classes; return the estimator itself.
 
         Parameters
         ----------
         X : array or sparse matrix, N×D
         y : array, N
             With two different values.
-
-        Returns
-        -------
-        GPCClassifier
-            Itself.
 
         Raises
         ------

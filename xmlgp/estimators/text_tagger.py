@@ -85,7 +85,7 @@ class TextTagger(BaseEstimator):
         self.classifier, self.vectorizer = classifier, vectorizer
 
     def fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
-        """Train on documents and the names of their labels.
+        """Train on documents and the names of their labels; return the tagger itself.
 
         Parameters
         ----------
@@ -94,11 +94,6 @@ class TextTagger(BaseEstimator):
             The names of the labels of each document, which may be none. Whitespace around a name is removed, and an
             empty name is no label.
 
-        Returns
-        -------
-        TextTagger
-            Itself.
-
         Raises
         ------
         SettingsError
@@ -106,26 +101,19 @@ class TextTagger(BaseEstimator):
             allowed, or for training that does not fit into memory.
         """
         classifier = self._new_classifier()
-        found = LabelNumbers()
-        numbers, lengths = _numbered(y, found)
-        if not found.names:
+        names, numbers, lengths = _numbered_with_new(y, [])
+        if not names:
             raise SettingsError("no document has a label")
-        labels, new = ordered_labels(found.names)
-        _check_text(labels)
         vectorizer, features = self._fit_vectorizer(X)
-        _check_length(features, lengths)
-        classifier.fit(features, _indicators(new[numbers], lengths, len(labels)))
-        classifier.names_ = Names(labels)
-        if isinstance(vectorizer, Vectorizer):
-            classifier.names_ = Names(labels, vectorizer.words, vectorizer)
-        return self._become(classifier, vectorizer)
+        classifier.fit(features, _indicators(numbers, lengths, len(names), features))
+        return self._become(classifier, vectorizer, names)
 
     @available_if(_learns_on)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
-        """Learn more documents, as `xmlgp learn` does; without `fit` before, it is `fit`.
+        """Learn more documents, as `xmlgp learn` does, and return the tagger itself; without `fit` before, it is `fit`.
 
-        New names of labels are added, and new words, if words are counted here: a vectorizer of scikit-learn stays as
-        it is. See `MLGPFClassifier.partial_fit`.
+        If there is an error, it stays as it was. New names of labels are added, and new words, if words are counted
+        here: a vectorizer of scikit-learn stays as it is. See `MLGPFClassifier.partial_fit`.
 
         Parameters
         ----------
@@ -133,11 +121,6 @@ class TextTagger(BaseEstimator):
             New documents only. Without a vectorizer, D may be larger than before.
         y : list of list of str
             The names of the labels of each document, which may be none.
-
-        Returns
-        -------
-        TextTagger
-            Itself. If there is an error, it stays as it was.
 
         Raises
         ------
@@ -149,23 +132,12 @@ class TextTagger(BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
-        known = LabelNumbers(self.classes_)
-        numbers, lengths = _numbered(y, known)
+        names, numbers, lengths = _numbered_with_new(y, self.classes_.tolist())
         if not len(lengths):
             raise SettingsError("there are no documents")
-        K = len(self.classes_)
-        new, order = ordered_labels(known.names[K:])
-        _check_text(new)
-        # The last is the number of an empty name, −1.
-        order = np.concatenate([np.arange(K), order[:-1] + K, [-1]]).astype(np.int32)
         vectorizer, features = self._more_features(X)
-        _check_length(features, lengths)
-        self.classifier_.partial_fit(features, _indicators(order[numbers], lengths, K + len(new)))
-        names = self.classifier_.names_._replace(labels=[*self.classes_.tolist(), *new])
-        if isinstance(vectorizer, Vectorizer):
-            names = names._replace(features=vectorizer.words, vectorizer=vectorizer)
-        self.classifier_.names_ = names
-        return self._become(self.classifier_, vectorizer)
+        self.classifier_.partial_fit(features, _indicators(numbers, lengths, len(names), features))
+        return self._become(self.classifier_, vectorizer, names)
 
     def suggest(self, X: Documents, k: int | None = 5, threshold: float | None = None) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
@@ -218,7 +190,7 @@ class TextTagger(BaseEstimator):
         return [[name for name, _ in pairs] for pairs in self.suggest(X, k=None)]
 
     def tune(self, X: Documents, y: Iterable[Iterable[str]], metric: str = "f1-micro") -> Self:
-        """Choose the threshold and the limit by which `predict` assigns labels; `fit` drops them.
+        """Choose the threshold and the limit by which `predict` assigns labels until the next `fit`; return itself.
 
         Parameters
         ----------
@@ -229,11 +201,6 @@ class TextTagger(BaseEstimator):
         metric : str
             See `MLGPFClassifier.tune`.
 
-        Returns
-        -------
-        TextTagger
-            Itself.
-
         Raises
         ------
         SettingsError
@@ -243,28 +210,15 @@ class TextTagger(BaseEstimator):
         K = len(self.classes_)
         numbers, lengths = _numbered(y, LabelNumbers(self.classes_))
         features = self._features(X)
-        _check_length(features, lengths)
-        self.classifier_.tune(features, _indicators(np.where(numbers < K, numbers, -1), lengths, K), metric)
+        labels = _indicators(np.where(numbers < K, numbers, -1), lengths, K, features)
+        self.classifier_.tune(features, labels, metric)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted tagger into a model folder, for `TextTagger.load`, `xmlgp.load` and all commands.
 
-        Parameters
-        ----------
-        path : path
-            See `MLGPFClassifier.save`.
-
-        Raises
-        ------
-        NotFittedError
-            If the tagger is not fitted.
-        SettingsError
-            If its vectorizer is not the default one or an `Analysis`, because a model folder holds no code.
-        ModelFolderError
-            If the path is one of a file, or another process is writing the folder.
-        OSError
-            If the folder cannot be written; its earlier content stays.
+        See `MLGPFClassifier.save`. A SettingsError is raised if the vectorizer is not the default one or an `Analysis`,
+        because a model folder holds no code.
         """
         check_is_fitted(self)
         if not isinstance(self.vectorizer_, Vectorizer | None):
@@ -283,10 +237,6 @@ class TextTagger(BaseEstimator):
         path : path
             The folder of a model whose labels have names. Without a vectorizer in it, the tagger takes features.
 
-        Returns
-        -------
-        TextTagger
-
         Raises
         ------
         ModelFolderError
@@ -301,18 +251,21 @@ class TextTagger(BaseEstimator):
             raise ModelFolderError(f"{path}: the labels of this model have no names; use xmlgp.load")
         analysis = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
         tagger = cls(clone(classifier), analysis)
-        return tagger._become(classifier, vectorizer)
+        return tagger._become(classifier, vectorizer, labels)
 
     @property
     def tuned_(self) -> Tuned | None:
         """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
         return self.classifier_.tuned_
 
-    def _become(self, classifier, vectorizer):
-        """Become fitted, with a fitted classifier that has names of labels."""
+    def _become(self, classifier, vectorizer, names):
+        """Become fitted, with a fitted classifier and the names of its labels."""
+        classifier.names_ = classifier.names_._replace(labels=names)
+        if isinstance(vectorizer, Vectorizer):
+            classifier.names_ = Names(names, vectorizer.words, vectorizer)
         self.classifier_, self.vectorizer_ = classifier, vectorizer
         # Strings of a fixed length would take the memory of the longest for each.
-        self.classes_ = np.array(classifier.names_.labels, object)
+        self.classes_ = np.array(names, object)
         return self
 
     @property
@@ -440,23 +393,27 @@ def _numbered(y, numbers):
     return np.array(found, np.int32), np.array(lengths, np.int64)
 
 
-def _indicators(numbers, lengths, K):
-    """Return the labels of documents as a csr_array of bool, N×K."""
-    found = counts(numbers, lengths, K)
-    return as_csr(None, found.indices, found.indptr, K)
-
-
-def _check_text(names):
-    for name in names:
+def _numbered_with_new(y, known):
+    """Return the names of all labels, those known first, the numbers of each document's, and how many each has."""
+    labels, K = LabelNumbers(known), len(known)
+    numbers, lengths = _numbered(y, labels)
+    new, order = ordered_labels(labels.names[K:])
+    for name in new:
         try:
             name.encode()
         except UnicodeEncodeError:
             raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
+    # The last is the number of an empty name, −1.
+    order = np.concatenate([np.arange(K), order[:-1] + K, [-1]]).astype(np.int32)
+    return [*known, *new], order[numbers], lengths
 
 
-def _check_length(features, lengths):
+def _indicators(numbers, lengths, K, features):
+    """Return the labels of the documents with these features as a csr_array of bool, N×K."""
     if features.shape[0] != len(lengths):
         raise SettingsError(f"the numbers of documents differ: {features.shape[0]} in X, {len(lengths)} in y")
+    found = counts(numbers, lengths, K)
+    return as_csr(None, found.indices, found.indptr, K)
 
 
 def _check_limits(k, threshold):
