@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.cli.command import run, said
 from tests.problems import small_dataset
 from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.record import BMLPL
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.train import train as train_bmlpl
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train as train_mlgpf
 from xmlgp.prediction.predictor import OUTPUTS
-from xmlgp.prediction.scores_file import read_scores
 from xmlgp.preprocess.pipeline import find_inducing_inputs, weight_features
+from xmlgp.runtime.progress import silent
 
 N, D, K = 40, 12, 5
 
@@ -159,17 +159,20 @@ def check_predictions(predictor, points, label_count, error=1e-3):
         np.testing.assert_allclose(top.scores[top.indptr[:-1]], best, rtol=error, atol=atol)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['data']}-{case['kernel']}-{case['posterior']}")
+#: In weight space, with and without label weights.
+WEIGHT_SPACE = {"inducing": "features", "optimiser": "adagrad", "label_sample": 2, "batch_size": 16, "factors": 3}
+CASES += [{"data": name, "label_weights": i % 2 == 0} | WEIGHT_SPACE for i, name in enumerate(EXTREME)]
+
+
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda case: "-".join(str(case.get(k)) for k in ("data", "kernel", "posterior"))
+)
 def test_mlgpf_trains_and_predicts_or_refuses_the_data(case):
     chosen = dict(case)
     name = chosen.pop("data")
-    data, unweighted = DATA[name], chosen["weighting"] == "none"
-    if name == "all rows zero":
-        with pytest.raises(SettingsError, match="^there is nothing to learn from: no training point has a feature$"):
-            trained(data, **chosen)
-        return
-    if name in LARGE and unweighted:
-        with pytest.raises(SettingsError, match=r"^features are as large as [^\n]*; scale them, or choose [^\n]*$"):
+    data, unweighted = DATA[name], chosen.get("weighting") == "none"
+    if refusal := refusal_of(name, unweighted):
+        with pytest.raises(SettingsError, match=refusal):
             trained(data, **chosen)
         return
     predictor, found = trained(data, **chosen)
@@ -181,19 +184,13 @@ def test_mlgpf_trains_and_predicts_or_refuses_the_data(case):
     check_predictions(predictor, new_points(data.D, not unweighted), data.K, error=0.03 if unweighted else 1e-3)
 
 
-@pytest.mark.parametrize(("name", "label_weights"), [(name, i % 2 == 0) for i, name in enumerate(EXTREME)])
-def test_weight_space_trains_and_predicts(name, label_weights):
-    chosen = {"inducing": "features", "optimiser": "adagrad", "label_sample": 2, "label_weights": label_weights}
-    data, chosen = DATA[name], chosen | {"batch_size": 16, "factors": 3}
+def refusal_of(name, unweighted):
+    """Return what the error of data says that a model refuses, or None."""
     if name == "all rows zero":
-        with pytest.raises(SettingsError, match="^there is nothing to learn from: no training point has a feature$"):
-            trained(data, **chosen)
-        return
-    predictor, found = trained(data, **chosen)
-    assert all(np.isfinite(value).all() for value in found.parameters.values())
-    assert all(np.isfinite(epoch["bound"]) for epoch in found.history)
-    check_predictions(predictor, data.features, data.K)
-    check_predictions(predictor, new_points(data.D, True), data.K)
+        return "^there is nothing to learn from: no training point has a feature$"
+    if name in LARGE and unweighted:
+        return r"^features are as large as [^\n]*; scale them, or choose [^\n]*$"
+    return None
 
 
 INFERENCES = ("em", "em-cg", "online-em", "gibbs")
@@ -219,12 +216,7 @@ def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
     if inference == "online-em":
         chosen.pop("learn_precision", None)
     data, settings = DATA[name], BMLPLSettings(inference=inference, iterations=6, thinning=1, **chosen)
-    refusal = None
-    if name == "all rows zero":
-        refusal = r"^there is nothing to learn from: no training point has a feature$"
-    elif name in LARGE and settings.weighting == "none":
-        refusal = r"^features are as large as [^\n]*; scale them, or choose [^\n]*$"
-    if refusal:
+    if refusal := refusal_of(name, settings.weighting == "none"):
         with pytest.raises(SettingsError, match=refusal):
             weight_features(data.features, settings)
         return
@@ -237,45 +229,20 @@ def test_bmlpl_trains_and_predicts_or_refuses_the_data(name, inference, case):
     check_predictions(predictor, new_points(data.D, settings.weighting != "none"), data.K)
 
 
-def test_bmlpl_separates_labels_of_all_points_from_labels_of_none():
+@pytest.mark.parametrize(
+    ("kind", "chosen"),
+    [
+        (MLGPF, {"factors": 3, "epochs": 2, "kernel": "se", "negatives": 2, "inducing": "free", "inducing_count": 6}),
+        (BMLPL, {"iterations": 200}),
+    ],
+    ids=["mlgpf", "bmlpl"],
+)
+def test_labels_of_all_points_are_separated_from_labels_of_none(kind, chosen):
     data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
-    settings = BMLPLSettings(iterations=200)
-    preprocessed = weight_features(data.features, settings)
-    parameters = train_bmlpl(data.features, data.labels, preprocessed, settings).parameters
-    predictor = BMLPLPredictor(settings, preprocessed, parameters, data.D)
+    settings = kind.settings(**chosen)
+    preprocessed = kind.preprocess(data.features, settings, silent)
+    parameters = kind.train(data.features, data.labels, preprocessed, settings, silent, None).parameters
+    predictor = kind.predictor(settings, preprocessed, parameters, data.D)
     probabilities, _ = predictor.score(data.features, "probability")
     assert probabilities[:, K].min() > 0.7
     assert probabilities[:, K + 1].max() < 0.1
-
-
-@pytest.mark.parametrize("name", ["one label of all points", "all rows zero"])
-def test_commands_train_and_predict_mlgpf_or_refuse_the_data(tmp_path, name):
-    data, model = tmp_path / "train.txt", tmp_path / "model"
-    write_dataset(data, DATA[name])
-    result = run("train", data, model, "--no-cache", "-q", "--epochs", "2", "-P", "4")
-    if name == "all rows zero":
-        assert said(result) == "there is nothing to learn from: no training point has a feature"
-        assert not model.exists()
-        return
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-    write_dataset(
-        tmp_path / "new.txt", Dataset(new_points(DATA[name].D, True), sp.csr_array((6, DATA[name].K), dtype=bool))
-    )
-    for output in OUTPUTS:
-        scores = tmp_path / f"{output}.scores"
-        options = ["-k", "all", "--output", output, "--with-std", "-q", "-o", scores]
-        result = run("predict", model, tmp_path / "new.txt", *options)
-        assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
-        found = read_scores(scores)
-        assert len(found.labels) == 6 * DATA[name].K
-        assert np.isfinite(found.scores).all()
-
-
-@pytest.mark.parametrize(("kernel", "negatives"), [("linear", None), ("se", 2)])
-def test_mlgpf_separates_labels_of_all_points_from_labels_of_none(kernel, negatives):
-    data = dataset(lambda X, Y: (X, np.hstack([Y, np.ones((N, 1)), np.zeros((N, 1))])))
-    predictor, _ = trained(data, kernel=kernel, negatives=negatives, factors=3, inducing_count=6)
-    for points in (data.features, new_points(D, True)):
-        probabilities, _ = predictor.score(points, "probability")
-        assert probabilities[:, K].min() > 0.9
-        assert probabilities[:, K + 1].max() < 0.1

@@ -69,40 +69,31 @@ def written(tmp_path, text):
     return load_catalogue(file)
 
 
-def test_a_recipe_overrides_the_defaults(catalogue):
-    settings, entry = resolve(catalogue, "plain", UNKNOWN, {})
-    assert settings == with_defaults(factors=31, epochs=32, seed=33)
-    assert entry is None
-
-
-def test_the_data_set_is_identified_by_its_shape(catalogue):
-    settings, entry = resolve(catalogue, "plain", KNOWN, {})
-    assert settings == with_defaults(factors=31, epochs=32, seed=33)
-    assert entry.name == "known"
-
-
-def test_settings_of_a_paper_for_a_data_set_override_the_recipe(catalogue):
-    assert resolve(catalogue, "paper", KNOWN, {})[0] == with_defaults(factors=41, epochs=12, basis_size=11)
-    assert resolve(catalogue, "paper", UNKNOWN, {})[0] == with_defaults(factors=41, epochs=42, basis_size=43)
-
-
-def test_settings_of_a_recipe_for_a_data_set_override_those_of_the_paper(catalogue):
-    assert resolve(catalogue, "special", KNOWN, {})[0] == with_defaults(factors=51, epochs=13, basis_size=11)
-
-
-def test_options_override_everything(catalogue):
-    chosen = {"epochs": 1, "factors": 2, "seed": 3}
-    assert resolve(catalogue, "special", KNOWN, chosen)[0] == with_defaults(**chosen, basis_size=11)
+@pytest.mark.parametrize(
+    ("name", "shape", "chosen", "expected"),
+    [
+        ("plain", UNKNOWN, {}, {"factors": 31, "epochs": 32, "seed": 33}),
+        ("plain", KNOWN, {}, {"factors": 31, "epochs": 32, "seed": 33}),
+        # Settings of a paper for a data set, then those of a recipe for it, then options.
+        ("paper", KNOWN, {}, {"factors": 41, "epochs": 12, "basis_size": 11}),
+        ("paper", UNKNOWN, {}, {"factors": 41, "epochs": 42, "basis_size": 43}),
+        ("special", KNOWN, {}, {"factors": 51, "epochs": 13, "basis_size": 11}),
+        ("special", KNOWN, {"epochs": 1, "seed": 3}, {"factors": 51, "epochs": 1, "basis_size": 11, "seed": 3}),
+        # A malformed paper has no effect.
+        ("papers", KNOWN, {}, {"factors": 61}),
+    ],
+)
+def test_what_is_more_special_overrides_the_rest(catalogue, name, shape, chosen, expected):
+    settings, entry = resolve(catalogue, name, shape, chosen)
+    assert settings == with_defaults(**expected)
+    # The data set is identified by its shape.
+    assert (entry and entry.name) == ("known" if shape == KNOWN else None)
 
 
 def test_the_catalogue_is_not_changed(catalogue):
     before = copy.deepcopy((catalogue.recipes, catalogue.entries["known"].recipes))
     resolve(catalogue, "special", KNOWN, {"epochs": 1})
     assert (catalogue.recipes, catalogue.entries["known"].recipes) == before
-
-
-def test_a_malformed_paper_has_no_effect(catalogue):
-    assert resolve(catalogue, "papers", KNOWN, {})[0] == with_defaults(factors=61)
 
 
 def test_an_unknown_recipe_is_refused_with_a_list_of_recipes(catalogue):
@@ -165,11 +156,6 @@ def test_the_defaults_of_the_model_hold_without_a_recipe(tmp_path, catalogue):
     assert resolve(other, None, KNOWN, {"model": "mlgpf"})[0] == with_defaults()
 
 
-@pytest.mark.parametrize("name", [None, "default"])
-def test_the_default_of_a_model_is_its_defaults(catalogue, name):
-    assert resolve(catalogue, name, UNKNOWN, {"model": "bmlpl"})[0] == BMLPLSettings()
-
-
 def test_recipes_of_a_data_set_must_be_mappings(tmp_path):
     catalogue = written(tmp_path, CATALOGUE.replace("special: {epochs: 13}", "special: 13"))
     with pytest.raises(SettingsError, match="recipes of known must map names of settings to values"):
@@ -189,13 +175,6 @@ def test_every_recipe_of_the_catalogue_is_valid_on_every_data_set(monkeypatch):
     for name in {DEFAULT_RECIPE, *catalogue.recipes}:
         for shape in [(1, 1, 1), *shapes]:
             resolve(catalogue, name, shape, {})
-
-
-@pytest.mark.parametrize("name", PAPERS.recipes)
-def test_recipes_of_papers_rank_by_the_mean_utility(name):
-    settings, _ = resolve(PAPERS, name, UNKNOWN, {})
-    if settings.model == "mlgpf":
-        assert settings.ranking == ("utility" if "paper" in PAPERS.recipes[name] else "probability")
 
 
 @pytest.mark.parametrize("name", ["L-LR", "L-SE", "L-SE+LR", "L-SE-F"])

@@ -3,7 +3,6 @@
 import errno
 import json
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -11,23 +10,19 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.stats
 
 from tests.problems import small_dataset
-from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.cli import main as command
 from xmlgp.data.catalogue import load_catalogue
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import CatalogueError, SettingsError
 from xmlgp.experiments import cells as module
-from xmlgp.experiments.bmlpl import BMLPLCell
 from xmlgp.experiments.catalogue import load_experiment
 from xmlgp.experiments.cells import read_result, run_cell, run_cells
 from xmlgp.experiments.mlgpf import MLGPFCell
 from xmlgp.experiments.report import write_report
-from xmlgp.experiments.tables import collect, linear_fit, write_table
+from xmlgp.experiments.tables import collect, write_table
 from xmlgp.mlgpf.settings import MLGPFSettings
 
 EXPERIMENTS = list(load_catalogue().experiments)
@@ -91,26 +86,11 @@ def test_the_table_has_the_papers_numbers_and_ours(catalogue, data, shared_resul
     assert paper == 59.31
     assert ours == pytest.approx(measured, abs=0.005)
     assert difference == pytest.approx(ours - paper, abs=0.011)
-
-
-def test_methods_without_an_implementation_have_published_numbers_only(catalogue, data, shared_results):
+    # Methods without an implementation have published numbers only.
     experiment = load_experiment(catalogue, "table3", data, ["bibtex"], SHORT)
     in_this_process(experiment.cells, shared_results)
     markdown = write_table(experiment, collect(experiment, catalogue.entries, shared_results), shared_results)
     assert "| bibtex | SLEEC (published) | 65.08 / — / — |" in markdown
-
-
-def test_restarts_give_means_and_standard_deviations(catalogue, data, tmp_path):
-    results = tmp_path / "results"
-    experiment = load_experiment(catalogue, "l-table7", data, ["bibtex"], SHORT)
-    _, _, _, cells = experiment.rows[0]
-    assert [cell.settings.seed for cell in cells] == list(range(10))
-    in_this_process(cells[:3], results)
-    (row,) = collect(experiment, catalogue.entries, results)
-    values = [read_result(cell, results)["measures"]["P@3"] for cell in cells[:3]]
-    assert row["restarts"] == 3
-    assert row["measures"]["P@3"]["mean"] == pytest.approx(np.mean(values))
-    assert row["measures"]["P@3"]["std"] == pytest.approx(np.std(values, ddof=1))
 
 
 def test_finished_cells_are_not_run_again(catalogue, data, tmp_path, monkeypatch):
@@ -150,19 +130,10 @@ def test_names_of_finished_cells_do_not_change():
         assert MLGPFCell("toy", Path("toy"), (0.55, 1.5), settings, test_every).name == f"toy-{digest}.json"
 
 
-def test_the_model_determines_the_name_of_a_cell():
-    class OtherSettings(BMLPLSettings):
-        model = "other"
-
-    names = {BMLPLCell("toy", Path("toy"), (0.55, 1.5), of()).name for of in (BMLPLSettings, OtherSettings)}
-    assert len(names) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "method", "model", "other", "kind"),
     [
         ("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"),
-        ("b-table3", "B-EM-CG", "mlgpf", "bmlpl", "auc"),
         ("b-table3", "B-EM-CG", "gpc", "bmlpl", "auc"),
     ],
 )
@@ -234,24 +205,10 @@ def test_timed_cells_run_one_at_a_time(catalogue, data, tmp_path, monkeypatch):
     assert workers == 1
 
 
-def test_linear_fit_is_the_least_squares_line():
-    fit = linear_fit([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
-    found = scipy.stats.linregress([0.2, 0.4, 0.6, 1.0], [3.1, 4.9, 7.2, 11.0])
-    assert fit == pytest.approx((found.intercept, found.slope, found.rvalue**2))
-
-
 def test_every_kept_result_belongs_to_an_experiment(catalogue, data):
     kept = Path(__file__).parents[2] / "results" / "cells"
     known = {cell.name for name in EXPERIMENTS for cell in load_experiment(catalogue, name, data).cells}
     assert {file.name for file in kept.iterdir()} <= known
-
-
-def test_data_sets_without_files_are_missing(catalogue, data, tmp_path):
-    shutil.copytree(data, tmp_path / "data")
-    (tmp_path / "data" / "rcv1" / "test.txt").unlink()
-    experiment = load_experiment(catalogue, "table2", tmp_path / "data")
-    assert experiment.missing == ("rcv1",)
-    assert "rcv1" not in {cell.dataset for cell in experiment.cells}
 
 
 def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, tmp_path):
@@ -259,7 +216,7 @@ def test_invalid_experiments_are_refused_in_one_sentence(catalogue, data, tmp_pa
         load_experiment(catalogue, "table9", data)
     with pytest.raises(SettingsError, match="table2 has none of these data sets"):
         load_experiment(catalogue, "table2", data, ["toy"])
-    wrong = {"kind": "pie"}, {"methods": "s-SE"}, {"colour": "red"}, {"restarts": None}, {"topic_shares": ["all"]}
+    wrong = {"kind": "pie"}, {"methods": "s-SE"}, {"colour": "red"}, {"restarts": None}
     for broken in wrong:
         catalogue.experiments["table2"].update(broken)
         with pytest.raises(CatalogueError, match="experiment table2"):

@@ -46,13 +46,6 @@ def test_value_is_the_quadrature_bound_and_gradient_agrees_with_finite_differenc
     np.testing.assert_allclose(gradient, slopes, rtol=1e-4, atol=1e-4)
 
 
-def test_it_starts_from_the_prior(full_batch):
-    value, _ = full_batch.value_and_gradient(full_batch.start)
-    parameters = full_batch.parameters(full_batch.start)
-    assert not parameters["posterior.mean"].any()
-    assert value < 40 * math.log(0.5)
-
-
 def test_its_optimum_is_at_least_that_of_vi_jj(problem, full_batch):
     stopwatch = Stopwatch(math.inf, lambda parameters: {"parameters": parameters})
     assert full_batch.maximise(stopwatch) == "converged"

@@ -48,10 +48,3 @@ def test_finish_measures_the_last_lap_once(clock):
     stopwatch.finish(3, lambda: "end")
     stopwatch.finish(3, lambda: "end")
     assert stopwatch.curve[1:] == [{"epoch": 3, "seconds": 3.0, "of": "end"}]
-
-
-def test_time_can_be_up_between_laps(clock):
-    stopwatch = Stopwatch(2, lambda parameters: {})
-    assert not stopwatch.over()
-    clock.now += 2
-    assert stopwatch.over()
