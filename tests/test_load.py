@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import NotFittedError
 
 import xmlgp
@@ -236,17 +235,6 @@ def test_two_classes_keep_their_names(tmp_path, classes):
     same_models(loaded, model)
     same_predictions(loaded, model, dataset.features)
     assert ModelFolder(tmp_path).classes == classes.tolist()
-
-
-def test_two_classes_of_a_command_are_0_and_1(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    points = np.random.default_rng(0).normal(size=(40, 2))
-    dump_svmlight_file(points, np.where(points[:, 0] > 0, 1, -1), "two.svm", zero_based=False)
-    options = ["--inducing-count", "9", "--iterations", "9"]
-    assert run("train", "-q", "--no-cache", "two.svm", "model", *options).exit_code == 0
-    loaded = xmlgp.load("model")
-    assert loaded.classes_.tolist() == [0, 1]
-    assert loaded.score(points, (points[:, 0] > 0).astype(int)) > 0.9
 
 
 @pytest.mark.parametrize("classes", UNFIT, ids=lambda classes: ascii(classes)[:20])

@@ -94,7 +94,7 @@ def test_text_and_rows_have_the_same_scores():
     options = ["-k", "all", "--with-std"]
     rows = predicted("folder/test.txt", *options)
     assert predicted("new.jsonl", *options, "--format", "scores") == rows
-    names = ModelFolder("model").label_names
+    names = ModelFolder("model").names.labels
     for point, row in zip(answers("new.jsonl", *options), scored(rows), strict=True):
         assert [label["label"] for label in point["labels"]] == [names[label] for label, *_ in row]
         found = [(label["probability"], label["std"]) for label in point["labels"]]
@@ -199,7 +199,7 @@ def test_allowed_labels_are_those_of_the_whole_ranking(workdir, rule, restrictio
         allowed &= {"the green", "the blue", "the 青い"}
     if "--without" in restriction:
         allowed -= {"the red", "the blue"}
-    names = ModelFolder("model").label_names
+    names = ModelFolder("model").names.labels
     allowed = {label for label, name in enumerate(names) if name in allowed}
     output = ["--output", "utility"] * ("utility" in rule)
     more = ["--format", "scores", *["--with-std"] * with_std]
@@ -298,7 +298,7 @@ def test_training_on_a_corpus_and_on_its_folder_gives_the_same_model(workdir):
     assert one.description["vectorizer"] == two.description["vectorizer"]
     for name, array in one.arrays("").items():
         assert array.tobytes() == two.array(name).tobytes(), name
-    assert one.label_names == sorted(LABELS)
+    assert one.names.labels == sorted(LABELS)
 
 
 def test_an_interrupted_training_on_a_corpus_resumes(workdir, monkeypatch):
@@ -344,7 +344,7 @@ def test_an_explanation_adds_up_to_the_utility(workdir):
     assert run("train", "-q", "train.jsonl", "model", "--set", "regression_points=0", *SMALL).exit_code == 0
     found = answers("new.jsonl", "--output", "utility", "--explain", "99", "-k", "3")
     folder = ModelFolder("model")
-    bias = dict(zip(folder.label_names, folder.array("parameters.bias").tolist(), strict=True))
+    bias = dict(zip(folder.names.labels, folder.array("parameters.bias").tolist(), strict=True))
     words = {str(document["id"]): set(document["text"].split()) for document in TEST}
     for answer in found:
         assert len(answer["labels"]) == 3

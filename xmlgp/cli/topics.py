@@ -36,7 +36,7 @@ def topics(model, top, label_names, as_json):
     """
     folder, found = ModelFolder.read(model, lambda folder: (folder, open_topics(folder, top)))
     K = folder.description["data"]["K"]
-    names = read_label_names(label_names, K) if label_names else folder.label_names
+    names = read_label_names(label_names, K) if label_names else folder.names.labels
     if as_json:
         click.echo(json.dumps([_facts(topic, names) for topic in found]))
         return

@@ -172,22 +172,12 @@ class ModelFolder:
         return cls(path)
 
     @property
-    def label_names(self):
-        """The names of the labels (list of str), or None."""
-        return self._names("labels", "K")
-
-    @property
-    def feature_names(self):
-        """The names of the features (list of str), or None."""
-        return self._names("features", "D")
-
-    @property
     def vectorizer(self):
         """What maps text to the features (`Vectorizer`), or None."""
         mapping = self.description.get("vectorizer")
         if mapping is None:
             return None
-        words = self.feature_names
+        words = self._names("features", "D")
         found = None if words is None else Vectorizer.from_mapping(mapping, words)
         if found is None:
             raise ModelFolderError(f"{self.path}: the model is damaged, its features are not those of text")
@@ -198,7 +188,8 @@ class ModelFolder:
         """The names of labels and features, and what maps text to these (`Names`)."""
         vectorizer = self.vectorizer
         # There may be millions of words, so they are read once.
-        return Names(self.label_names, vectorizer.words if vectorizer else self.feature_names, vectorizer)
+        words = vectorizer.words if vectorizer else self._names("features", "D")
+        return Names(self._names("labels", "K"), words, vectorizer)
 
     def _names(self, kind, count):
         array = self.array(f"names.{kind}")
