@@ -78,6 +78,24 @@ def test_labels_of_the_highest_expected_f1_are_chosen_from_all(limit, memory, wi
     check(assign(predictor, NEW, rule, None, with_std, memory), sizes, probabilities, with_std)
 
 
+@pytest.mark.parametrize(
+    ("rule", "sizes"),
+    [
+        (AssignmentRule(0.5, None), [2, 0, 1]),
+        (AssignmentRule(0.5, 1), [1, 0, 1]),
+        (AssignmentRule(None, 3), [3, 0, 2]),
+        (AssignmentRule(), [4, 0, 2]),
+    ],
+)
+def test_the_first_labels_of_lists_of_any_length_are_assigned(rule, sizes):
+    values = np.array([0.9, 0.5, 0.1, 0, 0.75, 0.25])
+    scores = Scores(np.array([0, 4, 4, 6]), np.array([3, 1, 0, 2, 0, 3], np.int32), values, 4)
+    assert rule.sizes(scores).tolist() == sizes
+    table = np.array([[0.9, 0.5, 0.1, 0], [0, 0, 0, 0], [0.75, 0.25, 0, 0]])
+    expected, _ = highest_expected_f1(table, 3)
+    assert AssignmentRule(limit=3, expected_f1=True).sizes(scores).tolist() == expected.tolist()
+
+
 def test_no_points():
     for rule in AssignmentRule(0.5), AssignmentRule(limit=2), AssignmentRule(expected_f1=True):
         assert list(assign(Linear(), NEW[:0], rule)) == []

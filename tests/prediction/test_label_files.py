@@ -33,8 +33,7 @@ def written(name, blocks, names=NAMES, output="probability", with_std=False):
 EXPECTED = [(7, 1, 0.3333333), (7, 3, 0.25), ("d\te", 2, 1e-12), (4, 0, -123456.8)]
 
 
-@pytest.mark.parametrize("names", [NAMES, None], ids=["names", "numbers"])
-@pytest.mark.parametrize("output", ["probability", "utility"])
+@pytest.mark.parametrize(("names", "output"), [(NAMES, "probability"), (None, "utility")], ids=["names", "numbers"])
 def test_json_lines(names, output):
     rows = [json.loads(line) for line in written("jsonl", scores(), names, output).splitlines()]
     shown = [[{"label": names[k] if names else k, output: value} for i, k, value in EXPECTED if i == place]
@@ -81,10 +80,9 @@ def test_without_points_a_table_has_its_header():
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_a_score_that_is_not_finite_is_refused(name, value):
+def test_a_score_that_is_not_finite_is_refused(name):
     with pytest.raises(NumericalError, match="the score of label 3 for point 0 is not finite"):
-        written(name, scores(value=value))
+        written(name, scores(value=np.nan))
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -62,20 +62,6 @@ def test_reliability_is_that_of_all_listed_labels():
     assert evidence.longest == 20
 
 
-@pytest.mark.parametrize(
-    ("rule", "sizes"),
-    [
-        (AssignmentRule(0.5, None), [2, 0, 1]),
-        (AssignmentRule(0.5, 1), [1, 0, 1]),
-        (AssignmentRule(None, 3), [3, 3, 3]),
-    ],
-)
-def test_thresholds_and_limits(rule, sizes):
-    p = np.array([[0.9, 0.5, 0.1, 0.0], [0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 0.75, 0.25]])
-    evidence = gathered(p, labels_of([{0}, {1}, {2}], 4), rule=rule)
-    assert np.diff(evidence.assigned.indptr).tolist() == sizes
-
-
 def test_without_a_rule_the_expected_f1_is_highest():
     p, labels = random_problem(40, 8)
     evidence = gathered(p, labels)
