@@ -29,7 +29,7 @@ import click
 import harness
 import numpy as np
 
-from xmlgp.data.repository_format import read_blocks
+from xmlgp.data.repository_format import read_header
 
 PEERS_SCRIPT = harness.BENCHMARKS / "text_peers.py"
 
@@ -83,7 +83,7 @@ def compare_vectorizing(file, repeats):
         for _ in range(repeats):
             runs["xmlgp vectorize"].append(harness.run_xmlgp("vectorize", "-q", file, folder))
             runs["CountVectorizer"].append(harness.usage_of(sys.executable, PEERS_SCRIPT, "count", file))
-        sizes = read_blocks(Path(folder, "train.txt"))[0]
+        sizes = read_header(Path(folder, "train.txt"))
     return runs, sizes._asdict()
 
 
@@ -127,7 +127,7 @@ def run_xmlgp(corpus, folder, variant, options, environment):
         "processor_seconds": sum(usage.processor_seconds for usage in taken.values()),
         "peak_mb": max(usage.peak_mb for usage in taken.values()),
     }
-    sizes = read_blocks(data / "train.txt")[0]._asdict()
+    sizes = read_header(data / "train.txt")._asdict()
     return (
         {"sizes": sizes, "steps": steps}
         | usage

@@ -3,7 +3,6 @@
 import gzip
 import io
 import itertools
-import os
 import random
 import re
 import tracemalloc
@@ -20,7 +19,8 @@ from sklearn.datasets import load_svmlight_file
 
 from xmlgp.data import lines
 from xmlgp.data.dataset import Dataset
-from xmlgp.data.repository_format import read_blocks, read_dataset, write_dataset
+from xmlgp.data.lines import LineReader
+from xmlgp.data.repository_format import read_dataset, read_header, read_header_and_blocks, write_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 
 DATASETS = Path(__file__).parents[3] / "shared" / "datasets"
@@ -250,7 +250,10 @@ LEGAL = {
 def test_unusual_files_are_read(written, name):
     content, expected = LEGAL[name]
     expected = [(labels, {i: np.float32(value) for i, value in features.items()}) for labels, features in expected]
-    assert points_of(read_dataset(written(content))) == expected
+    path = written(content)
+    dataset = read_dataset(path)
+    assert points_of(dataset) == expected
+    assert read_header(path) == dataset.shape
     assert slow_read(content)[3] == expected
 
 
@@ -308,14 +311,13 @@ def test_malformed_file_is_reported_with_its_line(written, name, tmp_path):
         slow_read(content)
 
 
-@pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("bad", [2, 55, 101])
-def test_error_line_does_not_depend_on_the_blocks(written, monkeypatch, rows, bad):
+def test_error_line_does_not_depend_on_the_blocks(written, monkeypatch, bad):
     monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
     content = [b"100 9 9"] + [b"1,2 3:4 5:6"] * 100
     content[bad - 1] = b"1,2 3:4 5:6:7"
     with pytest.raises(DataFormatError) as caught:
-        list(read_blocks(written(b"\n".join(content)), rows)[1])
+        read_dataset(written(b"\n".join(content)))
     assert caught.value.line == bad
 
 
@@ -371,41 +373,16 @@ def test_truncated_gzip_file_is_reported_with_its_line(written):
     assert 1 <= caught.value.line <= 2001
 
 
-@pytest.mark.parametrize("rows", [1, 4, 100])
-def test_blocks_have_the_requested_rows_and_their_line(written, rows):
-    header, blocks = read_blocks(written(SMALL), rows)
+def test_blocks_have_their_line(monkeypatch):
+    monkeypatch.setattr(lines, "BLOCK_BYTES", 16)
+    header, *blocks = read_header_and_blocks(LineReader(io.BytesIO(SMALL), "x"))
     assert header == (6, 9, 5)
-    points, line = [], 2
-    for first_line, block in blocks:
-        assert first_line == line
-        assert min(rows, 6 - len(points)) == block.N
-        assert (block.D, block.K) == (9, 5)
+    assert len(blocks) > 2
+    points = []
+    for line, block in blocks:
+        assert line == len(points) + 2
         points += points_of(block)
-        line += block.N
     assert points == slow_read(SMALL)[3]
-
-
-def test_zero_rows_are_refused(written):
-    with pytest.raises(ValueError, match="rows must be at least 1, not 0"):
-        read_blocks(written(SMALL), 0)
-
-
-def test_blocks_of_a_slow_pipe_are_returned_when_complete(monkeypatch):
-    source, sink = os.pipe()
-    with open(source, "rb") as stdin, open(sink, "wb", buffering=0) as writer:
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stdin))
-        writer.write(b"5 9 9\n1 1:1\n2 2:")
-        header, blocks = read_blocks("-", rows=2)
-        assert header == (5, 9, 9)
-        writer.write(b"2\n3 3:3")
-        assert points_of(next(blocks)[1]) == [({1}, {1: 1}), ({2}, {2: 2})]
-        writer.write(b"\n4 4:4\n")
-        assert next(blocks)[0] == 4
-        # The last block must not wait for the end of the stream.
-        writer.write(b"5 5:5\n")
-        assert points_of(next(blocks)[1]) == [({5}, {5: 5})]
-        writer.close()
-        assert list(blocks) == []
 
 
 def test_errors_of_standard_input_name_a_dash(monkeypatch):

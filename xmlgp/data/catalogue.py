@@ -281,7 +281,7 @@ def _read_source(value, files, where):
 
 def _only_key(value, keys, where):
     """Return the only one of `keys` that a mapping has."""
-    found = [key for key in keys if key in check_mapping(value, None, where)]
-    if len(found) != 1:
-        raise CatalogueError(f"{where}: exactly one of {', '.join(keys)} is required, not {len(found)}")
-    return found[0]
+    given = [key for key in keys if key in check_mapping(value, None, where)]
+    if len(given) != 1:
+        raise CatalogueError(f"{where}: exactly one of {', '.join(keys)} is required, not {len(given)}")
+    return given[0]

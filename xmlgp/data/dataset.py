@@ -9,7 +9,7 @@ from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["Dataset", "as_csr", "check_room", "consecutive_rows", "no_points", "stack"]
+__all__ = ["Dataset", "as_csr", "check_sizes", "consecutive_rows", "no_points", "stack"]
 
 #: Above this many stored elements SciPy needs 64-bit indices.
 INT32_MAX = np.iinfo(np.int32).max
@@ -99,7 +99,7 @@ def consecutive_rows(matrix, rows):
     return as_csr(matrix.data[part], matrix.indices[part], indptr - indptr[0], matrix.shape[1])
 
 
-def check_room(dataset, D, K, path=None):
+def check_sizes(dataset, D, K, path=None):
     """Raise SettingsError if points that a model is to learn have fewer features or labels than its D and K.
 
     Parameters

@@ -111,10 +111,11 @@ def _parse(text, seen, path, first_line):
         ends = ends[: points + 1]
         pairs, labels = pairs[:, : ends[-1]], number_values(text, labels[:, :points])
         indices, values = pairs[0].astype(np.int32), number_values(text, pairs)
-        found = seen | set(np.unique(labels).tolist())
-        valid = (found <= {-1, 1} or found <= {0, 1}) and indices.min(initial=1) > 0 and np.isfinite(values).all()
+        all_labels = seen | set(np.unique(labels).tolist())
+        valid = (all_labels <= {-1, 1} or all_labels <= {0, 1}) and indices.min(initial=1) > 0
+        valid &= np.isfinite(values).all()
         if valid and as_csr(values, indices, ends, MAX_FEATURES + 1).has_canonical_format:
-            seen |= found
+            seen |= all_labels
             return labels > 0, np.diff(ends), indices - 1, values
     for number, line in enumerate(text.split(b"\n")[:-1], first_line):
         try:
@@ -134,8 +135,8 @@ def _check_line(line, seen):
         raise ValueError(f"the label is missing before {quote(label)}")
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
-        found = label.decode() if value is not None and len(label) <= MAX_UNQUOTED else quote(label)
-        raise ValueError(f"label {found} is not one of -1, +1, 0, 1")
+        shown = label.decode() if value is not None and len(label) <= MAX_UNQUOTED else quote(label)
+        raise ValueError(f"label {shown} is not one of -1, +1, 0, 1")
     seen.add(value)
     if {-1, 0} <= seen:
         raise ValueError(

@@ -23,10 +23,10 @@ from xmlgp.runtime.untrusted_text import quote
 
 __all__ = [
     "Header",
-    "read_blocks",
     "read_dataset",
-    "read_points",
+    "read_header",
     "read_header_and_blocks",
+    "read_points",
     "write_blocks",
     "write_dataset",
 ]
@@ -98,32 +98,10 @@ def read_points(reader, cache=False, progress=silent, work=None):
     return stack([no_points(header.D, header.K), *blocks])
 
 
-def read_blocks(path, rows=None):
-    """Read a data file block by block, and no more of it than the next block needs.
-
-    Parameters
-    ----------
-    path : str or Path
-        As for `read_dataset`.
-    rows : int, optional
-        Number of points in a block. The last block may have fewer, and so may a block whose text is longer than
-        `lines.BLOCK_BYTES`. By default, blocks have the size that is fastest to read.
-
-    Returns
-    -------
-    header : Header
-    blocks : iterator of (int, Dataset)
-        The line where each block starts, and its points. The file is closed when the iterator is exhausted or deleted.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line. The iterator may also raise it.
-    """
-    if rows is not None and rows < 1:
-        raise ValueError(f"rows must be at least 1, not {rows}")
-    items = _open_and_read(os.fspath(path), rows)
-    return next(items), items
+def read_header(path):
+    """Return the `Header` of a data file."""
+    with open_input(path) as stream:
+        return _parse_header(LineReader(stream, os.fspath(path)).read_lines(1), path)
 
 
 def write_dataset(path, dataset, progress=silent):
@@ -171,20 +149,18 @@ def _with_progress(header, blocks, path, progress):
             bar.update(block.N)
 
 
-def _open_and_read(path, rows):
-    with open_input(path) as stream:
-        yield from read_header_and_blocks(LineReader(stream, path), rows)
+def read_header_and_blocks(reader):
+    """Yield the header of an open file, and then the line where each block of points starts, and the points.
 
-
-def read_header_and_blocks(reader, rows=None):
-    """Yield the header, and then what the iterator of `read_blocks` has, from a `LineReader` at the first line."""
+    The `LineReader` is at the first line. DataFormatError names the line of an error.
+    """
     path = reader.path
     header = _parse_header(reader.read_lines(1), path)
     yield header
     missing = header.N
     while missing:
         line_number = reader.line_number
-        text = reader.read_lines(missing if rows is None else min(rows, missing))
+        text = reader.read_lines(missing)
         if not text:
             reason = f"the file ends after {header.N - missing} of {header.N} points declared in its first line"
             raise DataFormatError(path, line_number, reason)

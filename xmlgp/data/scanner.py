@@ -34,8 +34,8 @@ def number_values(text, numbers):
     """Return the doubles nearest to scanned numbers of a text; infinite if too large for a float32."""
     _, integers, decimals, starts, ends = numbers
     values = integers / POWERS.take(decimals, mode="clip")
-    for place in np.flatnonzero(decimals < 0).tolist():
-        values[place] = float(text[starts[place] : ends[place]])
+    for i in np.flatnonzero(decimals < 0).tolist():
+        values[i] = float(text[starts[i] : ends[i]])
     values[np.abs(values) >= FLOAT32_OVERFLOW] = np.inf
     return values
 
@@ -115,7 +115,7 @@ def _scan_pairs(text, at, bound, pairs, count):
 
 @compiled
 def _skip_blanks(text, at):
-    """Return the next place that is not a space or a tab, nor a carriage return before a newline."""
+    """Return the next position that is not a space or a tab, nor a carriage return before a newline."""
     while text[at] == SPACE or text[at] == TAB or (text[at] == RETURN and text[at + 1] == NEWLINE):
         at += 1
     return at
@@ -132,7 +132,7 @@ def _scan_index(text, at, bound):
 
 
 @compiled
-def _scan_number(text, at, numbers, place):
+def _scan_number(text, at, numbers, column):
     """Store a decimal such as `1`, `.5`, `+1` and `-2.5e-3`, and return its end; -1 if there is none."""
     start = at
     negative = text[at] == MINUS
@@ -161,6 +161,6 @@ def _scan_number(text, at, numbers, place):
             at += 1
         if at == digit:
             return -1
-    numbers[1, place], numbers[2, place] = -integer if negative else integer, decimals
-    numbers[3, place], numbers[4, place] = start, at
+    numbers[1, column], numbers[2, column] = -integer if negative else integer, decimals
+    numbers[3, column], numbers[4, column] = start, at
     return at

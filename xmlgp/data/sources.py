@@ -40,7 +40,7 @@ class Downloads(NamedTuple):
 
 @dataclass(frozen=True)
 class Files:
-    """Single files on the web: `template` is their URL, with `{file}` in place of the name of each."""
+    """Single files on the web: `template` is their URL, with `{file}` for the name of each."""
 
     template: str
 

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from xmlgp.data.dataset import Dataset, as_csr, check_room, no_points
+from xmlgp.data.dataset import Dataset, as_csr, check_sizes, no_points
 from xmlgp.errors import SettingsError
 from xmlgp.model import counted
 from xmlgp.model_folder.arrays import remove
@@ -96,7 +96,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
         If the bound or a parameter becomes non-finite.
     """
     learn = can_learn(settings)
-    check_room(dataset, data["D"], data["K"])
+    check_sizes(dataset, data["D"], data["K"])
     counts = added(parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
     check_size([grown.weigh(dataset.features)], "train again with another weighting")

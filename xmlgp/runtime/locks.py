@@ -159,5 +159,5 @@ def _write_holder(descriptor):
 
 
 def _read_holder(descriptor):
-    found = HOLDER.fullmatch(os.pread(descriptor, 200, 0))
-    return "process {} on {}".format(*map(bytes.decode, found.groups())) if found else "another process"
+    holder = HOLDER.fullmatch(os.pread(descriptor, 200, 0))
+    return "process {} on {}".format(*map(bytes.decode, holder.groups())) if holder else "another process"

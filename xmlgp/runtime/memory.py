@@ -40,11 +40,11 @@ def _control_groups(root):
         folder, limit, used, files = VERSIONS["1" if controllers else "2"]
         # A group is limited by those that it is in. In a container they may be missing.
         for group in (PurePosixPath(path), *PurePosixPath(path).parents):
-            place = root / "sys/fs/cgroup" / folder / group.relative_to("/")
+            control = root / "sys/fs/cgroup" / folder / group.relative_to("/")
             # "max" is not a number.
             with contextlib.suppress(OSError, ValueError):
-                left = int((place / limit).read_text()) - int((place / used).read_text())
-                statistics = _numbers(place / "memory.stat")
+                left = int((control / limit).read_text()) - int((control / used).read_text())
+                statistics = _numbers(control / "memory.stat")
                 yield left + sum(statistics.get(name, 0) for name in files)
 
 

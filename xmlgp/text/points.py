@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xmlgp.data.dataset import Dataset, check_room
+from xmlgp.data.dataset import Dataset, check_sizes
 from xmlgp.data.formats import LIBSVM, REPOSITORY, read_blocks, read_rows
 from xmlgp.data.libsvm_format import resize_features
 from xmlgp.data.lines import LineReader
@@ -146,7 +146,7 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
         dataset, data_format = read_rows(reader, cache, progress)
     if data_format == LIBSVM:
         dataset = resize_features(dataset, max(D, dataset.D))
-    check_room(dataset, D, K, path)
+    check_sizes(dataset, D, K, path)
     beside = _names_beside(path, dataset, note)
     features = _more_names("feature", names.features, beside.features, dataset.D, path, note)
     labels = _more_names("label", names.labels, beside.labels, dataset.K, path, note)
