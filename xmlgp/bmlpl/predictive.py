@@ -75,8 +75,8 @@ class Predictive:
     def std(self, scales, labels, probability):
         """Return the standard deviations of λ_k, or of the probability 1 − e^(−λ_k), for B×k labels of the points.
 
-        Under the prior of the activations, Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1) with z_t =
-        v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)).
+        With z_t = v_kt e^ψ_t and d = Σ_t r_t log(1 + z_t²/(1 + 2 z_t)), under the prior of the activations
+        Var λ_k = Σ_t r_t z_t² and Var e^(−λ_k) = (E e^(−λ_k))² (e^d − 1).
         """
         out = np.empty(labels.shape, scales.dtype)
         _fill_std(scales, self._shapes, self._topics, labels, probability, out)

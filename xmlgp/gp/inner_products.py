@@ -81,14 +81,11 @@ class ScaledInducing(NamedTuple):
 def forward_inducing(inducing, log_relevance=None):
     """Return the inner products A W Aᵀ of the inducing inputs A, M×M, and the `ScaledInducing` for `forward_points`.
 
-    W = diag(exp(log_relevance)), or I without relevances. Another number of relevances than of coordinates raises
-    ValueError.
+    W = diag(exp(log_relevance)), or I without relevances.
     """
     transposed = np.ascontiguousarray(inducing.T)
     if log_relevance is None:
         return dense.gram(transposed), ScaledInducing(transposed, None)
-    if log_relevance.shape != (len(transposed),):
-        raise ValueError(f"relevances of shape {log_relevance.shape} for {len(transposed)} coordinates")
     scale = bounded_exp(log_relevance, 0.5)
     scaled = np.empty_like(transposed)
 

@@ -152,9 +152,9 @@ class BlockCovariances:
 class Optimum:
     """The optimal q(u) for given sites, and the value F of the bound.
 
-    With K_Z = L Lᵀ and A = L⁻¹ K_ZX Λ K_XZ L⁻ᵀ, B⁻¹ = L⁻ᵀ (I + A)⁻¹ L⁻¹ and q(u) = N(K_Z a, K_Z B⁻¹ K_Z) with a = B⁻¹
-    v. B itself is never factorised: its condition number is up to N times that of K_Z, which would lose digits of the
-    bound. Source: [I] (12), (13).
+    With K_Z = L Lᵀ and A = L⁻¹ K_ZX Λ K_XZ L⁻ᵀ, B⁻¹ = L⁻ᵀ (I + A)⁻¹ L⁻¹ and q(u) = N(K_Z a, K_Z B⁻¹ K_Z), where
+    a = B⁻¹ v. B itself is never factorised: its condition number is up to N times that of K_Z, which would lose digits
+    of the bound. Source: [I] (12), (13).
     """
 
     def __init__(self, covariances, sites):

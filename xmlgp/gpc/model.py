@@ -14,8 +14,8 @@ __all__ = ["GPC", "Predictive"]
 class GPC:
     """The model of [I]: p(y = 1 | f) = σ(f), f ~ GP(0, k), k(x, x′) = σ² exp(−‖x − x′‖²/2ℓ²) + ν² [x is x′].
 
-    The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with P = K =
-    1, Φ = 1 and b = 0, so parameters have the same names. Source: [I] (7) to (11).
+    The inducing inputs Z are fixed, and q(u) = N(m, L Lᵀ) for every inference method. The model is MLGPF with
+    P = K = 1, Φ = 1 and b = 0, so parameters have the same names. Source: [I] (7) to (11).
     """
 
     def __init__(self):
