@@ -84,5 +84,5 @@ class CorpusOptions(NamedTuple):
         return Columns(*given, id_needed=bool(self.id))
 
 
-#: What tells of a corpus if the user says nothing: the file and the model.
+#: The file, and the columns of a model, determine how a corpus is read.
 NO_OPTIONS = CorpusOptions()
