@@ -85,15 +85,7 @@ def format_columns(numbers):
 
 
 def report(name, train, test, settings):
-    """Print the rows of a mode of training, and return its numbers.
-
-    Parameters
-    ----------
-    name : str
-    train, test : Dataset
-    settings : list of MLGPFSettings
-        One per seed.
-    """
+    """Print the rows of a mode of training, and return its numbers."""
     numbers = {kind: [] for kind in EXPECTATIONS}
     for seeded in settings:
         for kind in EXPECTATIONS:

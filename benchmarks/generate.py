@@ -27,18 +27,10 @@ __all__ = ["SHAPES", "GeneratedSet", "Shape", "write"]
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a data set.
+    """The shape of a data set: N, D, K, and the features and labels of a point on average.
 
-    Attributes
-    ----------
-    N, D, K : int
-        Training points, features and labels.
-    features, labels : float
-        Features and labels per point, on average.
-    own : float
-        Share of the words that come from a label; the lower, the harder is prediction.
-    label_offset, label_exponent : float
-        The r-th most frequent label has a frequency ∝ (r + offset)^-exponent.
+    `own` is the share of the words that come from a label; the lower, the harder is prediction. The r-th most frequent
+    label has a frequency ∝ (r + label_offset)^-label_exponent.
     """
 
     N: int
@@ -102,15 +94,7 @@ PILOT_ROUNDS = 4
 
 
 class GeneratedSet:
-    """A data set that is drawn on access, with `rows`, N, D and K as in `Dataset`.
-
-    Parameters
-    ----------
-    shape : Shape
-    seed : int
-    test : bool
-        Draw test points instead: other points of the same distribution.
-    """
+    """A data set that is drawn on access, with `rows`, N, D and K as in `Dataset`; test points are others of it."""
 
     def __init__(self, shape, seed=0, test=False):
         self.N, self.D, self.K = shape.N, shape.D, shape.K

@@ -269,13 +269,7 @@ def exponent(values, results):
 
 
 class Table:
-    """A table on standard output, printed row by row.
-
-    Parameters
-    ----------
-    columns : mapping of str to int
-        Names and widths; the first column is aligned to the left.
-    """
+    """A table on standard output, printed row by row; columns map names to widths, the first is aligned to the left."""
 
     def __init__(self, columns):
         self._widths = list(columns.values())

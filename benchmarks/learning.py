@@ -240,12 +240,7 @@ def growth(as_json):
 
 
 def learned_after(N, K):
-    """Return what a batch takes a model with random parameters that has learned N points and K labels.
-
-    Returns
-    -------
-    seconds, processor_seconds : float
-    """
+    """Return what a batch takes a model with random parameters that has learned N points and K labels."""
     random = np.random.default_rng(0)
     batch = random_batch(K, random)
     settings = MLGPFSettings(inducing="features")

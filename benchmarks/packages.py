@@ -74,20 +74,7 @@ class Example(NamedTuple):
 
 
 def read_index(path):
-    """Yield the paragraphs of an index, each a mapping of field names to texts.
-
-    Parameters
-    ----------
-    path : str or Path
-        Text, or text compressed by gzip, bzip2 or xz.
-
-    Raises
-    ------
-    DataFormatError
-        For a line that does not belong to a field, with its number.
-    XmlgpError
-        If the file is damaged or not text.
-    """
+    """Yield the paragraphs of an index, each a mapping of field names to texts."""
     with open(path, "rb") as stream:
         start = stream.read(max(map(len, OPENERS)))
     opener = next((opener for magic, opener in OPENERS.items() if start.startswith(magic)), open)
@@ -119,13 +106,7 @@ def _paragraphs(lines, path):
 
 
 def collect(packages, translations):
-    """Return the examples of each data set (dict of str to list of Example), packages in alphabetical order.
-
-    Parameters
-    ----------
-    packages, translations : iterable of mapping
-        Paragraphs of the two files. Only the first paragraph of a package counts.
-    """
+    """Return the examples of each data set (dict of str to list of Example), packages in alphabetical order."""
     # Descriptions are identified by the hash of their text, as versions of a package differ in it.
     descriptions = {
         fields["Description-md5"].strip(): fields["Description-en"]
@@ -172,16 +153,7 @@ def _dependencies(text):
 
 
 def split(examples, random, limit=None):
-    """Return the training and the test set of some examples, each as the pair of its `Dataset` and its examples.
-
-    Parameters
-    ----------
-    examples : list of Example
-    random : numpy.random.Generator
-        Chooses the training points.
-    limit : int, optional
-        Number of examples; a random sample if there are more.
-    """
+    """Return the training and the test set of some examples, each as the pair of its `Dataset` and its examples."""
     order = random.permutation(len(examples))[:limit]
     count = int(len(order) * TRAINING_SHARE)
     parts = [[examples[i] for i in chosen] for chosen in (order[:count], order[count:])]
@@ -222,13 +194,7 @@ def write_corpus(path, examples):
 
 
 def write(packages, translation, folder, seed=0):
-    """Write the data sets of two index files and print their sizes.
-
-    Raises
-    ------
-    XmlgpError
-        If a file is malformed or has too few packages.
-    """
+    """Write the data sets of two index files and print their sizes."""
     sets = collect(read_index(packages), read_index(translation))
     print(f"{'set':12}{'N':>8}{'test':>8}{'D':>8}{'K':>8}{'words per point':>18}{'labels per point':>18}")
     for name, examples in sets.items():

@@ -263,27 +263,11 @@ def measure_here(data, name, repeats, scores=None, listed=None):
 
 
 def measure(data, names, python=sys.executable, repeats=1, scores=None, listed=None):
-    """Train and measure peers on a data set, each in a fresh process.
+    """Train and measure peers on a data set, each in a fresh process of an interpreter that has them.
 
-    Parameters
-    ----------
-    data : Path
-        Folder with train.txt and test.txt.
-    names : sequence of str
-        Keys of `PEERS`.
-    python : str
-        An interpreter with the peers installed.
-    repeats : int
-        Number of predictions; the fastest counts.
-    scores : Path, optional
-        Folder for the predicted labels, as NAME.scores; their scores are ranks.
-    listed : int, optional
-        Write so many labels, with the scores of the peer. One without a method `rank` is skipped.
-
-    Returns
-    -------
-    dict of str to dict
-        For each installed peer P@1, P@3, P@5, `train_s`, `peak_mb`, `predict_s` and `rows`.
+    Returns for each installed peer P@1, P@3, P@5, `train_s`, `peak_mb`, `predict_s`, the fastest of the repeats, and
+    `rows`. The predicted labels go to NAME.scores in the folder `scores`, with ranks as scores; or `listed` labels of
+    each point with the scores of the peer, if it has a method `rank`.
     """
     results = {}
     for name in names:

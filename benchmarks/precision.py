@@ -1,7 +1,7 @@
 """Ablations: the default recipe with one choice changed at a time, on points held out from training.
 
-    python benchmarks/precision.py [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4] [--fold-count 1]
-        [--set NAME=VALUE ...] [--cache FILE] [--json FILE]
+    python benchmarks/precision.py --data DIR [--data DIR ...] [--only PATTERN ...] [--seeds 2] [--folds 4]
+        [--fold-count 1] [--set NAME=VALUE ...] [--cache FILE] [--json FILE]
 
 DIR is a folder with train.txt; its points are divided into folds, and the first folds are held out in turn. Test points
 are not used. For each data set a Markdown table has measures on the held-out points in percent, mean and standard
@@ -90,24 +90,12 @@ VARIANTS = [
 
 MEASURES = ("P@1", "P@3", "P@5", "PSP@5", "nDCG@5")
 
-#: Folders that are searched for the default data sets, and the names of these.
-FOLDERS, DEFAULT_DATA = ("data", "../shared/datasets"), ("bibtex", "delicious")
-
 #: Differences are bold beyond this number of standard errors.
 NOTABLE = 2
 
 
 class Fold(NamedTuple):
-    """Training points and held-out points.
-
-    Attributes
-    ----------
-    split : dict
-        Identifies the fold, in JSON types.
-    train, held_out : Dataset
-    weights : ndarray, K
-        Inverse propensities.
-    """
+    """Training points and held-out points, what identifies the split in JSON types, and inverse propensities, K."""
 
     split: dict
     train: Dataset
@@ -119,19 +107,7 @@ class Fold(NamedTuple):
 
 
 def make_folds(dataset, folds, count):
-    """Divide points into folds and return the first ones; the division does not depend on the training seed.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    folds, count : int
-        Number of folds, and how many of them to return.
-
-    Raises
-    ------
-    XmlgpError
-        If no held-out point has a label.
-    """
+    """Divide points into folds and return the first ones; the division does not depend on the training seed."""
     entry = load_catalogue().find_by_shape(dataset.N, dataset.D, dataset.K)
     known = entry and entry.propensity
     a, b = (known.A, known.B) if known else (DEFAULT_A, DEFAULT_B)
@@ -151,24 +127,11 @@ def make_folds(dataset, folds, count):
 
 
 def by_point(predicted, labels, weights):
-    """Return `MEASURES` per point in percent, with the same means as `evaluate_ranking`.
+    """Return `MEASURES` in percent of the n points that have a label, n×5, with the same means as `evaluate_ranking`.
 
-    PSP@5 is a quotient of sums over points with a denominator that does not depend on the ranking. A point's value is
-    its term of the numerator, divided by the mean term of the denominator.
-
-    Parameters
-    ----------
-    predicted : ndarray of int, N×k
-        The k ≤ 5 best labels of each point, best first.
-    labels : csr_array of bool, N×K
-        The true labels.
-    weights : ndarray, K
-        Inverse propensities.
-
-    Returns
-    -------
-    ndarray, n×5
-        For the n points that have a label.
+    `predicted` has the k ≤ 5 best labels of each point, best first, N×k; weights are inverse propensities, K. PSP@5 is
+    a quotient of sums over points with a denominator that does not depend on the ranking. A point's value is its term
+    of the numerator, divided by the mean term of the denominator.
     """
     N, K = labels.shape
     counts = np.diff(labels.indptr)
@@ -187,18 +150,10 @@ def by_point(predicted, labels, weights):
 
 
 def compare(runs, baseline):
-    """Compare the runs of a variant with those of the default.
+    """Compare the runs of a variant with those of the default, both S×n×5 with S seeds on the same n points.
 
-    Parameters
-    ----------
-    runs, baseline : ndarray, S×n×5
-        Measures with S seeds on the same n points.
-
-    Returns
-    -------
-    dict of str to list of float
-        For each measure the `mean`, its standard `deviation` over seeds, the `difference` from the default and its
-        standard `error` over points.
+    For each measure: the `mean`, its standard `deviation` over seeds, the `difference` from the default and its
+    standard `error` over points.
     """
     paired = (runs - baseline).mean(axis=0)
     seeds, points = runs.shape[:2]
@@ -225,18 +180,7 @@ def predict(fold, settings):
 
 
 class Runs:
-    """Finished runs, kept in a JSON file if one is given.
-
-    Parameters
-    ----------
-    path : path or None
-        The file; created if missing.
-
-    Raises
-    ------
-    XmlgpError
-        If the file is not a cache of runs.
-    """
+    """Finished runs, kept in a JSON file if one is given."""
 
     def __init__(self, path):
         self._path, self._runs = path, []
@@ -265,13 +209,7 @@ class Runs:
 
 
 def run(fold, settings, runs):
-    """Return the finished run with these settings, or train and add it.
-
-    Raises
-    ------
-    NumericalError
-        If training diverges or diverged.
-    """
+    """Return the finished run with these settings, or train and add it."""
     found = runs.find(fold.split, settings)
     if not found:
         try:
@@ -286,16 +224,7 @@ def run(fold, settings, runs):
 
 
 def measure(folds, seeds, runs):
-    """Return the measures of a variant, S×n×5, and its mean seconds.
-
-    Parameters
-    ----------
-    folds : list of Fold
-        With n held-out points in total that have a label.
-    seeds : list of MLGPFSettings
-        For S training runs that differ in their seeds.
-    runs : Runs
-    """
+    """Return the measures of a variant, S×n×5, and its mean seconds."""
     values, seconds = [], []
     for settings in seeds:
         finished = [run(fold, settings, runs) for fold in folds]
@@ -373,21 +302,11 @@ def choose(patterns):
     return sorted(chosen, key=lambda variant: groups.index(variant.group))
 
 
-def default_data():
-    """Return the folders of the default data sets."""
-    places = [[Path(folder, name) for folder in FOLDERS] for name in DEFAULT_DATA]
-    found = [next((path for path in paths if path.is_dir()), None) for paths in places]
-    if None in found:
-        paths = places[found.index(None)]
-        raise click.UsageError(f"Found neither {' nor '.join(map(str, paths))}; use --data to name data sets.")
-    return found
-
-
 _folder = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command(help=__doc__.replace("\n\n", "\n\n\b\n"))
-@click.option("--data", "folders", multiple=True, type=_folder, help="A data set.  [default: bibtex and delicious]")
+@click.option("--data", "folders", multiple=True, required=True, type=_folder, help="A data set.")
 @click.option(
     "--only", "patterns", multiple=True, default=["*"], help="Variants to measure besides the default, by name."
 )
@@ -406,7 +325,7 @@ def main(folders, patterns, seeds, folds, fold_count, cache, chosen, as_json):
     try:
         runs = Runs(cache)
         results = {}
-        for data in folders or default_data():
+        for data in folders:
             results[data.name] = report(data, variants, chosen, seeds, folds, fold_count, runs)
         harness.write_json(as_json, results)
     except (OSError, XmlgpError) as error:

@@ -53,16 +53,7 @@ MULTIPLES = (0.5, 1, 2, 4)
 
 
 def cases(varied, base, chosen):
-    """Yield the value, the mapping of N, D and K, and the settings of each case.
-
-    Parameters
-    ----------
-    varied : Varied
-    base : dict of str to int
-        N, D and K.
-    chosen : dict
-        Settings.
-    """
+    """Yield the value, the mapping of N, D and K, and the settings of each case."""
     name = varied.name
     for value in varied.values or [max(1, round(multiple * base[name])) for multiple in MULTIPLES]:
         sizes = base | ({name: value} if name in SIZES else {})
