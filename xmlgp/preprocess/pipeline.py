@@ -24,7 +24,7 @@ from xmlgp.work import THIS_MACHINE
 
 __all__ = [
     "Preprocessed",
-    "check_sizes",
+    "check_magnitudes",
     "find_inducing_inputs",
     "standardise_features",
     "weight_features",
@@ -124,7 +124,7 @@ def weight_features(features, settings, progress=silent, work=THIS_MACHINE):
     """
     weighting = _fit_weighting(features, settings.weighting, work)
     # In parts, because features may be in a file that is larger than memory.
-    check_sizes(weighted_sizes(features, weighting, work))
+    check_magnitudes(weighted_sizes(features, weighting, work))
     return Preprocessed(weighting, None, None)
 
 
@@ -156,7 +156,7 @@ def find_inducing_inputs(features, settings, progress=silent, work=THIS_MACHINE)
         return weight_features(features, settings, progress, work)
     weighting = _fit_weighting(features, settings.weighting, work)
     weighted = weigh_points(features, weighting, work)
-    check_sizes([sizes_of(weighted)])
+    check_magnitudes([sizes_of(weighted)])
     basis, leading = None, None
     if settings.inducing == "subspace":
         basis = truncated_svd_basis(weighted, settings.basis_size, settings.seed, progress, work)
@@ -202,7 +202,7 @@ def standardise_features(features, settings, progress=silent):
     else:
         preprocessed = Preprocessed(Weighting.named("none"), None, None)
         weighted = preprocessed.weigh(features)
-        check_sizes([sizes_of(weighted)], "use standardise=true")
+        check_magnitudes([sizes_of(weighted)], "use standardise=true")
         inputs = Inputs(weighted, None, np.float32, dense_limit=0)
     return preprocessed._replace(inducing=_initial_inducing(inputs, settings, None, progress))
 
@@ -235,7 +235,7 @@ def _check_not_empty(features):
         raise SettingsError("there is nothing to learn from: no training point has a feature")
 
 
-def check_sizes(sizes, advice="choose another weighting"):
+def check_magnitudes(sizes, advice="choose another weighting"):
     """Raise SettingsError with advice if weighted features, of these `sizes_of` parts, are too far from the origin."""
     peak, length = np.max(list(sizes), axis=0, initial=0)
     if peak * np.sqrt(length) > MAX_LENGTH:

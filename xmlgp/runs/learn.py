@@ -13,7 +13,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.model_folder.lock import lock_model_folder
 from xmlgp.models import MODELS
 from xmlgp.preprocess.growth import grow
-from xmlgp.preprocess.pipeline import check_sizes
+from xmlgp.preprocess.pipeline import check_magnitudes
 from xmlgp.preprocess.weighting import sizes_of
 from xmlgp.runs.interrupted import (
     CHECKPOINT,
@@ -100,7 +100,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
     check_sizes(dataset, data["D"], data["K"])
     counts = added(parameters, statistics_of(dataset.features, dataset.labels))
     grown = grow(preprocessed, settings, data["N"] + dataset.N, counts[STATISTICS[1]])
-    check_sizes([sizes_of(grown.weigh(dataset.features))], "train again with another weighting")
+    check_magnitudes([sizes_of(grown.weigh(dataset.features))], "train again with another weighting")
     earlier = Earlier(settings, preprocessed, parameters, *(data[name] for name in "NDK"))
     trained = learn(earlier, dataset.features, dataset.labels, grown, progress, checkpoints)
     sizes = {"N": data["N"] + dataset.N, "D": dataset.D, "K": dataset.K}
