@@ -39,7 +39,7 @@ def entry_of(*sources, train_checksums=(), shape=Shape(3, 2, 5, 4)):  # noqa: B0
 def mirror(tmp_path):
     folder = tmp_path / "mirror" / "small"
     folder.mkdir(parents=True)
-    (folder / "train.txt").write_bytes(TRAIN)
+    (folder / "train.txt.gz").write_bytes(gzip.compress(TRAIN))
     (folder / "test.txt").write_bytes(TEST)
     return folder.parent
 
@@ -73,17 +73,9 @@ def test_mirror_folder(mirror, data):
     assert_complete(data)
 
 
-def test_gzipped_files_in_a_mirror(mirror, data):
-    (mirror / "small/train.txt").unlink()
-    (mirror / "small/train.txt.gz").write_bytes(gzip.compress(TRAIN))
-    fetch(entry_of(), data, mirror=str(mirror))
-    assert_complete(data)
-
-
-@pytest.mark.parametrize("slash", ["", "/"])
-def test_mirror_on_the_web(server, data, slash):
+def test_mirror_on_the_web(server, data):
     server.answers = {"/all/small/train.txt.gz": [serve(gzip.compress(TRAIN))], "/all/small/test.txt": [serve(TEST)]}
-    fetch(entry_of(), data, mirror=f"{server.url}/all{slash}")
+    fetch(entry_of(), data, mirror=f"{server.url}/all/")
     assert_complete(data)
 
 
@@ -106,15 +98,10 @@ def test_mirror_without_the_data_set(server, data, mirror, message):
     "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir], ids=["pipe", "device", "folder"]
 )
 def test_endless_files_in_a_mirror_are_not_read(mirror, data, make):
-    (mirror / "small/train.txt").unlink()
+    (mirror / "small/train.txt.gz").unlink()
     make(mirror / "small/train.txt")
     with pytest.raises(FetchError, match=r"neither .*train\.txt nor train\.txt\.gz exists"):
         fetch(entry_of(), data, mirror=str(mirror))
-
-
-def test_single_files_on_the_web(files, data):
-    assert fetch(entry_of(files), data).origin == "127.0.0.1"
-    assert_complete(data)
 
 
 def test_archive_on_the_web(server, data):
@@ -194,19 +181,16 @@ def test_no_file_appears_if_one_fails(server, files, data, fails):
     assert {path.name for path in data.iterdir()} <= {"other", ".partial"}
 
 
-def test_existing_files_are_kept(server, files, data, mirror):
+def test_existing_files_are_kept(server, files, data, mirror, monkeypatch):
     fetch(entry_of(files), data)
     requests = len(server.requests)
     before = (data / "small/train.txt").stat()
+    # The disk may be read-only.
+    monkeypatch.setattr("os.mkdir", lambda *args: pytest.fail("writes"))
     assert fetch(entry_of(files), data).origin is None
     assert fetch(entry_of(files), data, mirror=str(mirror)).origin is None
     assert len(server.requests) == requests
     assert (data / "small/train.txt").stat() == before
-
-
-def test_existing_files_on_a_read_only_disk(mirror, monkeypatch):
-    monkeypatch.setattr("os.mkdir", lambda *args: pytest.fail("writes"))
-    assert fetch(entry_of(), mirror).origin is None
 
 
 def test_only_missing_files_are_fetched(server, files, data):
