@@ -200,37 +200,3 @@ def test_test_points_of_an_earlier_data_set_do_not_stay(workdir):
     assert run("vectorize", "-q", "corpus.tsv", "data").exit_code == 0
     left = {file.name for file in (workdir / "data").iterdir()}
     assert left == {"train.txt", "features.txt", "labels.txt", "vectorizer.json", "test-notes.txt"}
-
-
-@pytest.mark.parametrize(
-    ("content", "labels"),
-    [
-        ("\tno label here\n3,17\tdog\n", ["3", "17"]),
-        ("text\tlabels\na fox\tx;y z\n", ["x", "y z"]),
-        ('text,labels\nfox,"[""x"", ""y, z""]"\n', ["x", "y, z"]),
-    ],
-    ids=["pecos", "tsv", "list"],
-)
-def test_first_lines_that_could_be_misread(workdir, content, labels):
-    (workdir / "corpus").write_text(content)
-    assert run("vectorize", "-q", "corpus", "data").exit_code == 0
-    assert (workdir / "data" / "labels.txt").read_text().splitlines() == labels
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (
-            b"title\tbody\ttags\na\tb\tc\n",
-            "corpus:1: there is no column 'text'",
-        ),
-        (b"text,labels\nfox,['x']\n", "corpus:2: the labels \"['x']\" are not a JSON list of names"),
-        (b"1 3 2\n0 0:1\n", "corpus:1: these are rows of numbers, not text"),
-        ("text,labels\n".encode("utf-16"), "corpus:1: the file is UTF-16, not UTF-8"),
-    ],
-    ids=["header", "list", "rows", "utf-16"],
-)
-def test_corpora_that_look_like_others_are_refused(workdir, content, reason):
-    (workdir / "corpus").write_bytes(content)
-    assert said(run("vectorize", "corpus", "made")).startswith(reason)
-    assert not (workdir / "made").exists()

@@ -36,6 +36,12 @@ CORPORA = {
         NO_OPTIONS,
         [(2, "1", "red; two", ["a", "b"]), (3, "2", "blue, three", ["b"])],
     ),
+    "csv with lists": (
+        "corpus",
+        'text,labels\nfox,"[""x"", ""y, z""]"\n',
+        NO_OPTIONS,
+        [(2, None, "fox", ["x", "y, z"])],
+    ),
     "csv by its ending": (
         "corpus.csv",
         "labels,text\nx,one\n",
@@ -127,6 +133,7 @@ def test_the_format_is_told_and_can_be_given(tmp_path, case):
         (b"see __label__x\n", "fasttext"),
         (b"my__label__x y\n", "lines"),
         (b"1,2\twords\n", "pecos"),
+        (b"\tno label here\n", "pecos"),
         ("\u0663\twords\n".encode(), "annif"),
         (b"1,\twords\n", "annif"),
         (b'  {"text": 1}\n', "jsonl"),

@@ -54,6 +54,9 @@ MALFORMED = [
     ("a.jsonl", json_with(b'"id": 1.5'), 2, "id is 1.5, neither text nor an integer"),
     ("a.jsonl", json_with(b'"id": "\\ud800"'), 2, "an escape sequence is half of a surrogate pair"),
     ("a.jsonl", GOOD + b'{"text": "", "labels": ["\\ud800"]}\n', 2, "an escape sequence is half of a surrogate pair"),
+    ("a.txt", b"text,labels\nfox,['x']\n", 2, "the labels \"['x']\" are not a JSON list of names"),
+    ("a.txt", b"title\tbody\ttags\na\tb\tc\n", 1, "there is no column 'text'"),
+    ("a.txt", b"1 3 2\n0 0:1\n", 1, "these are rows of numbers, not text"),
     ("a.txt", b"some text\n", 1, "the first line must be three nonnegative integers `N D K`, not 'some text', or "),
 ]  # fmt: skip
 

@@ -1,7 +1,6 @@
 """A path becomes points: rows, with names beside them, or a corpus; more data go with the names of a model."""
 
 import os
-import re
 
 import numpy as np
 import pytest
@@ -159,20 +158,6 @@ def test_standard_input_is_not_a_file_of_that_name(tmp_path, monkeypatch):
         assert same(read_training_data("-").dataset, small_dataset(D=D, K=K))
 
 
-def test_malformed_rows_are_refused_with_their_line(rows):
-    path = rows()
-    with open(path, "a") as stream:
-        stream.write("more\n")
-    for names in Names(), OF_ROWS:
-        with pytest.raises(DataFormatError, match=re.escape(f"{path}:42: ")):
-            read_more_data(path, names, D, K)
-    with open(path, "w") as stream:
-        stream.write("")
-    for names in Names(), OF_TEXT:
-        with pytest.raises(DataFormatError, match=re.escape(f"{path}:1: the file is empty")):
-            read_more_data(path, names, D, K)
-
-
 # Their names
 
 
@@ -234,15 +219,6 @@ def test_names_are_not_used_if_the_model_has_none(rows):
         assert told == expected
 
 
-def test_other_files_with_the_names_are_not_used(rows):
-    path, told = rows(topics=["notes"]), []
-    assert read_more_data(path, OF_ROWS, D, K, note=told.append).names == OF_ROWS
-    (message,) = told
-    assert message.startswith("names are not used: ")
-    path = rows(labels=K + 1, topics=["notes"])
-    assert "those of all must be in " in refusal(path, OF_ROWS, D, K)
-
-
 @pytest.mark.parametrize("new", [["word 3"], ["new", "new"]], ids=str)
 def test_words_of_a_model_of_text_are_unique(rows, new):
     path = rows(D + len(new), K, WORDS + new)
@@ -251,14 +227,6 @@ def test_words_of_a_model_of_text_are_unique(rows, new):
     assert refusal(path, OF_TEXT, D, K) == f"{os.path.join(os.path.dirname(path), FEATURES)}:{line}: {reason}"
     # Without text they are free.
     assert read_more_data(path, OF_ROWS, D, K).names.features == WORDS + new
-
-
-def test_a_damaged_vectorizer_beside_rows_is_refused(rows):
-    path = rows()
-    with open(os.path.join(os.path.dirname(path), VECTORIZER), "w") as stream:
-        stream.write("[]")
-    with pytest.raises(XmlgpError, match=f"{VECTORIZER} needs {FEATURES} and {LABELS} beside it"):
-        read_more_data(path, OF_ROWS, D, K)
 
 
 # Text

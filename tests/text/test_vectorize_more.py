@@ -11,7 +11,6 @@ from tests.text.corpora import vectorized
 from tests.text.test_vectorize import as_json, corpus
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
-from xmlgp.errors import XmlgpError
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.documents import NO_OPTIONS, Columns, CorpusOptions
@@ -56,39 +55,6 @@ def test_new_words_and_labels_follow_the_known_ones_in_order(tmp_path):
     # What was passed has not changed.
     assert (vectorizer.words, len(vectorizer.numbers), labels) == (["sat", "cat"], 2, ["y", "x"])
     assert found.vectorizer.features(["zebra émigré"]).toarray().tolist() == [[0, 0, 0, 1, 1]]
-
-
-def test_new_labels_that_are_numbers_are_in_order_of_numbers(tmp_path):
-    content = as_json(["word"], [["10", "9", "3"]])
-    found = more(tmp_path / "a", content, Vectorizer(Analysis(), ["word"]), ["3", "a"])
-    assert found.labels == ["3", "a", "9", "10"]
-    assert found.dataset().labels.toarray().tolist() == [[1, 0, 1, 1]]
-
-
-@pytest.mark.parametrize(
-    ("content", "summary"),
-    [
-        (b"cat cat\tx\n", "1 document, 1 feature (none new), 1 label (none new)"),
-        (
-            b"a b\t\n\t\n",
-            "2 documents, 1 feature (none new), 1 label (none new); 2 documents have no labels; 2 documents have no "
-            "words",
-        ),
-        (b"cat\tx y\n", "1 document, 1 feature (none new), 2 labels (1 new)"),
-    ],
-)
-def test_documents_may_lack_labels_words_and_anything_new(tmp_path, content, summary):
-    found = more(tmp_path / "a", content, Vectorizer(Analysis(), ["cat"]), ["x"])
-    dataset = found.dataset()
-    assert found.summary(more=True) == summary
-    assert dataset.shape == (found.N, len(found.vectorizer.words), len(found.labels))
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\n"])
-def test_a_corpus_without_documents_is_refused(tmp_path, content):
-    with pytest.raises(XmlgpError) as caught:
-        more(tmp_path / "a", content, Vectorizer(Analysis(), ["cat"]), ["x"], CorpusOptions(format="annif"))
-    assert str(caught.value) == f"{tmp_path / 'a'}: there are no documents"
 
 
 def test_columns_are_those_of_the_vectorizer_unless_others_are_given(tmp_path):

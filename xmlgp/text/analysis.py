@@ -1,5 +1,6 @@
 """How a text is divided into words: scikit-learn's analysers."""
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class Analysis(NamedTuple):
         if not all(type(length) is int for length in lengths) or not 1 <= self.shortest <= self.longest <= LONGEST:
             raise SettingsError(f"the lengths of n-grams must be from 1 to {LONGEST}, the shortest first")
 
+    @functools.lru_cache(maxsize=8)  # noqa: B019 an analysis is a few values
     def function(self):
         """Return a function that lists the words of a text.
 

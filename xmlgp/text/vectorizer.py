@@ -40,18 +40,14 @@ class Vectorizer:
 
     def __init__(self, analysis, words, columns=None):
         self.analysis, self.words, self.columns = analysis, words, columns or Columns()
-        self._analyse, self.numbers = None, _Numbers(zip(words, range(len(words)), strict=True))
-
-    def __getstate__(self):
-        """Return what a pickle or a copy has: analysers are functions, which are made where they are needed."""
-        return self.__dict__ | {"_analyse": None}
+        self.numbers = _Numbers(zip(words, range(len(words)), strict=True))
 
     def features(self, texts):
         """Return how often each word of the vocabulary occurs in each text, B×D (csr_array of float32)."""
-        self._analyse = self._analyse or self.analysis.function()
+        analyse = self.analysis.function()
         found, ends = array("i"), [0]
         for text in texts:
-            found.extend(map(self.numbers.__getitem__, self._analyse(text)))
+            found.extend(map(self.numbers.__getitem__, analyse(text)))
             ends.append(len(found))
         return counts(np.frombuffer(found, np.int32), np.diff(ends), len(self.words))
 
