@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from scipy.stats import linregress
 
 from xmlgp.experiments.cells import read_result
-from xmlgp.experiments.tables import linear_fit, training_seconds
+from xmlgp.experiments.tables import training_seconds
 from xmlgp.plots.figure import MARKERS, finish_panels, panels_in_a_row, plot_line, save_figure
 from xmlgp.plots.objective import axis_label
 
@@ -97,9 +98,9 @@ def _draw_share(axis, rows, styles):
     seconds = [training_seconds(results) for *_, results in rows]
     axis.plot(shares, seconds, "o", color="tab:blue", label="xmlgp")
     if len(shares) > 1:
-        fit = linear_fit(shares, seconds)
+        fit = linregress(shares, seconds)
         ends = np.array([0, max(shares)])
-        label = f"{fit.intercept:.2f} + {fit.slope:.2f} × share, R² {fit.r_squared:.3f}"
+        label = f"{fit.intercept:.2f} + {fit.slope:.2f} × share, R² {fit.rvalue**2:.3f}"
         axis.plot(ends, fit.intercept + fit.slope * ends, "--", color="gray", linewidth=1, label=label)
     axis.set_ylim(bottom=0)
     axis.set_xlabel("share of the positive labels")

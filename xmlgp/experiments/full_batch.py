@@ -22,15 +22,6 @@ class FullBatch:
     """The bound and the start of svi-AdaDelta, maximised by SciPy's L-BFGS-B over m, L and θ together.
 
     Source: [I] (11), and its section on experiments, where it is the worst of the methods.
-
-    Parameters
-    ----------
-    coordinates : Inputs
-        Of the N training points, in double precision.
-    positive : ndarray of bool, N
-    inducing : ndarray, M×D
-        Z.
-    settings : GPCSettings
     """
 
     def __init__(self, coordinates, positive, inducing, settings):

@@ -11,19 +11,8 @@ GROWTH = 1.1
 class Stopwatch:
     """Time a training run and measure its parameters at intervals, without counting the time of measuring.
 
-    Parameters
-    ----------
-    limit : float
-        Seconds after which training must end.
-    measure : callable
-        Returns the measures of parameters, as a mapping of names to numbers.
-    growth : float
-        Least ratio of the seconds of two successive measurements.
-
-    Attributes
-    ----------
-    curve : list of dict
-        For each measurement `epoch`, `seconds` of training until then, and the measures.
+    Training must end after `limit` seconds. The curve has the `epoch`, the `seconds` of training until then and the
+    measures of each measurement; two successive ones are apart by a ratio of seconds of at least `growth`.
     """
 
     def __init__(self, limit, measure, growth=GROWTH):

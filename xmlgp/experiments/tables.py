@@ -5,19 +5,17 @@ import json
 import os
 import platform
 from datetime import date
-from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import linregress
 
 from xmlgp.experiments.cells import read_result
 from xmlgp.runtime.atomic_files import atomic_write
 
 __all__ = [
-    "LinearFit",
     "accuracy_table",
     "auc_table",
     "collect",
-    "linear_fit",
     "minutes_table",
     "precision_table",
     "restarts_table",
@@ -190,10 +188,10 @@ def share_table(rows):
         share = f"{row['settings']['revealed']:.0%}"
         yield _line(row["dataset"], row["method"], share, row["topics"], f"{row['training_s']:.2f}", f"{area:.4f}")
     if len(rows) > 1:
-        fit = linear_fit([row["settings"]["revealed"] for row in rows], [row["training_s"] for row in rows])
+        fit = linregress([row["settings"]["revealed"] for row in rows], [row["training_s"] for row in rows])
         yield ""
         line = f"{fit.intercept:.2f} + {fit.slope:.2f} × share"
-        yield f"Seconds = {line}, which explains {fit.r_squared:.1%} of the variance."
+        yield f"Seconds = {line}, which explains {fit.rvalue**2:.1%} of the variance."
 
 
 def accuracy_table(rows):
@@ -231,22 +229,6 @@ def accuracy_table(rows):
                 f"{row['dataset']}, {row['method']}: minibatches of {batch_size}; learning rate {chosen:g}, which had "
                 f"the highest bound after a quarter of the time ({tried})."
             )
-
-
-class LinearFit(NamedTuple):
-    """A straight line y = intercept + slope x through points, and the share R² of the variance that it explains."""
-
-    intercept: float
-    slope: float
-    r_squared: float
-
-
-def linear_fit(x, y):
-    """Return the least-squares line."""
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    slope, intercept = np.polyfit(x, y, 1)
-    residual, total = np.sum((y - intercept - slope * x) ** 2), np.sum((y - y.mean()) ** 2)
-    return LinearFit(float(intercept), float(slope), float(1 - residual / total) if total else 1.0)
 
 
 def restarts_table(rows):
