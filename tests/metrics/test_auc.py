@@ -7,17 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
+from tests.metrics.problems import sparse
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.auc import multilabel_roc_auc, roc_auc
-
-
-def sparse(rows, n_labels, dtype=float):
-    """A csr_array of rows given as {label: value} or as a collection of true labels, in the order given."""
-    rows = [row if isinstance(row, dict) else dict.fromkeys(row, True) for row in rows]
-    indptr = np.cumsum([0] + [len(row) for row in rows])
-    values = [value for row in rows for value in row.values()]
-    indices = np.array([label for row in rows for label in row], dtype=np.int32)
-    return csr_array((np.array(values, dtype=dtype), indices, indptr), shape=(len(rows), n_labels))
 
 
 def listed(scores, which):
@@ -119,29 +111,19 @@ def test_a_huge_label_space_allocates_nothing():
     assert found["AUC_micro"] == pytest.approx(1 - 0.5 / (2 * (last + 1) - 2), rel=1e-15)
 
 
-def test_disagreeing_shapes_are_refused():
-    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels 1 points and 3 labels"):
-        multilabel_roc_auc(sparse([{}, {}], 3), sparse([[0]], 3, bool))
-
-
-def test_nan_is_refused():
-    with pytest.raises(SettingsError, match="a score is NaN, so the scores cannot be ranked"):
-        multilabel_roc_auc(sparse([{0: math.nan}, {}], 2), sparse([[0], [1]], 2, bool))
-
-
 @pytest.mark.parametrize(
-    ("truth", "sentence"),
+    ("scores", "truth", "message"),
     [
-        ([[], []], "every label is true for all points or for none, so AUC_macro is undefined"),
-        ([[0, 1], [0, 1]], "every label is true for all points or for none, so AUC_macro is undefined"),
-        ([[0], [0]], "every label is true for all points or for none, so AUC_macro is undefined"),
-        ([[0]], "every label is true for all points or for none, so AUC_macro is undefined"),
-        ([[0, 1], []], "every point has all labels or none, so AUC_instance is undefined"),
+        ([{}, {}], [[0]], "2 points and 2 labels, the true labels 1 points and 2 labels$"),
+        ([{0: math.nan}, {}], [[0], [1]], "^a score is NaN, so the scores cannot be ranked$"),
+        ([{0: 1.0}] * 2, [[], []], "^every label is true for all points or for none, so AUC_macro is undefined$"),
+        ([{0: 1.0}] * 2, [[0], [0]], "^every label is true for all points or for none, so AUC_macro is undefined$"),
+        ([{0: 1.0}] * 2, [[0, 1], []], "^every point has all labels or none, so AUC_instance is undefined$"),
     ],
 )
-def test_undefined_areas_are_refused(truth, sentence):
-    with pytest.raises(SettingsError, match=f"^{sentence}$"):
-        multilabel_roc_auc(sparse([{0: 1.0}] * len(truth), 2), sparse(truth, 2, bool))
+def test_what_has_no_area_is_refused(scores, truth, message):
+    with pytest.raises(SettingsError, match=message):
+        multilabel_roc_auc(sparse(scores, 2), sparse(truth, 2, bool))
 
 
 @given(st.lists(st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0, np.inf]), st.booleans()), max_size=20))

@@ -99,16 +99,6 @@ def test_probabilities_outside_the_unit_interval_are_refused(wrong, measure):
         measure(np.array([[0.5, wrong]]), csr_array([[True, False]]))
 
 
-def test_disagreeing_shapes_are_refused():
-    with pytest.raises(SettingsError, match="the probabilities are 1×2, the true labels 1×3"):
-        log_loss(np.array([[0.5, 0.5]]), csr_array([[True, False, False]]))
-
-
-def test_empty_predictions_are_refused():
-    with pytest.raises(SettingsError, match="no probabilities to evaluate"):
-        log_loss(csr_array((2, 3)), csr_array((2, 3), dtype=bool))
-
-
 @pytest.fixture
 def ranked():
     """Return probabilities of some labels of 50 points, in any order, the true labels, and both ranked by hand."""
@@ -169,9 +159,9 @@ def test_reliability_by_frequency(ranked):
 
 
 @pytest.mark.parametrize(
-    "function", [lambda *a: top_calibration_errors(*a, (1, 2)), lambda *a: reliability_by_rank(*a, 2)]
+    "function", [log_loss, lambda *a: top_calibration_errors(*a, (1, 2)), lambda *a: reliability_by_rank(*a, 2)]
 )
-def test_unusable_probabilities_of_first_labels_are_errors(function):
+def test_unusable_probabilities_are_errors(function):
     truth = csr_array(np.eye(3, dtype=bool))
     with pytest.raises(SettingsError, match="the probabilities are 3×2, the true labels 3×3"):
         function(csr_array(np.ones((3, 2))), truth)

@@ -7,17 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from sklearn.metrics import ndcg_score
 
+from tests.metrics.problems import sparse
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
-
-
-def sparse(rows, n_labels, dtype=float):
-    """A csr_array of rows given as {label: value} or as a list of true labels, in the order given."""
-    rows = [row if isinstance(row, dict) else dict.fromkeys(row, True) for row in rows]
-    indptr = np.cumsum([0] + [len(row) for row in rows])
-    values = [value for row in rows for value in row.values()]
-    indices = np.array([label for row in rows for label in row], dtype=np.int32)
-    return csr_array((np.array(values, dtype=dtype), indices, indptr), shape=(len(rows), n_labels))
 
 
 def reference(scores, truth, ks, propensities):
@@ -133,19 +125,17 @@ def test_a_huge_k_or_label_space_allocates_nothing():
     assert found[f"nDCG@{10**12}"] == 100
 
 
-def test_disagreeing_shapes_are_refused():
-    with pytest.raises(SettingsError, match="2 points and 3 labels, the true labels 1 points and 3 labels"):
-        evaluate_ranking(sparse([{}, {}], 3), sparse([[0]], 3, bool))
-
-
-def test_propensities_of_other_labels_are_refused():
-    with pytest.raises(SettingsError, match="propensities of 2 labels, but scores of 3"):
-        evaluate_ranking(sparse([{}], 3), sparse([[0]], 3, bool), propensities=[0.5, 0.5])
-
-
-def test_data_without_true_labels_are_refused():
-    with pytest.raises(SettingsError, match="no point has a true label"):
-        evaluate_ranking(sparse([{0: 1.0}], 3), sparse([[]], 3, bool))
+@pytest.mark.parametrize(
+    ("scores", "truth", "propensities", "message"),
+    [
+        ([{}, {}], [[0]], None, "2 points and 3 labels, the true labels 1 points and 3 labels"),
+        ([{}], [[0]], [0.5, 0.5], "propensities of 2 labels, but scores of 3"),
+        ([{0: 1.0}], [[]], None, "no point has a true label"),
+    ],
+)
+def test_what_cannot_be_evaluated_is_refused(scores, truth, propensities, message):
+    with pytest.raises(SettingsError, match=message):
+        evaluate_ranking(sparse(scores, 3), sparse(truth, 3, bool), propensities=propensities)
 
 
 def test_true_entries_are_positions_in_storage_order():

@@ -48,7 +48,7 @@ __all__ = ["Classifier", "Estimator", "load_estimator"]
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
     """Return the fitted estimator of the model in a folder; see `xmlgp.load`."""
     folder, stored, names = ModelFolder.read(path, lambda folder: (folder, open_model(folder), folder.names))
-    return Estimator.kinds[folder.settings.model]._of_stored(folder, stored, names)
+    return Estimator.kinds[folder.settings.model]._from_stored(folder, stored, names)
 
 
 def _learns_on(estimator: Estimator) -> bool:
@@ -152,10 +152,10 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         preprocessed = self.model.preprocess(features, settings, silent, **options)
         trained = self.model.train(features, labels, preprocessed, settings, silent, None, **options)
         predictor = self.model.predictor(settings, preprocessed, trained.parameters, features.shape[1])
-        return self._become(settings, dataset.facts, preprocessed, trained, predictor, classes)
+        return self._set_fitted(settings, dataset.facts, preprocessed, trained, predictor, classes)
 
-    def _become(self, settings, data, preprocessed, trained, predictor, classes):
-        """Become fitted; the settings and the facts of the data are those of this model from now on."""
+    def _set_fitted(self, settings, data, preprocessed, trained, predictor, classes):
+        """Set the attributes of a fitted model, whose settings and data facts may differ from those of `self`."""
         self._settings, self._data, self._preprocessed, self._predictor = settings, data, preprocessed, predictor
         self.parameters_, self.history_ = trained
         self.n_features_in_ = predictor.feature_count
@@ -164,12 +164,12 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         return self
 
     @classmethod
-    def _of_stored(cls, folder, stored, names):
+    def _from_stored(cls, folder, stored, names):
         """Return the fitted estimator of a model folder, its `StoredModel` and its `Names`."""
         description = folder.description
         trained = Trained(stored.parameters, description["history"])
         classes = cls._stored_classes(folder, stored.predictor.label_count)
-        fitted = cls(**folder.settings.mapping())._become(
+        fitted = cls(**folder.settings.mapping())._set_fitted(
             folder.settings, description["data"], stored.preprocessed, trained, stored.predictor, classes
         )
         fitted.tuned_, fitted.names_, fitted.learned_ = folder.tuned, names, description.get("learned", [])
@@ -283,7 +283,7 @@ class Classifier(Estimator):
             names = names._replace(labels=None)
         if grown.batch["D"]:
             names = names._replace(features=None, vectorizer=None)
-        self._become(self._settings, grown.data, grown.preprocessed, trained, predictor, classes)
+        self._set_fitted(self._settings, grown.data, grown.preprocessed, trained, predictor, classes)
         self.tuned_, self.names_, self.learned_ = tuned, names, learned
         return self
 

@@ -106,7 +106,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError("no document has a label")
         vectorizer, features = self._fit_vectorizer(X)
         classifier.fit(features, _indicators(numbers, lengths, len(names), features))
-        return self._become(classifier, vectorizer, names)
+        return self._set_fitted(classifier, vectorizer, names)
 
     @available_if(_learns_on)
     def partial_fit(self, X: Documents, y: Iterable[Iterable[str]]) -> Self:
@@ -137,7 +137,7 @@ class TextTagger(BaseEstimator):
             raise SettingsError("there are no documents")
         vectorizer, features = self._more_features(X)
         self.classifier_.partial_fit(features, _indicators(numbers, lengths, len(names), features))
-        return self._become(self.classifier_, vectorizer, names)
+        return self._set_fitted(self.classifier_, vectorizer, names)
 
     def suggest(self, X: Documents, k: int | None = 5, threshold: float | None = None) -> list[list[tuple[str, float]]]:
         """Return the most probable labels of each document, in memory that does not grow with the number of labels.
@@ -251,15 +251,15 @@ class TextTagger(BaseEstimator):
             raise ModelFolderError(f"{path}: the labels of this model have no names; use xmlgp.load")
         analysis = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
         tagger = cls(clone(classifier), analysis)
-        return tagger._become(classifier, vectorizer, labels)
+        return tagger._set_fitted(classifier, vectorizer, labels)
 
     @property
     def tuned_(self) -> Tuned | None:
         """What `tune` or `xmlgp tune` chose, and for which scores (`Tuned`), or None."""
         return self.classifier_.tuned_
 
-    def _become(self, classifier, vectorizer, names):
-        """Become fitted, with a fitted classifier and the names of its labels."""
+    def _set_fitted(self, classifier, vectorizer, names):
+        """Set the attributes of a fitted tagger, given a fitted classifier and the names of its labels."""
         classifier.names_ = classifier.names_._replace(labels=names)
         if isinstance(vectorizer, Vectorizer):
             classifier.names_ = Names(names, vectorizer.words, vectorizer)
@@ -378,7 +378,7 @@ def _numbered(y, numbers):
         raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else 'numbers'}")
     found, lengths = [], []
     for place, names in enumerate(y):
-        # A text is a list of its letters, which nobody means.
+        # A text would be read as the list of its letters.
         if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
             raise SettingsError(f"{expected}, but y[{place}] is {excerpt(names)}; write a single name as [name]")
         names = list(names)

@@ -12,7 +12,7 @@ __all__ = ["DEFAULT_A", "DEFAULT_B", "Propensities", "estimate_propensities", "p
 #: A and B of most data sets. The repository uses 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon.
 DEFAULT_A, DEFAULT_B = 0.55, 1.5
 
-#: Sums of terms divided by propensities do not overflow down to this value.
+#: Below this value, sums of inverse propensities could overflow.
 LEAST = 1e-200
 
 

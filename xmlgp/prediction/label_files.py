@@ -16,8 +16,8 @@ FORMATS = ("jsonl", "tsv", "csv")
 #: The digits that single precision has.
 NUMBER = ".7g"
 
-#: Control characters but those of whitespace. Identifiers may have any, and answers are printed on terminals.
-TERMINAL = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
+#: Control characters without whitespace. Identifiers may have any, and a terminal would obey those printed on it.
+CONTROL_CODES = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")
 
 #: Points that are explained and formatted at a time.
 POINTS = 256
@@ -75,7 +75,7 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
         If a score is not finite.
     """
     fields, written = ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)], 0
-    # It comes with the first points, which may be refused.
+    # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *fields])
     for identifiers, features, block in blocks:
         block.check_finite(written)
@@ -126,7 +126,7 @@ def _row(name, row):
         # Tab-separated values have no quotes, so a cell cannot contain the separators.
         return "\t".join([" ".join(CONTROL.sub(" ", str(value)).split()) for value in row]) + "\n"
     text = io.StringIO()
-    cells = [TERMINAL.sub(" ", value) if isinstance(value, str) else value for value in row]
+    cells = [CONTROL_CODES.sub(" ", value) if isinstance(value, str) else value for value in row]
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()
 

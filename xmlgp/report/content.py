@@ -100,7 +100,7 @@ class FrequencyGroup(NamedTuple):
 
 
 class LabelRow(NamedTuple):
-    """A label and how it does; `training` is None if it is not known, precision if the label is never given."""
+    """A label and its measures; `training` is None if it is not known, precision if the label is never given."""
 
     name: str
     training: int | None

@@ -40,7 +40,7 @@ def render(content):
     )
     environment.filters |= {"percent": _percent, "number": _number, "short": _short, "signed": _signed, "kept": _kept}
     style, script = load("style.css"), load("sort.js")
-    # Ours, so they are not escaped.
+    # Parts of the program, which are not escaped.
     verbatim = {"style": style, "script": script, **_charts(content)}
     return environment.get_template("template.html").render(
         c=content,

@@ -25,7 +25,7 @@ def make_report(
     progress=silent,
     note=lambda text: None,
 ):
-    """Return an HTML page about how a model does.
+    """Return an HTML page that evaluates a model.
 
     Parameters
     ----------
