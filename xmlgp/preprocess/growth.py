@@ -9,20 +9,9 @@ __all__ = ["grow"]
 
 
 def grow(preprocessed, settings, N, counts):
-    """Return preprocessing for all points so far (`Preprocessed`).
+    """Return preprocessing for all N points so far, of which n_d have feature d (`counts`, D) (`Preprocessed`).
 
-    Inverse document frequencies are those of N points, of which n_d have feature d. The basis of a subspace and
-    inducing inputs stay as they are, with zeros for new features.
-
-    Parameters
-    ----------
-    preprocessed : Preprocessed
-        Of the earlier points.
-    settings : Settings
-    N : int
-        Points so far.
-    counts : ndarray of int, D
-        n.
+    The basis of a subspace and inducing inputs stay as they are, with zeros for new features.
 
     Raises
     ------

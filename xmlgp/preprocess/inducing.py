@@ -37,14 +37,14 @@ def candidates(inputs, count, seed):
 
 
 def initial_inducing(coordinates, count, method, seed, leading=None, progress=silent):
-    """Return M initial inducing inputs.
+    """Return M initial inducing inputs, or as many as there are points, in float32.
 
     Parameters
     ----------
     coordinates : ndarray or csr_array, N×R or N×D
-        US = X X̃ᵀ in the subspace, X for free inducing inputs, of the candidates.
+        X X̃ᵀ in the subspace, X for free inducing inputs, of the candidates.
     count : int
-        M; at most N are returned.
+        M.
     method : str
         "kmeans" or "rows".
     seed : int
@@ -52,11 +52,6 @@ def initial_inducing(coordinates, count, method, seed, leading=None, progress=si
         The number of coordinates, from the first, that decide which centroid is nearest; default: all.
     progress : callable
         See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    ndarray, M×R or M×D
-        float32.
     """
     count = min(count, coordinates.shape[0])
     rows = np.sort(np.random.default_rng(seed).choice(coordinates.shape[0], count, replace=False))

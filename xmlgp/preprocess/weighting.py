@@ -95,19 +95,10 @@ class Weighting(NamedTuple):
 
 
 def weigh(features, idf, unit, logarithm=False, scale=None):
-    """Return weighted features.
+    """Return weighted features, N×D, by the fields of a `Weighting`.
 
-    Parameters
-    ----------
-    features : csr_array, N×D
-    idf, unit, logarithm, scale
-        As in `Weighting`.
-
-    Returns
-    -------
-    csr_array, N×D
-        float32, with the index arrays of `features`, and its elements if nothing changes. Scaled features are float64,
-        because a large mean may be subtracted from them.
+    They are float32, with the index arrays of `features`, and its elements if nothing changes. Scaled features are
+    float64, because a large mean may be subtracted from them.
     """
     if scale is not None:
         scaled = features.data * scale[features.indices]

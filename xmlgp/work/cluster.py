@@ -32,18 +32,8 @@ class DaskCluster:
     """The workers of a Dask cluster, each of which computes as many blocks at a time as it has threads.
 
     It has the attributes and methods of `ThisMachine`. Dask chooses the worker of a block, and runs it again elsewhere
-    if the worker is lost before the result is here.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    folder : Path
-        On storage that all workers see.
-
-    Attributes
-    ----------
-    workers : int
-        The largest number of workers that have been seen.
+    if the worker is lost before the result is here. `folder` (Path) is on storage that all workers see; `workers` is
+    the largest number of them that has been seen.
 
     Raises
     ------
