@@ -8,17 +8,11 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from tests.grids import each_value
-from tests.problems import small_dataset
-from xmlgp.errors import ModelFolderError, NumericalError, SettingsError
-from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.settings import MLGPFSettings
+from xmlgp.errors import NumericalError, SettingsError
 from xmlgp.models import MODELS
 from xmlgp.prediction import predictor as module
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.predictor import OUTPUTS, Predictor
-from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.stored import open_predictor
-from xmlgp.runs.train import train_model
 
 N, D, K = 600, 4, 90
 RANDOM = np.random.default_rng(0)
@@ -213,20 +207,6 @@ def test_every_model_has_a_concrete_predictor():
     for model in MODELS.values():
         assert issubclass(model.predictor, Predictor)
         assert not inspect.isabstract(model.predictor)
-
-
-SMALL = {"inducing_count": 3, "basis_size": 4, "factors": 2, "epochs": 1}
-
-
-def test_open_returns_the_predictor_of_the_model(tmp_path):
-    folder = train_model(small_dataset(), tmp_path, MLGPFSettings(**SMALL))
-    assert type(open_predictor(folder)) is MLGPFPredictor
-
-
-def test_open_raises_if_the_model_is_not_trained(tmp_path):
-    folder = preprocess_model(small_dataset(), tmp_path / "mine", MLGPFSettings(**SMALL))
-    with pytest.raises(ModelFolderError, match="mine: the model is preprocessed, but not trained yet$"):
-        open_predictor(folder)
 
 
 def raising(error):
