@@ -67,7 +67,7 @@ HUGE_SCORES = b"1000000000 1000000000\n0:1\n7:1\n"
 def place(tmp_path_factory):
     """A folder with models, data, scores of them, and the catalogue."""
     folder = tmp_path_factory.mktemp("place")
-    make_originals(folder)
+    make_originals(folder, ["default", "subspace", "preprocessed"])
     (folder / "no.scores").write_bytes(b"0 7\n")
     return folder
 

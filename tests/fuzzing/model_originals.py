@@ -56,8 +56,8 @@ NAMED = "named"
 SWAPPED = "diagonal"
 
 
-def make_originals(folder):
-    """Make the data, a catalogue and the models in a folder; return the names of the models.
+def make_originals(folder, names=tuple(KINDS)):
+    """Make the data, a catalogue and models in a folder; return the names of the models.
 
     The training points are in train.txt, the same with names in text, those of two classes in one-label.txt, and new
     ones in test.txt.
@@ -68,7 +68,8 @@ def make_originals(folder):
     _write_named(folder / "text")
     (folder / "catalogue.yaml").write_text("datasets: {}\n")
     with mock.patch.dict(os.environ, {"XMLGP_CATALOGUE": str(folder / "catalogue.yaml")}):
-        for name, (command, *options) in KINDS.items():
+        for name in names:
+            command, *options = KINDS[name]
             data = folder / ("one-label.txt" if "gpc" in options else "text" if name == NAMED else "train.txt")
             with calibrated(0.5) if name == "calibrated" else contextlib.nullcontext():
                 result = run(command, "-q", "--no-cache", data, folder / name, *options)
@@ -76,7 +77,7 @@ def make_originals(folder):
             if name == TUNED:
                 assert run("tune", "-q", "--no-cache", folder / name, folder / "test.txt").exit_code == 0
             _settle(folder / name, name == SWAPPED)
-    return list(KINDS)
+    return list(names)
 
 
 def _write_named(folder):

@@ -8,7 +8,6 @@ import pytest
 from tests.grids import each_value
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.training import optimisers
 from xmlgp.training.optimisers import GRAIN, OPTIMISERS, AdaDelta, Adam
 
 
@@ -67,16 +66,6 @@ def test_steps_agree_with_the_paper(name, paper, shape):
     value = run(OPTIMISERS[name]({"x": start}), np.array(start), gradients, rates)
     expected = [paper(start[index], gradients[(slice(None), *index)], rates) for index in np.ndindex(shape)]
     np.testing.assert_allclose(value.ravel(), expected, rtol=1e-10)
-
-
-@PAPERS
-@pytest.mark.parametrize("size", [1, 6, 7, 8, 13, 14, 15])
-def test_steps_do_not_depend_on_the_division_into_parts(monkeypatch, name, paper, size):
-    gradients, rates = gradients_and_rates((size,))
-    whole = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
-    monkeypatch.setattr(optimisers, "GRAIN", 1)
-    pieces = run(OPTIMISERS[name]({"x": np.ones(size)}), np.ones(size), gradients, rates)
-    np.testing.assert_allclose(pieces, whole, rtol=1e-14)
 
 
 @PAPERS
