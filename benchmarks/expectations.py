@@ -23,7 +23,7 @@ from peers import MEASURES
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature
 from xmlgp.metrics.calibration import log_loss
-from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
@@ -45,8 +45,8 @@ def bounds(model, dataset):
     """Return the bound per point with the model's own expectations, and by quadrature."""
     settings, preprocessed, parameters = model
     coordinates = preprocessed.inputs(dataset.features, settings.dtype)
-    own = MLGPF(settings).bound
-    exact = Bound(own.kernel, own.posterior, own.fixed, Quadrature(NODES))
+    method = InducingMethod(settings)
+    own, exact = (Bound(method.latent, expectations) for expectations in (method.expectations, Quadrature(NODES)))
     with one_blas_thread():
         batch = make_batch(coordinates, dataset.labels, np.arange(dataset.N))
         return [bound.value_and_gradients(parameters, batch)[0] / dataset.N for bound in (own, exact)]

@@ -33,11 +33,13 @@ import scipy.sparse as sp
 
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.label_weights import PRIOR_VARIANCE
+from xmlgp.gp.weight_space import WeightSpace
 from xmlgp.metrics.evaluation import evaluate
 from xmlgp.metrics.propensity import propensities
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.weight_space import make_model
+from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.scores_file import Scores
 from xmlgp.preprocess.pipeline import Preprocessed, weighting_of_counts
@@ -247,8 +249,8 @@ def learned_after(N, K):
     # Earlier points had features as often as those of the batch, and all labels equally often.
     by_label, by_feature = np.full(K, -(-3 * N // K)), statistics_of(batch.features, batch.labels)[STATISTICS[1]]
     statistics = dict(zip(STATISTICS, (by_label, by_feature * N // BATCH), strict=True))
-    model = make_model(settings)
-    parameters = model.trained(model.initial(FEATURES, batch.labels, random))
+    method = WeightSpaceMethod(settings)
+    parameters = method.trained(Bound(WeightSpace(None)), method.initial(FEATURES, batch.labels, random))
     parameters |= random_label_weights(K, random) | statistics
     preprocessed = Preprocessed(weighting_of_counts(settings.weighting, N, statistics[STATISTICS[1]]), None, None)
     facts = {"N": N, "D": FEATURES, "K": K, "fingerprint": ""}

@@ -20,9 +20,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.gp import inner_products, likelihood
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
 from xmlgp.gp.posteriors import shared_diagonal
-from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.runtime.threads import one_blas_thread
@@ -138,25 +139,33 @@ def measure(case, posterior, steps):
     """Return the median seconds of a step and of its parts."""
     random = np.random.default_rng(0)
     settings = MLGPFSettings(
-        kernel="linear", ard=case.ard, posterior=posterior, factors=case.P, inducing_count=case.M, batch_size=case.B
+        inducing="free",
+        start="random",
+        kernel="linear",
+        ard=case.ard,
+        posterior=posterior,
+        factors=case.P,
+        inducing_count=case.M,
+        batch_size=case.B,
     )
     coordinates, labels = draw(case, random)
-    model = MLGPF(settings)
+    method = InducingMethod(settings)
+    latent, bound = method.latent, Bound(method.latent, method.expectations)
     inducing, _ = coordinates.rows(random.choice(case.N, case.M, replace=False))
     inducing = inducing.toarray() if sp.issparse(inducing) else inducing
-    parameters = model.initial(inducing, labels, random)
+    parameters = method.initial(coordinates, labels, inducing, random)
     optimiser = Adam(parameters)
     places = [
         (minibatches, "make_batch", "gather"),
         (inner_products, "forward_inducing", "kernel"),
         (inner_products, "forward_points", "kernel"),
         (inner_products, "backward", "kernel gradients"),
-        (type(model.kernel), "forward", "kernel"),
-        (type(model.kernel), "backward", "kernel gradients"),
+        (type(latent.kernel), "forward", "kernel"),
+        (type(latent.kernel), "backward", "kernel gradients"),
         (shared_diagonal, "factorise", "factorisation"),
-        (type(model.posterior), "forward", "moments"),
-        (type(model.posterior), "backward", "posterior gradients"),
-        (type(model.posterior), "precondition", "posterior gradients"),
+        (type(latent.posterior), "forward", "moments"),
+        (type(latent.posterior), "backward", "posterior gradients"),
+        (type(latent.posterior), "precondition", "posterior gradients"),
         (likelihood, "full_log_likelihood", "factors"),
         (Quadrature, "gradients", "expectations"),
         (Adam, "step", "optimiser"),
@@ -168,7 +177,7 @@ def measure(case, posterior, steps):
         with clock.watch(*places):
             start = time.perf_counter()
             batch = minibatches.make_batch(coordinates, labels, rows)
-            _, gradients = model.bound.value_and_gradients(parameters, batch, value_needed=False, for_step=True)
+            _, gradients = bound.value_and_gradients(parameters, batch, value_needed=False, for_step=True)
             optimiser.step(parameters, gradients, 1e-4)
             totals.append(time.perf_counter() - start)
         parts.append(clock.seconds)

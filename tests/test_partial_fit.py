@@ -55,8 +55,8 @@ def models():
 
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch):
-    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 6)
-    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS_IN_WEIGHT_SPACE", 6)
+    monkeypatch.setattr("xmlgp.mlgpf.inducing.InducingMethod.learning_steps", 6)
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
 
 
 def without_seconds(value):

@@ -13,6 +13,7 @@ from pathlib import Path
 from tests.cli.killing import chosen_calls, count_calls, differences, ended, forked, killed, train
 from xmlgp.cli import main
 from xmlgp.mlgpf import learning
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.training import checkpoints
 
 
@@ -27,7 +28,7 @@ def parts(model, expected, *but):
 
 def run():
     # Every epoch ends with a checkpoint; few steps.
-    checkpoints.TIME_RATIO, learning.STEPS, learning.LEAST_EPOCHS = 0, 4, 1
+    checkpoints.TIME_RATIO, InducingMethod.learning_steps, learning.LEAST_EPOCHS = 0, 4, 1
     os.fsync = lambda descriptor: None
     train(Path("before"))
     # Compiles.

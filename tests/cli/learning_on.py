@@ -23,8 +23,8 @@ INDUCING = {"free": ["--inducing", "free", "--no-label-weights"], "features": ["
 #: Models that cannot learn on.
 CANNOT = [name for name, record in MODELS.items() if record.learn is None]
 
-STEP = "xmlgp.mlgpf.learning.LearningAscent.step"
-WRITE = "xmlgp.model_folder.arrays._write"
+STEP = "xmlgp.mlgpf.learning.LearningOn.step"
+WRITE = "xmlgp.model_folder.arrays.write_array"
 
 
 def more(N=30, D=D_KNOWN + 3, K=K_KNOWN + 2, seed=11):
@@ -44,8 +44,8 @@ def train_once(workdir, name, command):
 def train_model(workdir, monkeypatch):
     """Return a trained model; new points are in new.txt."""
     monkeypatch.setattr("xmlgp.training.checkpoints.TIME_RATIO", 0)
-    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 6)
-    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS_IN_WEIGHT_SPACE", 6)
+    monkeypatch.setattr("xmlgp.mlgpf.inducing.InducingMethod.learning_steps", 6)
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 6)
     train_once(workdir, "rows", TRAIN)
     write_dataset("new.txt", more())
     return workdir / "model"
@@ -82,7 +82,7 @@ def refused(folder, *arguments, status=1, **options):
 
 def train_text_model(workdir, monkeypatch):
     """Return a model of documents; new ones with another word and label are in new.jsonl."""
-    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 6)
+    monkeypatch.setattr("xmlgp.mlgpf.inducing.InducingMethod.learning_steps", 6)
     (workdir / "train.jsonl").write_text(as_json(documents(60, 0)))
     train_once(workdir, "text", ["train", "train.jsonl", "model", *SMALL, "-q"])
     fresh = documents(20, 1)

@@ -15,7 +15,7 @@ from tests.dask_processes import DaskProcesses
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.mlgpf import sweep
-from xmlgp.mlgpf.weight_space_ascent import WeightSpaceAscent
+from xmlgp.mlgpf.train import Training
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.runs.plan import readable_run
 from xmlgp.work import cluster as cluster_module
@@ -65,14 +65,14 @@ def assert_same(path, expected):
 
 def at_step(monkeypatch, number, action):
     """Do something when a training run makes the step with this number, from 0, of all runs of the test."""
-    made, original = iter(range(10**6)), WeightSpaceAscent.step
+    made, original = iter(range(10**6)), Training.step
 
     def watched(self, epoch, done):
         if next(made) == number:
             action()
         return original(self, epoch, done)
 
-    monkeypatch.setattr(WeightSpaceAscent, "step", watched)
+    monkeypatch.setattr(Training, "step", watched)
 
 
 def last_line(result):

@@ -29,25 +29,26 @@ SMALL = ["-P", "3", "--epochs", "5", "--batch-size", "30", "--label-weights"]
 TRAIN = ["train", "data", "model", *SMALL]
 
 READ = "xmlgp.cli.train.read_training_data"
-WRITE = "xmlgp.model_folder.arrays._write"
-START = "xmlgp.mlgpf.stochastic.initial_parameters"
-STEP = "xmlgp.mlgpf.stochastic.StochasticAscent.step"
-SWEEP = "xmlgp.mlgpf.sweep.Sweep.update_weights"
-REGRESSION, CALIBRATION = "xmlgp.mlgpf.train.fit_exact_gp", "xmlgp.mlgpf.held_out.fit_calibration"
+WRITE = "xmlgp.model_folder.arrays.write_array"
+START = "xmlgp.mlgpf.weight_space.WeightSpaceMethod.initial"
+STEP = "xmlgp.mlgpf.stochastic.Stochastic.step"
+SWEEP = "xmlgp.mlgpf.sweep.Sweep._update_weights"
+REGRESSION, CALIBRATION = "xmlgp.mlgpf.regression.fit_exact_gp", "xmlgp.mlgpf.held_out.fit_calibration"
 
 #: By phase: the function and the number of its call at which a signal comes, and where the run stops (None: nowhere).
-#: There are 50 stochastic steps, 4 of two sweeps without the held-out points, and 2 of the one that adds these.
+#: There are 50 stochastic steps, 4 of two sweeps without the held-out points, one for the choice on these, which fits
+#: the regression, 2 of the sweep that adds them, and one for the regression.
 PHASES = {
     "reading": (READ, 1, None),
     "preprocessing": ("xmlgp.preprocess.pipeline.idf_of_counts", 1, "in preprocessing"),
     "basis": ("xmlgp.preprocess.pipeline.truncated_svd_basis", 1, "in preprocessing"),
     "saving preprocessing": (WRITE, 1, "in preprocessing"),
-    "within an epoch": (STEP, 16, "after 16 of 56 steps"),
-    "first sweep": (SWEEP, 1, "after 52 of 56 steps"),
-    "regression": (REGRESSION, 1, "after 54 of 56 steps"),
-    "calibration": (CALIBRATION, 1, "after 54 of 56 steps"),
-    "last sweep": (SWEEP, 3, "after 56 of 56 steps"),
-    "saving the model": (WRITE, 9, "after 56 of 56 steps"),
+    "within an epoch": (STEP, 16, "after 16 of 58 steps"),
+    "first sweep": (SWEEP, 1, "after 52 of 58 steps"),
+    "regression": (REGRESSION, 1, "after 55 of 58 steps"),
+    "calibration": (CALIBRATION, 1, "after 55 of 58 steps"),
+    "last sweep": (SWEEP, 3, "after 57 of 58 steps"),
+    "saving the model": (WRITE, 9, "after 58 of 58 steps"),
 }
 
 #: Further options of some phases.
@@ -177,7 +178,7 @@ def test_a_second_signal_does_not_wait_for_the_end_of_the_step(data, phase):
     number = signal.SIGINT if phase == "within an epoch" else signal.SIGTERM
     if phase == "within an epoch":
         # The last checkpoint is the one after the epoch before.
-        where = "after 10 of 56 steps"
+        where = "after 10 of 58 steps"
     stopped = interrupted(result, number)
     assert bool(stopped) == bool(where)
     if where:
@@ -190,7 +191,7 @@ def test_a_signal_while_a_checkpoint_is_written_leaves_a_complete_checkpoint(dat
     # In the middle of the second checkpoint.
     with signals_at("xmlgp.training.checkpoints.write_array", 17, *numbers):
         stopped = interrupted(run(*TRAIN), numbers[-1])
-    step = int(re.fullmatch("after ([0-9]+) of 56 steps", stopped)[1])
+    step = int(re.fullmatch("after ([0-9]+) of 58 steps", stopped)[1])
     assert InterruptedRun.read("model").step == step
     assert_no_other_files(data / "model")
     resume()

@@ -74,7 +74,7 @@ def test_an_interrupted_run_goes_on_with_the_same_result(model, inducing, step):
 PHASES = {
     "growing": "xmlgp.runs.learn.grow",
     "step": STEP,
-    "regression": "xmlgp.mlgpf.learning.add_points",
+    "regression": "xmlgp.mlgpf.regression.add_points",
     "saving": WRITE,
 }
 
@@ -96,7 +96,7 @@ def test_a_signal_in_any_phase_leaves_the_model(model, phase):
     assert_same_model("model", "whole")
 
 
-@pytest.mark.parametrize("name", ["xmlgp.model_folder.folder.atomic_write", "xmlgp.runs.learn._write"])
+@pytest.mark.parametrize("name", ["xmlgp.model_folder.description.atomic_write", "xmlgp.runs.learn._write"])
 def test_a_signal_while_the_model_is_replaced_comes_after_it(model, name):
     shutil.copytree("model", "whole")
     assert run("learn", "whole", "new.txt", "-q").exit_code == 0
@@ -169,7 +169,7 @@ def test_training_and_learning_do_not_resume_each_other(model):
     line = said(run("train", "data", "model", "--resume"))
     assert re.fullmatch(f"model: an unfinished run of `xmlgp learn` exists, which stopped .* steps; {advice}", line)
     assert everything(model) == before
-    with signals_at("xmlgp.mlgpf.stochastic.StochasticAscent.step", 2, signal.SIGINT):
+    with signals_at("xmlgp.mlgpf.stochastic.Stochastic.step", 2, signal.SIGINT):
         assert run(*TRAIN, "--seed", "3", "--no-resume").exit_code == 130
     line = refused(model, "model", "new.txt", "--resume")
     assert re.fullmatch(f"model: an unfinished run of `xmlgp train` exists, which stopped .* steps; {advice}", line)

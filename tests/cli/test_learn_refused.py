@@ -110,7 +110,7 @@ def test_a_damaged_description_is_refused(model):
     assert refused(model, "model", "new.txt").startswith("model/model.json")
 
 
-def test_a_model_of_an_older_xmlgp_is_refused(model):
+def test_a_model_of_an_earlier_version_is_refused(model):
     file = model / "model.json"
     description = json.loads(file.read_text())
     for name in [name for name in description["arrays"] if name.startswith("parameters.statistics.")]:
@@ -118,8 +118,7 @@ def test_a_model_of_an_older_xmlgp_is_refused(model):
     file.write_text(json.dumps(description))
     assert run("predict", "model", "data/test.txt").exit_code == 0
     line = refused(model, "model", "new.txt")
-    reason = "has no statistics.labels, which learning on needs; train it again"
-    assert line == f"the model was trained by an older xmlgp and {reason}"
+    assert line == "the model lacks what learning on needs, because an earlier version trained it; train it again"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ MOMENTS = [0, 0.3, 0.6, 1]
 
 @pytest.mark.parametrize(("code", "lasting"), [(errno.EACCES, False), (errno.ENOSPC, True)])
 def test_a_folder_that_cannot_be_written_keeps_its_model(model, monkeypatch, code, lasting):
-    monkeypatch.setattr("xmlgp.mlgpf.learning.STEPS", 3)
+    monkeypatch.setattr("xmlgp.mlgpf.inducing.InducingMethod.learning_steps", 3)
     monkeypatch.setattr("xmlgp.mlgpf.learning.LEAST_EPOCHS", 1)
     shutil.copytree("model", "before")
     command = ["learn", "model", "new.txt", "-q", "--no-cache", "--checkpoint-every", "1e-9"]

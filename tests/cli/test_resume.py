@@ -47,7 +47,7 @@ def interrupt(monkeypatch):
         def stopping(self, state, epoch_ended=False):
             if (found := state()).facts["step"] < steps:
                 return
-            self.save(found.merged(checkpoints.TrainingState({"seconds": seconds}, {})))
+            self.save(found._replace(facts=found.facts | {"seconds": seconds}))
             raise Interrupted(2)
 
         monkeypatch.setattr(checkpoints.CheckpointWriter, "maybe_save", stopping)

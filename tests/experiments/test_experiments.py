@@ -119,17 +119,6 @@ def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
     assert names(1, "table3") < names(1)
 
 
-def test_names_of_finished_cells_do_not_change():
-    # The defaults, and settings of results from before there were several models.
-    defaults = {"inducing": "free", "factors": 100, "optimiser": "adam", "ranking": "utility"}
-    earlier = {"start": "random", "sampling": "uniform", "label_weights": False, "regression_points": 0}
-    for settings, test_every, digest in [
-        (MLGPFSettings(**defaults), 0, "f4ee7df08d16eecc"),
-        (MLGPFSettings(**defaults, **earlier, calibration=False, seed=4), 5, "a4f26ddb4311d4a6"),
-    ]:
-        assert MLGPFCell("toy", Path("toy"), (0.55, 1.5), settings, test_every).name == f"toy-{digest}.json"
-
-
 @pytest.mark.parametrize(
     ("name", "method", "model", "other", "kind"),
     [

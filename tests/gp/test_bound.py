@@ -8,6 +8,7 @@ from tests.gp.reference import ALL_POSTERIORS, FACTORS
 from tests.grids import each_value, grid
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.likelihood import IndexedRows, SampledPairs
@@ -69,7 +70,7 @@ COMPONENTS = {
 def test_gradients_agree_with_central_differences(terms, ard, posterior, coordinates, negatives, expectations, fixed):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives)
     # Small variances and many nodes, so that the quadrature of the derivative is the derivative of the quadrature.
-    bound = Bound(kernel, ALL_POSTERIORS[posterior], fixed, make_expectations(expectations, 40))
+    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), make_expectations(expectations, 40), fixed)
     _, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     assert gradients.keys() == parameters.keys() - set(fixed)
     numeric = central_differences(lambda moved: bound.value_and_gradients(moved, batch)[0], parameters, gradients)
@@ -82,7 +83,7 @@ def test_gradients_agree_with_central_differences(terms, ard, posterior, coordin
 @each_value(posterior=list(ALL_POSTERIORS), negatives=["all", "sampled"])
 def test_preconditioned_directions_are_ascent_directions(posterior, negatives):
     kernel, parameters, batch = random_problem(("linear",), False, posterior, "dense", negatives)
-    bound = Bound(kernel, ALL_POSTERIORS[posterior])
+    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]))
     value, gradients = dense_gradients(*bound.value_and_gradients(parameters, batch))
     _, directions = dense_gradients(*bound.value_and_gradients(parameters, batch, for_step=True))
     for name, gradient in gradients.items():
@@ -98,7 +99,7 @@ def test_preconditioned_directions_are_ascent_directions(posterior, negatives):
 def test_jaakkola_jordan_bound_is_slightly_below_that_of_quadrature(posterior, negatives):
     kernel, parameters, batch = random_problem(("se",), False, posterior, "dense", negatives)
     below, above = (
-        Bound(kernel, ALL_POSTERIORS[posterior], expectations=make_expectations(name, 40)).value_and_gradients(
+        Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), make_expectations(name, 40)).value_and_gradients(
             parameters, batch
         )[0]
         for name in ("jj", "quadrature")

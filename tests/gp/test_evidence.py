@@ -23,6 +23,7 @@ from tests.gp.reference import (
 )
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature, make_expectations
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights
 from xmlgp.gp.label_weights import WeightsPrior
@@ -92,7 +93,7 @@ def test_bound_is_below_the_evidence(name, points, factors, grid, expectations):
     @given(st.integers(0, 2**32 - 1), st.none() | st.integers(1, 4), st.floats(0, 1.5))
     def check(seed, inducing, noise):
         kernel, parameters, batch = problem(name, points, factors, inducing, seed, noise)
-        bound = Bound(kernel, ALL_POSTERIORS[name], expectations=make_expectations(expectations, NODES))
+        bound = Bound(Inducing(kernel, ALL_POSTERIORS[name]), make_expectations(expectations, NODES))
         assert value_of(bound, parameters, batch) <= evidence_of(parameters, batch, grid) + 1e-5
 
     check()
@@ -104,7 +105,7 @@ def test_optimal_bounds_are_ordered_and_close_to_the_evidence(points, factors, g
     for name in ALL_POSTERIORS:
         kernel, parameters, batch = problem(name, points, factors, None, 0)
         fixed = {"inducing", "loadings", "bias", *HYPERPARAMETERS}
-        bound = Bound(kernel, ALL_POSTERIORS[name], fixed, Quadrature(NODES))
+        bound = Bound(Inducing(kernel, ALL_POSTERIORS[name]), Quadrature(NODES), fixed)
         optimum[name] = value_of(bound, maximised(bound, parameters, batch), batch)
     evidence = evidence_of(parameters, batch, grid)
     assert all(value <= evidence + 1e-5 for value in optimum.values())
@@ -179,7 +180,7 @@ def test_bound_agrees_with_its_dense_definition(name, terms, ard, dimension):
     positives = random_labels(random, points, labels)
     residual = (rows[:, coordinates:] ** 2).sum(axis=1)
     batch = Batch(Points(rows[:, :coordinates].copy(), residual), positives, None, scale)
-    value = value_of(Bound(kernel, ALL_POSTERIORS[name], expectations=Quadrature(80)), parameters, batch)
+    value = value_of(Bound(Inducing(kernel, ALL_POSTERIORS[name]), Quadrature(80)), parameters, batch)
 
     padding = dimension - coordinates
     dense = {key: np.pad(value, (0, padding)) if "relevance" in key else value for key, value in parameters.items()}

@@ -8,8 +8,9 @@ from tests.gp.reference import FACTORS, gaussian_kl, inducing_posterior, scikit_
 from tests.gp.test_bound import KERNELS, P, dense_gradients, random_problem
 from tests.gp.test_earlier import divergence
 from tests.grids import each_value
-from xmlgp.gp.bound import Bound, LearningBound
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import EXPECTATIONS, make_expectations
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.posteriors import POSTERIORS
 
 EVERY_POSTERIOR = pytest.mark.parametrize("posterior", POSTERIORS)
@@ -25,8 +26,9 @@ def problem(terms, ard, posterior, coordinates="dense", negatives="all", expecta
         earlier[name] = parameters[name] + (np.tril(noise) if name in FACTORS else noise)
     chosen = make_expectations(expectations, 40)
     latent = {name: value for name, value in earlier.items() if name.startswith(("inducing", "kernel.", "posterior."))}
-    bound = LearningBound(kernel, family, latent, chosen)
-    return bound, Bound(kernel, family, (), chosen), parameters, earlier, batch
+    training = Inducing(kernel, family)
+    bound = Bound(training.as_prior(latent), chosen, {"bias"})
+    return bound, Bound(training, chosen), parameters, earlier, batch
 
 
 @each_value(

@@ -11,6 +11,7 @@ from tests.grids import grid
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import LIMIT, bounded_exp, bounded_exp_derivative, checked_log, is_inside
 
@@ -68,7 +69,7 @@ def with_logarithms(parameters, name, value):
 @grid(**COMPONENTS)
 def test_bound_and_gradients_are_finite_at_extreme_logarithms(terms, ard, posterior, coordinates, negatives):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives, dtype=np.float32)
-    bound = Bound(kernel, ALL_POSTERIORS[posterior], expectations=Quadrature(10))
+    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), Quadrature(10))
     names = log_parameters(parameters)
     extremes = [{name: sign * x} for name in names for sign in (1, -1) for x in BEYOND[::2]]
     # All at once: large, small, and alternating.
@@ -93,7 +94,7 @@ def test_bound_and_gradients_are_finite_at_extreme_logarithms(terms, ard, poster
 @grid(**COMPONENTS)
 def test_clipped_logarithms_have_no_gradient(terms, ard, posterior, coordinates, negatives):
     kernel, parameters, batch = random_problem(terms, ard, posterior, coordinates, negatives)
-    bound = Bound(kernel, ALL_POSTERIORS[posterior], expectations=Quadrature(40))
+    bound = Bound(Inducing(kernel, ALL_POSTERIORS[posterior]), Quadrature(40))
     for name in log_parameters(parameters):
         for value in (LIMIT + 1, -LIMIT - 1):
             moved = with_logarithms(parameters, name, value)

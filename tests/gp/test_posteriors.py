@@ -19,6 +19,7 @@ from tests.gp.reference import (
 )
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.posteriors import Moments
 from xmlgp.gp.posteriors.jitter import add_jitter
@@ -131,10 +132,12 @@ def test_whitening_does_not_change_the_bound_of_the_same_distribution(terms):
     )
     points = Points(random.normal(size=(batch, dimension)), random.random(batch))
     minibatch = Batch(points, random_labels(random, batch, labels), None, scale=2.5)
-    value, gradients = Bound(kernel, ALL_POSTERIORS["cholesky"]).value_and_gradients(parameters, minibatch)
+    value, gradients = Bound(Inducing(kernel, ALL_POSTERIORS["cholesky"])).value_and_gradients(parameters, minibatch)
     covariances, _ = kernel.forward(parameters, points)
     same = parameters | unwhitened(parameters, add_jitter(covariances.K_Z))
-    expected, expected_gradients = Bound(kernel, ALL_POSTERIORS["unwhitened"]).value_and_gradients(same, minibatch)
+    expected, expected_gradients = Bound(Inducing(kernel, ALL_POSTERIORS["unwhitened"])).value_and_gradients(
+        same, minibatch
+    )
     assert value == pytest.approx(expected, rel=1e-6)
     for name in ("loadings", "bias"):
         np.testing.assert_allclose(gradients[name], expected_gradients[name], rtol=1e-5, atol=1e-5)
@@ -166,10 +169,12 @@ def test_bound_equals_that_of_the_equivalent_full_posterior(source, terms):
     )
     points = Points(random.normal(size=(batch, dimension)), random.random(batch))
     minibatch = Batch(points, random_labels(random, batch, labels), None, scale=2.5)
-    expected, expected_gradients = Bound(kernel, ALL_POSTERIORS[source]).value_and_gradients(parameters, minibatch)
+    expected, expected_gradients = Bound(Inducing(kernel, ALL_POSTERIORS[source])).value_and_gradients(
+        parameters, minibatch
+    )
     covariances, _ = kernel.forward(parameters, points)
     full = parameters | ALL_POSTERIORS["cholesky"].parameters_of_diagonal(parameters, covariances.K_Z)
-    value, gradients = Bound(kernel, ALL_POSTERIORS["cholesky"]).value_and_gradients(full, minibatch)
+    value, gradients = Bound(Inducing(kernel, ALL_POSTERIORS["cholesky"])).value_and_gradients(full, minibatch)
     assert value == pytest.approx(expected, rel=1e-6)
     # Only these gradients are comparable: the parametrisations of q(u) differ.
     for name in ("loadings", "bias"):

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from tests.gp.reference import ALL_POSTERIORS, KERNELS, pairs_of, random_labels, random_parameters
 from tests.grids import each_value
 from xmlgp.gp.bound import Batch, Bound
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Covariances, Points
 from xmlgp.gp.likelihood import IndexedRows
 from xmlgp.gp.posteriors import Moments, jitter
@@ -51,7 +52,7 @@ def test_single_precision_is_close_to_double(terms, ard, posterior, sampled, mon
     results = []
     for dtype in (np.float64, np.float32):
         kernel, parameters, batch = problem(terms, ard, posterior, sampled, dtype)
-        results.append(Bound(kernel, ALL_POSTERIORS[posterior]).value_and_gradients(parameters, batch))
+        results.append(Bound(Inducing(kernel, ALL_POSTERIORS[posterior])).value_and_gradients(parameters, batch))
     (value, gradients), (single_value, single_gradients) = results
     assert single_value == pytest.approx(value, rel=2e-6)
     for name, gradient in gradients.items():
@@ -71,7 +72,7 @@ def test_no_intermediate_result_is_of_double_precision(terms, ard, posterior, sa
     moments, kl, posterior_tape = chosen.forward(parameters, covariances)
     d_covariances, d_posterior = chosen.backward(posterior_tape, Moments(*moments), d_kl=-1)
     d_kernel = kernel.backward(kernel_tape, Covariances(*d_covariances))
-    _, gradients = Bound(kernel, chosen).value_and_gradients(parameters, batch)
+    _, gradients = Bound(Inducing(kernel, chosen)).value_and_gradients(parameters, batch)
     everything = {
         "covariances": covariances, "kernel_tape": kernel_tape, "moments": moments, "kl": kl,
         "posterior_tape": posterior_tape, "d_covariances": d_covariances, "d_posterior": d_posterior,

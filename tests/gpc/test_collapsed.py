@@ -15,6 +15,7 @@ from tests.grids import each_value
 from xmlgp.errors import NumericalError
 from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import JaakkolaJordan, Quadrature, Taylor
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors.jitter import JITTER
 from xmlgp.gpc import collapsed as module
@@ -47,7 +48,7 @@ def mlgpf_bound(problem, posterior, expectations):
     batch = Batch(
         Points(problem.points, np.zeros(len(problem.points))), sp.csr_array(problem.positive[:, None]), None, 1
     )
-    return Bound(model.kernel, model.posterior, expectations=expectations).value_and_gradients(parameters, batch)[0]
+    return Bound(Inducing(model.kernel, model.posterior), expectations).value_and_gradients(parameters, batch)[0]
 
 
 @KINDS

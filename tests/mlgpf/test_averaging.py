@@ -18,11 +18,9 @@ from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
 from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
-from xmlgp.gp.inner_products import Points
 from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.gp.posteriors import POSTERIORS
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.mlgpf.model import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction import predictor as module
@@ -228,25 +226,6 @@ def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, outpu
             np.testing.assert_allclose(std, np.take_along_axis(deviations, order, axis=1), rtol=1e-5, atol=1e-6)
         else:
             assert all(piece.std is None for piece in pieces)
-
-
-@each_value(own=[True, False], regressed=[True, False], kernel=["linear", "se"], inducing=["free", "subspace"])
-def test_moments_of_the_model_agree_with_the_predictor(tmp_path, own, regressed, kernel, inducing):
-    folder = model(tmp_path, own, regressed, kernel=kernel, inducing=inducing, basis_size=9)
-    preprocessed = stored_preprocessing(folder)
-    predictive = MLGPF(folder.settings).predictive(folder.arrays("parameters."), D)
-    assert predictive.has_regression == regressed
-    points = Points(*preprocessed.inputs(NEW, np.float64).rows(slice(None)))
-    features = preprocessed.weigh(NEW)
-    predictor = open_predictor(folder)
-    mean, std = predictor.score(NEW, "utility", with_std=True)
-    np.testing.assert_allclose(predictive.rank_scores(points, features, "utility"), mean, rtol=1e-6, atol=1e-6)
-    shrunk = mean / np.sqrt(1 + np.pi / 8 * std**2)
-    np.testing.assert_allclose(predictive.rank_scores(points, features, "probability"), shrunk, rtol=1e-6, atol=1e-6)
-    (top,) = predictor.top(NEW, None, "utility", with_std=True)
-    pairs = np.repeat(np.arange(len(mean)), K), top.labels
-    np.testing.assert_allclose(mean[pairs], top.scores, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(std[pairs], top.std, rtol=1e-5, atol=1e-6)
 
 
 def test_no_points(tmp_path):

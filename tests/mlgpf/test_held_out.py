@@ -13,16 +13,14 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.mlgpf import held_out as module
-from xmlgp.mlgpf import train as training
-from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, can_judge, without_labels_of
+from xmlgp.mlgpf import regression
+from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points, without_labels_of
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.stochastic import default_rate
-from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
-from xmlgp.mlgpf.weight_space_ascent import SWEEPS
+from xmlgp.mlgpf.train import Problem, Training, run_inference, train
+from xmlgp.mlgpf.weight_space import SWEEPS
 from xmlgp.prediction.calibration import RANKS, Calibration, fit_calibration
 from xmlgp.training.loop import Loop
-from xmlgp.work import THIS_MACHINE
 
 DATASET = small_dataset(N=120, K=12)
 #: With the exact GP these held-out points are ranked better, and those of DATASET worse.
@@ -61,12 +59,6 @@ def test_with_few_points_there_is_no_calibration_and_regression_joins(monkeypatc
     assert bool(regression_parameters(found)) == (N == 90)
 
 
-@pytest.mark.parametrize("labelled", [0, 9, 10])
-def test_few_points_with_labels_judge_nothing(labelled):
-    labels = sp.csr_array(np.arange(40)[:, None] < labelled)
-    assert can_judge(labels, np.arange(30)) == (labelled == 10)
-
-
 def test_labels_of_points_are_left_out():
     found = without_labels_of(DATASET.labels, np.array([0, 7, 119]))
     expected = DATASET.labels.toarray()
@@ -77,12 +69,16 @@ def test_labels_of_points_are_left_out():
 def epochs_of(dataset, arguments):
     """Return the parameters after each epoch; `run_inference` holds out no points, so the loop is made here."""
     seen = []
-    settings = arguments[3]
-    parts = training._inference(*coordinates_and_labels(dataset, arguments), None, settings, THIS_MACHINE)
-    Loop(*parts, default_rate(settings)).run(
+    Loop(Training, *method_and_problem(dataset, arguments)).run(
         after_epoch=lambda epoch, parameters: seen.append({n: v.copy() for n, v in parameters().items()})
     )
     return seen
+
+
+def method_and_problem(dataset, arguments):
+    features, _, preprocessed, settings = arguments
+    coordinates, labels = coordinates_and_labels(dataset, arguments)
+    return settings.method.load()(settings), Problem(settings, coordinates, labels, None, features, preprocessed)
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -163,9 +159,9 @@ def regression_without(dataset, arguments, parameters):
     scales = np.exp(parameters["latent_weights.log_prior"] / 2)
     features = scaled_features(coordinates.weighted(order), scales)
     count = len(calibration_points(arguments[3], labels)[0])
-    _, fit = fit_exact_gp(features, labels[order], REGRESSION_RANK, leading=count)
+    _, fit = fit_exact_gp(features, labels[order], regression.RANK, leading=count)
     found = {"regression.scales": scales}
-    return found | training.regression_parameters(features[:count], labels[order][:count], fit)
+    return found | regression.regression_parameters(features[:count], labels[order][:count], fit)
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -243,37 +239,37 @@ def test_regression_joins_unless_it_ranks_held_out_points_worse(dataset, chosen,
 )
 def test_regression_may_lower_the_ranking_by_the_tolerance(monkeypatch, without, pooled, joins):
     assert module.POOL_TOLERANCE == 0.5
-    features, labels, preprocessed, settings = arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
-    trained, held = calibration_points(settings, labels)
+    arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
+    _, held = calibration_points(arguments[3], DATASET.labels)
     parameters = epochs_of(DATASET, arguments)[2]
-    part, whole = {"regression.part": 1}, {"regression.whole": 2}
-    hook = HeldOutChoices(3, features, labels, held, preprocessed, settings, lambda parameters: (whole, part))
+
+    class Regression:
+        fit = staticmethod(lambda parameters: {"regression.part": 1})
+
+    _, whole = method_and_problem(DATASET, arguments)
+    choices = HeldOutChoices(whole, held, lambda: parameters, Regression)
     # A ranking is stood for by its parameters.
     scores = {True: pooled, False: without}
     fitted = []
     monkeypatch.setattr(HeldOutChoices, "_ranked", lambda self, parameters: "regression.part" in parameters)
     monkeypatch.setattr(HeldOutChoices, "_ndcg", lambda self, ranked: scores[ranked])
-    monkeypatch.setattr(HeldOutChoices, "_calibrate", lambda self, ranked: fitted.append(ranked) or [1.0])
-    for epoch in (1, 2):
-        hook(epoch, lambda: parameters)
-        assert hook.state().facts == {"calibration": None, "pooled": None}
-    hook(3, lambda: parameters)
-    # The calibration is that of the model that is chosen, and that of all points is what joins.
+    monkeypatch.setattr(HeldOutChoices, "_calibrate", lambda self, ranked: fitted.append(ranked) or np.arange(1.0, 6.0))
+    choices.step(0, 0)
+    # The calibration is that of the model that is chosen.
     assert fitted == [joins]
-    assert hook.regression is whole
-    assert hook.state().facts == {"calibration": [1.0], "pooled": joins}
-    hook(4, None)
+    assert choices.pooled == joins
+    np.testing.assert_array_equal(choices.parameters(1)["calibration"], np.arange(1.0, 6.0))
 
 
 @pytest.mark.usefixtures("many_held_out")
-def test_the_hook_leaves_the_parameters_of_training():
-    features, labels, preprocessed, settings = arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
-    _, held = calibration_points(settings, labels)
+def test_the_choice_leaves_the_parameters_of_training():
+    arguments = prepared(DATASET, **IN_WEIGHT_SPACE)
+    _, held = calibration_points(arguments[3], DATASET.labels)
     parameters = epochs_of(DATASET, arguments)[-2]
     before = {name: value.copy() for name, value in parameters.items()}
-    hook = HeldOutChoices(4, features, labels, held, preprocessed, settings)
-    hook(4, lambda: parameters)
-    assert hook.coefficients
+    choices = HeldOutChoices(method_and_problem(DATASET, arguments)[1], held, lambda: parameters)
+    choices.step(0, 0)
+    assert choices.parameters(1)["calibration"].any()
     assert parameters.keys() == before.keys()
     for name, value in before.items():
         np.testing.assert_array_equal(parameters[name], value)
@@ -287,9 +283,9 @@ def test_without_calibration_there_is_no_map(chosen):
     assert "calibration" not in found.parameters
     coordinates, labels = coordinates_and_labels(DATASET, arguments)
     expected, history = run_inference(coordinates, labels, arguments[2].inducing, arguments[3])
-    assert len(history) == len(found.history) == 3 + (SWEEPS if arguments[3].in_weight_space else 0)
+    assert len(history) == len(found.history) == 3 + (SWEEPS if (arguments[3].inducing == "features") else 0)
     assert_same_parameters(found.parameters, expected)
-    assert bool(regression_parameters(found.parameters)) == arguments[3].in_weight_space
+    assert bool(regression_parameters(found.parameters)) == (arguments[3].inducing == "features")
     assert "calibration" in train(*arguments[:3], dataclasses.replace(arguments[3], calibration=True)).parameters
 
 
@@ -309,7 +305,7 @@ def test_nothing_is_calibrated_if_labels_of_held_out_points_are_new_to_the_model
     found = train(features, sp.csr_array(labels), preprocessed, settings).parameters
     assert ("calibration" in found) == (shared == 10)
     # Regression joins if they cannot judge.
-    assert bool(regression_parameters(found)) == (shared == 9 and settings.in_weight_space)
+    assert bool(regression_parameters(found)) == (shared == 9 and settings.inducing == "features")
 
 
 @pytest.mark.usefixtures("many_held_out")
@@ -321,12 +317,3 @@ def test_probabilities_that_are_not_finite_end_training(monkeypatch, chosen):
     monkeypatch.setattr(MLGPFPredictor, "scores", lambda *arguments: np.nan * scores(*arguments))
     with pytest.raises(NumericalError, match="a probability of a held-out point is not finite"):
         train(*problem)
-
-
-def test_a_restart_begins_without_choices():
-    features, labels, preprocessed, settings = prepared(DATASET)
-    hook = HeldOutChoices(1, features, labels, np.arange(20), preprocessed, settings)
-    hook.coefficients, hook.pooled, hook.regression = [1.0, 1.0, 0.0, 0.0], True, {"regression.mean": np.zeros(1)}
-    hook.reset()
-    assert hook.state().facts == {"calibration": None, "pooled": None}
-    assert hook.regression is None

@@ -6,13 +6,12 @@ from tests.grids import grid
 from tests.problems import small_dataset
 from xmlgp.gp.inner_products import Points
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.mlgpf import initial as module
-from xmlgp.mlgpf.initial import initial_parameters
-from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf import inducing as module
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.inputs import Inputs
 
-SMALL = {"inducing_count": 6, "factors": 4, "dtype": "float64"}
+SMALL = {"inducing": "free", "inducing_count": 6, "factors": 4, "dtype": "float64"}
 
 
 def started(seed=0, points=None, **chosen):
@@ -20,10 +19,10 @@ def started(seed=0, points=None, **chosen):
     dataset = small_dataset(N=300)
     settings = MLGPFSettings(**SMALL | chosen)
     coordinates = Inputs(dataset.features, None, np.float64)
-    model = MLGPF(settings)
+    method = InducingMethod(settings)
     inducing = dataset.features[:6].toarray()
-    parameters = initial_parameters(model, coordinates, dataset.labels, inducing, np.random.default_rng(seed))
-    latent = model.predictive(parameters).latent_mean(Points(*coordinates.rows(np.arange(300))))
+    parameters = method.initial(coordinates, dataset.labels, inducing, np.random.default_rng(seed))
+    latent = method.predict(parameters).mean(Points(*coordinates.rows(np.arange(300))))
     utility = latent @ parameters["loadings"].T + parameters["bias"]
     positive = dataset.labels.toarray()
     return parameters, -np.logaddexp(0, np.where(positive, -utility, utility)).sum()
@@ -64,8 +63,11 @@ def test_same_seed_gives_the_same_start(monkeypatch):
 def test_start_is_random_if_inducing_inputs_have_no_features():
     dataset = small_dataset(N=30)
     coordinates = Inputs(dataset.features, None, np.float64)
-    model = MLGPF(MLGPFSettings(**SMALL))
     inducing = np.zeros((6, dataset.D))
-    parameters = initial_parameters(model, coordinates, dataset.labels, inducing, np.random.default_rng(0))
-    expected = model.initial(inducing, dataset.labels, np.random.default_rng(0))
+    parameters, expected = (
+        InducingMethod(MLGPFSettings(start=start, **SMALL)).initial(
+            coordinates, dataset.labels, inducing, np.random.default_rng(0)
+        )
+        for start in ("newton", "random")
+    )
     np.testing.assert_array_equal(parameters["loadings"], expected["loadings"])

@@ -18,11 +18,13 @@ from xmlgp.gp.label_weights import PRIOR_VARIANCE
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf import learning as module
 from xmlgp.mlgpf import sweep
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.learning import learn
 from xmlgp.mlgpf.predictor import MLGPFPredictor
+from xmlgp.mlgpf.regression import RANK, regression_parameters
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import REGRESSION_RANK, regression_parameters, train
-from xmlgp.mlgpf.weight_space import make_model
+from xmlgp.mlgpf.train import train
+from xmlgp.mlgpf.weight_space import WeightSpaceMethod
 from xmlgp.preprocess.growth import grow
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.learned import Earlier
@@ -43,8 +45,9 @@ BATCH, OTHERS = DATASET.rows(slice(N_KNOWN, N_SEEN)), DATASET.rows(slice(N_SEEN,
 @pytest.fixture
 def few_steps(monkeypatch):
     """Make few stochastic steps."""
-    for name, value in {"STEPS": 5, "STEPS_IN_WEIGHT_SPACE": 5, "LEAST_EPOCHS": 3}.items():
-        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(module, "LEAST_EPOCHS", 3)
+    for method in (InducingMethod, WeightSpaceMethod):
+        monkeypatch.setattr(method, "learning_steps", 5)
 
 
 @functools.cache
@@ -301,7 +304,7 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
     share = module.OFFSET_SHARE
     coordinates = found.preprocessed.inputs(BATCH.features, dtype)
     x = coordinates.weighted(slice(None)).toarray().astype(float)
-    latent = make_model(found.settings).predictive(parameters, D).latent_mean(Points(*coordinates.rows(slice(None))))
+    latent = WeightSpaceMethod(found.settings).predict(parameters).mean(Points(*coordinates.rows(slice(None))))
     offsets = share * latent.astype(float) @ parameters["loadings"].T.astype(float) + parameters["bias"]
     labels = BATCH.labels.toarray()
     counts = parameters["statistics.labels"]
@@ -310,7 +313,7 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
     mean_point = x.sum(axis=0) * (parameters["statistics.features"] - occurrences)
     mean_point /= np.maximum(occurrences, 1) * earlier.N
     point = Points(sp.csr_array(mean_point[None].astype(dtype)), np.zeros(1, dtype))
-    mean_latent = make_model(found.settings).predictive(parameters, D).latent_mean(point).astype(float)
+    mean_latent = WeightSpaceMethod(found.settings).predict(parameters).mean(point).astype(float)
     mean_offsets = (share * mean_latent @ parameters["loadings"].T + parameters["bias"]).ravel()
     tau = np.full(D, PRIOR_VARIANCE)
     tau[:D_KNOWN] = np.exp(old["label_weights.log_prior"])
@@ -358,7 +361,7 @@ def with_regression(earlier):
         scales = {"regression.scales": np.exp(relevance / 2).astype(np.float32)}
         features = scaled_features(features, scales["regression.scales"])
     labels = known.labels[:, :K_KNOWN]
-    regression = regression_parameters(features, labels, fit_exact_gp(features, labels, REGRESSION_RANK))
+    regression = regression_parameters(features, labels, fit_exact_gp(features, labels, RANK))
     return earlier._replace(parameters=earlier.parameters | scales | regression)
 
 
@@ -385,7 +388,7 @@ def test_regression_is_that_of_all_points_as_weighted_today(monkeypatch, inducin
     arrays = (parameters[f"regression.{name}"] for name in ("values", "indices", "indptr"))
     stored = sp.csr_array(tuple(arrays), shape=(N_SEEN, D))
     np.testing.assert_allclose(stored.toarray(), features.toarray(), rtol=1e-4, atol=1e-6)
-    expected = fit_exact_gp(features, sp.csr_array(labels), REGRESSION_RANK)
+    expected = fit_exact_gp(features, sp.csr_array(labels), RANK)
     np.testing.assert_allclose(
         parameters["regression.weights"] @ parameters["regression.loadings"].T,
         expected.weights @ expected.loadings.T,
@@ -404,28 +407,18 @@ def test_a_subspace_with_as_many_dimensions_as_features_stays_while_features_are
 
 
 @pytest.mark.parametrize("name", ["statistics.labels", "regression.labels"])
-def test_a_model_of_an_older_xmlgp_is_refused(name):
+def test_a_model_of_an_earlier_version_is_refused(name):
     earlier = model(inducing="features", regression_points=1000)
     fewer = {other: value for other, value in earlier.parameters.items() if other != name}
     arguments = problem(earlier)
-    reason = f"^the model was trained by an older xmlgp and has no {name}, which learning on needs; train it again$"
+    reason = "^the model lacks what learning on needs, because an earlier version trained it; train it again$"
     with pytest.raises(SettingsError, match=reason):
         learn(earlier._replace(parameters=fewer), *arguments[1:])
-
-
-def test_a_model_whose_posteriors_are_not_whitened_is_refused():
-    earlier = model(posterior="cholesky")
-    arguments = problem(earlier)
-    older = {name.replace("whitened_", ""): value for name, value in earlier.parameters.items()}
-    with pytest.raises(SettingsError, match=r"older xmlgp and has no posterior\.whitened_mean"):
-        learn(earlier._replace(parameters=older), *arguments[1:])
 
 
 def test_a_model_with_label_weights_beside_inducing_inputs_is_refused():
     earlier, weights = model(), model(inducing="features").parameters
     older = {name: value for name, value in weights.items() if name.startswith("label_weights.")}
-    reason = (
-        "^the model was trained by an older xmlgp and has label weights beside inducing inputs, .*; train it again$"
-    )
+    reason = "^the model lacks what learning on needs, because an earlier version trained it; train it again$"
     with pytest.raises(SettingsError, match=reason):
         learn(earlier._replace(parameters=earlier.parameters | older), *problem(earlier)[1:])

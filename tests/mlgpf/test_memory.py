@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
-from xmlgp.mlgpf import sweep, weight_space_ascent
-from xmlgp.mlgpf.memory import memory_parts
+from xmlgp.mlgpf import sweep, weight_space
+from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
@@ -34,7 +34,7 @@ def wide_dataset(N=600, D=5000, K=6000):
 
 
 def total(settings, dataset):
-    return sum(part.size for part in memory_parts(settings, dataset))
+    return sum(part.size for part in MLGPF.memory(settings, dataset))
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_a_single_sweep_does_not_need_weights_by_feature(monkeypatch):
     monkeypatch.setattr(sweep, "LEAST_PAIRS", 0)
     settings, dataset = MLGPFSettings(**SAMPLED | {"factors": 5, "calibration": False}), wide_dataset()
     before = total(settings, dataset)
-    monkeypatch.setattr(weight_space_ascent, "SECOND_SWEEP_LIMIT", 0)
+    monkeypatch.setattr(weight_space, "SECOND_SWEEP_LIMIT", 0)
     assert total(settings, dataset) < before
 
 
 def test_covariances_of_the_regression_count_if_they_need_most():
     dataset, settings = small_dataset(N=300), MLGPFSettings(**IN_WEIGHT_SPACE)
-    (part,) = memory_parts(settings, dataset)
+    (part,) = MLGPF.memory(settings, dataset)
     assert (part.size, part.advice) == (4 * 300**2, "regression_points=0 avoids that")
     assert "regression" in part.purpose
     # There is no regression for more points, or with other inducing inputs.
@@ -84,7 +84,7 @@ def test_covariances_of_the_regression_count_if_they_need_most():
 
 
 def test_the_parts_name_the_options_that_lower_them():
-    parts = memory_parts(MLGPFSettings(**SAMPLED), wide_dataset())
+    parts = MLGPF.memory(MLGPFSettings(**SAMPLED), wide_dataset())
     assert [(part.purpose, part.advice) for part in parts] == [
         ("the latent functions", "fewer factors lower that"),
         ("label weights", "label_weights=false avoids that"),

@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from tests.gp.reference import inducing_posterior, random_parameters, unwhitened
+from tests.gp.reference import inducing_posterior, random_parameters
 from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError, NumericalError
@@ -436,35 +436,6 @@ def test_zero_inducing_inputs_are_rejected(tmp_path):
     empty = {"mean": np.ones((0, P)), "factor": np.ones((P, 0, 0))}
     empty = {"inducing": np.ones((0, D))} | {f"posterior.whitened_{name}": array for name, array in empty.items()}
     folder = write(folder, {f"parameters.{name}": array for name, array in empty.items()})
-    with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
-        open_predictor(folder)
-
-
-def older_arrays(folder):
-    """Return changes to the arrays of a model after which its q(u) is the same, but not whitened."""
-    parameters = folder.arrays("parameters.")
-    inducing = parameters["inducing"]
-    older = unwhitened(parameters, covariance(parameters, folder.settings, inducing, inducing, np.eye(D)))
-    changes = {name: None for name in parameters if name.startswith("posterior.")}
-    return {f"parameters.{name}": value for name, value in (changes | older).items()}
-
-
-@pytest.mark.parametrize("kernel", ["se+linear"])
-def test_models_from_before_whitening_have_the_same_scores(tmp_path, kernel):
-    folder = model(tmp_path, posterior="cholesky", kernel=kernel)
-    expected, expected_std = open_predictor(folder).score(NEW, with_std=True)
-    folder = write(folder, older_arrays(folder))
-    assert "parameters.posterior.factor" in folder.description["arrays"]
-    values, std = open_predictor(folder).score(NEW, with_std=True)
-    np.testing.assert_allclose(values, expected, rtol=1e-5)
-    np.testing.assert_allclose(std, expected_std, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["posterior.mean", "posterior.factor"])
-def test_parts_of_older_parameters_are_rejected(tmp_path, name):
-    folder = model(tmp_path, posterior="cholesky", kernel="se")
-    changes = older_arrays(folder)
-    folder = write(folder, changes | {f"parameters.{name}": None})
     with pytest.raises(ModelFolderError, match="its arrays do not fit each other$"):
         open_predictor(folder)
 

@@ -8,9 +8,9 @@ from tests.grids import each_value
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.posteriors import POSTERIORS
-from xmlgp.mlgpf.initial import initial_parameters
-from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import run_inference
 from xmlgp.preprocess.pipeline import find_inducing_inputs
@@ -19,7 +19,7 @@ from xmlgp.training.minibatches import make_batch
 
 #: Smaller than the sizes of `small_dataset`, N = 40, D = 25 and K = 7.
 SMALL = {
-    "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
+    "inducing": "free", "inducing_start": "rows", "inducing_count": 6, "basis_size": 9, "factors": 3,
     "epochs": 8, "batch_size": 16, "learning_rate": 0.05,
 }  # fmt: skip
 
@@ -40,11 +40,12 @@ def full_bound(settings, coordinates, labels, parameters):
     batch = make_batch(coordinates, labels, np.arange(labels.shape[0]))
     points = type(batch.points)(*(values.astype(np.float64) for values in batch.points))
     parameters = {name: value.astype(np.float64) for name, value in parameters.items()}
-    return MLGPF(settings).bound.value_and_gradients(parameters, batch._replace(points=points))[0]
+    method = InducingMethod(settings)
+    return Bound(method.latent, method.expectations).value_and_gradients(parameters, batch._replace(points=points))[0]
 
 
 def initial_of(settings, coordinates, inducing, labels):
-    return initial_parameters(MLGPF(settings), coordinates, labels, inducing, np.random.default_rng(settings.seed))
+    return InducingMethod(settings).initial(coordinates, labels, inducing, np.random.default_rng(settings.seed))
 
 
 @each_value(
@@ -74,8 +75,8 @@ def test_training_increases_the_bound(kernel, ard, posterior, inducing):
 @pytest.mark.parametrize(
     "chosen",
     [
-        {"negatives": 2, "batch_size_first": 4},
-        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20, "schedule": "constant"},
+        {"negatives": 2},
+        {"optimiser": "adadelta", "learning_rate": 1.0, "epochs": 20},
         {"dtype": "float64", "weighting": "idf"},
         {"weighting": "none"},
         {"nodes": 1, "weighting": "unit"},

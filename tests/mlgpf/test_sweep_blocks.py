@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.mlgpf import held_out, weight_space_ascent
+from xmlgp.mlgpf import held_out, sweep
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
 from xmlgp.preprocess.pipeline import find_inducing_inputs
@@ -15,9 +15,9 @@ def test_the_model_is_that_of_this_machine(in_files, monkeypatch, calibration):
     # With held-out points there is a third sweep, over blocks that are lists of points.
     monkeypatch.setattr(held_out, "CALIBRATION_SHARE", 0.1)
     monkeypatch.setattr(held_out, "CALIBRATION_LEAST", 1)
-    monkeypatch.setattr(weight_space_ascent, "POINT_BLOCK", 40)
-    monkeypatch.setattr(weight_space_ascent, "LATENT_BLOCK", 128)
-    monkeypatch.setattr(weight_space_ascent, "label_blocks", lambda K: [(0, 30), (30, 61), (61, K)])
+    monkeypatch.setattr(sweep, "POINT_BLOCK", 40)
+    monkeypatch.setattr(sweep, "LATENT_BLOCK", 128)
+    monkeypatch.setattr(sweep, "LABEL_BLOCK", 30)
     dataset = small_dataset(N=300, D=60, K=80)
     sizes = {"factors": 4, "epochs": 2, "batch_size": 100, "label_sample": 30}
     settings = MLGPFSettings(inducing="features", label_weights=True, calibration=calibration, **sizes)

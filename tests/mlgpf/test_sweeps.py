@@ -14,7 +14,9 @@ from xmlgp.training.checkpoints import read_checkpoint
 
 def test_the_second_sweep_lists_negatives_by_label_weights_too(tmp_path):
     dataset = small_dataset()
-    settings = MLGPFSettings(inducing="features", label_weights=True, factors=3, epochs=1, calibration=False)
+    settings = MLGPFSettings(
+        inducing="features", label_weights=True, factors=3, epochs=1, calibration=False, regression_points=0
+    )
     preprocessed, path = MLGPF.preprocess(dataset.features, settings, silent), tmp_path / "checkpoint"
 
     def interrupt(steps):

@@ -15,12 +15,12 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import NumericalError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.linear_algebra import conjugate_gradients
-from xmlgp.mlgpf import train as module
+from xmlgp.mlgpf import regression as module
 from xmlgp.mlgpf.held_out import calibration_points
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.train import REGRESSION_RANK, run_inference, train
-from xmlgp.mlgpf.weight_space_ascent import SWEEPS
+from xmlgp.mlgpf.settings import METHODS, MLGPFSettings
+from xmlgp.mlgpf.train import run_inference, train
+from xmlgp.mlgpf.weight_space import SWEEPS
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.schedules import default_epochs
 
@@ -88,7 +88,7 @@ def test_training_on_few_points_runs_inference_on_all_of_them(chosen):
     assert_same_parameters(found.parameters, parameters)
     assert untimed(found.history) == untimed(history)
     # Only in weight space regression joins.
-    assert bool(regression_parameters(found.parameters)) == arguments[3].in_weight_space
+    assert bool(regression_parameters(found.parameters)) == (arguments[3].inducing == "features")
 
 
 def test_history():
@@ -101,8 +101,9 @@ def test_history():
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize(("inducing", "least"), [("free", 5), ("features", 8)])
 def test_default_number_of_epochs(monkeypatch, request, inducing, least, held):
-    for name in ("STEPS", "STEPS_IN_WEIGHT_SPACE"):
-        monkeypatch.setattr(f"xmlgp.mlgpf.settings.{name}", 140)
+    methods = {name: dataclasses.replace(method, steps=140) for name, method in METHODS.items()}
+    monkeypatch.setattr("xmlgp.mlgpf.settings.METHODS", methods)
+    monkeypatch.setattr("xmlgp.mlgpf.settings.WEIGHT_SPACE", methods["features"])
     if held:
         request.getfixturevalue("many_held_out")
     chosen = {"inducing": inducing, "epochs": None, "batch_size": 6, "learning_rate": 1e-3, "factors": 2}
@@ -156,7 +157,7 @@ def test_a_single_label(inducing):
 
 @pytest.mark.parametrize("limit", [11, 12])
 def test_exact_gp_is_skipped_with_too_many_labels(monkeypatch, limit):
-    monkeypatch.setattr(module, "REGRESSION_LABELS", limit)
+    monkeypatch.setattr(module, "MOST_LABELS", limit)
     found = train(*prepared(DATASET, epochs=1))
     assert bool(regression_parameters(found.parameters)) == (limit >= DATASET.K)
 
@@ -196,7 +197,7 @@ def test_exact_gp_uses_all_points_with_the_relevances_of_features(monkeypatch, r
     order = np.concatenate([trained, others])
     features, labels = coordinates_of(*arguments).weighted(slice(None)), PAIRED.labels[order]
     features = scaled_features(features[order], np.exp(relevance / 2))
-    expected = fit_exact_gp(features, labels, REGRESSION_RANK)
+    expected = fit_exact_gp(features, labels, module.RANK)
     for name in ("weights", "loadings", "mean"):
         value = getattr(expected, name)
         np.testing.assert_allclose(found[f"regression.{name}"], value, rtol=1e-3, atol=1e-4 * np.abs(value).max())
@@ -262,8 +263,7 @@ def test_progress_of_every_stage_is_complete(request, held):
     # Without the held-out points, then with them.
     assert stages == ["train", "covariances", *["regression"] * (1 + held)]
     assert sorted(ended) == sorted(stages)
-    # Held-out points are ranked before the last sweep.
-    assert ended[-1] == ("train" if held else "regression")
+    assert ended[-1] == "train"
 
 
 @pytest.mark.parametrize("inducing", ["free", "features"])

@@ -113,7 +113,9 @@ def test_a_model_with_label_weights_beside_inducing_inputs_does_not_learn_on(tmp
     before = contents(model)
     (tmp_path / "more.txt").write_text("1 8 4\n0,2 1:1.5 3:2.5\n")
     told = said(run("learn", model, tmp_path / "more.txt", "--no-cache"))
-    assert told.startswith("the model was trained by an older xmlgp and has label weights beside inducing inputs")
+    assert told.startswith(
+        "the model lacks what learning on needs, because an earlier version trained it; train it again"
+    )
     assert contents(model) == before
 
 

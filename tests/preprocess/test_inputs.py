@@ -1,4 +1,4 @@
-"""Coordinates, in memory or computed for each minibatch, against dense formulas."""
+"""Inputs, in memory or computed for each minibatch, against dense formulas."""
 
 import functools
 
@@ -48,7 +48,7 @@ def test_coordinates_without_a_basis_are_the_features(dtype, dense_limit, densit
     inputs = Inputs(features, None, dtype, dense_limit)
     assert inputs.dimension == 25
     values, residual = inputs.rows(ROWS)
-    # Coordinates are sparse only at low density, where sparse products are faster.
+    # Inputs are sparse only at low density, where sparse products are faster.
     assert sp.issparse(values) == sp.issparse(inputs.all()) == (density == 0.05)
     assert values.dtype == residual.dtype == dtype
     np.testing.assert_array_equal(dense(values), features.toarray()[ROWS])

@@ -37,7 +37,7 @@ OTHER = small_dataset(N=20, D=27, K=9, seed=4)
 
 @pytest.fixture(autouse=True)
 def _few_steps(monkeypatch):
-    monkeypatch.setattr(learning, "STEPS_IN_WEIGHT_SPACE", 4)
+    monkeypatch.setattr("xmlgp.mlgpf.weight_space.WeightSpaceMethod.learning_steps", 4)
     monkeypatch.setattr(learning, "LEAST_EPOCHS", 1)
 
 
@@ -64,7 +64,7 @@ def interrupt(path, dataset, monkeypatch, step=2, seconds=0.0):
 
     def stopping(self, state, epoch_ended=False):
         if (found := state()).facts["step"] == step:
-            self.save(found.merged(checkpoints.TrainingState({"seconds": seconds}, {})))
+            self.save(found._replace(facts=found.facts | {"seconds": seconds}))
             raise Interrupted(signal.SIGINT)
 
     with monkeypatch.context() as patch:
@@ -259,7 +259,7 @@ def test_a_failure_before_the_first_checkpoint_leaves_the_folder(model, monkeypa
     def failing(*arguments, **options):
         raise NumericalError("it fails")
 
-    monkeypatch.setattr(learning.LearningAscent, "step", failing)
+    monkeypatch.setattr(learning.LearningOn, "step", failing)
     with pytest.raises(NumericalError, match="it fails"):
         learn_model(model, MORE)
     assert snapshot(model) == before

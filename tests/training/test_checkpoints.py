@@ -106,11 +106,6 @@ def test_a_missing_checkpoint_is_none(file):
     assert read_checkpoint(file / "deeper") is None
 
 
-def test_states_are_merged():
-    merged = TrainingState({"a": 1}, {"b": 2}).merged(TrainingState({"c": 3}, {"d": 4}))
-    assert merged == TrainingState({"a": 1, "c": 3}, {"b": 2, "d": 4})
-
-
 class Clock:
     """Replaces the module `time`; the test sets the time."""
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from tests.problems import DETERMINISTIC, small_dataset
+from xmlgp.gp.bound import Bound
 from xmlgp.gp.likelihood import IndexedRows
-from xmlgp.mlgpf.model import MLGPF
+from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.preprocess.inducing import initial_inducing
 from xmlgp.preprocess.inputs import Inputs
@@ -165,16 +166,18 @@ def test_more_than_half_of_the_labels_are_sampled_without_replacement():
 @pytest.mark.parametrize("sampling", SAMPLERS)
 def test_bound_and_gradients_with_sampled_negatives_are_unbiased(sampling):
     dataset = small_dataset(N=20, K=9)
-    chosen = MLGPFSettings(factors=3, dtype="float64", negatives=2)
+    chosen = MLGPFSettings(inducing="free", start="random", factors=3, dtype="float64", negatives=2)
     coordinates = Inputs(dataset.features, None, np.float64)
-    model = MLGPF(chosen)
-    parameters = model.initial(initial_inducing(coordinates.all(), 5, "rows", 0), dataset.labels, rng())
+    method = InducingMethod(chosen)
+    bound = Bound(method.latent, method.expectations)
+    inducing = initial_inducing(coordinates.all(), 5, "rows", 0)
+    parameters = method.initial(coordinates, dataset.labels, inducing, rng())
     all_rows = np.arange(20)
     sampler = SAMPLERS[sampling](dataset.labels)
 
     def estimate(negatives, random=None):
         batch = make_batch(coordinates, dataset.labels, all_rows, negatives, random, sampler)
-        value, gradients = model.bound.value_and_gradients(parameters, batch)
+        value, gradients = bound.value_and_gradients(parameters, batch)
         whole = (g.toarray(9) if isinstance(g, IndexedRows) else g for _, g in sorted(gradients.items()))
         return np.concatenate([[value], *map(np.ravel, whole)])
 

@@ -10,7 +10,7 @@ from xmlgp.bmlpl.positives import Positives, present_labels
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam
-from xmlgp.training.schedules import SCHEDULES
+from xmlgp.training.schedules import linear
 
 __all__ = ["OnlineEM"]
 
@@ -46,7 +46,6 @@ class OnlineEM(BMLPLInference):
         self._label_counts *= labels.nnz / T
         self._sums = np.zeros((2, T))
         self._adam = Adam({"weights": self.weights})
-        self._schedule = SCHEDULES["linear"]
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -86,9 +85,7 @@ class OnlineEM(BMLPLInference):
         number = epoch * self.steps_per_epoch + done
         self._adam.step_count = number
         total = self.epochs * self.steps_per_epoch
-        self._adam.step(
-            {"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * self._schedule(number / total)
-        )
+        self._adam.step({"weights": self.weights}, {"weights": gradient}, LEARNING_RATE * linear(number / total))
         self._update_statistics(present, counts, activated, scale, (DELAY + number) ** -DECAY)
         return value
 

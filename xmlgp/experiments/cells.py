@@ -32,20 +32,6 @@ from xmlgp.training.hold_out import hold_out
 
 __all__ = ["KS", "Cell", "Problem", "read_result", "run_cell", "run_cells"]
 
-#: Settings that did not exist when the first results were written, at the values that those runs had. They are
-#: left out of digests, so that the names of these results stay valid.
-NOT_IN_DIGEST = {
-    "model": "mlgpf",
-    "start": "random",
-    "sampling": "uniform",
-    "label_weights": False,
-    "regression_points": 0,
-    "expectations": "quadrature",
-    "label_sample": 1000,
-    "ranking": "utility",
-    "calibration": False,
-}
-
 #: Numbers of labels k at which P@k and the other ranking measures are computed.
 KS = (1, 3, 5)
 
@@ -134,11 +120,7 @@ class Cell(ABC):
 
     def facts(self):
         """Return everything that determines the result besides the data, as a list that JSON can represent."""
-        settings = self.settings.with_model().items()
-        settings = {
-            name: value for name, value in settings if name not in NOT_IN_DIGEST or value != NOT_IN_DIGEST[name]
-        }
-        facts = [settings, self.propensity, self.test_every]
+        facts = [self.settings.with_model(), self.propensity, self.test_every]
         further = {name: getattr(self, name) for name in self.in_digest}
         return [*facts, further] if any(further.values()) else facts
 

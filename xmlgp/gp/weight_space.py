@@ -74,8 +74,9 @@ class WeightSpace:
 
     def __init__(self, shares, prior_mean=None):
         self._shares, self._prior_mean = shares, prior_mean
+        self.fixed = frozenset(() if prior_mean is None else (PRIOR,))
 
-    def forward(self, parameters, features, kl_needed=True):
+    def forward(self, parameters, points, kl_needed=True):
         """Return the moments at the points of a minibatch, the KL divergence of all weights or None, and the tape.
 
         At a point the latent functions have means xᵀ(r + √a m) and the variance Σ_d x_d² a_d v_d. The divergence is
@@ -84,11 +85,12 @@ class WeightSpace:
         Parameters
         ----------
         parameters : mapping of str to ndarray
-        features : csr_array, B×D
-            X, weighted.
+        points : Points
+            Their coordinates are X, weighted, a csr_array, B×D.
         kl_needed : bool
             The divergence takes a pass over all weights.
         """
+        features = points.coordinates
         whitened = parameters[self.parameter_names[0]]
         rows, columns = np.unique(features.indices, return_inverse=True)
         local = sp.csr_array(
@@ -126,18 +128,14 @@ class WeightSpace:
         squares = float(np.einsum("dp,dp->d", mean, mean).sum(dtype=np.float64))
         return 0.5 * (squares + mean.shape[1] * float((variance - 1 - np.log(variance)).sum()))
 
-    def backward(self, tape, d_moments, d_kl):
-        """Return the gradients by parameter name (`IndexedRows`), for the features of the minibatch.
+    def backward(self, tape, d_moments, for_step=False):
+        """Return the gradients of the bound by parameter name (`IndexedRows`), for the features of the minibatch.
 
-        Parameters
-        ----------
-        tape : tuple
-        d_moments : Moments
-        d_kl : float
+        They are gradients for a step as well; see `xmlgp.gp.inducing.Inducing.backward`.
         """
         rows, local, squares, whitened, variance, root = tape
         dtype, P = whitened.dtype, whitened.shape[1]
-        share = (d_kl / self._shares.of(local.shape[0])[rows]).astype(dtype)
+        share = (-1 / self._shares.of(local.shape[0])[rows]).astype(dtype)
         d_mean = sparse.product(local.T.tocsr(), np.ascontiguousarray(d_moments.mean, dtype))
         d_mean *= root[:, None]
         from_variance = variance * (squares.T @ d_moments.variance[:, 0])
@@ -150,6 +148,28 @@ class WeightSpace:
             name: IndexedRows(rows, value.astype(dtype, copy=False))
             for name, value in zip(self.parameter_names, (d_mean, d_log_variance, d_log_prior), strict=True)
         }
+
+
+class WeightSpacePrediction:
+    """The latent functions of a trained model; the coordinates of points are weighted features."""
+
+    def __init__(self, parameters):
+        self._mean = parameters[POSTERIOR[0]]
+        self._variance = bounded_exp(parameters[POSTERIOR[1]])
+
+    def moments(self, points):
+        """Return the moments of the latent functions (`Moments`) at points (`Points`)."""
+        features = points.coordinates
+        squares = features.multiply(features)
+        return Moments(self.mean(points), np.asarray(squares @ self._variance)[:, None])
+
+    def mean(self, points):
+        """Return the means alone, B×P."""
+        return sparse.product(points.coordinates, self._mean)
+
+    def weights(self):
+        """Return T, D×P, so that means are X T."""
+        return self._mean
 
 
 def are_valid(parameters, feature_count):

@@ -4,6 +4,7 @@ import numpy as np
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import Quadrature
+from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.kernels import Kernel
 from xmlgp.gp.log_parameters import bounded_exp
 from xmlgp.gp.posteriors import Unwhitened
@@ -50,7 +51,8 @@ class GPC:
         prior, _ = self.kernel.forward_inducing(parameters)
         parameters |= self.posterior.parameters_of_prior(prior, 1)
         parameters |= {"loadings": np.ones((1, 1)), "bias": np.zeros(1)}
-        return Bound(self.kernel, self.posterior, ("inducing", "loadings", "bias"), Quadrature(nodes)), parameters
+        latent = Inducing(self.kernel, self.posterior, inputs_fixed=True)
+        return Bound(latent, Quadrature(nodes), ("loadings", "bias")), parameters
 
     def predictive(self, parameters):
         """Return the predictive distribution of trained parameters (`Predictive`)."""

@@ -1,4 +1,4 @@
-"""What is chosen on points that are held out of training: whether regression joins, and the calibration."""
+"""What is chosen on points that are held out of training, in a stage: whether regression joins, and the calibration."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -8,11 +8,11 @@ from xmlgp.gp.label_weights import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
 from xmlgp.mlgpf.predictor import MLGPFPredictor
-from xmlgp.prediction.calibration import RANKS, fit_calibration
-from xmlgp.training.checkpoints import TrainingState
+from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.training.hold_out import hold_out
+from xmlgp.training.inference import Inference
 
-__all__ = ["HeldOutChoices", "calibration_points", "can_judge", "without_labels_of"]
+__all__ = ["HeldOutChoices", "calibration_points", "without_labels_of"]
 
 #: Fewest held-out points with labels; fewer say little about the ranking and about probabilities.
 HELD_OUT_LEAST = 10
@@ -46,11 +46,11 @@ def calibration_points(settings, labels):
         share = min(max(CALIBRATION_SHARE, CALIBRATION_LEAST / N), CALIBRATION_MOST / N, LARGEST_SHARE)
     # Its own random stream: what training draws does not depend on whether points are held out.
     trained, held = hold_out(N, share, np.random.default_rng([settings.seed, 1]))
-    return (trained, held) if can_judge(labels, held) else (np.arange(N), held[:0])
+    return (trained, held) if _can_judge(labels, held) else (np.arange(N), held[:0])
 
 
-def can_judge(labels, held):
-    """Return whether enough of the held-out points have labels; see `HELD_OUT_LEAST`."""
+def _can_judge(labels, held):
+    """Return whether enough of the held-out points have labels."""
     return np.count_nonzero(np.diff(labels.indptr)[held]) >= HELD_OUT_LEAST
 
 
@@ -64,81 +64,72 @@ def without_labels_of(labels, points):
     return sp.csr_array((labels.data[stored], labels.indices[stored], indptr), shape=labels.shape)
 
 
-class HeldOutChoices:
-    """A hook of the training loop that chooses, after one epoch, on the held-out points.
+class HeldOutChoices(Inference):
+    """A stage of one step that fits the calibration on held-out points, and decides whether regression joins.
 
-    Later epochs may train on them. Label weights on features that only held-out points have count as zero meanwhile,
-    because a new point has no weights on features that are new to a label.
+    Later stages may train on these points. Label weights on features that only held-out points have count as zero
+    meanwhile, because a new point has no weights on features that are new to a label.
 
     Points whose labels are all new to the model are left out. They are not in a test set either if the labels of a data
-    set are those of its training points. If those that remain cannot judge (`can_judge`), regression joins, and there
-    is no calibration.
+    set are those of its training points. If those that remain cannot judge, regression joins, and there is no
+    calibration.
 
     Parameters
     ----------
-    epoch : int
-        Counted from 1.
-    features : csr_array, N×D
-        X as read.
-    labels : csr_array, N×K
-        Y.
+    problem : Problem
     held : ndarray of int
         The held-out points.
-    preprocessed : Preprocessed
-    settings : MLGPFSettings
-    regress : callable, optional
-        `regress(parameters)` returns the parameters of a regression on all points, and those of one without the
-        held-out points; empty mappings if it cannot be fitted.
-
-    Attributes
-    ----------
-    coefficients : list of float or None
-        Of the `Calibration`; None before that epoch.
-    pooled : bool or None
-        Whether regression joins; None before that epoch.
-    regression : dict of str to ndarray or None
-        The parameters of the regression on all points; None if they are not known, as in a run that was resumed later.
+    before : callable
+        Returns the parameters of the model by name.
+    regression : Regression, optional
     """
 
-    def __init__(self, epoch, features, labels, held, preprocessed, settings, regress=None):
+    def __init__(self, problem, held, before, regression=None):
+        features, labels = problem.features, problem.labels
         trained = without_labels_of(labels, held)
         known = sparse.column_sums(trained.indices, labels.shape[1]) > 0
-        kept = (labels[held] @ known.astype(np.float32) > 0) | (np.diff(labels.indptr)[held] == 0)
-        kept = held[kept]
-        self._epoch, self._all, self._trained = epoch, features, trained
-        self._judges = can_judge(labels, kept)
+        kept = held[(labels[held] @ known.astype(np.float32) > 0) | (np.diff(labels.indptr)[held] == 0)]
+        self._problem, self._before, self._regression, self._trained = problem, before, regression, trained
+        self._judges = _can_judge(labels, kept)
         self._features, self._labels = features[kept], labels[kept]
-        self._preprocessed, self._settings, self._regress = preprocessed, settings, regress
-        self.reset()
+        #: Whether regression joins and whether there is a calibration, and its coefficients.
+        self._chosen, self._coefficients = np.zeros(2, bool), np.zeros(len(IDENTITY))
 
-    def reset(self):
-        """Return to the state before the first epoch."""
-        self.coefficients = self.pooled = self.regression = None
+    @property
+    def pooled(self):
+        """Whether regression joins."""
+        return bool(self._chosen[0])
 
-    def __call__(self, epoch, parameters):
-        """Choose if it is time for it.
+    def place(self, epoch):
+        """Return nothing."""
+        return {}
+
+    def cost(self, epoch, done):
+        """Return nothing: the regression, which takes most of the time, shows its own progress."""
+        return 0
+
+    def step(self, epoch, done):
+        """Choose.
 
         Raises
         ------
         NumericalError
             If a probability is not finite.
         """
-        if epoch != self._epoch:
-            return
-        parameters = parameters()
-        with hidden_label_weights(parameters, self._all, self._trained):
-            self.regression, part = self._regress(parameters) if self._regress else ({}, {})
-            if not self._judges:
-                self.pooled = True
-                return
-            best = self._ranked(parameters)
-            pooled = self._ranked(parameters | part) if part else best
-            self.pooled = self._ndcg(pooled) >= self._ndcg(best) - POOL_TOLERANCE
-            self.coefficients = self._calibrate(pooled if self.pooled else best)
+        parameters, pooled = self._before(), True
+        with hidden_label_weights(parameters, self._problem.features, self._trained):
+            part = self._regression.fit(parameters) if self._regression else {}
+            if self._judges:
+                best = self._ranked(parameters)
+                with_regression = self._ranked(parameters | part) if part else best
+                pooled = self._ndcg(with_regression) >= self._ndcg(best) - POOL_TOLERANCE
+                self._coefficients[:] = self._calibrate(with_regression if pooled else best)
+        self._chosen[:] = pooled, self._judges
 
     def _ranked(self, parameters):
         """Return the probabilities of the `RANKS` first labels of each point (`csr_array`)."""
-        predictor = MLGPFPredictor(self._settings, self._preprocessed, parameters, self._features.shape[1])
+        problem = self._problem
+        predictor = MLGPFPredictor(problem.settings, problem.preprocessed, parameters, self._features.shape[1])
         blocks = [block.matrix for block in predictor.top(self._features, RANKS, "probability")]
         found = sp.csr_array(sp.vstack(blocks, "csr"))
         if not np.isfinite(found.data).all():
@@ -154,20 +145,12 @@ class HeldOutChoices:
         correct[true_entries(ranked, self._labels)] = True
         # The entries of a point are in the order of the ranks.
         shape = len(ranked.indptr) - 1, -1
-        return fit_calibration(ranked.data.reshape(shape), correct.reshape(shape)).coefficients.tolist()
+        return fit_calibration(ranked.data.reshape(shape), correct.reshape(shape)).coefficients
 
-    def state(self):
-        """Return the state to resume from (`TrainingState`)."""
-        return TrainingState({"calibration": self.coefficients, "pooled": self.pooled}, {})
+    def arrays(self):
+        """Return the arrays that the step changes, by name."""
+        return {"held_out.chosen": self._chosen, "held_out.calibration": self._coefficients}
 
-    def restore(self, checkpoint, parameters):
-        """Restore the state in a checkpoint.
-
-        Parameters
-        ----------
-        checkpoint : Checkpoint
-        parameters : mapping of str to ndarray
-            Those of training.
-        """
-        with checkpoint.checked():
-            self.coefficients, self.pooled = checkpoint.facts["calibration"], checkpoint.facts["pooled"]
+    def parameters(self, epochs):
+        """Return the calibration, if there is one."""
+        return {"calibration": self._coefficients} if self._chosen[1] else {}

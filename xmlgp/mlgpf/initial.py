@@ -1,54 +1,27 @@
-"""Initial parameters of MLGPF."""
+"""Initial loadings and biases of MLGPF, the same for all methods."""
 
 import numpy as np
 
-from xmlgp.gp.inner_products import Points
-from xmlgp.mlgpf.newton import newton_start
+__all__ = ["initial_bias", "random_rows"]
 
-__all__ = ["NEWTON_POINTS", "initial_parameters"]
-
-#: Largest number of points for the Newton step: a hundred for each of a few hundred inducing inputs.
-NEWTON_POINTS = 1 << 15
-
-#: Number of points whose coordinates are computed at a time.
-CHUNK = 2048
+#: Number of rows that are drawn at a time, in double precision.
+ROW_BLOCK = 1 << 14
 
 
-def initial_parameters(model, coordinates, labels, inducing, random):
-    """Return the initial parameters: those of `MLGPF.initial`, with a Newton step if so set.
+def random_rows(count, width, random, dtype):
+    """Return rows of mean square length one, count×width, ~ N(0, 1/width)."""
+    rows = np.empty((count, width), dtype)
+    for start in range(0, count, ROW_BLOCK):
+        block = rows[start : start + ROW_BLOCK]
+        block[:] = random.normal(0, width**-0.5, block.shape)
+    return rows
 
-    It replaces the random Φ and the random means of q(u_p). In weight space there is none, because it needs inducing
-    inputs.
 
-    Parameters
-    ----------
-    model : MLGPF
-    coordinates : Inputs
-        Of the N training points.
-    labels : csr_array, N×K
-        Y.
-    inducing : ndarray, M×R or M×D
-        Initial A or Z.
-    random : numpy.random.Generator
+def initial_bias(labels, dtype):
+    """Return the log odds of each label's frequency, K, given Y.
+
+    Half a count added on either side keeps them finite for labels that never or always occur.
     """
-    if model.settings.in_weight_space:
-        return model.initial(coordinates.feature_count, labels, random)
-    parameters = model.initial(inducing, labels, random)
-    if model.settings.start == "newton":
-        count = labels.shape[0]
-        rows = np.arange(count)
-        if count > NEWTON_POINTS:
-            rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
-        prior, between = model.kernel.forward_inducing(parameters)
-        cross = np.empty((len(rows), len(inducing)), coordinates.dtype)
-        for first in range(0, len(rows), CHUNK):
-            chunk = slice(first, first + CHUNK)
-            points = Points(*coordinates.rows(rows[chunk]))
-            cross[chunk], _, _ = model.kernel.forward_points(points, between)
-        weights, loadings = newton_start(
-            cross, prior, labels[rows], parameters["bias"], model.settings.factor_count, count / len(rows)
-        )
-        found = loadings.shape[1]
-        parameters[model.posterior.parameter_names[0]][:, :found] = model.posterior.mean_from_alpha(weights, prior)
-        parameters["loadings"][:, :found] = loadings
-    return parameters
+    point_count, label_count = labels.shape
+    counts = np.bincount(labels.indices, minlength=label_count) + 0.5
+    return np.log(counts / (point_count + 1 - counts)).astype(dtype)

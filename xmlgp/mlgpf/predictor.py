@@ -4,15 +4,18 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from xmlgp.errors import SettingsError
-from xmlgp.gp import exact_gp, label_weights, weight_space
+from xmlgp.gp import exact_gp, label_weights
+from xmlgp.gp.exact_gp import POOL_WEIGHT
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
+from xmlgp.gp.label_weights import LabelWeights, has_label_weights
+from xmlgp.gp.likelihood import pair_moments
 from xmlgp.gp.posteriors import Moments
-from xmlgp.gp.utilities import Batch
+from xmlgp.gp.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
-from xmlgp.mlgpf.weight_space import make_model
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
 from xmlgp.prediction.predictor import Predictor
@@ -62,7 +65,10 @@ class MLGPFPredictor(Predictor):
         self._parameters = parameters
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
-            self._predictive = make_model(settings).predictive(parameters, feature_count)
+            self._latent = settings.method.load()(settings).predict(parameters)
+        weights = LabelWeights(parameters) if has_label_weights(parameters) else None
+        self._utilities = UtilityMoments(parameters["loadings"], parameters["bias"], weights)
+        self._regression = _Regression(parameters, feature_count) if "regression.weights" in parameters else None
         self._nodes = settings.nodes
         if "calibration" in parameters:
             self.calibration = Calibration(parameters["calibration"])
@@ -75,7 +81,7 @@ class MLGPFPredictor(Predictor):
             and all(np.isfinite(value).all() for value in parameters.values())
             and all(value.ndim == 0 for name, value in parameters.items() if name.endswith(KERNEL_SCALARS))
             and parameters["loadings"].shape[:-1] == parameters["bias"].shape == (K,)
-            and (weight_space.are_valid(parameters, D) if settings.in_weight_space else parameters["inducing"].size)
+            and settings.method.load()(settings).are_valid(parameters, D)
             and ("calibration" not in parameters or Calibration.are_valid(parameters["calibration"]))
             and statistics.are_valid(parameters, D, K)
             and label_weights.are_valid(parameters, D, K)
@@ -86,11 +92,11 @@ class MLGPFPredictor(Predictor):
         """Return the moments of the latent functions, and the other terms of utilities; see `Predictor`."""
         weighted = self._preprocessed.weigh(features)
         if with_std or output != "utility":
-            moments = self._predictive.latent_moments(self._points(weighted))
+            moments = self._latent.moments(self._points(weighted))
         else:
             moments = Moments(self._latent_mean(weighted), None)
-        batch = self._predictive.utilities.batch(moments, weighted)
-        return _Prepared(batch, self._predictive.regression_latent(weighted))
+        batch = self._utilities.batch(moments, weighted)
+        return _Prepared(batch, self._regression and self._regression.latent(weighted))
 
     def scores(self, points, labels, output):
         """Return the scores of a block of labels, B×L; see `Predictor`."""
@@ -122,20 +128,26 @@ class MLGPFPredictor(Predictor):
 
     def contributions(self, features, scores, values, rest):
         """Write the contributions of features to the utilities of some labels of each point; see `Predictor`."""
-        weighted = self._preprocessed.weigh(features)
-        self._predictive.contributions(weighted, self._map, scores.indptr, scores.labels, values, rest)
+        weighted, indptr, labels = self._preprocessed.weigh(features), scores.indptr, scores.labels
+        rest[:] = self._parameters["bias"][labels]
+        self._utilities.contributions(weighted, self._map, indptr, labels, values)
+        if self._regression:
+            values *= POOL_WEIGHT
+            self._regression.pool_pairs(self._regression.latent(weighted), indptr, labels, rest)
 
     def _moments(self, points, labels, output):
         """Return mean and variance of the utilities of a block of labels, B×L; no variance if the output has none."""
-        mean, variance = self._predictive.utilities.moments(points.batch, labels, output != "utility")
-        self._predictive.pool_regression(points.regressed, labels, mean, variance)
+        mean, variance = self._utilities.moments(points.batch, labels, output != "utility")
+        if self._regression:
+            self._regression.pool(points.regressed, labels, mean, variance)
         return mean, variance
 
     def _pair_moments(self, points, labels):
         """Return mean and variance of the utilities of some labels of each point, B·k."""
-        mean, variance = self._predictive.utilities.pair_moments(points.batch, labels)
-        indptr = np.arange(0, labels.size + 1, labels.shape[1])
-        self._predictive.pool_regression_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
+        mean, variance = self._utilities.pair_moments(points.batch, labels)
+        if self._regression:
+            indptr = np.arange(0, labels.size + 1, labels.shape[1])
+            self._regression.pool_pairs(points.regressed, indptr, labels.ravel(), mean, variance)
         return mean, variance
 
     def bytes_per_point(self, output, with_std):
@@ -143,7 +155,7 @@ class MLGPFPredictor(Predictor):
         M, Q = self._parameters["inducing"].shape if "inducing" in self._parameters else (0, 0)
         P = self._parameters["loadings"].shape[1]
         numbers = 4 * P
-        if self._predictive.has_regression:
+        if self._regression:
             numbers += self._parameters["regression.loadings"].shape[1]
         if with_std or output != "utility" or self._map is None:
             # Covariances and their product with C⁻¹, which only the shared posterior does not have for each function.
@@ -155,7 +167,7 @@ class MLGPFPredictor(Predictor):
     def _map(self):
         """The map of weighted features to means of the latent functions, D×P; None unless the kernel is linear."""
         with single_thread(), one_blas_thread():
-            mapped = self._predictive.primal_weights()
+            mapped = self._latent.weights()
             if mapped is None or self._preprocessed.basis is None:
                 return mapped
             return dense.product(self._preprocessed.basis.T, mapped)
@@ -167,8 +179,36 @@ class MLGPFPredictor(Predictor):
 
     def _latent_mean(self, weighted):
         if self._map is None:
-            return self._predictive.latent_mean(self._points(weighted))
+            return self._latent.mean(self._points(weighted))
         return sparse.product(weighted.astype(self.dtype, copy=False), self._map)
+
+
+class _Regression:
+    """The predictions of the regression, pooled with utilities."""
+
+    def __init__(self, parameters, D):
+        indptr, indices, values, weights = (
+            parameters[f"regression.{name}"] for name in ("indptr", "indices", "values", "weights")
+        )
+        points = sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, D))
+        self._gp, self._scales = exact_gp.ExactGP(points, weights), parameters.get("regression.scales")
+        self._loadings, self._mean = parameters["regression.loadings"], parameters["regression.mean"]
+
+    def latent(self, features):
+        """Return the latent functions, B×S, at weighted features, B×D."""
+        return self._gp.latent(features if self._scales is None else exact_gp.scaled_features(features, self._scales))
+
+    def pool(self, latent, labels, mean, variance=None):
+        """Pool the moments of the utilities of a block of labels, B×L, with the predictions, in place."""
+        predicted = latent @ self._loadings[labels].T
+        predicted += self._mean[labels]
+        exact_gp.logarithmic_pool(predicted, mean, variance)
+
+    def pool_pairs(self, latent, indptr, labels, mean, variance=None):
+        """Do what `pool` does for some labels of each point, those of point i from `indptr[i]` on."""
+        moments = Moments(latent, np.zeros((len(latent), 1), latent.dtype))
+        predicted, _ = pair_moments(moments, self._loadings, self._mean, indptr, labels)
+        exact_gp.logarithmic_pool(predicted, mean, variance)
 
 
 class _Prepared(NamedTuple):
@@ -193,7 +233,7 @@ def _are_named_by(settings, parameters):
     )
     others = {name for name in parameters if not name.startswith(("label_weights.", "regression.", "statistics."))}
     return (
-        others - {"calibration"} == set(make_model(settings).parameter_names(parameters))
+        others - {"calibration"} == {*settings.method.load()(settings).parameter_names, "loadings", "bias"}
         and settings.label_weights in (None, own)
         and (settings.regression_points > 0 or not regressed)
     )

@@ -1,7 +1,6 @@
 """The record of MLGPF."""
 
 from xmlgp.mlgpf.learning import learn
-from xmlgp.mlgpf.memory import memory_parts
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train
@@ -22,13 +21,17 @@ def _review(settings, description):
         yield f"trained with the learning rate {last['learning_rate']:g} at the end"
 
 
+def _memory(settings, dataset):
+    return settings.method.load()(settings).memory(dataset)
+
+
 MLGPF = Model(
     settings=MLGPFSettings,
     summary="Gaussian-process factor model",
     preprocess=find_inducing_inputs,
     train=train,
     predictor=MLGPFPredictor,
-    memory=memory_parts,
+    memory=_memory,
     review=_review,
     learn=learn,
     on_cluster=True,

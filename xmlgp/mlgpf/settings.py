@@ -1,5 +1,6 @@
 """Settings of MLGPF, the Gaussian-process factor model."""
 
+import importlib
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,31 +11,71 @@ from xmlgp.training.schedules import default_epochs
 
 __all__ = ["MLGPFSettings"]
 
-#: Settings without effect in weight space.
-UNUSED_WITH_FEATURES = (
-    *("basis_size", "inducing_count", "inducing_start", "inducing_fixed", "ard", "lengthscale", "posterior"),
-    *("diagonal", "start", "negatives", "sampling"),
-)
-
-#: Settings without effect with other inducing inputs.
-UNUSED_WITHOUT_FEATURES = ("label_sample", "regression_points")
-
 #: The default number of latent functions: a twentieth of the labels, between these. With 100 instead of 200, held-out
 #: points lose 0.5 of P@1 with 28,000 labels and 0.4 of P@5 with 20,000, but 0.2 to 0.3 with up to 1,000, in half the
 #: time.
 FACTORS, MOST_FACTORS, LABELS_PER_FACTOR = 100, 200, 20
 
-#: Steps after which the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points, and
-#: the smallest default number of epochs; the same in weight space, on Bibtex and on documents with 592 tags.
-STEPS, LEAST_EPOCHS = 800, 5
-STEPS_IN_WEIGHT_SPACE, LEAST_EPOCHS_IN_WEIGHT_SPACE = 600, 8
+
+@dataclass(frozen=True)
+class Method:
+    """One way to train MLGPF: an entry of `METHODS`.
+
+    Attributes
+    ----------
+    implementation : str
+        Its class, as "module:class". It is imported when training starts, because settings are loaded by every command
+        and these modules load SciPy and Numba. Its objects have `coordinates`, `samplers`, `stages`, `prior`,
+        `trained`, `predict`, `are_valid`, `memory`, `has_label_weights`, `learning_steps` and `parameter_names`.
+    optimiser : str
+        The default optimiser.
+    steps, least_epochs : int
+        The default number of epochs makes so many stochastic steps, but at least so many epochs.
+    settings : tuple of str
+        Settings that only this method reads.
+    """
+
+    implementation: str
+    optimiser: str
+    steps: int
+    least_epochs: int
+    settings: tuple
+
+    def load(self):
+        """Return the class that implements the method."""
+        module, name = self.implementation.split(":")
+        return getattr(importlib.import_module(module), name)
+
+
+#: After 800 steps the ranking of held-out points hardly improves, on five data sets of 5,000 to 22,000 points; in
+#: weight space after 600, on Bibtex and on documents with 592 tags.
+INDUCING = Method(
+    "xmlgp.mlgpf.inducing:InducingMethod",
+    optimiser="adam",
+    steps=800,
+    least_epochs=5,
+    settings=(
+        *("basis_size", "inducing_count", "inducing_start", "inducing_fixed", "ard", "lengthscale", "posterior"),
+        *("diagonal", "start", "negatives", "sampling"),
+    ),
+)
+WEIGHT_SPACE = Method(
+    "xmlgp.mlgpf.weight_space:WeightSpaceMethod",
+    optimiser="adagrad",
+    steps=600,
+    least_epochs=8,
+    settings=("label_sample", "regression_points"),
+)
+
+#: The methods, by the inducing inputs.
+METHODS = {"subspace": INDUCING, "free": INDUCING, "features": WEIGHT_SPACE}
 
 #: Least number of minibatches in weight space. With few, 60 epochs are too few steps.
 LEAST_BATCHES = 10
 
 
 #: Settings that no longer exist and that model folders of earlier versions may have.
-FORMER = frozenset({"validation", "patience", "refit"})
+FORMER = frozenset({"validation", "patience", "refit", "schedule", "batch_size_first"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +95,7 @@ class MLGPFSettings(Settings):
         None,
         "Inducing inputs: subspace (Z = A X̃ with a truncated SVD basis X̃), free (Z itself) or features (the unit "
         "vector of each feature, exact for a linear kernel).",
-        choices=("subspace", "free", "features"),
+        choices=METHODS,
         preprocess=True,
         if_unset="features for a linear kernel, otherwise free",
     )
@@ -141,11 +182,6 @@ class MLGPFSettings(Settings):
         if_unset="adagrad with inducing=features, otherwise adam",
     )
     learning_rate: float | None = shared.learning_rate()
-    schedule: str = setting(
-        "linear",
-        "Learning rate schedule: constant, or linear (constant for half of the steps, then linear to zero).",
-        choices=("constant", "linear"),
-    )
     epochs: int | None = setting(
         None,
         "Passes over the data.",
@@ -159,18 +195,12 @@ class MLGPFSettings(Settings):
         "most 2000. With inducing=features the last sweep trains on them.",
     )
     batch_size: int = shared.batch_size()
-    batch_size_first: int | None = setting(
-        None,
-        "Points in a minibatch of the first epoch, growing to the batch size by the last.",
-        minimum=1,
-        if_unset="the batch size",
-    )
     dtype: str = shared.dtype()
     seed: int = shared.seed()
 
     def __post_init__(self):
         super().__post_init__()
-        if self.in_weight_space and self.kernel != "linear":
+        if self.inducing == "features" and self.kernel != "linear":
             raise SettingsError("inducing=features needs kernel=linear")
         if self.label_weights and (self.inducing not in (None, "features") or self.kernel != "linear"):
             raise SettingsError("label_weights=true needs inducing=features and kernel=linear")
@@ -188,9 +218,9 @@ class MLGPFSettings(Settings):
         return mapping
 
     @property
-    def in_weight_space(self):
-        """Whether the inducing inputs are the unit vectors, so that latent functions have a weight for each feature."""
-        return self.inducing == "features"
+    def method(self):
+        """The `Method` of the inducing inputs; those of settings without a data set are free by default."""
+        return METHODS[self.inducing or "free"]
 
     @property
     def factor_count(self):
@@ -198,15 +228,13 @@ class MLGPFSettings(Settings):
         return self.factors or FACTORS
 
     def points_in_batch(self, N):
-        """Return the largest number of points in a minibatch of N points; in weight space at most a tenth of them."""
-        return min(self.batch_size, max(1, N // LEAST_BATCHES)) if self.in_weight_space else self.batch_size
+        """Return the largest number of points in a minibatch of N points in weight space: at most a tenth of them."""
+        return min(self.batch_size, max(1, N // LEAST_BATCHES))
 
     def epoch_count(self, N):
         """Return the number of epochs for N points."""
-        steps, least = STEPS, LEAST_EPOCHS
-        if self.in_weight_space:
-            steps, least = STEPS_IN_WEIGHT_SPACE, LEAST_EPOCHS_IN_WEIGHT_SPACE
-        return self.epochs or default_epochs(N, self.points_in_batch(N), steps, least)
+        size = self.points_in_batch(N) if self.method is WEIGHT_SPACE else self.batch_size
+        return self.epochs or default_epochs(N, size, self.method.steps, self.method.least_epochs)
 
     def for_shape(self, N, D, K):
         """Return the settings with the inducing inputs and the number of latent functions for a data set of this shape.
@@ -215,14 +243,14 @@ class MLGPFSettings(Settings):
         ----------
         N, D, K : int
         """
-        inducing = self.inducing or ("features" if self.kernel == "linear" else "free")
         factors = self.factors or min(max(FACTORS, K // LABELS_PER_FACTOR), MOST_FACTORS)
+        inducing = self.inducing or ("features" if self.kernel == "linear" else "free")
         return replace(self, inducing=inducing, factors=factors)
 
     def unused(self):
         """Return the settings that have no effect with the inducing inputs; see `Settings.unused`."""
-        names = UNUSED_WITH_FEATURES if self.in_weight_space else UNUSED_WITHOUT_FEATURES
-        return dict.fromkeys(names, f"inducing={self.inducing or 'free'}")
+        others = {name for method in METHODS.values() if method is not self.method for name in method.settings}
+        return dict.fromkeys(others, f"inducing={self.inducing or 'free'}")
 
     def preprocess_part(self):
         """Return the settings that preprocessing depends on; of the kernel, only whether it has an SE term."""

@@ -40,10 +40,6 @@ class TrainingState(NamedTuple):
     facts: dict
     arrays: dict
 
-    def merged(self, other):
-        """Return a state with the facts and arrays of this one and of another."""
-        return TrainingState(self.facts | other.facts, self.arrays | other.arrays)
-
 
 class Checkpoint:
     """A checkpoint that was read; its arrays stay in the file until `fill`.

@@ -4,7 +4,7 @@ __all__ = ["Inference"]
 
 
 class Inference:
-    """The steps of one training run; the base class of every inference method.
+    """The steps of a training run, or of a stage of it (`Stages`); the base class of every inference method.
 
     The loop makes `epochs` epochs of `steps_in(epoch)` steps each. The state of an inference is its arrays and, if it
     draws random numbers between steps, its random generator: the loop writes both to checkpoints, and to resume it
@@ -34,6 +34,7 @@ class Inference:
     objective = "bound"
     advice = "try other settings"
     advice_at_start = None
+    epochs = 1
     steps_per_epoch = 1
     equal_steps = True
     converged = False
@@ -64,6 +65,9 @@ class Inference:
         arrays, so that the arrays may differ from epoch to epoch.
         """
 
+    def end(self):
+        """Free what only steps need, after the last one, where another stage follows."""
+
     def step(self, epoch, done):
         """Make one step.
 
@@ -77,8 +81,8 @@ class Inference:
         Returns
         -------
         float or None
-            The objective or an estimate of it; None if this step does not compute one. At least one step of an
-            epoch does.
+            The objective or an estimate of it; None if this step does not compute one. An epoch without one has no
+            entry in the history.
 
         Raises
         ------

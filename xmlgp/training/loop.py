@@ -53,22 +53,22 @@ class Loop:
     inference : Inference
         Made by `run`.
     history : list of dict
-        One entry for each finished epoch: `epoch`, the objective under its name (the mean of its estimates), `seconds`
-        since the start, the notes of the inference and the measures of the hook.
+        One entry for each finished epoch with an objective: `epoch`, the objective under its name (the mean of its
+        estimates), `seconds` since the start, and the notes of the inference.
     """
 
     def __init__(self, inference_class, *arguments):
         self._inference_class, self._arguments = inference_class, arguments
         self.inference, self.history = None, []
-        #: In the current epoch: steps made, and estimates of the objective.
-        self._done, self._estimates = 0, []
+        #: The current epoch, steps made in it, and estimates of the objective.
+        self._epoch, self._done, self._estimates = 0, 0, []
         self._seconds, self._ended = 0.0, False
         self._after_epoch, self._facts = None, {}
 
     @property
     def step(self):
         """Steps made."""
-        return self._steps_of(len(self.history)) + self._done
+        return self._steps_of(self._epoch) + self._done
 
     @property
     def steps(self):
@@ -84,8 +84,7 @@ class Loop:
             See `xmlgp.runtime.progress`.
         after_epoch : callable, optional
             Called as `after_epoch(epoch, parameters)` after each epoch, with epochs counted from 1 and `parameters` a
-            function that returns the parameters. The time it takes is not training time. A hook with its own state has
-            `state` and `restore`, like `HeldOutChoices`.
+            function that returns the parameters. The time it takes is not training time.
         checkpoints : CheckpointWriter, optional
             Writes checkpoints, and holds the one to resume from. Signals that end the process then wait for the end of
             a step.
@@ -132,6 +131,7 @@ class Loop:
         facts = {
             "step": self.step,
             "steps": self.steps,
+            "epoch": self._epoch,
             "done": self._done,
             "estimates": self._estimates,
             "seconds": self._seconds,
@@ -139,47 +139,45 @@ class Loop:
             "history": self.history,
             "random": random and random.bit_generator.state,
         }
-        state = TrainingState(facts | self._facts, arrays)
-        return state.merged(self._after_epoch.state()) if hasattr(self._after_epoch, "state") else state
+        return TrainingState(facts | self._facts, arrays)
 
     def _restore(self, checkpoint):
         facts, random = checkpoint.facts, self.inference.random
         with checkpoint.checked():
-            self.history, self._done, self._estimates = facts["history"], facts["done"], facts["estimates"]
+            self.history, self._estimates = facts["history"], facts["estimates"]
+            self._epoch, self._done = facts["epoch"], facts["done"]
             self._seconds, self._ended = facts["seconds"], facts["ended"]
             if (facts["step"], facts["steps"]) != (self.step, self.steps):
                 raise ValueError("the steps are those of another training")
             if random:
                 random.bit_generator.state = facts["random"]
         # No epoch begins after the last one.
-        self.inference.begin(len(self.history) - self._is_over)
+        self.inference.begin(self._epoch - self._is_over)
         checkpoint.fill(self.inference.arrays())
-        if hasattr(self._after_epoch, "restore"):
-            self._after_epoch.restore(checkpoint, self._parameters())
 
     def _run_epochs(self, progress, checkpoints):
         inference, shown = self.inference, {}
-        total, made = self._cost_before(inference.epochs), self._cost_before(len(self.history), self._done)
+        total, made = self._cost_before(inference.epochs), self._cost_before(self._epoch, self._done)
         with progress("train", total=total, unit="step" if inference.equal_steps else None) as bar:
             if made:
                 bar.update(total if self._ended else made)
             while not self._is_over:
                 began = time.perf_counter() - self._seconds
-                shown |= inference.place(len(self.history))
+                shown |= inference.place(self._epoch)
                 while True:
-                    cost = 1 if inference.equal_steps else inference.cost(len(self.history), self._done)
+                    cost = 1 if inference.equal_steps else inference.cost(self._epoch, self._done)
                     with self._saved_if_lost(checkpoints):
                         shown |= self._make_step()
                     bar.update(cost, **shown)
                     self._seconds = time.perf_counter() - began
-                    if self._done == inference.steps_in(len(self.history)):
+                    if self._done == inference.steps_in(self._epoch):
                         break
                     if checkpoints:
                         checkpoints.maybe_save(self.state)
                 self._end_epoch()
                 if self._ended:
                     # Steps that are no longer needed count as done, so the bar ends full.
-                    bar.update(total - self._cost_before(len(self.history)), **shown)
+                    bar.update(total - self._cost_before(self._epoch), **shown)
                 if checkpoints:
                     checkpoints.maybe_save(self.state, epoch_ended=True)
 
@@ -200,7 +198,7 @@ class Loop:
     def _make_step(self):
         """Make one step; return its estimate of the objective to be shown."""
         try:
-            value = self.inference.step(len(self.history), self._done)
+            value = self.inference.step(self._epoch, self._done)
         except NumericalError as error:
             raise self._diverged(error) from error
         shown = {}
@@ -213,29 +211,28 @@ class Loop:
         return shown
 
     def _end_epoch(self):
-        """Add the epoch to the history, call the hook and begin the next epoch."""
-        entry = {
-            "epoch": len(self.history) + 1,
-            self.inference.objective: float(np.mean(self._estimates)),
-            "seconds": round(self._seconds, 6),
-            **self.inference.notes(),
-        }
-        self.history.append(entry)
-        self._done, self._estimates, self._ended = 0, [], self.inference.converged
-        if self._after_epoch is not None:
-            try:
+        """Add an epoch with an objective to the history and call the hook; begin the next epoch."""
+        estimates, self._estimates = self._estimates, []
+        self._epoch, self._done, self._ended = self._epoch + 1, 0, self.inference.converged
+        if estimates:
+            entry = {
+                "epoch": len(self.history) + 1,
+                self.inference.objective: float(np.mean(estimates)),
+                "seconds": round(self._seconds, 6),
+                **self.inference.notes(),
+            }
+            self.history.append(entry)
+            if self._after_epoch is not None:
                 self._after_epoch(entry["epoch"], self._parameters)
-            except NumericalError as error:
-                raise self._diverged(error) from error
         if not self._is_over:
-            self.inference.begin(len(self.history))
+            self.inference.begin(self._epoch)
 
     @property
     def _is_over(self):
-        return self._ended or len(self.history) == self.inference.epochs
+        return self._ended or self._epoch == self.inference.epochs
 
     def _parameters(self):
-        return self.inference.parameters(len(self.history))
+        return self.inference.parameters(self._epoch)
 
     def _steps_of(self, epochs):
         """Return the number of steps in the first epochs."""

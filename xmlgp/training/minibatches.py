@@ -119,7 +119,7 @@ class LabelSampler:
         return self._weights[size]
 
 
-def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None):
+def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=None, label_sampler=None):
     """Return the `Batch` of some rows.
 
     Parameters
@@ -135,12 +135,16 @@ def make_batch(coordinates, labels, rows, negatives=None, random=None, sampler=N
         Source of the sample.
     sampler : callable, optional
         The sampler that one of `SAMPLERS` returns for these labels; default `sample_negatives`.
+    label_sampler : LabelSampler, optional
+        Draws the labels that all points share; by default they have all labels.
     """
     batch_labels = labels[rows]
-    pairs = None
+    pairs = sample = None
+    if label_sampler is not None:
+        sample = label_sampler.sample(batch_labels, random, coordinates.dtype)
     if negatives is not None:
         pairs = (sampler or sample_negatives)(batch_labels, negatives, random, coordinates.dtype)
-    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows))
+    return Batch(Points(*coordinates.rows(rows)), batch_labels, pairs, labels.shape[0] / len(rows), sample)
 
 
 def sample_negatives(labels, count, random, dtype):

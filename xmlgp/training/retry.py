@@ -28,8 +28,6 @@ class RetryOnDivergence:
     def run(self, progress, after_epoch=None, checkpoints=None):
         """Do what `Loop.run` does, with the same arguments.
 
-        A hook `after_epoch` has a method `reset`, which prepares it for the second attempt.
-
         Raises
         ------
         TrainingDiverged
@@ -51,5 +49,3 @@ class RetryOnDivergence:
                     raise
                 failure = f"a first attempt with learning rate {rate:g} diverged {error.when}"
             rate *= RETRY_RATE
-            if after_epoch is not None:
-                after_epoch.reset()

@@ -5,10 +5,14 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra import sparse
 
-__all__ = ["STATISTICS", "added", "are_valid", "older_model", "statistics_of"]
+__all__ = ["STATISTICS", "TRAIN_AGAIN", "added", "are_valid", "statistics_of"]
 
 #: The parameters with these counts: earlier points with each label, K, and with each feature, D.
 STATISTICS = ("statistics.labels", "statistics.features")
+
+
+#: Why a model of an earlier version cannot learn on.
+TRAIN_AGAIN = "the model lacks what learning on needs, because an earlier version trained it; train it again"
 
 
 def statistics_of(features, labels):
@@ -38,25 +42,12 @@ def added(parameters, statistics):
     SettingsError
         If the model has none.
     """
-    for name in STATISTICS:
-        if name not in parameters:
-            raise older_model(name)
+    if not parameters.keys() >= set(STATISTICS):
+        raise SettingsError(TRAIN_AGAIN)
     total = {name: count.copy() for name, count in statistics.items()}
     for name, count in total.items():
         count[: len(parameters[name])] += parameters[name]
     return total
-
-
-def older_model(name):
-    """Return the error for a model without an array that learning on needs (`SettingsError`).
-
-    Parameters
-    ----------
-    name : str
-    """
-    return SettingsError(
-        f"the model was trained by an older xmlgp and has no {name}, which learning on needs; train it again"
-    )
 
 
 def are_valid(parameters, D, K):

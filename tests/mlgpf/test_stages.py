@@ -6,23 +6,25 @@ import pytest
 from tests.problems import small_dataset
 from xmlgp.gp.label_weights import WeightsPrior
 from xmlgp.mlgpf import sweep
-from xmlgp.mlgpf import weight_space_ascent as module
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.sweep import prior_scales, shortlist_length
-from xmlgp.mlgpf.weight_space import make_model
-from xmlgp.mlgpf.weight_space_ascent import SWEEPS, WeightSpaceAscent, sweep_count
+from xmlgp.mlgpf.train import Problem, Training
+from xmlgp.mlgpf.weight_space import SWEEPS, WeightSpaceMethod, sweep_count
 from xmlgp.preprocess.pipeline import find_inducing_inputs
 from xmlgp.training.loop import Loop
 
 EPOCHS = 3
+WITHOUT_CHOICE = {"calibration": False, "regression_points": 0}
 
 
-def ascent(N=40, K=7, **options):
+def stages(N=40, K=7, **options):
     dataset = small_dataset(N=N, K=K)
-    settings = MLGPFSettings(**{"inducing": "features", "factors": 3, "epochs": EPOCHS, "batch_size": 10} | options)
+    settings = MLGPFSettings(
+        **{"inducing": "features", "factors": 3, "epochs": EPOCHS, "batch_size": 10} | WITHOUT_CHOICE | options
+    )
     coordinates = find_inducing_inputs(dataset.features, settings).inputs(dataset.features, settings.dtype)
-    return WeightSpaceAscent(make_model(settings), coordinates, dataset.labels)
+    return Training(WeightSpaceMethod(settings), Problem(settings, coordinates, dataset.labels, None))
 
 
 def costs(inference, epoch):
@@ -31,14 +33,14 @@ def costs(inference, epoch):
 
 @pytest.mark.parametrize("options", [{}, {"label_sample": 3}, {"negatives": 2}], ids=str)
 def test_every_step_has_a_cost(options):
-    inference = ascent(label_weights=True, **options)
+    inference = stages(label_weights=True, **options)
     assert inference.epochs == EPOCHS + SWEEPS
     assert not inference.equal_steps
     assert all(cost > 0 for epoch in range(inference.epochs) for cost in costs(inference, epoch))
 
 
 def test_without_sweeps_all_steps_take_the_same_time():
-    inference = ascent(label_weights=False)
+    inference = stages(label_weights=False)
     assert (inference.epochs, inference.equal_steps) == (EPOCHS, True)
 
 
@@ -51,7 +53,7 @@ def test_label_weights_are_used_by_default_with_few_factors(wanted, factors, use
 
 
 def test_the_cost_of_shortlists_grows_with_the_labels():
-    few, many = (ascent(K=K, label_weights=True) for K in (7, 70))
+    few, many = (stages(K=K, label_weights=True) for K in (7, 70))
     assert costs(many, EPOCHS)[0] == pytest.approx(10 * costs(few, EPOCHS)[0])
 
 
@@ -64,7 +66,7 @@ def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
 
 
 def test_sweeps_are_counted_apart():
-    inference = ascent(label_weights=True)
+    inference = stages(label_weights=True)
     assert [inference.place(epoch) for epoch in (0, EPOCHS - 1, EPOCHS)] == [
         {"epoch": f"1/{EPOCHS}"},
         {"epoch": f"{EPOCHS}/{EPOCHS}"},
@@ -87,7 +89,7 @@ def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
 
 def test_sweeps_update_weights_and_prior_variances_with_these_scales(monkeypatch):
     seen = []
-    for owner, name in ((WeightsPrior, "of_training"), (module, "update_prior_variances")):
+    for owner, name in ((WeightsPrior, "of_training"), (sweep, "update_prior_variances")):
         original = getattr(owner, name)
 
         def recorded(*arguments, original=original):
@@ -95,7 +97,7 @@ def test_sweeps_update_weights_and_prior_variances_with_these_scales(monkeypatch
             return original(*arguments)
 
         monkeypatch.setattr(owner, name, recorded)
-    inference = ascent(label_weights=True)
+    inference = stages(label_weights=True)
     for epoch in range(inference.epochs):
         inference.begin(epoch)
         for done in range(inference.steps_in(epoch)):

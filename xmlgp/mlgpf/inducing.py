@@ -1,0 +1,160 @@
+"""The method of MLGPF with inducing inputs, in a subspace or free: stochastic steps over all parameters."""
+
+import numpy as np
+
+from xmlgp.gp.bound import Bound
+from xmlgp.gp.expectations import make_expectations
+from xmlgp.gp.inducing import Inducing
+from xmlgp.gp.inner_products import Points
+from xmlgp.gp.kernels import Kernel
+from xmlgp.gp.posteriors import POSTERIORS, Cholesky, SharedDiagonal
+from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
+from xmlgp.mlgpf.initial import initial_bias, random_rows
+from xmlgp.mlgpf.newton import newton_start
+from xmlgp.mlgpf.stochastic import Stochastic, default_rate, optimiser_of
+from xmlgp.model import MemoryPart
+from xmlgp.training.minibatches import SAMPLERS
+
+__all__ = ["InducingMethod"]
+
+#: Largest number of points for the Newton step: a hundred for each of a few hundred inducing inputs.
+NEWTON_POINTS = 1 << 15
+
+#: Number of points whose coordinates are computed at a time.
+CHUNK = 2048
+
+#: Stochastic steps of learning on.
+LEARNING_STEPS = 60
+
+
+class InducingMethod:
+    """h_p ~ GP(0, k) with inducing inputs ([S] section 3, [L] section 3); see `xmlgp.mlgpf.methods`.
+
+    Attributes
+    ----------
+    latent : Inducing
+    """
+
+    has_label_weights = False
+    learning_steps = LEARNING_STEPS
+
+    def __init__(self, settings):
+        self._settings = settings
+        kernel = Kernel(settings.kernel.split("+"), settings.ard)
+        self.latent = Inducing(kernel, POSTERIORS[settings.posterior], settings.inducing_fixed)
+        self.expectations = make_expectations(settings.expectations, settings.nodes)
+        self.parameter_names = self.latent.parameter_names
+
+    def coordinates(self, features, preprocessed, work):
+        """Return the `Inputs` of training points, given X as read."""
+        return preprocessed.inputs(features, self._settings.dtype)
+
+    def samplers(self, labels):
+        """Return the options of `make_batch` for points with these labels."""
+        settings = self._settings
+        return {"negatives": settings.negatives, "sampler": SAMPLERS[settings.sampling](labels)}
+
+    def stages(self, problem, rate):
+        """Return the stages of training: stochastic steps, and the calibration on held-out points."""
+        trained, held = calibration_points(self._settings, problem.labels)
+        coordinates, labels = problem.coordinates, problem.labels
+        if len(held):
+            coordinates, labels = coordinates.select(trained), labels[trained]
+        steps = self._stochastic(coordinates, labels, problem.inducing, rate)
+        return [steps, HeldOutChoices(problem, held, steps.parameters)] if len(held) else [steps]
+
+    def _stochastic(self, coordinates, labels, inducing, rate):
+        settings = self._settings
+        random = np.random.default_rng(settings.seed)
+        parameters = self.initial(coordinates, labels, inducing, random)
+        return Stochastic(
+            Bound(self.latent, self.expectations),
+            parameters,
+            coordinates,
+            labels,
+            settings,
+            random,
+            self.samplers(labels),
+            batch_size=settings.batch_size,
+            epochs=settings.epoch_count(labels.shape[0]),
+            rate=rate or default_rate(settings),
+        )
+
+    def initial(self, coordinates, labels, inducing, random):
+        """Return initial parameters by name, with a Newton step if so set.
+
+        b is at the log odds of each label's frequency, Φ ~ N(0, 1/P) and the means of q(u_p) are small and random. A
+        Newton step replaces Φ and the means.
+
+        Parameters
+        ----------
+        coordinates : Inputs
+            Of the N training points.
+        labels : csr_array, N×K
+            Y.
+        inducing : ndarray, M×R or M×D
+            Initial A or Z.
+        random : numpy.random.Generator
+        """
+        settings, dtype = self._settings, np.dtype(self._settings.dtype)
+        kernel, posterior, P = self.latent.kernel, self.latent.posterior, settings.factor_count
+        # Fortran order, which the products of `inner_products` are fastest with.
+        parameters = {"inducing": np.array(inducing, dtype, order="F")}
+        parameters |= kernel.initial(inducing.shape[1], settings.lengthscale, dtype)
+        parameters |= posterior.initial(len(inducing), P, settings.diagonal, random, dtype)
+        if isinstance(posterior, Cholesky):
+            # A diagonal covariance of q(u_p) would be far from a prior of lower rank than M.
+            diagonal = SharedDiagonal().initial(len(inducing), P, settings.diagonal, random, dtype)
+            parameters |= posterior.parameters_of_diagonal(diagonal, kernel.forward_inducing(parameters)[0])
+        parameters["loadings"] = random_rows(labels.shape[1], P, random, dtype)
+        parameters["bias"] = initial_bias(labels, dtype)
+        if settings.start == "newton":
+            self._newton_step(parameters, coordinates, labels, random)
+        return parameters
+
+    def _newton_step(self, parameters, coordinates, labels, random):
+        """Replace the means of q(u_p) and Φ by those of `newton_start`, from at most `NEWTON_POINTS` points."""
+        kernel, posterior, count = self.latent.kernel, self.latent.posterior, labels.shape[0]
+        rows = np.arange(count)
+        if count > NEWTON_POINTS:
+            rows = np.sort(random.choice(count, NEWTON_POINTS, replace=False))
+        K_Z, between = kernel.forward_inducing(parameters)
+        cross = np.empty((len(rows), len(K_Z)), coordinates.dtype)
+        for first in range(0, len(rows), CHUNK):
+            chunk = slice(first, first + CHUNK)
+            cross[chunk], _, _ = kernel.forward_points(Points(*coordinates.rows(rows[chunk])), between)
+        weights, loadings = newton_start(
+            cross, K_Z, labels[rows], parameters["bias"], self._settings.factor_count, count / len(rows)
+        )
+        size = loadings.shape[1]
+        parameters[posterior.parameter_names[0]][:, :size] = posterior.mean_from_alpha(weights, K_Z)
+        parameters["loadings"][:, :size] = loadings
+
+    def prior(self, features, coordinates, parameters):
+        """Return the rows of what learning on changes, coordinates, the bound, and the parameters it begins with.
+
+        The prior is the posterior of the model. Rows are all of each parameter, which None stands for.
+        """
+        latent = {name: parameters[name] for name in self.parameter_names}
+        bound = Bound(self.latent.as_prior(latent), self.expectations, {"bias"})
+        moving = {name: np.array(latent[name], order="K") for name in latent if name not in bound.fixed}
+        return None, coordinates, bound, latent | moving
+
+    def trained(self, bound, parameters):
+        """Return the parameters of a trained model, given those that steps change."""
+        return parameters
+
+    def predict(self, parameters):
+        """Return the latent functions of trained parameters at any points."""
+        return self.latent.predict(parameters)
+
+    def are_valid(self, parameters, D):
+        """Return whether the parameters of the latent functions of an untrusted file fit each other."""
+        return bool(parameters["inducing"].size)
+
+    def memory(self, dataset):
+        """Return the largest arrays of training (list of `MemoryPart`)."""
+        settings = self._settings
+        copies = 1 + len(optimiser_of(settings).statistics)
+        size = copies * np.dtype(settings.dtype).itemsize * dataset.K * settings.factor_count
+        return [MemoryPart("the latent functions", size, "fewer factors lower that")]

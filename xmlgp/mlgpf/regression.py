@@ -1,0 +1,132 @@
+"""The last stage of training: exact GP regression on all points, whose predictions are pooled with the utilities."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.errors import NumericalError
+from xmlgp.gp.exact_gp import add_points, fit_exact_gp, scaled_features
+from xmlgp.gp.log_parameters import bounded_exp
+from xmlgp.gp.weight_space import PRIOR
+from xmlgp.training.inference import Inference
+
+__all__ = ["Regression", "learn_regression", "may_pool", "regression_parameters"]
+
+#: Latent functions of the regression: 100 to 400 rank the validation points of Delicious equally well.
+RANK = 300
+
+#: Most labels for which regression is tried: with more, the few functions say little about most labels; with 10,405 and
+#: with 20,765 labels held-out points were ranked worse with it.
+MOST_LABELS = 5000
+
+
+def may_pool(settings, N, K):
+    """Return whether regression on N points with K labels may be added."""
+    return 0 < N <= settings.regression_points and K <= MOST_LABELS
+
+
+class Regression(Inference):
+    """A stage of one step that fits the regression on all points, unless held-out points decided against it.
+
+    Features are scaled by the roots of the relevances that the latent functions have learned. If they are too large
+    for regression there is none, since the model is trained.
+
+    Parameters
+    ----------
+    problem : Problem
+    trained, held : ndarray of int
+        Points that are not held out, and those that are.
+    before : callable
+        Returns the parameters of the model by name.
+    """
+
+    def __init__(self, problem, trained, held, before):
+        self._problem, self._before = problem, before
+        self._trained, self._held = trained, held
+        #: The `HeldOutChoices`, if there are held-out points.
+        self.choices = None
+        #: The parameters of the regression on all points.
+        self._fitted = None
+
+    def fit(self, parameters):
+        """Fit the regression, and return the parameters of one without the held-out points, with the same π and V."""
+        order = np.concatenate([self._trained, self._held])
+        scales = bounded_exp(parameters[PRIOR], 0.5).astype(np.float32)
+        features = scaled_features(self._problem.coordinates.weighted(order), scales)
+        labels, count = self._problem.labels[order], len(self._trained)
+        leading = count if len(self._held) else None
+        self._fitted = {}
+        try:
+            found = fit_exact_gp(features, labels, RANK, progress=self._problem.progress, leading=leading)
+        except NumericalError:
+            return {}
+        whole, part = found if leading else (found, found)
+        scales = {"regression.scales": scales}
+        self._fitted = scales | regression_parameters(features, labels, whole)
+        return scales | regression_parameters(features[:count], labels[:count], part)
+
+    def place(self, epoch):
+        """Return nothing."""
+        return {}
+
+    def cost(self, epoch, done):
+        """Return nothing: the regression shows its own progress."""
+        return 0
+
+    def step(self, epoch, done):
+        """Fit the regression, unless that is done."""
+        self.parameters(0)
+
+    def arrays(self):
+        """Return nothing: a resumed run fits the regression again."""
+        return {}
+
+    def parameters(self, epochs):
+        """Return the parameters of the regression, if it joins; a run that was resumed at its end fits it here."""
+        if self.choices and not self.choices.pooled:
+            return {}
+        if self._fitted is None:
+            self.fit(self._before())
+        return self._fitted
+
+
+def regression_parameters(features, labels, fitted):
+    """Return the parameters of a regression (`ExactGPFit`) on weighted and scaled features, by name."""
+    return {
+        "regression.indptr": features.indptr.astype(np.int64),
+        "regression.indices": features.indices.astype(np.int32),
+        "regression.values": features.data,
+        "regression.label_indptr": labels.indptr.astype(np.int64),
+        "regression.labels": labels.indices.astype(np.int32),
+    } | {f"regression.{name}": value for name, value in fitted._asdict().items()}
+
+
+def learn_regression(parameters, earlier, features, labels, weighting):
+    """Return the parameters of the regression with the points of a batch (`xmlgp.gp.exact_gp.add_points`).
+
+    Parameters
+    ----------
+    parameters : mapping of str to ndarray
+        With rows for new labels and features.
+    earlier : Earlier
+    features : csr_array, n×D
+        Weighted, of the batch.
+    labels : csr_array, n×K
+    weighting : Weighting
+        Of all points so far.
+    """
+    arrays = {name.partition(".")[2]: value for name, value in parameters.items() if name.startswith("regression.")}
+    (D, K), count = (features.shape[1], labels.shape[1]), len(arrays["weights"])
+    old = sp.csr_array((arrays["values"], arrays["indices"], arrays["indptr"]), shape=(count, D))
+    if weighting.idf is not None:
+        ratio = np.ones(D, np.float32)
+        ratio[: earlier.D] = weighting.idf[: earlier.D] / earlier.preprocessed.weighting.idf
+        # Points keep their length, so this is the weighting of today.
+        old = scaled_features(old, ratio)
+    new = scaled_features(features, arrays["scales"]) if "scales" in arrays else features.astype(np.float32)
+    known = sp.csr_array(
+        (np.ones(len(arrays["labels"]), bool), arrays["labels"], arrays["label_indptr"]), shape=(count, K)
+    )
+    points, all_labels = (sp.csr_array(sp.vstack(parts, "csr")) for parts in ((old, new), (known, labels)))
+    seed = [earlier.settings.seed, 6, earlier.N]
+    fitted = add_points(points, all_labels, arrays["weights"], arrays["loadings"], count, RANK, seed)
+    return regression_parameters(points, all_labels, fitted)
