@@ -58,7 +58,7 @@ test: $(VENV)/installed-test ## install, then run the tests, in three processes 
 test-all: $(VENV)/installed-test ## the same with the examples of all pages and the longest tests of clusters
 	$(PYTEST) -m ""
 
-fuzz: $(VENV)/installed-test ## try 20,000 damaged files of all kinds that are read, other ones each time; for a scheduled run
+fuzz: $(VENV)/installed-test ## try 20,000 damaged files of the kinds that people exchange, other ones each time; for a scheduled run
 	$(VENV)/bin/python -m tests.fuzzing
 
 mutants: $(VENV)/installed-test ## put each of 60 mistakes into a copy of the code and see that a test fails; half an hour

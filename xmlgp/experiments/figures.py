@@ -19,14 +19,6 @@ __all__ = ["ACCURACY", "BARS", "BOUND", "CURVE", "INTERVAL", "RACE", "SHARE", "F
 MARKER_SPACING = 1.6
 
 
-def _dataset(dataset, method, variant, results):
-    return dataset
-
-
-def _dataset_and_method(dataset, method, variant, results):
-    return f"{dataset}, {method}"
-
-
 def _dataset_and_sizes(dataset, method, variant, results):
     return ", ".join([dataset, *(f"{letter} = {results[0]['sizes'][letter]}" for letter in "ndm")])
 
@@ -42,7 +34,7 @@ class Figure:
     ylabel: str
 
     #: Returns the title of a row's panel; rows with the same title share a panel.
-    title: Callable = _dataset
+    title: Callable = lambda dataset, *others: dataset
 
 
 def draw_experiment(experiment, results):
@@ -136,7 +128,7 @@ def _draw_accuracy(axis, rows, styles):
 BOUND = Figure(partial(_draw_lines, part="history", value="bound"), axis_label("bound"))
 CURVE = Figure(partial(_draw_lines, part="curve", value="P@1"), "P@1 in %")
 BARS = Figure(_draw_bars, "")
-INTERVAL = Figure(_draw_interval, axis_label("bound"), _dataset_and_method)
+INTERVAL = Figure(_draw_interval, axis_label("bound"), lambda dataset, method, *others: f"{dataset}, {method}")
 SHARE = Figure(_draw_share, "seconds of training")
 RACE = Figure(_draw_race, "AUC, mean over points")
 ACCURACY = Figure(_draw_accuracy, "accuracy on the test points in %", _dataset_and_sizes)
