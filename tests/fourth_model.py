@@ -39,7 +39,7 @@ class LogisticSettings(Settings):
 
     def unused(self):
         """Return `ridge` for a single step: the weights start at zero, where the prior has no gradient."""
-        return {"ridge": "--iterations 1"} if self.iterations == 1 else {}
+        return {"ridge": "iterations=1"} if self.iterations == 1 else {}
 
 
 class GradientAscent(Inference):
