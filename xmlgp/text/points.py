@@ -71,7 +71,7 @@ class Block(NamedTuple):
 
 
 def ignore(text):
-    """Take no notice of a message."""
+    """Ignore a message."""
 
 
 def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore, work=None):
