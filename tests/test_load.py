@@ -318,7 +318,7 @@ def test_an_interrupted_run_stays_and_can_be_resumed(tmp_path, monkeypatch, mode
     assert before.items() <= files(path).items()
     plans = []
     folder = train_model(dataset, path, SETTINGS, resume=True, note=plans.append)
-    assert plans[0] == f"{path}: resuming after {steps} of 6 steps"
+    assert plans[0].startswith(f"{path}: resuming after {steps} of ")
     expected = train_model(dataset, tmp_path / "expected", SETTINGS)
     for name in expected.arrays(""):
         np.testing.assert_array_equal(folder.array(name), expected.array(name))
