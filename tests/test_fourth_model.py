@@ -15,6 +15,7 @@ from tests.cli.command import run, said
 from tests.fourth_model import LOGISTIC, GradientAscent, LogisticClassifier, LogisticSettings
 from tests.problems import small_dataset
 from xmlgp.data.repository_format import write_dataset
+from xmlgp.estimators import load_estimator
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
 from xmlgp.runs.train import train_model
@@ -100,7 +101,7 @@ def test_the_estimator_gives_the_model_of_the_command():
     for name, array in folder.arrays("parameters.").items():
         np.testing.assert_array_equal(classifier.parameters_[name], array)
     assert len(classifier.history_) == 9
-    loaded = xmlgp.load("model")
+    loaded = load_estimator("model")
     assert isinstance(loaded, LogisticClassifier)
     np.testing.assert_array_equal(loaded.predict_proba(TEST.features), classifier.predict_proba(TEST.features))
     assert classifier.predict_proba(TEST.features).shape == TEST.labels.shape

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
 from tests.problems import small_dataset
@@ -17,7 +16,7 @@ from tests.test_load import same_models, same_predictions
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import SettingsError
-from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, load_estimator
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.text.analysis import Analysis
@@ -86,7 +85,7 @@ def test_it_gives_the_model_of_the_command(tmp_path, monkeypatch, models, name):
         assert len(model.learned_) == number + 1
         model.save("python")
         same_folders("python", "command")
-        same_predictions(model, xmlgp.load("command"), batch.features)
+        same_predictions(model, load_estimator("command"), batch.features)
     description = ModelFolder("python").description
     assert description["data"]["N"] == 40 + 15 + 20
     assert description["data"]["first"] == OLD.fingerprint
@@ -124,7 +123,7 @@ def test_what_was_learned_is_saved_and_loaded(tmp_path, models, name):
     tuned = model.tuned_
     assert isinstance(tuned, Tuned)
     model.save(tmp_path)
-    loaded = xmlgp.load(tmp_path)
+    loaded = load_estimator(tmp_path)
     assert loaded.learned_ == model.learned_
     same_models(loaded, model)
     # A later save does not lose it, and a loaded model goes on as the other one does.

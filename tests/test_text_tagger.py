@@ -14,14 +14,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-import xmlgp
 from tests.cli.command import run
 from tests.held_out import calibrated
 from tests.problems import small_dataset
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import read_dataset, write_dataset
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger
+from xmlgp.estimators import BMLPLClassifier, GPCClassifier, MLGPFClassifier, TextTagger, load_estimator
 from xmlgp.estimators import text_tagger as module
 from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
@@ -186,7 +185,7 @@ def test_saved_taggers_are_models_of_the_commands(tmp_path, monkeypatch, taggers
     loaded = TextTagger.load("model")
     assert loaded.suggest(NEW) == tagger.suggest(NEW)
     assert loaded.classes_.tolist() == NAMES
-    assert type(xmlgp.load("model")) is type(loaded.classifier) is type(CLASSIFIERS[name])
+    assert type(load_estimator("model")) is type(loaded.classifier) is type(CLASSIFIERS[name])
     stdin = "".join(json.dumps({"text": text}) + "\n" for text in NEW)
     written = run("predict", "-q", "model", "-", "--output", "probability", "-k", "2", stdin=stdin).stdout
     for line, pairs in zip(written.splitlines(), tagger.suggest(NEW, 2), strict=True):
@@ -451,8 +450,8 @@ def test_folders_that_hold_no_tagger_are_refused(tmp_path):
     classes = dataset.labels.toarray()[:, 0]
     GPCClassifier(inducing_count=4, iterations=2).fit(dataset.features, classes).save(tmp_path / "classes")
     for name, message in [
-        ("numbers", "the labels of this model have no names; use xmlgp.load"),
-        ("classes", "a model of two classes has no labels to suggest; use xmlgp.load"),
+        ("numbers", "the labels of this model have no names; use load_estimator"),
+        ("classes", "a model of two classes has no labels to suggest; use load_estimator"),
         ("nowhere", r"there is no model here \(no model\.json\)"),
     ]:
         with pytest.raises(ModelFolderError, match=f"{name}: {message}$"):

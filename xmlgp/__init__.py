@@ -1,35 +1,53 @@
 """Scalable Bayesian models for extreme multi-label data.
 
-The command line is `xmlgp`; every command is one call into this library.
+The functions of `xmlgp.api` are imported when they are used: every command imports this package, and the help of none
+needs NumPy.
 """
 
-__all__ = ["__version__", "load"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xmlgp.api import (
+        Evaluation,
+        Predictions,
+        TrainedModel,
+        Tuned,
+        evaluate,
+        learn,
+        load,
+        predict,
+        preprocess,
+        report,
+        train,
+        tune,
+    )
+
+__all__ = [
+    "Evaluation",
+    "Predictions",
+    "TrainedModel",
+    "Tuned",
+    "__version__",
+    "evaluate",
+    "learn",
+    "load",
+    "predict",
+    "preprocess",
+    "report",
+    "train",
+    "tune",
+]
 
 __version__ = "0.1.0"
 
 
-def load(path):
-    """Return the fitted estimator of the model in a folder, which `xmlgp train` or `Classifier.save` has written.
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from xmlgp import api
 
-    It predicts what `xmlgp predict` does. The folder is not trusted: it holds no code, and its content is checked. The
-    arrays are read-only and mapped into memory, so that they are read where they are used.
+    return getattr(api, name)
 
-    Parameters
-    ----------
-    path : path
-        The model folder.
 
-    Returns
-    -------
-    Classifier
-        `MLGPFClassifier`, `BMLPLClassifier` or `GPCClassifier`. Its parameters are the settings of the folder.
-
-    Raises
-    ------
-    ModelFolderError
-        If there is no model, or it is not trained yet, damaged or of another version.
-    """
-    # Every command imports this package, and the help of none needs NumPy.
-    from xmlgp.estimators.classifier import load_estimator
-
-    return load_estimator(path)
+def __dir__() -> list[str]:
+    return sorted(__all__)

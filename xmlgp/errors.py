@@ -14,6 +14,7 @@ __all__ = [
     "NumericalError",
     "ScoresFormatError",
     "SettingsError",
+    "UsageError",
     "XmlgpError",
 ]
 
@@ -70,3 +71,7 @@ class NumericalError(XmlgpError):
 
 class SettingsError(XmlgpError):
     """Settings that are not allowed, or that do not fit the data."""
+
+
+class UsageError(XmlgpError):
+    """Arguments that contradict each other."""

@@ -56,7 +56,7 @@ def test_missing_points_are_refused(model):
 
 
 def test_nothing_to_learn_is_a_wrong_use(model):
-    assert refused(model, "model", status=2) == "Nothing to learn: give DATA, or --add-labels."
+    assert refused(model, "model", status=2) == "Nothing to learn: give data, or labels to add."
 
 
 def test_a_model_of_rows_has_no_names_to_add_to(model):

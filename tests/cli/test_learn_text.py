@@ -107,4 +107,4 @@ def test_no_points_are_not_a_batch(model):
 
 def test_only_one_argument_can_be_standard_input(text):
     line = refused(text, "model", "-", "--add-labels", "-", status=2)
-    assert line == "Only one of DATA and --add-labels can be standard input."
+    assert line == "Only one of the files can be standard input."

@@ -113,7 +113,7 @@ def test_training_data_of_other_labels(tmp_path):
     (tmp_path / "other.txt").write_text("1 1 7\n6 0:1\n")
     arguments = "all.scores", "test.txt", "--by", "frequency", "--train", "other.txt"
     message = said(run("plot", "reliability", "-q", *arguments))
-    assert message == "--train: other.txt has 7 labels, but test.txt has 3 labels"
+    assert message == "other.txt has 7 labels, but test.txt has 3 labels"
     assert not (tmp_path / "reliability.png").exists()
 
 

@@ -246,14 +246,14 @@ def test_points_without_features_and_files_without_points(tmp_path):
         *[
             (
                 ["model", "data", "-k", "5", *options],
-                "-k is for rankings; with --threshold or --assign, --limit K gives",
+                "k is for rankings; with a threshold or assign, the limit gives",
             )
             for options in (["--threshold", "0"], ["--limit", "5"], ["--assign"])
         ],
-        (["model", "data", "--assign", "--threshold", "0.5"], "--assign and --threshold exclude each other."),
-        (["model", "data", "--assign", "--output", "utility"], "--assign needs probabilities, not --output utility."),
-        (["model", "data", "--threshold", "1.5"], "--threshold 1.5 is not a probability from 0 to 1."),
-        (["model", "data", "--threshold", "-0.1"], "--threshold -0.1 is not a probability from 0 to 1."),
+        (["model", "data", "--assign", "--threshold", "0.5"], "assign and threshold exclude each other."),
+        (["model", "data", "--assign", "--output", "utility"], "assign needs probabilities, not utilities."),
+        (["model", "data", "--threshold", "1.5"], "the threshold 1.5 is not a probability from 0 to 1."),
+        (["model", "data", "--threshold", "-0.1"], "the threshold -0.1 is not a probability from 0 to 1."),
         (["model", "data", "--threshold", "nan"], "Invalid value for '--threshold': nan is not a finite number."),
         (["model", "data", "--limit", "0"], "Invalid value for '--limit'"),
         (["model", "data", "--output", "odds"], "Invalid value for '--output': 'odds' is not one of"),
@@ -439,9 +439,9 @@ def test_probabilities_are_written_without_calibration_if_so_wanted():
     assert run("predict", "-q", "without", "data/test.txt", "-k", "all").stdout == plain
     for model, output, message in [
         ("calibrated", "probability", ""),
-        ("calibrated", "utility", "--no-calibration has no effect on utilities\n"),
-        ("other", "probability", "--no-calibration has no effect on other, which has no calibration\n"),
-        ("other", "utility", "--no-calibration has no effect on other, which has no calibration\n"),
+        ("calibrated", "utility", "utilities are not calibrated anyway\n"),
+        ("other", "probability", "other has no calibration to leave out\n"),
+        ("other", "utility", "other has no calibration to leave out\n"),
     ]:
         result = run("predict", model, "data/test.txt", "--output", output, "--no-calibration")
         assert (result.exit_code, result.stderr) == (0, message)

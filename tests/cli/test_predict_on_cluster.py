@@ -21,7 +21,7 @@ from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.runs import predict as library
-from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
+from xmlgp.runs.predict import StoredPredictor, predict_blocks
 from xmlgp.runs.stored import open_predictor
 from xmlgp.runs.train import train_model
 from xmlgp.runtime.threads import limit_cores
@@ -155,9 +155,9 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, files):
                 os.kill(pids[0], signal.SIGKILL)
             yield range(number * POINTS, (number + 1) * POINTS), features
 
-    wanted = Wanted(AssignmentRule(limit=3))
-    found = list(predict_blocks(stored, blocks(True), wanted, cluster))
-    expected = list(predict_blocks(stored, blocks(False), wanted))
+    rule = AssignmentRule(limit=3)
+    found = list(predict_blocks(stored, blocks(True), rule, work=cluster))
+    expected = list(predict_blocks(stored, blocks(False), rule))
     assert [names for names, *_ in found] == [names for names, *_ in expected]
     ours, theirs = (type(parts[0][2]).stack([scores for *_, scores in parts]) for parts in (found, expected))
     np.testing.assert_array_equal(ours.labels, theirs.labels)
@@ -167,14 +167,14 @@ def test_a_worker_that_is_killed_costs_nothing(cluster, files):
 def test_a_model_that_workers_do_not_see_is_one_sentence(cluster, files, tmp_path):
     shutil.copytree(files / "subspace", tmp_path / "gone")
     folder = ModelFolder(tmp_path / "gone")
-    blocks, wanted = [(range(9), small_dataset().features[:9])], Wanted(AssignmentRule(limit=3))
+    blocks, rule = [(range(9), small_dataset().features[:9])], AssignmentRule(limit=3)
     stored = StoredPredictor(open_predictor(folder), folder)
     shutil.rmtree(tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .* cannot use the shared storage: .*gone.*model\.json"):
-        list(predict_blocks(stored, blocks, wanted, cluster))
+        list(predict_blocks(stored, blocks, rule, work=cluster))
     shutil.copytree(files / "topics", tmp_path / "gone")
     with pytest.raises(ClusterError, match=r"worker tcp://\S+ .*gone: this is another model"):
-        list(predict_blocks(stored, blocks, wanted, cluster))
+        list(predict_blocks(stored, blocks, rule, work=cluster))
     assert not list(cluster._folder.iterdir())
 
 

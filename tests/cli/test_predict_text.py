@@ -268,10 +268,10 @@ def test_wrong_sets_of_labels(workdir):
     reason = "some:1: byte 0xff at byte 1 of the line is not UTF-8"
     assert said(run("predict", "model", "new.jsonl", "--without", "some")) == reason
     (workdir / "some").write_text("\n")
-    assert said(run("predict", "model", "new.jsonl", "--only", "some")) == "--only and --without allow no label"
+    assert said(run("predict", "model", "new.jsonl", "--only", "some")) == "`only` and `without` allow no label"
     (workdir / "some").write_text("".join(f"{name}\n" for name in LABELS))
-    assert said(run("predict", "model", "new.jsonl", "--without", "some")) == "--only and --without allow no label"
-    reason = "Standard input can be read only once."
+    assert said(run("predict", "model", "new.jsonl", "--without", "some")) == "`only` and `without` allow no label"
+    reason = "Only one of the files can be standard input."
     assert said(run("predict", "model", "-", "--only", "-"), 2) == reason
     assert said(run("predict", "model", "new.jsonl", "--only", "nowhere")) == "nowhere: No such file or directory"
 

@@ -56,7 +56,7 @@ def test_a_folder_of_training_and_test_data(tmp_path):
 
 
 def test_test_data_alone():
-    note = "Without --train, labels are grouped by their frequency in DATA, and there is no PSP\n"
+    note = "Without training data, labels are grouped by their frequency in the test data, and there is no PSP\n"
     result = run("report", "model", "data/test.txt")
     assert (result.exit_code, result.stderr) == (0, note)
     assert run("report", "-q", "model", "data/test.txt", "-o", "-").stderr == ""
@@ -115,12 +115,12 @@ def test_wrong_data_leave_the_old_page(tmp_path, content, message):
 
 def test_training_data_of_other_labels(tmp_path):
     (tmp_path / "other.txt").write_text("1 1 6\n5 0:1\n")
-    message = "--train: other.txt has 6 labels, but model has 7 labels"
+    message = "other.txt has 6 labels, but model has 7 labels"
     assert said(run("report", "-q", "model", "data", "--train", "other.txt")) == message
 
 
 def test_standard_input_twice():
-    message = "Only one of DATA, --train and --label-names can be standard input."
+    message = "Only one of the files can be standard input."
     assert said(run("report", "model", "-", "--train", "-"), status=2) == message
 
 

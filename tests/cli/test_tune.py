@@ -79,7 +79,7 @@ def test_the_best_rule_is_printed_stored_shown_and_used():
     assert f"\ntuned     {rule}: {metric} {value:.5f} on 60 points\n" in run("show", "model").stdout
     assert json.loads(run("show", "model", "--json").stdout)["tuned"] == tuned
     result = run("predict", "model", "held.txt", "-o", "held.labels")
-    note = f"model is tuned for {metric}: assigning labels of {rule}; -k ranks labels instead\n"
+    note = f"model is tuned for {metric}: assigning labels of {rule}; k ranks labels instead\n"
     assert (result.exit_code, result.output) == (0, note)
     options = ["--threshold", repr(threshold), "--limit", limit, "-o", "same.labels"]
     assert run("predict", "model", "held.txt", *options).output == ""
@@ -100,7 +100,7 @@ def test_options_of_predict_take_precedence_over_the_tuned_rule():
     # The threshold is one of probabilities.
     result = run("predict", "model", "data", "--output", "utility")
     assert result.stdout == ranking
-    assert result.stderr == "model is tuned for --output probability; writing the 5 best labels\n"
+    assert result.stderr == "model is tuned for the output probability; listing the 5 best labels\n"
     assert run("predict", "model", "data", "--output", "probability").stdout != ranking
 
 
@@ -111,7 +111,7 @@ def test_a_threshold_of_calibrated_probabilities_is_not_one_of_others():
     run("tune", "calibrated", "held.txt")
     result = run("predict", "calibrated", "data", "--no-calibration")
     assert result.stdout == expected
-    assert result.stderr == "calibrated is tuned for calibrated probabilities; writing the 5 best labels\n"
+    assert result.stderr == "calibrated is tuned for calibrated probabilities; listing the 5 best labels\n"
     # This model has no calibration.
     run("tune", "model", "held.txt")
     assert run("predict", "model", "data", "--no-calibration").stdout == run("predict", "model", "data").stdout

@@ -10,7 +10,7 @@ import sys
 import click
 
 from xmlgp import __version__
-from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.errors import DataFormatError, UsageError, XmlgpError
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
 from xmlgp.runtime.threads import prefer_avx512
 
@@ -87,6 +87,8 @@ def _errors_shown():
         yield
     except DataFormatError as error:
         raise _AtLine(str(error)) from error
+    except UsageError as error:
+        raise click.UsageError(str(error), click.get_current_context(silent=True)) from error
     except XmlgpError as error:
         raise click.ClickException(str(error)) from error
     except (Interrupted, KeyboardInterrupt) as error:

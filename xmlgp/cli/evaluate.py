@@ -4,34 +4,13 @@ import json
 from itertools import starmap
 
 import click
-import numpy as np
 
-from xmlgp.cli.options import cache_option, check_finite, given_options, note, quiet_option
-from xmlgp.cli.scores import check_label_count, check_probabilities, count_labels, describe_coverage
-from xmlgp.errors import ScoresFormatError, SettingsError
-from xmlgp.metrics.binary import are_probabilities
-from xmlgp.metrics.evaluation import evaluate as evaluate_scores
-from xmlgp.metrics.propensity import estimate_propensities
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.prediction.scores_file import read_scores
-from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.points import read_vectorized_data
+from xmlgp import api
+from xmlgp.cli.options import cache_option, check_finite, check_standard_input, quiet_option, reporting
 
 __all__ = ["evaluate"]
 
 POSITIVE = click.FloatRange(min=0, min_open=True)
-
-#: Parameters of the command that have no effect on binary data, and their options.
-MULTILABEL_ONLY = {
-    "train": "--train",
-    "ks": "-k",
-    "propensity_a": "--propensity-a",
-    "propensity_b": "--propensity-b",
-    "reliability": "--reliability",
-}
-
-#: Parameters that have no effect on assigned labels, and their options.
-RANKINGS_ONLY = MULTILABEL_ONLY | {"auc": "--auc", "calibration": "--calibration"}
 
 
 class _Ranks(click.ParamType):
@@ -74,10 +53,8 @@ class _Ranks(click.ParamType):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, in full precision.")
 @cache_option
 @quiet_option
-@click.pass_context
 def evaluate(
-    context, scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, assigned, as_json,
-    cache, quiet,
+    scores, data, train, ks, propensity_a, propensity_b, auc, calibration, reliability, assigned, as_json, cache, quiet
 ):  # fmt: skip
     """Compare SCORES with the true labels in DATA.
 
@@ -122,76 +99,27 @@ def evaluate(
       xmlgp evaluate all.scores data/bibtex --auc --calibration
       xmlgp predict models/bibtex data/bibtex --assign | xmlgp evaluate - data/bibtex --assigned
     """
-    if [scores, data, train].count("-") > 1:
-        raise click.UsageError("Only one of SCORES, DATA and --train can be standard input.")
-    if not train and (propensity_a or propensity_b):
-        raise click.UsageError("--propensity-a and --propensity-b need --train.")
-    progress = terminal_progress(quiet)
-    read, measure = read_scores(scores, progress), {}
-    if (calibration or reliability) and not assigned:
-        check_probabilities(read, scores)
-    labels = read_vectorized_data(data, "test", cache, progress).labels
-    if labels.shape != (read.N, read.K):
-        counts = [f"{N} points and {count_labels(K)}" for N, K in ((read.N, read.K), labels.shape)]
-        raise SettingsError(f"{scores} has {counts[0]}, but {data} has {counts[1]}")
-    if assigned:
-        for option in given_options(context, RANKINGS_ONLY):
-            note(f"{option} has no effect with --assigned", quiet)
-    elif read.K == 1:
-        for option in given_options(context, MULTILABEL_ONLY):
-            note(f"{option} has no effect on binary data", quiet)
-        _check_complete(read, scores, labels)
-        if are_probabilities(read.matrix):
-            note(f"All scores in {scores} are in [0, 1], so they are taken as probabilities", quiet)
-        else:
-            note(f"Some scores in {scores} are outside [0, 1], so they are taken as utilities, without log loss", quiet)
-    else:
-        longest = int(np.diff(read.indptr).max(initial=0))
-        if ks[-1] > longest:
-            note(f"{scores} lists at most {longest} labels per point; for larger k the others count as wrong", quiet)
-        if train:
-            shape, counts = _training_counts(train, cache, progress)
-            check_label_count(train, shape[2], read.K, scores)
-            found = estimate_propensities(counts, *shape[:2], propensity_a, propensity_b)
-            note(f"Propensity model: A={found.A:g}, B={found.B:g} ({found.origin})", quiet)
-            measure |= {"propensities": found.values, "counts": counts}
-        else:
-            note("Without --train there are no propensity-scored measures", quiet)
-        if auc and len(read.labels) < read.N * read.K:
-            note(f"AUC treats unlisted labels as tied in the last place; it is over {describe_coverage(read)}", quiet)
-        if calibration:
-            note(f"Log loss and ECE are over {describe_coverage(read)}", quiet)
-        measure |= {"ks": ks, "auc": auc, "reliability": reliability}
-    found = evaluate_scores(read.matrix, labels, calibration=calibration, assigned=assigned, **measure)
-    if found.kind == "binary" and "AUC" not in found.measures:
-        note("AUC is undefined, as all points have the label or none has it", quiet)
+    check_standard_input(scores, data, train)
+    found = api.evaluate(
+        scores,
+        data,
+        train=train,
+        ks=ks,
+        propensity_a=propensity_a,
+        propensity_b=propensity_b,
+        auc=auc,
+        calibration=calibration,
+        reliability=reliability,
+        assigned=assigned,
+        cache=cache,
+        **reporting(quiet),
+    )
     curves = {name: [row._asdict() for row in rows] for name, rows in found.reliability.items()}
     if as_json:
         click.echo(json.dumps(found.measures | ({"reliability": curves} if curves else {})))
     else:
         table = {"assignment": _assignment_table, "binary": _binary_table, "ranking": _table}[found.kind]
         click.echo("\n\n".join([table(found.measures, ks), *starmap(_reliability_table, curves.items())]))
-
-
-def _check_complete(scores, path, labels):
-    """Raise the error that names the line of the first point without a score."""
-    missing = np.flatnonzero(np.diff(scores.indptr) == 0)
-    if len(missing) and labels.shape[0] == scores.N:
-        # The first point is in the second line.
-        raise ScoresFormatError(path, int(missing[0]) + 2, "the point has no score, but accuracy needs one per point")
-
-
-def _training_counts(train, cache, progress):
-    """Return N, D and K of the training points, and how many have each label: of data, or of a model's folder."""
-    if not ModelFolder.exists(train):
-        data = read_vectorized_data(train, "train", cache, progress)
-        return data.shape, np.bincount(data.labels.indices, minlength=data.K)
-    folder = ModelFolder(train)
-    shape = tuple(folder.description["data"][name] for name in "NDK")
-    counts = folder.array("parameters.statistics.labels")
-    if counts is None or counts.shape != shape[2:]:
-        raise SettingsError(f"{train}: the model has no counts of its labels; give the training data instead")
-    return shape, np.array(counts)
 
 
 def _reliability_table(title, rows):

@@ -2,23 +2,11 @@
 
 import click
 
+from xmlgp import api
 from xmlgp.cli.checkpoint_options import checkpoint_option
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
-from xmlgp.cli.options import (
-    advise,
-    cache_option,
-    learn_command,
-    locate_training_data,
-    note,
-    quiet_option,
-)
-from xmlgp.data.dataset import no_points
-from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.learn import can_learn, learn_model
+from xmlgp.cli.options import advise, cache_option, check_standard_input, learn_command, quiet_option, reporting
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.added_labels import read_label_names
-from xmlgp.text.points import read_more_data
 
 __all__ = ["learn"]
 
@@ -59,35 +47,17 @@ def learn(model, data, add_labels, resume, minutes, corpus, cache, quiet):
       xmlgp learn models/tickets this-week.csv
       xmlgp learn models/tickets --add-labels more-labels.txt
     """
-    if data is None and add_labels is None:
-        raise click.UsageError("Nothing to learn: give DATA, or --add-labels.")
-    if data == add_labels == "-":
-        raise click.UsageError("Only one of DATA and --add-labels can be standard input.")
-    progress = terminal_progress(quiet)
-    folder = ModelFolder(model)
-    can_learn(folder.settings)
-    names, (D, K) = folder.names, (folder.description["data"][name] for name in "DK")
-    if add_labels is not None:
-        before, names = K, read_label_names(add_labels, names, K)
-        K = len(names.labels)
-        if data is None and before == K:
-            note(f"{model}: the model has these labels already; nothing to do", quiet)
-            return
-    if data is None:
-        dataset = no_points(D, K)
-    else:
-        file = locate_training_data(data, model)
-        found = read_more_data(file, names, D, K, corpus, cache, progress, lambda text: note(text, quiet))
-        dataset, names = found.dataset, found.names
+    check_standard_input(data, add_labels)
     try:
-        learn_model(
+        api.learn(
             model,
-            dataset,
-            names,
-            progress,
+            data,
+            add_labels=add_labels,
             resume=resume,
             checkpoint_seconds=60 * minutes,
-            note=lambda text: note(text, quiet),
+            corpus=corpus,
+            cache=cache,
+            **reporting(quiet),
         )
     except Interrupted as error:
         options = [*corpus_arguments(corpus), *(["--add-labels", add_labels] if add_labels else [])]

@@ -7,7 +7,7 @@ import shlex
 
 import click
 
-from xmlgp.data.locate import locate
+from xmlgp.runtime.progress import ignore, terminal_progress
 
 __all__ = [
     "OutputPath",
@@ -16,9 +16,10 @@ __all__ = [
     "check_finite",
     "given_options",
     "learn_command",
-    "locate_training_data",
     "note",
     "quiet_option",
+    "reporting",
+    "check_standard_input",
     "show_command",
     "train_command",
 ]
@@ -66,13 +67,15 @@ def note(text, quiet):
             click.echo(text, err=True)
 
 
-def locate_training_data(data, model):
-    """Return the training file of DATA; it is wrong usage if MODEL is the folder of that file."""
-    file = locate(data, "train")
-    folder = os.path.dirname(file) or os.curdir
-    if file != "-" and os.path.isdir(folder) and os.path.isdir(model) and os.path.samefile(folder, model):
-        raise click.UsageError(f"{model} is the folder of the training data; choose another folder for the model.")
-    return file
+def reporting(quiet):
+    """Return the options `progress` and `note` of the façade, which report on standard error."""
+    return {"progress": terminal_progress(quiet), "note": ignore if quiet else lambda text: note(text, False)}
+
+
+def check_standard_input(*paths):
+    """Raise wrong usage if more than one of some paths is standard input."""
+    if paths.count("-") > 1:
+        raise click.UsageError("Only one of the files can be standard input.")
 
 
 def advise(error, command, data):

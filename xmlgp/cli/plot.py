@@ -4,7 +4,6 @@ import click
 import numpy as np
 
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
-from xmlgp.cli.scores import check_label_count, check_probabilities, describe_coverage
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.metrics.calibration import (
@@ -19,6 +18,7 @@ from xmlgp.models import MODELS
 from xmlgp.plots.objective import Panel, plot_objective
 from xmlgp.plots.reliability import plot_reliability, plot_reliability_by_group
 from xmlgp.prediction.scores_file import read_scores
+from xmlgp.runs.evaluate import check_label_count, check_probabilities, describe_coverage
 from xmlgp.runtime.progress import terminal_progress
 from xmlgp.text.points import read_vectorized_data
 

@@ -2,15 +2,11 @@
 
 import click
 
+from xmlgp import api
 from xmlgp.cli.cluster_options import cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
-from xmlgp.cli.options import OutputPath, cache_option, locate_training_data, note, quiet_option, train_command
+from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option, reporting, train_command
 from xmlgp.cli.settings_options import settings_options
-from xmlgp.models import default_model
-from xmlgp.runs.preprocess import preprocess_model
-from xmlgp.runs.request import Request
-from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.points import read_training_data
 
 __all__ = ["preprocess"]
 
@@ -37,16 +33,8 @@ def preprocess(data, model, recipe, chosen, corpus, scheduler, workers, cache, q
     Example:
       xmlgp preprocess data/bibtex models/bibtex --recipe s-LINEAR
     """
-    progress = terminal_progress(quiet)
-    file = locate_training_data(data, model)
+    options = {"settings": chosen, "recipe": recipe, "corpus": corpus, "cache": cache}
     with work_of(scheduler, workers, quiet) as work:
-        dataset, data_format, _ = read_training_data(
-            file, corpus, cache, progress, lambda text: note(text, quiet), work
-        )
-        request = Request(chosen, recipe, default_model(data_format))
-        settings, notes = request.settings(dataset)
-        for text in notes:
-            note(f"{model}: {text}", quiet)
-        folder = preprocess_model(dataset, model, settings, progress, work)
+        folder = api.preprocess(data, model, work=work, **options, **reporting(quiet))
     command = train_command(data, model, *corpus_arguments(corpus))
     note(f"{model}: {folder.stage}; continue with `{command}`", quiet)

@@ -2,25 +2,13 @@
 
 import click
 
+from xmlgp import api
 from xmlgp.cli.checkpoint_options import checkpoint_option
 from xmlgp.cli.cluster_options import cluster_arguments, cluster_options, work_of
 from xmlgp.cli.corpus_options import corpus_arguments, corpus_options
-from xmlgp.cli.options import (
-    OutputPath,
-    advise,
-    cache_option,
-    locate_training_data,
-    note,
-    quiet_option,
-    train_command,
-)
+from xmlgp.cli.options import OutputPath, advise, cache_option, quiet_option, reporting, train_command
 from xmlgp.cli.settings_options import settings_options
-from xmlgp.models import default_model
-from xmlgp.runs.request import Request
-from xmlgp.runs.train import train_model
 from xmlgp.runtime.interrupts import Interrupted
-from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.points import read_training_data
 
 __all__ = ["train"]
 
@@ -59,21 +47,19 @@ def train(
       xmlgp train data/bibtex models/bibtex-s --recipe s-LINEAR --epochs 20
       xmlgp train data/bibtex models/bibtex-se --kernel se+linear --set ard=false -P 159 -M 200
     """
-    progress = terminal_progress(quiet)
-    file = locate_training_data(data, model)
     try:
         with work_of(scheduler, workers, quiet) as work:
-            found = read_training_data(file, corpus, cache, progress, lambda text: note(text, quiet), work)
-            train_model(
-                found.dataset,
+            api.train(
+                data,
                 model,
-                Request(chosen, recipe, default_model(found.format)),
-                progress,
+                settings=chosen,
+                recipe=recipe,
                 resume=resume,
                 checkpoint_seconds=60 * minutes,
-                names=found.names,
-                note=lambda text: note(text, quiet),
+                corpus=corpus,
+                cache=cache,
                 work=work,
+                **reporting(quiet),
             )
     except Interrupted as error:
         options = *corpus_arguments(corpus), *cluster_arguments(scheduler, workers)

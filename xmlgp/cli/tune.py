@@ -4,14 +4,10 @@ import json
 
 import click
 
+from xmlgp import api
 from xmlgp.cli.corpus_options import corpus_options
-from xmlgp.cli.options import cache_option, note, quiet_option
-from xmlgp.errors import SettingsError
-from xmlgp.model_folder.folder import ModelFolder
+from xmlgp.cli.options import cache_option, quiet_option, reporting
 from xmlgp.prediction.tuning import METRICS
-from xmlgp.runs.tune import tune_model
-from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.points import read_known_data
 
 __all__ = ["tune"]
 
@@ -46,16 +42,7 @@ def tune(model, data, metric, as_json, corpus, cache, quiet):
       xmlgp predict models/bibtex data/bibtex -o bibtex.labels
       xmlgp evaluate bibtex.labels data/bibtex --assigned
     """
-    # A wrong MODEL is reported before DATA are read.
-    folder = ModelFolder(model)
-    progress = terminal_progress(quiet)
-    dataset = read_known_data(data, "validation", folder.names, corpus, cache, progress)
-    if dataset.fingerprint == folder.description["data"]["fingerprint"]:
-        note(f"{data} has the points that {model} was trained on; held-out points give a better threshold", quiet)
-    try:
-        tuned = tune_model(dataset, model, metric, progress).tuned
-    except SettingsError as error:
-        raise SettingsError(f"{data}: {error}") from None
+    tuned = api.tune(model, data, metric=metric, corpus=corpus, cache=cache, **reporting(quiet))
     if as_json:
         click.echo(json.dumps(tuned._asdict()))
     else:

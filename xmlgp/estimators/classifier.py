@@ -20,7 +20,7 @@ from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.prediction.assignment import ABOVE_HALF, AssignmentRule, assign
 from xmlgp.prediction.tuning import Tuned, tune
 from xmlgp.runs.learn import learn_points
-from xmlgp.runs.predict import StoredPredictor, Wanted, predict_blocks
+from xmlgp.runs.predict import StoredPredictor, predict_blocks
 from xmlgp.runs.save import save_model
 from xmlgp.runs.stored import open_model
 from xmlgp.runtime.progress import silent
@@ -46,7 +46,26 @@ __all__ = ["Classifier", "Estimator", "load_estimator"]
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Estimator:
-    """Return the fitted estimator of the model in a folder; see `xmlgp.load`."""
+    """Return the fitted estimator of the model in a folder, which `xmlgp train` or `save` has written.
+
+    It predicts what `xmlgp predict` does. The folder is not trusted: it holds no code, and its content is checked. The
+    arrays are read-only and mapped into memory, so that they are read where they are used.
+
+    Parameters
+    ----------
+    path : path
+        The model folder.
+
+    Returns
+    -------
+    MLGPFClassifier, BMLPLClassifier or GPCClassifier
+        Its parameters are the settings of the folder.
+
+    Raises
+    ------
+    ModelFolderError
+        If there is no model, or it is not trained yet, damaged or of another version.
+    """
     folder, stored, names = ModelFolder.read(path, lambda folder: (folder, open_model(folder), folder.names))
     return Estimator.kinds[folder.settings.model]._from_stored(folder, stored, names)
 
@@ -116,7 +135,7 @@ class Estimator(ABC, ClassifierMixin, BaseEstimator):
         Estimator.kinds[model.name] = cls
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model into a folder, for `xmlgp.load` and all commands.
+        """Write the fitted model into a folder, for `load_estimator` and all commands.
 
         The settings in the folder are those of `fit`. What `tune` chose, `names_` and `learned_` are written too.
 
@@ -353,8 +372,8 @@ class Classifier(Estimator):
             folder = work.new_folder()
             self.save(folder)
             stored = StoredPredictor(self._predictor, ModelFolder(folder))
-            wanted = Wanted(AssignmentRule(limit=K), "probability")
-            for points, _, scores in predict_blocks(stored, [(range(N), features)], wanted, work):
+            every = AssignmentRule(limit=K)
+            for points, _, scores in predict_blocks(stored, [(range(N), features)], every, "probability", work=work):
                 found[np.repeat(points, np.diff(scores.indptr)), scores.labels] = scores.scores
         return found
 

@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from xmlgp.data.dataset import as_csr
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.estimators.classifier import Classifier, load_estimator
 from xmlgp.estimators.mlgpf import MLGPFClassifier
@@ -20,10 +19,10 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
+from xmlgp.text.in_memory import as_texts, label_matrix
 from xmlgp.text.names import Names
 from xmlgp.text.vectorize import vectorize_texts
-from xmlgp.text.vectorizer import Vectorizer, counts
+from xmlgp.text.vectorizer import Vectorizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,11 +100,12 @@ class TextTagger(BaseEstimator):
             allowed, or for training that does not fit into memory.
         """
         classifier = self._new_classifier()
-        names, numbers, lengths = _numbered_with_new(y, [])
+        names, labels = label_matrix(y)
         if not names:
             raise SettingsError("no document has a label")
         vectorizer, features = self._fit_vectorizer(X)
-        classifier.fit(features, _indicators(numbers, lengths, len(names), features))
+        _check_length(features, labels)
+        classifier.fit(features, labels)
         return self._set_fitted(classifier, vectorizer, names)
 
     @available_if(_learns_on)
@@ -132,11 +132,12 @@ class TextTagger(BaseEstimator):
         """
         if not hasattr(self, "classifier_"):
             return self.fit(X, y)
-        names, numbers, lengths = _numbered_with_new(y, self.classes_.tolist())
-        if not len(lengths):
+        names, labels = label_matrix(y, self.classes_.tolist())
+        if not labels.shape[0]:
             raise SettingsError("there are no documents")
         vectorizer, features = self._more_features(X)
-        self.classifier_.partial_fit(features, _indicators(numbers, lengths, len(names), features))
+        _check_length(features, labels)
+        self.classifier_.partial_fit(features, labels)
         return self._set_fitted(self.classifier_, vectorizer, names)
 
     def suggest(self, X: Documents, k: int | None = 5, threshold: float | None = None) -> list[list[tuple[str, float]]]:
@@ -207,15 +208,14 @@ class TextTagger(BaseEstimator):
             For another metric, if X are not documents or y has no such lists, or if no document has a known label.
         """
         check_is_fitted(self)
-        K = len(self.classes_)
-        numbers, lengths = _numbered(y, LabelNumbers(self.classes_))
+        _, labels = label_matrix(y, self.classes_.tolist(), extend=False)
         features = self._features(X)
-        labels = _indicators(np.where(numbers < K, numbers, -1), lengths, K, features)
+        _check_length(features, labels)
         self.classifier_.tune(features, labels, metric)
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted tagger into a model folder, for `TextTagger.load`, `xmlgp.load` and all commands.
+        """Write the fitted tagger into a model folder, for `TextTagger.load` and all commands.
 
         See `MLGPFClassifier.save`. A SettingsError is raised if the vectorizer is not the default one or an `Analysis`,
         because a model folder holds no code.
@@ -245,10 +245,10 @@ class TextTagger(BaseEstimator):
         """
         classifier = load_estimator(path)
         if not isinstance(classifier, Classifier):
-            raise ModelFolderError(f"{path}: a model of two classes has no labels to suggest; use xmlgp.load")
+            raise ModelFolderError(f"{path}: a model of two classes has no labels to suggest; use load_estimator")
         labels, _, vectorizer = classifier.names_
         if labels is None:
-            raise ModelFolderError(f"{path}: the labels of this model have no names; use xmlgp.load")
+            raise ModelFolderError(f"{path}: the labels of this model have no names; use load_estimator")
         analysis = None if vectorizer is None or vectorizer.analysis == Analysis() else vectorizer.analysis
         tagger = cls(clone(classifier), analysis)
         return tagger._set_fitted(classifier, vectorizer, labels)
@@ -287,7 +287,7 @@ class TextTagger(BaseEstimator):
         analysis = self.vectorizer or Analysis()
         analysis.check()
         if not _is_matrix(X):
-            return vectorize_texts(_texts(X), Vectorizer(analysis, []))
+            return vectorize_texts(as_texts(X), Vectorizer(analysis, []))
         if self.vectorizer is not None:
             raise SettingsError("X is a matrix of features, but the vectorizer divides texts into words")
         return None, X
@@ -296,7 +296,7 @@ class TextTagger(BaseEstimator):
         """Return the vectorizer with the new words of X, if it counts words here, and the features of X."""
         own = self.vectorizer_
         if isinstance(own, Vectorizer) and not _is_matrix(X):
-            return vectorize_texts(_texts(X), own)
+            return vectorize_texts(as_texts(X), own)
         if own is None and _is_matrix(X):
             return None, X
         return own, self._features(X)
@@ -310,7 +310,7 @@ class TextTagger(BaseEstimator):
     def _blocks(self, X):
         """Yield the features of documents, some at a time if they are counted here."""
         if isinstance(self.vectorizer_, Vectorizer) and not _is_matrix(X):
-            texts = _texts(X)
+            texts = as_texts(X)
             for start in range(0, len(texts), TEXTS):
                 yield self.vectorizer_.features(texts[start : start + TEXTS])
             return
@@ -360,60 +360,9 @@ def _is_matrix(X):
     return len(getattr(X, "shape", ())) == 2
 
 
-def _texts(X):
-    """Return documents as a list, or raise SettingsError."""
-    if isinstance(X, str | bytes):
-        raise SettingsError("X must be a list of texts, not one text")
-    texts = list(X)
-    for place, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise SettingsError(f"X must be a list of texts, but X[{place}] is {excerpt(text)}")
-    return texts
-
-
-def _numbered(y, numbers):
-    """Return the numbers (`LabelNumbers`) of the labels of all documents, and how many each has."""
-    expected = "y must be a list of label names for each document"
-    if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
-        raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else 'numbers'}")
-    found, lengths = [], []
-    for place, names in enumerate(y):
-        # A text would be read as the list of its letters.
-        if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
-            raise SettingsError(f"{expected}, but y[{place}] is {excerpt(names)}; write a single name as [name]")
-        names = list(names)
-        for name in names:
-            if not isinstance(name, str):
-                raise SettingsError(f"{expected}, but y[{place}] has {excerpt(name)}, which is no text")
-        try:
-            found += [numbers[str(name)] for name in names]
-        except BadName as error:
-            raise SettingsError(f"y[{place}]: {error}") from None
-        lengths.append(len(names))
-    return np.array(found, np.int32), np.array(lengths, np.int64)
-
-
-def _numbered_with_new(y, known):
-    """Return the names of all labels, those known first, the numbers of each document's, and how many each has."""
-    labels, K = LabelNumbers(known), len(known)
-    numbers, lengths = _numbered(y, labels)
-    new, order = ordered_labels(labels.names[K:])
-    for name in new:
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
-    # The last is the number of an empty name, −1.
-    order = np.concatenate([np.arange(K), order[:-1] + K, [-1]]).astype(np.int32)
-    return [*known, *new], order[numbers], lengths
-
-
-def _indicators(numbers, lengths, K, features):
-    """Return the labels of the documents with these features as a csr_array of bool, N×K."""
-    if features.shape[0] != len(lengths):
-        raise SettingsError(f"the numbers of documents differ: {features.shape[0]} in X, {len(lengths)} in y")
-    found = counts(numbers, lengths, K)
-    return as_csr(None, found.indices, found.indptr, K)
+def _check_length(features, labels):
+    if features.shape[0] != labels.shape[0]:
+        raise SettingsError(f"the numbers of documents differ: {features.shape[0]} in X, {labels.shape[0]} in y")
 
 
 def _check_limits(k, threshold):

@@ -5,10 +5,11 @@ import io
 import json
 import os
 import re
+from itertools import islice
 
 from xmlgp.data.names import CONTROL
 
-__all__ = ["FORMATS", "Explanation", "format_of", "write_labels"]
+__all__ = ["FORMATS", "Explanation", "format_of", "label_records", "write_labels"]
 
 #: Formats of `write_labels`.
 FORMATS = ("jsonl", "tsv", "csv")
@@ -74,44 +75,64 @@ def write_labels(stream, name, blocks, names, output, with_std=False, explain=No
     NumericalError
         If a score is not finite.
     """
-    fields, written = ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)], 0
+    fields = _fields(output, with_std, explain)
     # The header is written with the first points: an error in these leaves no output.
     head = "" if name == "jsonl" else _row(name, ["id", *fields])
+    points = _points(blocks, names, explain)
+    while part := list(islice(points, POINTS)):
+        lines = []
+        for identifier, pairs in part:
+            if name == "jsonl":
+                lines.append(_json_line(_record(identifier, pairs, fields)))
+            else:
+                lines += [_row(name, [identifier, *map(_in_one_cell, pair)]) for pair in pairs]
+        stream.write((head + "".join(lines)).encode())
+        head = ""
+    stream.write(head.encode())
+
+
+def label_records(blocks, names, output, with_std=False, explain=None):
+    """Yield what a line of JSON Lines has, a dict for each point; see `write_labels`."""
+    fields = _fields(output, with_std, explain)
+    for identifier, pairs in _points(blocks, names, explain):
+        yield _record(identifier, pairs, fields)
+
+
+def _fields(output, with_std, explain):
+    return ["label", output, *["std"] * with_std, *["for", "against"] * (explain is not None)]
+
+
+def _points(blocks, names, explain):
+    """Yield the identifier of each point, and the values of its labels in the order of the fields."""
+    done = 0
     for identifiers, features, block in blocks:
-        block.check_finite(written)
+        block.check_finite(done)
         scores = block.descending()
         for start in range(0, scores.N, POINTS):
             rows = slice(start, start + POINTS)
             part = scores.rows(start, min(start + POINTS, scores.N))
             explanation = explain(features[rows], part) if explain else None
-            lines = _lines(name, identifiers[rows], part, names, fields, explanation)
-            stream.write((head + "".join(lines)).encode())
-            head = ""
-        written += block.N
-    stream.write(head.encode())
+            columns = [part.labels.tolist() if names is None else [names[label] for label in part.labels.tolist()]]
+            numbers = part.scores, part.std
+            columns += [list(map(_rounded, values.tolist())) for values in numbers if values is not None]
+            if explanation:
+                columns += zip(*map(explanation, range(len(part.labels))), strict=True)
+            pairs, indptr = list(zip(*columns, strict=True)), part.indptr.tolist()
+            for identifier, first, last in zip(identifiers[rows], indptr, indptr[1:], strict=False):
+                yield identifier, pairs[first:last]
+        done += block.N
 
 
-def _lines(name, identifiers, scores, names, fields, explanation):
-    """Yield the line of each point, or of each label of a point."""
-    columns = [scores.labels.tolist() if names is None else [names[label] for label in scores.labels.tolist()]]
-    columns += [list(map(_rounded, values.tolist())) for values in (scores.scores, scores.std) if values is not None]
-    if explanation:
-        columns += zip(*map(explanation, range(len(scores.labels))), strict=True)
-    pairs, indptr = list(zip(*columns, strict=True)), scores.indptr.tolist()
-    for identifier, start, stop in zip(identifiers, indptr, indptr[1:], strict=False):
-        if name == "jsonl":
-            yield _json_line(identifier, pairs[start:stop], fields)
-        else:
-            for pair in pairs[start:stop]:
-                yield _row(name, [identifier, *map(_in_one_cell, pair)])
-
-
-def _json_line(identifier, pairs, fields):
+def _record(identifier, pairs, fields):
     labels = [dict(zip(fields, pair, strict=True)) for pair in pairs]
     for label in labels:
         for side in {"for", "against"} & label.keys():
             label[side] = [{"word": word, "contribution": value} for word, value in label[side]]
-    line = json.dumps({"id": identifier, "labels": labels}, ensure_ascii=False)
+    return {"id": identifier, "labels": labels}
+
+
+def _json_line(record):
+    line = json.dumps(record, ensure_ascii=False)
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n"
 
 
