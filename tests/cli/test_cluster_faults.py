@@ -17,7 +17,7 @@ from xmlgp.data.repository_format import write_dataset
 from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.train import Training
 from xmlgp.model_folder.folder import ModelFolder
-from xmlgp.runs.plan import readable_run
+from xmlgp.runs.interrupted import readable_run
 from xmlgp.work import cluster as cluster_module
 
 OPTIONS = ["--inducing", "features", "--label-weights", "-P", "5", "--epochs", "2", "--batch-size", "25"]

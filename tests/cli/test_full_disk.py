@@ -38,7 +38,7 @@ MODEL = r"disk/model(/arrays|/checkpoint\.npz|/model\.json)?"
 
 NOTES = re.compile(
     r"disk/model: (resuming after .*|discarding the run that was interrupted .*|"
-    r"no checkpoint found; starting a new run|the checkpoint after .* is kept; resume with --resume)"
+    r"no checkpoint found; starting a new run|the checkpoint after .* is kept; run the command again to resume)"
 )
 
 
