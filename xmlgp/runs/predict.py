@@ -42,12 +42,13 @@ class StoredPredictor:
     Parameters
     ----------
     predictor : Predictor
-    folder : ModelFolder
-        All workers see it under the same path.
+    folder : ModelFolder or None
+        All workers see it under the same path; without it there are none.
     """
 
     def __init__(self, predictor, folder):
-        self._predictor, self._place = predictor, (os.path.abspath(folder.path), _identity(folder))
+        self._predictor = predictor
+        self._place = folder and (os.path.abspath(folder.path), _identity(folder))
 
     def __getstate__(self):
         return {"_predictor": None, "_place": self._place}

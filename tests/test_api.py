@@ -1,0 +1,53 @@
+"""The functions of `xmlgp` with texts, arrays and models in memory; the tests of commands use them with paths."""
+
+import numpy as np
+import pytest
+
+import xmlgp
+from tests.problems import small_dataset
+from xmlgp.errors import UsageError
+
+TEXTS = ["Bread with butter and jam", "Grilled fish with lemon", "Lemon cake", "Fish soup with bread"] * 10
+LABELS = [["breakfast"], ["dinner", "fish"], ["dessert"], ["fish"]] * 10
+
+
+@pytest.fixture(scope="module")
+def dishes():
+    return xmlgp.train(TEXTS, labels=LABELS, settings={"factors": 2, "epochs": 2})
+
+
+def test_a_model_in_memory_predicts_explains_and_is_saved(dishes, tmp_path):
+    (point,) = dishes.predict(["fish with butter"], k=2, with_std=True)
+    assert (point["id"], point["labels"][0]["label"], len(point["labels"])) == (1, "fish", 2)
+    (explained,) = dishes.explain(["fish with butter"], words=1, k=1)
+    assert explained["labels"][0]["for"][0]["word"] == "fish"
+    dishes.save(tmp_path / "model")
+    loaded = xmlgp.load(tmp_path / "model")
+    assert list(loaded.predict(["fish with butter"], k=2, with_std=True)) == [point]
+    assert xmlgp.tune(loaded, TEXTS, labels=LABELS) == xmlgp.load(tmp_path / "model").tuned == loaded.tuned
+
+
+def test_a_model_in_memory_learns_and_stays(dishes):
+    grown = xmlgp.learn(dishes, ["Tomato salad"] * 3, labels=[["salad"]] * 3)
+    assert grown.names.labels == [*dishes.names.labels, "salad"]
+    assert grown.predict(["Tomato salad"], only=["salad"], k="all").matrix().shape == (1, 5)
+    assert "salad" not in dishes.names.labels
+
+
+def test_arrays_are_trained_on_evaluated_and_reported():
+    data = small_dataset()
+    X, Y = data.features.toarray(), data.labels.toarray()
+    model = xmlgp.train(X, labels=Y, settings={"factors": 3, "epochs": 2})
+    expected = xmlgp.train(data, settings={"factors": 3, "epochs": 2})
+    for name, array in expected.parameters.items():
+        np.testing.assert_array_equal(model.parameters[name], array)
+    found = xmlgp.evaluate(model.predict(X, k="all"), Y, train=model)
+    assert found.measures == xmlgp.evaluate(expected.predict(data, k="all").matrix(), data, train=data).measures
+    assert "<html" in xmlgp.report(model, X, labels=Y, title="Arrays")
+
+
+def test_arguments_that_contradict_each_other_are_refused(dishes):
+    with pytest.raises(UsageError, match="^assign and threshold exclude each other"):
+        dishes.predict(TEXTS, assign=True, threshold=0.5)
+    with pytest.raises(UsageError, match="need labels"):
+        xmlgp.train(np.ones((3, 2)))
