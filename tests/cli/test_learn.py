@@ -25,7 +25,7 @@ def model(workdir, monkeypatch):
     return train_model(workdir, monkeypatch)
 
 
-@pytest.mark.parametrize(("inducing", "epochs"), [("free", 1), ("features", 2)])
+@pytest.mark.parametrize(("inducing", "epochs"), [("free", 4), ("features", 5)])
 def test_new_points_features_and_labels_are_learned(model, inducing, epochs):
     assert run(*TRAIN, *INDUCING[inducing]).exit_code == 0
     before = ModelFolder("model").description

@@ -114,7 +114,7 @@ def interrupt(monkeypatch):
     return call
 
 
-HINT = "interrupted after 2 of 20 steps; resume with `xmlgp train DATA model --resume`"
+HINT = "interrupted after 2 of 21 steps; resume with `xmlgp train DATA model --resume`"
 
 
 def test_an_interrupted_run_without_a_model_is_described(workdir, interrupt):
@@ -144,7 +144,7 @@ def test_a_model_with_an_interrupted_run_is_described(workdir, interrupt):
     assert facts.pop("seconds") > 0
     settings = facts.pop("settings")
     assert (settings["factors"], settings["epochs"]) == (3, 2)
-    expected = {"writer": None, "step": 2, "steps": 20, "where": "after 2 of 20 steps"}
+    expected = {"writer": None, "step": 2, "steps": 21, "where": "after 2 of 21 steps"}
     assert facts == expected | {"cores": core_count(), "data": found["data"]}
 
 
@@ -152,7 +152,7 @@ def test_a_run_in_progress_names_its_process(workdir, interrupt):
     interrupt()
     with lock_model_folder("model"):
         message = run("show", "model").stdout
-        assert re.search(rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 20 steps at its last", message)
+        assert re.search(rf"but a run by process {os.getpid()} on [^ ]+, after 2 of 21 steps at its last", message)
     assert HINT in run("show", "model").stdout
 
 

@@ -7,7 +7,7 @@ import pytest
 from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
 from xmlgp.errors import SettingsError
 from xmlgp.gpc.settings import GPCSettings
-from xmlgp.mlgpf.settings import UNUSED_WITH_FEATURES, MLGPFSettings
+from xmlgp.mlgpf.settings import INDUCING, MLGPFSettings
 from xmlgp.models import MODELS, check_names, fields_of, read_settings, settings_from
 from xmlgp.settings.fields import in_words, kind
 
@@ -136,7 +136,7 @@ def test_default_iterations_in_words():
     [
         (MLGPFSettings(), ["label_sample", "regression_points"]),
         (MLGPFSettings(inducing="subspace"), ["label_sample", "regression_points"]),
-        (MLGPFSettings(inducing="features"), sorted(UNUSED_WITH_FEATURES)),
+        (MLGPFSettings(inducing="features"), sorted(INDUCING.settings)),
         (MLGPFSettings(calibration=False), ["label_sample", "regression_points"]),
         (BMLPLSettings(), ["batch_size", "burn_in", "thinning"]),
         (BMLPLSettings(inference="gibbs"), ["batch_size", "cg_steps"]),
