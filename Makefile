@@ -75,9 +75,10 @@ wheel-test: ## build the wheel, install it into an empty environment and run the
 	mkdir build/elsewhere
 	env -u PYTHONPATH $(MAKE) -C build/elsewhere -f $(CURDIR)/Makefile quickstart XMLGP=$(CURDIR)/build/environment/bin/xmlgp
 
-lint: $(VENV)/installed-lint ## check style, and that nothing unpickles, evaluates or starts programs
+lint: $(VENV)/installed-lint ## check style, the types of the public modules, and that nothing unpickles, evaluates or starts programs
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
 
 # pip-audit ends with the same status when it finds something and when it cannot ask, and counts what a mirror of the
 # package index does not know as safe. Only what it finds fails.

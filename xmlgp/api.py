@@ -291,7 +291,9 @@ def train(
     preprocessed = model.preprocess(dataset.features, chosen, progress, **where)
     trained = model.train(dataset.features, dataset.labels, preprocessed, chosen, progress, None, **where)
     predictor = model.predictor(chosen, preprocessed, trained.parameters, dataset.D)
-    return TrainedModel(chosen, dataset.facts, preprocessed, *trained, predictor, found.names)
+    return TrainedModel(
+        chosen, dataset.facts, preprocessed, trained.parameters, trained.history, predictor, found.names
+    )
 
 
 def learn(
@@ -343,9 +345,9 @@ def learn(
     if data is None and add_labels is None:
         raise UsageError("Nothing to learn: give data, or labels to add.")
     folder = model.folder if isinstance(model, TrainedModel) else ModelFolder(model)
-    about = model if isinstance(model, TrainedModel) and not folder else folder
+    about: Any = folder or model
     can_learn(about.settings)
-    known = about.data if isinstance(about, TrainedModel) else about.description["data"]
+    known = folder.description["data"] if folder else about.data
     names, D, K = about.names, known["D"], known["K"]
     if add_labels is not None:
         before, names = K, more_labels(names, K, add_labels)
@@ -504,16 +506,16 @@ def tune(
         As for `load`, or if another process is writing the folder.
     """
     folder = model.folder if isinstance(model, TrainedModel) else ModelFolder(model)
-    about = folder or model
+    about: Any = folder or model
     dataset = known_points(data, labels, "validation", about.names, corpus, cache, progress)
-    trained_on = folder.description["data"] if folder else model.data
+    trained_on = folder.description["data"] if folder else about.data
     if dataset.fingerprint == trained_on["fingerprint"]:
         note(f"{label_of(data)} has the points that {model} was trained on; held-out points give a better threshold")
     try:
         if folder:
             tuned = tune_model(dataset, folder.path, metric, progress).tuned
         else:
-            tuned = tune_predictor(model.predictor, dataset.features, dataset.labels, metric, progress=progress)
+            tuned = tune_predictor(about.predictor, dataset.features, dataset.labels, metric, progress=progress)
     except SettingsError as error:
         raise SettingsError(f"{label_of(data)}: {error}") from None
     if isinstance(model, TrainedModel):
@@ -628,8 +630,8 @@ def report(
     XmlgpError
         If Jinja2 is not installed.
     """
-    from xmlgp.report.page import check_available
-    from xmlgp.report.report import make_report
+    from xmlgp.reporting.page import check_available
+    from xmlgp.reporting.report import make_report
 
     check_available()
     model = _opened(model)
@@ -673,7 +675,7 @@ def _request(settings, recipe, data_format):
     return Request(dict(settings or {}), recipe, default_model(data_format))
 
 
-def _opened(model):
+def _opened(model: FilePath | TrainedModel) -> TrainedModel:
     return model if isinstance(model, TrainedModel) else load(model)
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from tests.report.problems import labels_of
-from xmlgp.report import confusions as module
-from xmlgp.report.confusions import most_frequent_confusions
+from xmlgp.reporting import confusions as module
+from xmlgp.reporting.confusions import most_frequent_confusions
 
 
 def test_three_points():

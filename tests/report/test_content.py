@@ -11,8 +11,8 @@ from xmlgp.metrics.calibration import Bin, top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule
-from xmlgp.report.content import Confusion, FrequencyGroup, LabelRow, Missed, Word, make_content
-from xmlgp.report.evidence import Evidence
+from xmlgp.reporting.content import Confusion, FrequencyGroup, LabelRow, Missed, Word, make_content
+from xmlgp.reporting.evidence import Evidence
 
 NAMES = ["red", "green", "blue", ""]
 

@@ -10,8 +10,8 @@ from xmlgp.metrics.calibration import reliability_by_rank, reliability_curve
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.expected_f1 import highest_expected_f1
 from xmlgp.prediction.scores_file import Scores
-from xmlgp.report import evidence as module
-from xmlgp.report.evidence import Evidence
+from xmlgp.reporting import evidence as module
+from xmlgp.reporting.evidence import Evidence
 
 
 def gathered(p, labels, blocks=1, k=None, **options):

@@ -150,7 +150,11 @@ class InducingMethod:
 
     def are_valid(self, parameters, D):
         """Return whether the parameters of the latent functions of an untrusted file fit each other."""
-        return bool(parameters["inducing"].size)
+        inducing = parameters["inducing"]
+        relevances = [value for name, value in parameters.items() if name.endswith(".log_relevance")]
+        return (
+            inducing.ndim == 2 and inducing.size > 0 and all(value.shape == inducing.shape[1:] for value in relevances)
+        )
 
     def memory(self, dataset):
         """Return the largest arrays of training (list of `MemoryPart`)."""

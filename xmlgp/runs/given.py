@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from typing import TypeGuard
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,7 +52,7 @@ class _InMemory:
         yield Block(range(1, self._dataset.N + 1), self._dataset, self._texts)
 
 
-def is_path(data):
+def is_path(data: object) -> TypeGuard[str | os.PathLike[str]]:
     """Return whether data are given by a path."""
     return isinstance(data, str | os.PathLike)
 

@@ -2,9 +2,9 @@
 
 from xmlgp.errors import SettingsError
 from xmlgp.prediction.predictor import MEMORY
-from xmlgp.report.content import make_content
-from xmlgp.report.evidence import LISTED, Evidence
-from xmlgp.report.page import check_available, render
+from xmlgp.reporting.content import make_content
+from xmlgp.reporting.evidence import LISTED, Evidence
+from xmlgp.reporting.page import check_available, render
 from xmlgp.runtime.progress import silent
 
 __all__ = ["make_report"]

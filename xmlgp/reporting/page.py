@@ -5,7 +5,7 @@ import hashlib
 from importlib.resources import files
 
 from xmlgp.errors import XmlgpError
-from xmlgp.report.charts import draw_bars, draw_ranks, draw_reliability
+from xmlgp.reporting.charts import draw_bars, draw_ranks, draw_reliability
 
 __all__ = ["check_available", "render"]
 

@@ -10,7 +10,7 @@ from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.calibration import frequency_groups, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
-from xmlgp.report.confusions import most_frequent_confusions
+from xmlgp.reporting.confusions import most_frequent_confusions
 
 __all__ = ["Confusion", "FrequencyGroup", "LabelRow", "Missed", "Word", "make_content"]
 
@@ -177,7 +177,7 @@ def make_content(
     explain=None,
     rule=None,
 ):
-    """Return everything that a report shows as attributes; see `xmlgp.report.report.make_report` for the arguments.
+    """Return everything that a report shows as attributes; see `xmlgp.reporting.report.make_report` for the arguments.
 
     `explain` returns the `Contributions` to the utilities of labels, given the features and the `Scores` of points.
     `rule` says how labels are assigned, as the end of a sentence that starts with "A label counts as given if it is
