@@ -6,6 +6,8 @@ needs NumPy.
 
 from typing import TYPE_CHECKING
 
+from xmlgp.version import __version__
+
 if TYPE_CHECKING:
     from xmlgp.api import (
         Evaluation,
@@ -37,8 +39,6 @@ __all__ = [
     "train",
     "tune",
 ]
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

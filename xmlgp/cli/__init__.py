@@ -9,10 +9,10 @@ import sys
 
 import click
 
-from xmlgp import __version__
 from xmlgp.errors import DataFormatError, UsageError, XmlgpError
 from xmlgp.runtime.interrupts import Interrupted, defer_signals, handle_signals, ignore_signals
 from xmlgp.runtime.threads import prefer_avx512
+from xmlgp.version import __version__
 
 __all__ = ["main"]
 

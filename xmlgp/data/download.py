@@ -21,10 +21,10 @@ from urllib3.exceptions import (
 )
 from urllib3.util import make_headers, parse_url
 
-from xmlgp import __version__
 from xmlgp.errors import FetchError
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
+from xmlgp.version import __version__
 
 __all__ = ["NetworkError", "NotFoundError", "check_web_address", "download"]
 

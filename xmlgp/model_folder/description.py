@@ -4,13 +4,13 @@ import json
 import math
 import sys
 
-from xmlgp import __version__
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import is_entry
 from xmlgp.models import MODELS
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.atomic_files import atomic_write
 from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.version import __version__
 
 __all__ = ["DESCRIPTION", "FORMAT_VERSION", "STAGES", "plain_classes", "read_description", "write_description"]
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from xmlgp import __version__
 from xmlgp.data.names import format_names, parse_names
 from xmlgp.errors import ModelFolderError, SettingsError
 from xmlgp.model_folder.arrays import FOLDER, make_folders, read_array, remove, remove_unused_arrays, write_arrays
@@ -20,6 +19,7 @@ from xmlgp.runtime.atomic_files import check_writable
 from xmlgp.runtime.interrupts import uninterruptible
 from xmlgp.text.names import Names
 from xmlgp.text.vectorizer import Vectorizer
+from xmlgp.version import __version__
 
 __all__ = ["ModelFolder"]
 

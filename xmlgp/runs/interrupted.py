@@ -3,7 +3,6 @@
 import contextlib
 from pathlib import Path
 
-from xmlgp import __version__
 from xmlgp.errors import ClusterError, ModelFolderError, NumericalError, SettingsError
 from xmlgp.models import settings_from
 from xmlgp.runtime.interrupts import Interrupted
@@ -11,6 +10,7 @@ from xmlgp.runtime.threads import core_count
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.settings.fields import in_words
 from xmlgp.training.checkpoints import read_checkpoint
+from xmlgp.version import __version__
 
 __all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "readable_run", "resume_or_discard", "what_is_left"]
 

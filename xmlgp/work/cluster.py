@@ -9,9 +9,9 @@ import time
 
 import distributed
 
-from xmlgp import __version__
 from xmlgp.errors import ClusterError
 from xmlgp.runtime.interrupts import uninterruptible
+from xmlgp.version import __version__
 from xmlgp.work.files import array_in_file, pack, unpack
 from xmlgp.work.worker import StorageError, run
 

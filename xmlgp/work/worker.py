@@ -3,9 +3,9 @@
 import threading
 from pathlib import Path
 
-from xmlgp import __version__
 from xmlgp.errors import ClusterError
 from xmlgp.runtime.threads import one_blas_thread, single_thread
+from xmlgp.version import __version__
 from xmlgp.work import opened
 from xmlgp.work.files import pack, unpack
 
