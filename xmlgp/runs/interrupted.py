@@ -16,8 +16,8 @@ __all__ = ["CHECKPOINT", "InterruptedRun", "describe_run", "readable_run", "resu
 
 CHECKPOINT = "checkpoint.npz"
 
-#: 4: label weights are in weight space only, so an earlier run of MLGPF could be resumed without those that it has.
-FORMAT_VERSION = 4
+#: 5: a run is a list of stages, and says which epoch it is in.
+FORMAT_VERSION = 5
 
 #: Seconds of training that are not discarded unless the user says so.
 WORTH_KEEPING = 60
