@@ -29,10 +29,7 @@ from xmlgp.runtime.threads import one_blas_thread
 from xmlgp.training.minibatches import make_batch
 
 #: Modes of training, by name: settings that differ from the recipe.
-MODES = {
-    "default": {"inducing": "free"},
-    "passes": {"inducing": "free", "calibration": False, "epochs": 20},
-}
+MODES = {"default": {"inducing": "free"}, "passes": {"inducing": "free", "calibration": False, "epochs": 20}}
 
 #: Quadrature nodes of the bound that makes rows comparable.
 NODES = 20

@@ -81,12 +81,7 @@ def folders_argument(required=True):
 
 recipes_option = click.option("--recipe", "recipes", multiple=True, default=["default"], show_default=True)
 set_option = click.option(
-    "--set",
-    "chosen",
-    multiple=True,
-    callback=_setting,
-    metavar="NAME=VALUE",
-    help="A setting, over the recipe.",
+    "--set", "chosen", multiple=True, callback=_setting, metavar="NAME=VALUE", help="A setting, over the recipe."
 )
 
 

@@ -37,13 +37,7 @@ COPIES = 3
 def measure(K, sampled):
     """Return the time and memory of a training run with K labels in this process."""
     settings = MLGPFSettings(
-        inducing_count=M,
-        inducing_start="rows",
-        factors=P,
-        batch_size=B,
-        epochs=EPOCHS,
-        negatives=sampled,
-        **INDUCING,
+        inducing_count=M, inducing_start="rows", factors=P, batch_size=B, epochs=EPOCHS, negatives=sampled, **INDUCING
     )
     harness.warm_up(settings)
     memory = harness.PeakMemory()

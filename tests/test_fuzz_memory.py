@@ -195,11 +195,7 @@ def claim(*names, data=True):
     return change
 
 
-@pytest.mark.parametrize(
-    ("name", "arrays"),
-    [("default", []), ("default", ["*"])],
-    ids=str,
-)
+@pytest.mark.parametrize(("name", "arrays"), [("default", []), ("default", ["*"])], ids=str)
 def test_the_sizes_of_a_model_allocate_nothing(place, bounded, damaged, name, arrays):
     ready = ["predict", "-q", name, "test.txt", "-o", "ready.scores"]
     names = json.loads((place / name / DESCRIPTION).read_text())["arrays"] if arrays == ["*"] else arrays

@@ -11,15 +11,7 @@ from xmlgp.mlgpf.record import MLGPF
 from xmlgp.runtime.untrusted_text import excerpt, show_name
 from xmlgp.settings.fields import check, from_text
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "MODELS",
-    "check_names",
-    "default_model",
-    "fields_of",
-    "read_settings",
-    "settings_from",
-]
+__all__ = ["DEFAULT_MODEL", "MODELS", "check_names", "default_model", "fields_of", "read_settings", "settings_from"]
 
 #: The record of each model, by its name.
 MODELS = {model.name: model for model in (MLGPF, BMLPL, GPC)}

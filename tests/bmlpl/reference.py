@@ -9,15 +9,7 @@ from scipy import stats
 from xmlgp.bmlpl.least_squares import Design, LeastSquares
 from xmlgp.bmlpl.positives import Positives
 
-__all__ = [
-    "Problem",
-    "Quadratic",
-    "log_likelihood",
-    "log_posterior",
-    "random_problem",
-    "random_quadratic",
-    "z_score",
-]
+__all__ = ["Problem", "Quadratic", "log_likelihood", "log_posterior", "random_problem", "random_quadratic", "z_score"]
 
 
 class Problem(NamedTuple):

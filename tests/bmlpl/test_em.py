@@ -10,10 +10,7 @@ from xmlgp.bmlpl import em as module
 from xmlgp.bmlpl import hyperparameters
 from xmlgp.errors import SettingsError
 
-INFERENCES = [
-    {"inference": "em"},
-    *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 5)),
-]
+INFERENCES = [{"inference": "em"}, *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 5))]
 #: N, D, K and T.
 SIZES = [(25, 6, 5, 3), (25, 6, 5, 9), (30, 4, 6, 1), (1, 1, 1, 1), (8, 12, 3, 2)]
 SIZE_AND_INFERENCE = each_value(size=SIZES, chosen=INFERENCES)

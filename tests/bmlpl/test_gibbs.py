@@ -85,10 +85,7 @@ def z_scores(chains, sweeps, seed=0):
 
 @pytest.mark.parametrize(
     ("dense", "chains", "sweeps"),
-    [
-        pytest.param(module.DENSE_SIZE, 30, 15, id="exact"),
-        pytest.param(0, 30, 10, id="gradients"),
-    ],
+    [pytest.param(module.DENSE_SIZE, 30, 15, id="exact"), pytest.param(0, 30, 10, id="gradients")],
 )
 def test_sweeps_keep_the_joint_distribution(monkeypatch, dense, chains, sweeps):
     monkeypatch.setattr(module, "DENSE_SIZE", dense)

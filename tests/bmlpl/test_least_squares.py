@@ -12,13 +12,7 @@ from tests.bmlpl.reference import random_quadratic, z_score
 from tests.grids import each_value
 from tests.problems import small_features
 from xmlgp.bmlpl import least_squares as module
-from xmlgp.bmlpl.least_squares import (
-    Design,
-    cg_sample,
-    cg_solve,
-    cholesky_solve,
-    with_intercept,
-)
+from xmlgp.bmlpl.least_squares import Design, cg_sample, cg_solve, cholesky_solve, with_intercept
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra.lapack import factorise_lower
 from xmlgp.runtime import threads

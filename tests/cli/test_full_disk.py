@@ -138,10 +138,7 @@ def prepare(start, monkeypatch):
             assert run(*TRAIN, *STEPS[2]).exit_code == 130
 
 
-@pytest.mark.parametrize(
-    ("start", "lasting"),
-    [("trained", True), ("interrupted", False)],
-)
+@pytest.mark.parametrize(("start", "lasting"), [("trained", True), ("interrupted", False)])
 def test_training_keeps_the_model_and_the_run_wherever_the_disk_fails(disk, monkeypatch, start, lasting):
     command = [*TRAIN, *STEPS[2 if start == "interrupted" else 1]]
     done(command)

@@ -12,15 +12,7 @@ import pytest
 
 from tests.cli.command import run, said
 from tests.cli.disk import everything, failing_disk
-from tests.cli.learning_on import (
-    CANNOT,
-    D_KNOWN,
-    K_KNOWN,
-    arrays,
-    more,
-    refused,
-    train_model,
-)
+from tests.cli.learning_on import CANNOT, D_KNOWN, K_KNOWN, arrays, more, refused, train_model
 from tests.problems import paired_dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.model_folder.folder import ModelFolder

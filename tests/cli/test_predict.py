@@ -244,10 +244,7 @@ def test_points_without_features_and_files_without_points(tmp_path):
         (["model", "data", "-k", "1.5"], "Invalid value for '-k'"),
         (["model", "data", "-k", "every"], "Invalid value for '-k'"),
         *[
-            (
-                ["model", "data", "-k", "5", *options],
-                "k is for rankings; with a threshold or assign, the limit gives",
-            )
+            (["model", "data", "-k", "5", *options], "k is for rankings; with a threshold or assign, the limit gives")
             for options in (["--threshold", "0"], ["--limit", "5"], ["--assign"])
         ],
         (["model", "data", "--assign", "--threshold", "0.5"], "assign and threshold exclude each other."),

@@ -16,12 +16,7 @@ pytestmark = pytest.mark.usefixtures("workdir")
 
 FILES = ["train.txt", "test.txt", "features.txt", "labels.txt", "vectorizer.json"]
 
-TRAIN = [
-    ("The cat sat", ["animals"]),
-    ("a dog, a cat", ["animals", "pets"]),
-    ("", ["pets"]),
-    ("機械学習 dog", []),
-]
+TRAIN = [("The cat sat", ["animals"]), ("a dog, a cat", ["animals", "pets"]), ("", ["pets"]), ("機械学習 dog", [])]
 TEST = [("dog dog bird", ["pets", "birds"]), ("bird", ["birds"])]
 
 

@@ -20,10 +20,7 @@ SMALL = {
             "shape": {"N": 3, "N_test": 2, "D": 5, "K": 4},
             "propensity": {"A": 0.55, "B": 1.5},
             "max_mb": 0.5,
-            "files": {
-                "train": {"checksums": [{"git": "0" * 40, "note": "the one"}, {"sha256": "a" * 64}]},
-                "test": {},
-            },
+            "files": {"train": {"checksums": [{"git": "0" * 40, "note": "the one"}, {"sha256": "a" * 64}]}, "test": {}},
             "sources": [
                 {"https": "https://example.org/{file}"},
                 {"archive": "https://example.org/a.zip", "members": {"train": "a/b.txt", "test": "a/c.txt"}},
@@ -72,7 +69,7 @@ def test_load_reads_all_values(load):
     assert train.checksums == (Checksum("git", "0" * 40), Checksum("sha256", "a" * 64))
     assert [type(source) for source in small.sources] == [Files, Archive, Archive, Mirror, Embedded]
     assert [source.origin for source in small.sources] == [
-        *("example.org", "example.org", "Google Drive", "../copy", "embedded"),
+        *("example.org", "example.org", "Google Drive", "../copy", "embedded")
     ]
     assert small.sources[2].address == (
         "https://drive.usercontent.google.com/download?id=1a-B_c&export=download&confirm=t"

@@ -213,10 +213,7 @@ def test_redirect_is_followed(server, target):
     assert requested_ranges(server)[-1] == "bytes=1000-"
 
 
-@pytest.mark.parametrize(
-    "to",
-    ["file:///etc/hostname", "http://[::1", "ftp://\x1b[2J"],
-)
+@pytest.mark.parametrize("to", ["file:///etc/hostname", "http://[::1", "ftp://\x1b[2J"])
 def test_redirect_to_another_scheme_is_refused(server, target, to):
     server.answers["/train.txt"] = [redirect(to)]
     with pytest.raises(FetchError, match=r"/train\.txt redirects to [ -~]*, which is not allowed$"):
@@ -293,8 +290,7 @@ def test_unknown_host_is_reported(target, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["", "x", "file:///etc/hostname", "http://", "http://a:b/", "http://a..b/", "http://user:secret@a/b"],
+    "address", ["", "x", "file:///etc/hostname", "http://", "http://a:b/", "http://a..b/", "http://user:secret@a/b"]
 )
 def test_invalid_address_is_refused(address, target):
     with pytest.raises(FetchError) as error:

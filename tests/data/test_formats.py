@@ -122,11 +122,7 @@ def test_blocks_of_the_repository_format_are_unchanged():
 
 @pytest.mark.parametrize(
     ("D", "warnings"),
-    [
-        (2, ["a has features up to 3; those above 2 are ignored because no training point had them"]),
-        (3, []),
-        (5, []),
-    ],
+    [(2, ["a has features up to 3; those above 2 are ignored because no training point had them"]), (3, []), (5, [])],
 )
 def test_libsvm_points_get_the_features_of_the_model(D, warnings):
     reported = []

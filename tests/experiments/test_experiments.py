@@ -121,10 +121,7 @@ def test_the_length_of_training_determines_the_name_of_a_cell(catalogue, data):
 
 @pytest.mark.parametrize(
     ("name", "method", "model", "other", "kind"),
-    [
-        ("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"),
-        ("b-table3", "B-EM-CG", "gpc", "bmlpl", "auc"),
-    ],
+    [("table3", "s-LINEAR", "bmlpl", "mlgpf", "precision"), ("b-table3", "B-EM-CG", "gpc", "bmlpl", "auc")],
 )
 def test_recipes_of_another_model_are_refused(name, method, model, other, kind, catalogue, data):
     catalogue.recipes[method] = {"settings": {"model": model}}

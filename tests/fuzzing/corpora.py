@@ -117,10 +117,7 @@ def read_file(path, name):
 
 def read_stream(content, name):
     """Read a text as standard input, in blocks of another size."""
-    with (
-        mock.patch.object(lines, "BLOCK_BYTES", 48),
-        mock.patch.object(decoded_lines, "LINES", 3),
-    ):
+    with mock.patch.object(lines, "BLOCK_BYTES", 48), mock.patch.object(decoded_lines, "LINES", 3):
         with standard_input(content), open_input("-") as stream:
             vectorized_labels(LineReader(stream, "-"), name)
         with standard_input(content), open_input("-") as stream:

@@ -75,9 +75,7 @@ def test_complete_sample_equals_the_full_log_likelihood(shared, seed, expectatio
     (value, d_moments, gradients), (sampled_value, d_sampled, sampled_gradients) = results
     assert sampled_value == pytest.approx(value, rel=1e-13)
     for gradient, sampled in zip(
-        [*d_moments, *gradients.values()],
-        [*d_sampled, *(sampled_gradients[name] for name in gradients)],
-        strict=True,
+        [*d_moments, *gradients.values()], [*d_sampled, *(sampled_gradients[name] for name in gradients)], strict=True
     ):
         np.testing.assert_allclose(sampled, gradient, rtol=1e-12, atol=1e-13)
 

@@ -128,9 +128,7 @@ def test_gradients_by_tangent_points_agree_with_central_differences(N, M):
     problem = random_problem(SEED, N, M)
     t, collapsed = random_tangent_points(problem, SEED), problem.collapsed()
     result = tangent_point_gradient(
-        t,
-        collapsed.optimum(problem.parameters, t).moments(),
-        *collapsed.slope_and_curvature(t),
+        t, collapsed.optimum(problem.parameters, t).moments(), *collapsed.slope_and_curvature(t)
     )
     numeric = gradient_of(lambda t: collapsed.optimum(problem.parameters, t).value, t)
     np.testing.assert_allclose(result, numeric, rtol=1e-6, atol=1e-8)

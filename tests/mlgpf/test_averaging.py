@@ -198,13 +198,7 @@ def test_probabilities_of_the_exact_gp_are_never_zero_or_one(tmp_path, regressed
     np.testing.assert_allclose(open_predictor(folder).score(NEW, "utility")[0], expected, atol=1e-3)
 
 
-@each_value(
-    parts=PARTS,
-    k=[1, 5, None],
-    output=["utility", "probability"],
-    with_std=[True, False],
-    memory=[0, 256],
-)
+@each_value(parts=PARTS, k=[1, 5, None], output=["utility", "probability"], with_std=[True, False], memory=[0, 256])
 def test_top_labels_agree_with_all_scores(tmp_path, monkeypatch, parts, k, output, with_std, memory):
     own, regressed = parts
     predictor = open_predictor(model(tmp_path, own, regressed))

@@ -161,12 +161,7 @@ def test_learning_on_with_inducing_inputs(inducing, posterior, kernel, weighting
 
 
 @pytest.mark.parametrize(
-    "chosen",
-    [
-        {"label_weights": False, "weighting": "unit"},
-        {"label_sample": 2, "weighting": "none"},
-    ],
-    ids=str,
+    "chosen", [{"label_weights": False, "weighting": "unit"}, {"label_sample": 2, "weighting": "none"}], ids=str
 )
 def test_learning_on_in_weight_space(chosen):
     earlier = model(inducing="features", **chosen)
@@ -185,10 +180,7 @@ def test_learning_on_in_weight_space(chosen):
 @pytest.mark.usefixtures("few_steps")
 @pytest.mark.parametrize(
     ("inducing", "chosen"),
-    [
-        ("subspace", {"negatives": 20, "sampling": "uniform"}),
-        ("features", {"negatives": 3}),
-    ],
+    [("subspace", {"negatives": 20, "sampling": "uniform"}), ("features", {"negatives": 3})],
     ids=str,
 )
 def test_learning_on_with_sampled_negatives(inducing, chosen):

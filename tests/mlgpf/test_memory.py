@@ -37,14 +37,7 @@ def total(settings, dataset):
     return sum(part.size for part in MLGPF.memory(settings, dataset))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        SAMPLED | {"label_weights": False, "regression_points": 0},
-        INDUCING,
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("options", [SAMPLED | {"label_weights": False, "regression_points": 0}, INDUCING], ids=str)
 def test_it_is_most_of_the_peak_and_never_more(options):
     # Without predictions, which would be compiled for the first time.
     check_that_it_is_most_of_the_peak(MLGPFSettings(**options | {"calibration": False}))

@@ -253,11 +253,7 @@ def test_top_labels_agree_with_a_full_sort(tmp_path, k, output):
     np.testing.assert_allclose(alone.scores, scores.scores, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("k", "settings"),
-    [(20, {"posterior": "diagonal"}), (5, {"inducing": "features"})],
-    ids=str,
-)
+@pytest.mark.parametrize(("k", "settings"), [(20, {"posterior": "diagonal"}), (5, {"inducing": "features"})], ids=str)
 def test_the_best_of_many_labels_are_those_of_highest_probability(tmp_path, k, settings):
     many = small_dataset(N=200, D=D, K=90)
     chosen = {"factors": 5, "epochs": 8, "label_weights": "inducing" in settings, "regression_points": 0}

@@ -73,12 +73,7 @@ def assert_same_parameters(found, expected):
 
 @pytest.mark.parametrize(
     "chosen",
-    [
-        {},
-        {"label_weights": False},
-        {"inducing": "free", "negatives": 2},
-        {"inducing": "subspace", "basis_size": 9},
-    ],
+    [{}, {"label_weights": False}, {"inducing": "free", "negatives": 2}, {"inducing": "subspace", "basis_size": 9}],
     ids=str,
 )
 def test_training_on_few_points_runs_inference_on_all_of_them(chosen):

@@ -22,14 +22,7 @@ def expected_f1_of_all_sets(p):
 
 
 #: Probabilities of a point: even, steep, small, with certain and impossible labels, of a single label.
-CASES = [
-    [0.5, 0.4, 0.3],
-    [0.97, 0.6, 0.1],
-    [0.12, 0.1, 0.08],
-    [1, 0.5, 0],
-    [0, 0],
-    [0.4],
-]
+CASES = [[0.5, 0.4, 0.3], [0.97, 0.6, 0.1], [0.12, 0.1, 0.08], [1, 0.5, 0], [0, 0], [0.4]]
 
 
 @pytest.mark.parametrize("p", CASES, ids=str)

@@ -142,11 +142,7 @@ def test_existing_folders_and_folders_with_files_are_kept(tmp_path):
     assert content(tmp_path) == ["before", "new", "new/folder", "new/folder/something"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [b"\xff\xfe", b"12 on \x1b[2J\n", b"12 on " + b"x" * 5000],
-    ids=repr,
-)
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"12 on \x1b[2J\n", b"12 on " + b"x" * 5000], ids=repr)
 def test_other_content_of_a_lock_file_is_not_shown(file, text):
     with hold_lock(file):
         file.write_bytes(text)

@@ -56,8 +56,7 @@ def test_only_plain_names_are_shown_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("token", "expected"),
-    [(b"1:x", "'1:x'"), (b"\xff\x00", repr("\\xff\x00")), (b"x" * 31, f"'{'x' * 30}...'")],
+    ("token", "expected"), [(b"1:x", "'1:x'"), (b"\xff\x00", repr("\\xff\x00")), (b"x" * 31, f"'{'x' * 30}...'")]
 )
 def test_quoted_bytes_are_printable_and_short(token, expected):
     assert quote(token) == expected

@@ -154,10 +154,7 @@ def test_unused_settings(settings, unused):
 CLASHES = [
     ({"inference": "gibbs", "iterations": 5, "burn_in": 5}, "burn_in is 5, but must be less than iterations, 5"),
     ({"inference": "gibbs", "burn_in": 200}, "burn_in is 200, but must be less than iterations, 200 by default"),
-    (
-        {"inference": "online-em", "learn_precision": True},
-        "inference=online-em does not support learn_precision=true",
-    ),
+    ({"inference": "online-em", "learn_precision": True}, "inference=online-em does not support learn_precision=true"),
 ]
 
 

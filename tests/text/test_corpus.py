@@ -42,24 +42,9 @@ CORPORA = {
         NO_OPTIONS,
         [(2, None, "fox", ["x", "y, z"])],
     ),
-    "csv by its ending": (
-        "corpus.csv",
-        "labels,text\nx,one\n",
-        NO_OPTIONS,
-        [(2, None, "one", ["x"])],
-    ),
-    "csv with columns": (
-        "corpus",
-        "key,title,tags,body\nk,One,a|b,two\n",
-        TITLED,
-        [(2, "k", "One two", ["a", "b"])],
-    ),
-    "tsv": (
-        "corpus",
-        'text\tlabels\tid\n"a\tb"\tx;y\t\n',
-        NO_OPTIONS,
-        [(2, "", "a\tb", ["x", "y"])],
-    ),
+    "csv by its ending": ("corpus.csv", "labels,text\nx,one\n", NO_OPTIONS, [(2, None, "one", ["x"])]),
+    "csv with columns": ("corpus", "key,title,tags,body\nk,One,a|b,two\n", TITLED, [(2, "k", "One two", ["a", "b"])]),
+    "tsv": ("corpus", 'text\tlabels\tid\n"a\tb"\tx;y\t\n', NO_OPTIONS, [(2, "", "a\tb", ["x", "y"])]),
     "tsv with columns": (
         "corpus",
         "key\ttitle\ttags\tbody\nk\tOne, or 1\ta|b\ttwo\n",

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from tests.problems import paired_dataset, small_dataset
-from tests.training.interrupting import (
-    EveryStep,
-    Recorder,
-    assert_same_result,
-    replace_steps,
-    train_with_interruptions,
-)
+from tests.training.interrupting import EveryStep, Recorder, assert_same_result, replace_steps, train_with_interruptions
 from xmlgp.errors import NumericalError
 from xmlgp.gpc import variational
 from xmlgp.mlgpf import sweep

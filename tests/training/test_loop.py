@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from tests.grids import each_value
-from tests.training.interrupting import (
-    EveryStep,
-    Interrupting,
-    Recorder,
-    assert_same_result,
-    train_with_interruptions,
-)
+from tests.training.interrupting import EveryStep, Interrupting, Recorder, assert_same_result, train_with_interruptions
 from xmlgp.errors import ModelFolderError, NumericalError
 from xmlgp.runtime.interrupts import Interrupted
 from xmlgp.runtime.progress import silent

@@ -194,8 +194,7 @@ def test_workers_may_be_threads_of_the_client():
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["tcp://127.0.0.1:9", "tcp://", "http://127.0.0.1:9", "foo://x:1", "tls://127.0.0.1:9"],
+    "address", ["tcp://127.0.0.1:9", "tcp://", "http://127.0.0.1:9", "foo://x:1", "tls://127.0.0.1:9"]
 )
 def test_an_address_without_a_scheduler_is_one_sentence(address, monkeypatch):
     monkeypatch.setattr("xmlgp.work.connection.CONNECT_SECONDS", 1)

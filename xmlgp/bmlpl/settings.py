@@ -24,10 +24,7 @@ INFERENCES = {
         "xmlgp.bmlpl.online_em:OnlineEM", "EM with minibatches", iterations=20, settings=("batch_size",)
     ),
     "gibbs": InferenceMethod(
-        "xmlgp.bmlpl.gibbs:Gibbs",
-        "Gibbs sampling; minutes to hours",
-        iterations=200,
-        settings=("burn_in", "thinning"),
+        "xmlgp.bmlpl.gibbs:Gibbs", "Gibbs sampling; minutes to hours", iterations=200, settings=("burn_in", "thinning")
     ),
 }
 
@@ -51,10 +48,7 @@ class BMLPLSettings(InferenceSettings):
     weighting: str = shared.weighting()
     inference: str = inference_setting("em-cg", INFERENCES)
     topics: int | None = setting(
-        None,
-        "Topics, which are distributions over labels; at most K.",
-        minimum=1,
-        if_unset="200",
+        None, "Topics, which are distributions over labels; at most K.", minimum=1, if_unset="200"
     )
     iterations: int | None = iterations_setting(INFERENCES, "passes over the data")
     cg_steps: int = setting(2, "Conjugate gradient steps in an M-step of em-cg.", minimum=1, maximum=CG_STEPS_LIMIT)
@@ -69,11 +63,7 @@ class BMLPLSettings(InferenceSettings):
         "Learn a precision τ for each feature by type-II maximum likelihood; with rare labels it can become too large.",
     )
     burn_in: int | None = setting(
-        None,
-        "Iterations of gibbs before samples are kept.",
-        minimum=0,
-        maximum=EPOCHS_LIMIT,
-        if_unset="half of all",
+        None, "Iterations of gibbs before samples are kept.", minimum=0, maximum=EPOCHS_LIMIT, if_unset="half of all"
     )
     thinning: int = setting(5, "Iterations of gibbs between kept samples.", minimum=1)
     revealed: float = setting(

@@ -6,12 +6,7 @@ import numpy as np
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.metrics.calibration import (
-    log_loss,
-    reliability_by_frequency,
-    reliability_by_rank,
-    reliability_curve,
-)
+from xmlgp.metrics.calibration import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS

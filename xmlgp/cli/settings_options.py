@@ -73,9 +73,7 @@ def settings_options(preprocess_only=False):
 
 def _recipe_option(command):
     return click.option(
-        "--recipe",
-        metavar="NAME",
-        help="Named settings of the catalogue, such as s-LINEAR; options override it.",
+        "--recipe", metavar="NAME", help="Named settings of the catalogue, such as s-LINEAR; options override it."
     )(command)
 
 

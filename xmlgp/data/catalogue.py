@@ -6,32 +6,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from xmlgp.data.checked_yaml import (
-    ANYTHING,
-    check_mapping,
-    integer,
-    is_text,
-    items,
-    load_yaml,
-    mapping,
-    positive,
-    text,
-)
+from xmlgp.data.checked_yaml import ANYTHING, check_mapping, integer, is_text, items, load_yaml, mapping, positive, text
 from xmlgp.data.download import check_web_address
 from xmlgp.data.sources import Archive, Embedded, Files, Mirror, google_drive_address
 from xmlgp.errors import CatalogueError, FetchError
 from xmlgp.runtime.untrusted_text import show_name
 
-__all__ = [
-    "Catalogue",
-    "Checksum",
-    "DataFile",
-    "Entry",
-    "Propensity",
-    "Shape",
-    "catalogue_path",
-    "load_catalogue",
-]
+__all__ = ["Catalogue", "Checksum", "DataFile", "Entry", "Propensity", "Shape", "catalogue_path", "load_catalogue"]
 
 #: Hexadecimal digits of each kind of checksum. A git blob id is the SHA-1 of `blob SIZE\0` and the content.
 CHECKSUM_DIGITS = {"git": 40, "sha256": 64}

@@ -65,11 +65,7 @@ def multilabel_roc_auc(scores, labels):
         raise SettingsError("every point has all labels or none, so AUC_instance is undefined")
     # A label with positives and negatives exists, so all entries together have both.
     (micro,) = _areas(np.zeros_like(points), ranks, true, np.zeros_like(positive_points), N * K)
-    return {
-        "AUC_micro": float(micro),
-        "AUC_macro": float(per_label.mean()),
-        "AUC_instance": float(per_point.mean()),
-    }
+    return {"AUC_micro": float(micro), "AUC_macro": float(per_label.mean()), "AUC_instance": float(per_point.mean())}
 
 
 def roc_auc(scores, true):

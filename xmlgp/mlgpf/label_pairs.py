@@ -17,13 +17,7 @@ from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.prediction.top_k import update_top_k
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = [
-    "StratifiedPairs",
-    "listed_by_label",
-    "pairs_with_offsets",
-    "positives_by_label",
-    "shortlist_negatives",
-]
+__all__ = ["StratifiedPairs", "listed_by_label", "pairs_with_offsets", "positives_by_label", "shortlist_negatives"]
 
 #: Points and labels whose utilities one core computes at a time: few enough for the cache.
 ROWS, TILE = 128, 1 << 12

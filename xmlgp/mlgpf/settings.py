@@ -114,9 +114,7 @@ class MLGPFSettings(Settings):
     ard: bool = setting(True, "Automatic relevance determination: one scale for each basis dimension or feature.")
     lengthscale: float = setting(0.7, "Initial lengthscale ℓ of an se kernel.", above=0)
     posterior: str = setting(
-        "shared-diagonal",
-        "Family of q(u_p).",
-        choices=("shared-diagonal", "diagonal", "cholesky"),
+        "shared-diagonal", "Family of q(u_p).", choices=("shared-diagonal", "diagonal", "cholesky")
     )
     diagonal: float = setting(1.0, "Initial diagonal of Σ of q(u_p).", above=0)
     start: str = setting(
@@ -126,10 +124,7 @@ class MLGPFSettings(Settings):
         choices=("newton", "random"),
     )
     factors: int | None = setting(
-        None,
-        "Latent functions.",
-        minimum=1,
-        if_unset=f"a twentieth of the labels, from {FACTORS} to {MOST_FACTORS}",
+        None, "Latent functions.", minimum=1, if_unset=f"a twentieth of the labels, from {FACTORS} to {MOST_FACTORS}"
     )
     label_weights: bool | None = setting(
         None,

@@ -15,14 +15,7 @@ from xmlgp.text.added_labels import read_label_names
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.in_memory import as_texts, label_matrix
 from xmlgp.text.names import Names
-from xmlgp.text.points import (
-    Block,
-    TrainingData,
-    open_points,
-    read_known_data,
-    read_more_data,
-    read_training_data,
-)
+from xmlgp.text.points import Block, TrainingData, open_points, read_known_data, read_more_data, read_training_data
 from xmlgp.text.vectorize import vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer
 

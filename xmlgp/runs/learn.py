@@ -119,14 +119,7 @@ def learn_points(settings, preprocessed, parameters, data, dataset, progress=sil
 
 
 def learn_model(
-    path,
-    dataset,
-    names=None,
-    progress=silent,
-    *,
-    resume=None,
-    checkpoint_seconds=CHECKPOINT_SECONDS,
-    note=ignore,
+    path, dataset, names=None, progress=silent, *, resume=None, checkpoint_seconds=CHECKPOINT_SECONDS, note=ignore
 ):
     """Go on with the trained model in a folder.
 

@@ -51,10 +51,7 @@ def learning_rate():
 def nodes():
     """Return the field of the number of quadrature nodes."""
     return setting(
-        10,
-        "Gauss–Hermite quadrature nodes; training uses fewer for small variances.",
-        minimum=1,
-        maximum=NODES_LIMIT,
+        10, "Gauss–Hermite quadrature nodes; training uses fewer for small variances.", minimum=1, maximum=NODES_LIMIT
     )
 
 

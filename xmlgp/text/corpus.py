@@ -11,14 +11,7 @@ from xmlgp.text.decoded_lines import decoded_lines
 from xmlgp.text.delimited import header_fields, read_csv, read_tsv
 from xmlgp.text.documents import NO_OPTIONS, Columns
 from xmlgp.text.json_lines import read_json_lines
-from xmlgp.text.tagged_lines import (
-    FASTTEXT_LABEL,
-    PECOS_LABELS,
-    read_annif,
-    read_fasttext,
-    read_pecos,
-    read_plain,
-)
+from xmlgp.text.tagged_lines import FASTTEXT_LABEL, PECOS_LABELS, read_annif, read_fasttext, read_pecos, read_plain
 
 __all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "read_documents"]
 

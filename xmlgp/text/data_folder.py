@@ -50,11 +50,7 @@ def write_folder(folder, files, progress=silent):
     folder = Path(folder)
     vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))
     description = json.dumps(vectorizer.mapping(), indent=1, ensure_ascii=False) + "\n"
-    contents = {
-        FEATURES: _names_file(vectorizer.words),
-        LABELS: _names_file(labels),
-        VECTORIZER: description.encode(),
-    }
+    contents = {FEATURES: _names_file(vectorizer.words), LABELS: _names_file(labels), VECTORIZER: description.encode()}
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -39,10 +39,7 @@ class Unwhitened:
         """Return initial parameters by name, with L_p = √diagonal I; see `SharedDiagonal.initial`."""
         factor = np.zeros((factor_count, inducing_count, inducing_count), dtype)
         factor[:, range(inducing_count), range(inducing_count)] = 0.5 * checked_log(diagonal, DIAGONAL_NAME)
-        return {
-            "posterior.mean": initial_mean(inducing_count, factor_count, random, dtype),
-            "posterior.factor": factor,
-        }
+        return {"posterior.mean": initial_mean(inducing_count, factor_count, random, dtype), "posterior.factor": factor}
 
     def prepare(self, parameters, K_Z):
         """Return the quantities that moments at any points need: m, each L_p and the factorised K_Z."""
