@@ -354,7 +354,7 @@ MUTANTS = [
         "fetch-checksum",
         "missing check",
         "A downloaded file with a wrong checksum is accepted.",
-        "xmlgp/data/verify.py",
+        "xmlgp/data/fetch.py",
         "if file.checksums and not any(",
         "if file.checksums is None and not any(",
         ("tests/data/test_fetch.py", "tests/cli/test_fetch.py"),

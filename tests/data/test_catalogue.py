@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from xmlgp.data.catalogue import Checksum, Propensity, catalogue_path, load_catalogue
-from xmlgp.data.sources import Archive, Embedded, Files, Mirror
+from xmlgp.data.sources import Source
 from xmlgp.errors import CatalogueError
 
 PROJECT = Path(__file__).parents[2]
@@ -67,27 +67,19 @@ def test_load_reads_all_values(load):
         *("test", "test.txt", 2),
     )
     assert train.checksums == (Checksum("git", "0" * 40), Checksum("sha256", "a" * 64))
-    assert [type(source) for source in small.sources] == [Files, Archive, Archive, Mirror, Embedded]
+    assert small.sources[1] == Source("archive", "https://example.org/a.zip", {"train": "a/b.txt", "test": "a/c.txt"})
     assert [source.origin for source in small.sources] == [
         *("example.org", "example.org", "Google Drive", "../copy", "embedded")
     ]
-    assert small.sources[2].address == (
-        "https://drive.usercontent.google.com/download?id=1a-B_c&export=download&confirm=t"
-    )
     assert [file.name for file in pair.files] == ["pair.svm"]
     assert (pair.propensity, pair.sources, small.mirror_folder, pair.mirror_folder) == (None, (), "small", "binary")
 
-
-def test_recipes_are_not_changed(load):
-    catalogue = load(SMALL)
     assert catalogue.recipes == SMALL["recipes"]
-    assert catalogue["small"].recipes == SMALL["datasets"]["small"]["recipes"]
-    assert catalogue["pair"].recipes == {}
-
-
-def test_names_and_aliases_are_case_insensitive(load):
-    catalogue = load(SMALL)
-    assert catalogue["small"] is catalogue["Tiny"] is catalogue["SMALL"]
+    assert (small.recipes, pair.recipes) == (SMALL["datasets"]["small"]["recipes"], {})
+    # Names and aliases are case-insensitive.
+    assert small is catalogue["small"] is catalogue["Tiny"] is catalogue["SMALL"]
+    assert catalogue.find_by_shape(3, 5, 1) is pair
+    assert catalogue.find_by_shape(2, 5, 4) is None
 
 
 @pytest.mark.parametrize(
@@ -103,13 +95,6 @@ def test_unknown_name_suggests_similar_ones(load, name, hint):
         load(SMALL)[name]
 
 
-def test_find_by_shape_of_the_training_data(load):
-    catalogue = load(SMALL)
-    assert catalogue.find_by_shape(3, 5, 4).name == "small"
-    assert catalogue.find_by_shape(3, 5, 1).name == "pair"
-    assert catalogue.find_by_shape(2, 5, 4) is None
-
-
 REMOVED = object()
 
 MISTAKES = [
@@ -120,9 +105,9 @@ MISTAKES = [
     ("datasets/other", None, "datasets: other: expected a mapping, not None"),
     ("datasets/small/title", REMOVED, "datasets: small: title is missing"),
     ("datasets/small/title", "a\nb", "title must be a string on one line, not 'a\\nb'"),
-    ("datasets/small/papers", [True], "papers must be a list of strings, not [True]"),
-    ("datasets/small/aliases", ["Big"], "aliases must be a list of names in lower-case letters"),
-    ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is already a name of pair"),
+    ("datasets/small/papers", [True], "papers 1 must be a string on one line, not True"),
+    ("datasets/small/aliases", ["Big"], "small: aliases 1 must be made of lower-case letters"),
+    ("datasets/small/aliases", ["pair"], "datasets: small: aliases: pair is already a name of a data set"),
     ("datasets/small/format", "matlab", "format must be repository or libsvm, not 'matlab'"),
     ("datasets/small/shape/N", 0, "datasets: small: shape: N must be an integer from 1 to 1000000000, not 0"),
     ("datasets/small/shape/N", True, "shape: N must be an integer from 1 to 1000000000, not True"),
@@ -136,7 +121,7 @@ MISTAKES = [
     ("datasets/pair/files/test", {}, "files: unknown key 'test'"),
     ("datasets/small/files/test", {"name": "train.txt"}, "files: train and test must have different names"),
     ("datasets/small/files/test", {"checksums": {}}, "files: test: checksums must be a list, not {}"),
-    ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: exactly one of git, sha256"),
+    ("datasets/small/files/test", {"checksums": [{"md5": "0" * 32}]}, "checksums 1: unknown key 'md5'"),
     ("datasets/small/files/test", {"checksums": [{"git": "A" * 40}]}, "checksums 1: git must be 40 digits"),
     ("datasets/small/files/test", {"checksums": [{"sha256": 7}]}, "sha256 must be 64 digits from 0-9 and a-f, not 7"),
     ("datasets/small/sources", [3], "datasets: small: sources 1: expected a mapping, not 3"),
@@ -179,26 +164,20 @@ def test_mistake_is_reported_with_its_place(load, path, value, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["../evil", "/evil", "..", ".partial", "a\\b", "~", "C:", "-rf", "a\0b", "\u202ea"])
+@pytest.mark.parametrize("name", ["../evil", "..", ".partial", "a\\b", "~", "-rf", "a\0b", "\u202ea"])
 def test_names_cannot_leave_the_data_folder(load, name):
     entry = SMALL["datasets"]["small"]
-    with pytest.raises(CatalogueError, match="the name of a data set must be made of lower-case letters"):
+    with pytest.raises(CatalogueError, match="datasets: the name .* must be made of lower-case letters") as error:
         load({"datasets": {name: entry}})
+    assert str(error.value).isprintable()
     with pytest.raises(CatalogueError, match="files: test: name must be a plain file name, not ") as error:
         load(changed(SMALL, "datasets/small/files/test", {"name": name}))
     assert str(error.value).isprintable()
 
 
-TAGS = [
-    "!!python/object/apply:os.mkdir [PWNED]",
-    "!!python/object:subprocess.Popen {args: mkdir PWNED}",
-    "!!python/name:os.system ''",
-    "!!python/module:antigravity ''",
-    "!mkdir PWNED",
-]
-
-
-@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize(
+    "tag", ["!!python/object/apply:os.mkdir [PWNED]", "!!python/name:os.system ''", "!mkdir PWNED"]
+)
 def test_tags_run_no_code(load, tmp_path, monkeypatch, tag):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CatalogueError, match=r"my\.yaml:2: invalid YAML: could not determine a constructor "):
@@ -214,14 +193,12 @@ def test_tags_run_no_code(load, tmp_path, monkeypatch, tag):
         ("datasets: {a: {}}\nx: {b: 1, b: 2}", "my.yaml:2: invalid YAML: duplicate key 'b'"),
         ("datasets: {}\n3: x", "expected a mapping"),
         ("datasets: !!timestamp x", "invalid YAML"),
-        ("datasets: {}\n!!map x: {}", "my.yaml:2: invalid YAML: expected a mapping node"),
+        ("datasets: {}\n!!map x: {}", "my.yaml:2: invalid YAML: found unhashable key"),
         ("datasets: 2001-99-99", "invalid YAML: month must be in 1..12"),
         ("datasets: &a {b: *a}", "datasets: b: title is missing"),
         (f"datasets: 0x{'f' * 5000}", "datasets: expected a mapping, not a number of 20000 bits"),
         ("[" * 600, "invalid YAML: nested too deeply"),
-        ("datasets: {}\nrecipes: {1: a, 0x1: b}", "my.yaml:2: invalid YAML: duplicate key 1"),
         ('recipes: {"<<": 1, "<<": 2}', "my.yaml:1: invalid YAML: duplicate key '<<'"),
-        (f"datasets: !{'x' * 1000} {{}}", "my.yaml:1: invalid YAML: could not determine"),
         (b"datasets: \x00", "invalid YAML"),
     ],
 )
@@ -231,28 +208,25 @@ def test_invalid_yaml_is_reported(load, text, message):
     assert message in str(error.value)
 
 
-def nested_aliases(first, form):
+def nested_aliases(first, form, levels=11):
     """Return lines of YAML, each with ten aliases of the one before."""
-    lines = [f"a0: &a0 {first}"]
-    lines += [f"a{level}: &a{level} {form % ', '.join([f'*a{level - 1}'] * 10)}" for level in range(1, 12)]
-    return "recipes:\n" + "".join(f"  {line}\n" for line in lines)
+    lines = [f"  a0: &a0 {first}\n"]
+    for level in range(1, levels + 1):
+        aliases = ", ".join([f"*a{level - 1}"] * 10)
+        lines.append(f"  a{level}: &a{level} {form % aliases}\n")
+    return "recipes:\n" + "".join(lines) + f"datasets: *a{levels}\n"
 
 
-@pytest.mark.parametrize(
-    "text", [nested_aliases("[x, x]", "[%s]"), nested_aliases("{x: 1}", "{<<: [%s]}")], ids=["lists", "merge keys"]
-)
-def test_nested_aliases_cannot_exhaust_memory(load, text):
-    for complete in (text, text + "datasets: *a11\n"):
-        with pytest.raises(
-            CatalogueError, match=r"my\.yaml:\d+: invalid YAML: more than 1000000 values, counting those of each alias"
-        ):
-            load(complete)
+def test_nested_merge_keys_cannot_exhaust_memory(load):
+    with pytest.raises(
+        CatalogueError, match=r"my\.yaml:\d+: invalid YAML: more than 100000 keys, counting those of merg"
+    ):
+        load(nested_aliases("{x: 1}", "{<<: [%s]}"))
 
 
 def test_message_shows_large_values_in_part(load):
-    text = nested_aliases("[x, x]", "[%s]").split("  a5")[0]
     with pytest.raises(CatalogueError, match=r"datasets: expected a mapping, not \[\[") as error:
-        load(text + "datasets: *a4\n")
+        load(nested_aliases("[x, x]", "[%s]"))
     assert len(str(error.value).partition("my.yaml")[2]) < 200
 
 
@@ -269,12 +243,6 @@ def test_merged_keys_are_not_duplicates(load):
     assert load(again).recipes["d"] == {"x": 3}
 
 
-def places(node, path=()):
-    """Return the path of every value within `node`."""
-    children = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    return [path] * bool(path) + [place for key, child in children for place in places(child, (*path, key))]
-
-
 def test_default_catalogue_covers_the_papers(monkeypatch):
     monkeypatch.delenv("XMLGP_CATALOGUE", raising=False)
     catalogue = load_catalogue()
@@ -286,8 +254,6 @@ def test_default_catalogue_covers_the_papers(monkeypatch):
     }
     for paper, names in by_paper.items():
         assert {entry.name for entry in catalogue.entries.values() if paper in entry.papers} == names
-    for alias in ("eurlex-4k", "rcv1-2k", "amazoncat-13k", "delicious-large", "wiki10", "Delicious-200K"):
-        assert catalogue[alias]
     shapes = [(entry.shape.N, entry.shape.D, entry.shape.K) for entry in catalogue.entries.values()]
     assert len(set(shapes)) == len(shapes), "data sets with the same shape cannot be distinguished"
 
@@ -300,7 +266,7 @@ def test_default_catalogue_has_the_sizes_of_the_papers():
     assert len(table) >= 6
     for name, row in table.items():
         shape = catalogue[name].shape
-        assert {key: getattr(shape, key) for key in ("N", "N_test", "D", "K")} == {key: row[key] for key in vars(shape)}
+        assert shape._asdict() == {key: row[key] for key in shape._fields}
 
 
 def test_catalogue_path(monkeypatch, tmp_path):

@@ -1,4 +1,3 @@
-import dataclasses
 import gzip
 import hashlib
 import os
@@ -13,7 +12,7 @@ from tests.data.loopback import serve, status, truncate
 from tests.data.test_archives import PAGE, zipped
 from xmlgp.data.catalogue import Checksum, DataFile, Entry, Propensity, Shape, load_catalogue
 from xmlgp.data.fetch import fetch
-from xmlgp.data.sources import Archive, Files, Mirror
+from xmlgp.data.sources import Source
 from xmlgp.errors import FetchError
 
 TRAIN = b"3 5 4\n0 1:2\n1,2 0:1 4:3\n3 2:1\n"
@@ -53,7 +52,7 @@ def data(tmp_path):
 def files(server):
     """A source of single files on the server, which has them."""
     server.answers |= {"/small/train.txt": [serve(TRAIN)], "/small/test.txt": [serve(TEST)]}
-    return Files(f"{server.url}/small/{{file}}")
+    return Source("https", f"{server.url}/small/{{file}}")
 
 
 def tree(folder):
@@ -106,29 +105,29 @@ def test_endless_files_in_a_mirror_are_not_read(mirror, data, make):
 
 def test_archive_on_the_web(server, data):
     server.answers["/a.zip"] = [serve(zipped(("a/train", TRAIN), ("a/test", TEST), ("../evil", b"x")))]
-    source = Archive(f"{server.url}/a.zip", {"train": "a/train", "test": "a/test"})
+    source = Source("archive", f"{server.url}/a.zip", {"train": "a/train", "test": "a/test"})
     fetch(entry_of(source), data)
     assert_complete(data)
 
 
 def test_next_source_is_used_if_one_fails(server, files, data, mirror):
-    first = Archive(f"{server.url}/gone.zip", {"train": "a", "test": "b"})
+    first = Source("archive", f"{server.url}/gone.zip", {"train": "a", "test": "b"})
     assert fetch(entry_of(first, files), data).origin == "127.0.0.1"
     assert_complete(data)
     shutil.rmtree(data)
     server.answers["/small/test.txt"] = [serve(PAGE)]
-    assert fetch(entry_of(first, files, Mirror(str(mirror))), data).origin == str(mirror)
+    assert fetch(entry_of(first, files, Source("mirror", str(mirror))), data).origin == str(mirror)
     assert_complete(data)
 
 
 def test_failures_of_all_sources_are_reported(server, data):
-    first = Archive(f"{server.url}/gone.zip", {"train": "a", "test": "b"})
+    first = Source("archive", f"{server.url}/gone.zip", {"train": "a", "test": "b"})
     with pytest.raises(FetchError, match=r"from 127\.0\.0\.1: .*gone.zip: .* 404 .*; nor from /nowhere: neither "):
-        fetch(entry_of(first, Mirror("/nowhere")), data)
+        fetch(entry_of(first, Source("mirror", "/nowhere")), data)
 
 
 def test_entry_without_sources(data):
-    entry = dataclasses.replace(entry_of(), note="it is secret")
+    entry = entry_of()._replace(note="it is secret")
     with pytest.raises(
         FetchError, match=r"small cannot be downloaded \(it is secret\); use --mirror .* small/train\.txt"
     ):
@@ -291,10 +290,10 @@ def test_binary_data_set_in_a_mirror(tmp_path, data):
     (tmp_path / "binary").mkdir()
     (tmp_path / "binary/pair.svm").write_bytes(content)
     file = DataFile("train", "pair.svm", 3, (checksum(content),))
-    entry = dataclasses.replace(entry_of(), name="pair", format="libsvm", files=(file,))
+    entry = entry_of()._replace(name="pair", format="libsvm", files=(file,))
     assert fetch(entry, data, mirror=str(tmp_path)).paths == [data / "pair/pair.svm"]
     assert (data / "pair/pair.svm").read_bytes() == content
-    too_many = dataclasses.replace(entry, files=(dataclasses.replace(file, points=4),))
+    too_many = entry._replace(files=(file._replace(points=4),))
     with pytest.raises(FetchError, match="has 3 points, not 4"):
         fetch(too_many, data, mirror=str(tmp_path), force=True)
 

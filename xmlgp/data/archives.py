@@ -26,24 +26,10 @@ DAMAGED_ZIP = (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, Ru
 
 
 def unpack(source, member, target, limit, progress=silent):
-    """Copy the content of a file to a new one.
+    """Copy the content of a file, plain or gzipped, or of a member of a zip archive to a new one.
 
-    Parameters
-    ----------
-    source : Path
-        A file, which may be gzipped whatever its name, or a zip archive.
-    member : str or None
-        The member of the archive; None if the file is not an archive.
-    target : Path
-    limit : int
-        Maximum size of the content in bytes; stops decompression bombs.
-    progress : callable
-        Reports the bytes of the content; see `xmlgp.runtime.progress`.
-
-    Raises
-    ------
-    FetchError
-        If the file is damaged, a web page or too large, or the archive does not have the member.
+    FetchError is raised if the file is damaged, a web page or larger than `limit` bytes, which stops decompression
+    bombs, or if the archive does not have the member.
     """
     size = 0
     with open(source, "rb") as file:

@@ -1,57 +1,34 @@
-"""Read an untrusted YAML file and check its mappings; each error is one sentence with the place in the file."""
+"""Read an untrusted YAML file and check it against a schema; each error is one sentence with the place in the file."""
 
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
 
 from xmlgp.errors import CatalogueError
-from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.runtime.untrusted_text import excerpt, show_name
 
-__all__ = [
-    "ANYTHING",
-    "Field",
-    "check_mapping",
-    "integer",
-    "is_text",
-    "items",
-    "load_yaml",
-    "mapping",
-    "positive",
-    "text",
-]
+__all__ = ["MAPPING", "POSITIVE", "Optional", "Scalar", "check", "integer", "load_yaml", "text"]
 
 #: Maximum value of a number. All numbers are sizes; a larger one is a mistake.
 MAX_NUMBER = 1e9
 
-#: Maximum number of values in a file, counting those of an alias each time: a few lines of nested aliases can stand for
-#: more values than fit into memory.
-MAX_VALUES = 1_000_000
-
-#: Maximum size of a file in bytes; the project's catalogue has 30 kB.
-MAX_BYTES = 16 << 20
+#: Maximum number of keys, counting those of a merged mapping each time: a few lines of nested merge keys can stand for
+#: more than fit into memory.
+MAX_KEYS = 100_000
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
 
-#: The default of a key that must be there.
-REQUIRED = object()
-
 
 def load_yaml(path):
-    """Return the content of a YAML file, made of dict, list, str, int and what else SafeLoader creates.
+    """Return the content of a YAML file: dict, list, str, int and what else SafeLoader creates.
 
-    CatalogueError is raised if the file cannot be read, is not YAML, or contains other objects, a key twice or too many
-    values.
+    CatalogueError is raised if the file cannot be read, is not YAML, or has other objects or a key twice.
     """
     try:
         with open(path, "rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise CatalogueError(f"{path}: the catalogue is larger than {MAX_BYTES >> 20} MB")
-        return yaml.load(content, _Loader)  # noqa: S506 -- a SafeLoader
-    except CatalogueError:
-        raise
+            return yaml.load(stream, _Loader)  # noqa: S506 -- a SafeLoader
     except RecursionError as error:
         raise CatalogueError(f"{path}: invalid YAML: nested too deeply") from error
     except OSError as error:
@@ -65,101 +42,93 @@ def load_yaml(path):
 
 
 class _Loader(yaml.SafeLoader):
-    """A SafeLoader that refuses duplicate keys, of which PyYAML would silently keep the last, and too many values."""
+    """A SafeLoader that refuses duplicate keys, of which PyYAML would silently keep the last, and too many merges."""
 
-    def __init__(self, stream):
-        super().__init__(stream)
-        #: Number of values within each list and mapping; an alias within its own anchor counts once.
-        self._sizes = {}
-
-    def compose_sequence_node(self, anchor):
-        node = super().compose_sequence_node(anchor)
-        self._count(node, node.value)
-        return node
+    keys = 0
 
     def compose_mapping_node(self, anchor):
-        # When PyYAML constructs a mapping, it has already merged keys from other mappings into it.
         node = super().compose_mapping_node(anchor)
-        keys = set()
+        seen = set()
         for key, _ in node.value:
+            name = (key.tag, key.value)
             if isinstance(key, yaml.ScalarNode) and key.tag != MERGE_TAG:
-                name = self.construct_object(key)
-                if not isinstance(name, Hashable):
-                    continue  # PyYAML refuses it, with its line, when it constructs the mapping
-                if name in keys:
-                    raise yaml.MarkedYAMLError(problem=f"duplicate key {excerpt(name)}", problem_mark=key.start_mark)
-                keys.add(name)
-        self._count(node, [value for _, value in node.value])
+                if name in seen:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"duplicate key {excerpt(key.value)}", problem_mark=key.start_mark
+                    )
+                seen.add(name)
         return node
 
-    def _count(self, node, values):
-        self._sizes[node] = 1 + sum(self._sizes.get(value, 1) for value in values)
-        if self._sizes[node] > MAX_VALUES:
-            problem = f"more than {MAX_VALUES} values, counting those of each alias"
+    def flatten_mapping(self, node):
+        super().flatten_mapping(node)
+        self.keys += len(node.value)
+        if self.keys > MAX_KEYS:
+            problem = f"more than {MAX_KEYS} keys, counting those of merged mappings each time"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
 
 
-class Field(NamedTuple):
-    """A key of a mapping: a description of its valid values, their test, and the value if the key is missing."""
+class Scalar(NamedTuple):
+    """The schema of a value without a schema of its parts: a description of the valid values, and their test."""
 
     expected: str
     is_valid: Callable
-    default: object = REQUIRED
 
 
-#: The Field of a value that its reader checks.
-ANYTHING = Field("", lambda value: True)
+class Optional(NamedTuple):
+    """The schema of a key that may be missing, and its value then."""
+
+    schema: object
+    default: object = None
 
 
-def check_mapping(value, fields, where):
-    """Return the values of a mapping by key, with the defaults of those that are missing.
+def check(value, schema, where):
+    """Return a value that has a schema, with the defaults of missing keys; raise CatalogueError if it does not.
 
-    CatalogueError is raised if `value` is not such a mapping. `fields` has the Field of each key; None allows all keys
-    that are strings. `where` are the file and the keys that lead to this place.
+    A schema is a `Scalar`, a list of the schema of each element, a dict of the schema or `Optional` of each key, or
+    such a dict with the key None, the schema of all keys. `where` are the file and the keys that lead to this place.
     """
+    if isinstance(schema, Scalar):
+        if not schema.is_valid(value):
+            raise CatalogueError(f"{where} must be {schema.expected}, not {excerpt(value)}")
+        return value
+    if isinstance(schema, list):
+        elements = check(value, Scalar("a list", lambda value: isinstance(value, list)), where)
+        return [check(element, schema[0], f"{where} {number}") for number, element in enumerate(elements, 1)]
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise CatalogueError(f"{where}: expected a mapping, not {excerpt(value)}")
-    if fields is None:
-        return value
-    for key, field in fields.items():
-        if key not in value and field.default is REQUIRED:
+    if None in schema:
+        schema = dict.fromkeys(value, schema[None])
+    checked = {}
+    for key, own in schema.items():
+        if isinstance(own, Optional) and key not in value:
+            checked[key] = own.default
+        elif key not in value:
             raise CatalogueError(f"{where}: {key} is missing")
-        if key in value and not field.is_valid(value[key]):
-            raise CatalogueError(f"{where}: {key} must be {field.expected}, not {excerpt(value[key])}")
-    for key in value.keys() - fields.keys():
+        else:
+            own = own.schema if isinstance(own, Optional) else own
+            checked[key] = check(value[key], own, f"{where}: {show_name(key)}")
+    for key in value.keys() - schema.keys():
         raise CatalogueError(f"{where}: unknown key {excerpt(key)}")
-    return {key: field.default for key, field in fields.items()} | value
+    return checked
 
 
-def text(expected="a string on one line", pattern=r".*", default=REQUIRED):
-    """Return the Field of a string that matches all of `pattern`."""
-    return Field(expected, lambda value: is_text(value, pattern), default)
-
-
-def is_text(value, pattern=r".*"):
-    """Return whether a value is a printable string that matches all of `pattern`."""
+def text(expected="a string on one line", pattern=".*"):
+    """Return the schema of a printable string that matches all of `pattern`."""
     # Control characters and lone surrogates, which YAML can escape, would break file names and messages.
-    return isinstance(value, str) and value.isprintable() and re.fullmatch(pattern, value) is not None
+    return Scalar(expected, lambda v: isinstance(v, str) and v.isprintable() and re.fullmatch(pattern, v) is not None)
 
 
 def integer(minimum):
-    """Return the Field of an integer."""
+    """Return the schema of an integer."""
     # bool is a subclass of int.
     expected = f"an integer from {minimum} to {MAX_NUMBER:.0f}"
-    return Field(expected, lambda value: type(value) is int and minimum <= value <= MAX_NUMBER)
+    return Scalar(expected, lambda value: type(value) is int and minimum <= value <= MAX_NUMBER)
 
 
-def positive():
-    """Return the Field of a positive number."""
-    expected = f"a positive number up to {MAX_NUMBER:.0f}"
-    return Field(expected, lambda value: type(value) in (int, float) and 0 < value <= MAX_NUMBER)
+#: The schema of a positive number.
+POSITIVE = Scalar(
+    f"a positive number up to {MAX_NUMBER:.0f}", lambda value: type(value) in (int, float) and 0 < value <= MAX_NUMBER
+)
 
-
-def mapping():
-    """Return the Field of a mapping whose values are not checked, empty by default."""
-    return Field("a mapping", lambda value: isinstance(value, dict), {})
-
-
-def items(expected="a list", is_valid=lambda value: True):
-    """Return the Field of a list, empty by default."""
-    return Field(expected, lambda values: isinstance(values, list) and all(map(is_valid, values)), [])
+#: The schema of a mapping whose values are not checked.
+MAPPING = Scalar("a mapping", lambda value: isinstance(value, dict))

@@ -10,15 +10,7 @@ import urllib.request
 from urllib.parse import unquote, urljoin
 
 import urllib3
-from urllib3.exceptions import (
-    ConnectTimeoutError,
-    HTTPError,
-    LocationValueError,
-    NewConnectionError,
-    ProxyError,
-    SSLError,
-    TimeoutError,
-)
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ProxyError, SSLError, TimeoutError
 from urllib3.util import make_headers, parse_url
 
 from xmlgp.errors import FetchError
@@ -30,20 +22,14 @@ __all__ = ["NetworkError", "NotFoundError", "check_web_address", "download"]
 
 #: Seconds to wait for a connection, and for each piece of the response.
 TIMEOUT = 30.0
-
 #: Seconds to wait before each retry after a transient failure.
 RETRY_DELAYS = (1.0, 4.0, 15.0)
-
 MAX_REDIRECTS = 10
-
 CHUNK = 1 << 16
 
 NOT_FOUND = {404, 410}
-RANGE_NOT_SATISFIABLE = 416
-
-#: Transient errors: timeout, too many requests, server failures.
+#: Statuses after which a retry may help: timeout, too many requests, server failures.
 TRANSIENT = {408, 429, 500, 502, 503, 504}
-
 #: Errors before a request reaches the server.
 CONNECTION_ERRORS = (ConnectTimeoutError, NewConnectionError, ProxyError, SSLError)
 
@@ -60,8 +46,8 @@ def check_web_address(address, schemes=("http", "https")):
     """Raise FetchError unless `address` is a URL of one of `schemes` that can be downloaded."""
     try:
         url = parse_url(address)
-        valid = url.scheme in schemes and url.host
-    except LocationValueError:
+        valid = url.scheme in schemes and url.host and url.host.encode("idna")
+    except ValueError:
         valid = False
     if not valid:
         raise FetchError(f"'{escape(address)}' is not a web address")
@@ -71,30 +57,12 @@ def check_web_address(address, schemes=("http", "https")):
 
 
 def download(address, path, limit, progress=silent):
-    """Download a file, or the rest of it if an earlier call was interrupted; an existing file is complete.
+    """Download a file of at most `limit` bytes, or its rest after an interrupted call; an existing file is complete.
 
     The bytes received so far are in PATH.part, and the ETag or Last-Modified header of the response in PATH.validator,
     so that only the rest of the same content is requested. If the server sends neither, a download cannot be resumed.
-
-    Parameters
-    ----------
-    address : str
-        An http or https URL.
-    path : Path
-        The file to write, always from the same address.
-    limit : int
-        Maximum size in bytes.
-    progress : callable
-        Reports bytes; see `xmlgp.runtime.progress`.
-
-    Raises
-    ------
-    NetworkError
-        If the network failed and retries did not help.
-    NotFoundError
-        If the server does not have the file.
-    FetchError
-        If the response is anything other than the file, or is too large.
+    NetworkError is raised if the network fails and retries do not help, NotFoundError if the server does not have the
+    file, FetchError if the response is anything else than the file, or is too large.
     """
     check_web_address(address)
     if path.exists():
@@ -105,8 +73,6 @@ def download(address, path, limit, progress=silent):
             try:
                 _download_rest(address, part, validator, limit, progress)
                 break
-            except LocationValueError as error:
-                raise FetchError(f"{address}: no server can have this name: {escape(str(error))}") from error
             except HTTPError as error:
                 # Without a network, retries would only delay the message.
                 if number == 0 and isinstance(error, CONNECTION_ERRORS):
@@ -138,11 +104,6 @@ def _download_rest(address, part, validator, limit, progress):
     if size:
         headers |= {"Range": f"bytes={size}-", "If-Range": validator.read_text()}
     with _request(address, headers) as response:
-        if response.status == RANGE_NOT_SATISFIABLE or (
-            response.status == 206 and not response.headers.get("Content-Range", "").startswith(f"bytes {size}-")
-        ):
-            validator.unlink(missing_ok=True)
-            raise HTTPError("the server sent a different part of the file than requested")
         status = f"{response.status} {escape(response.reason or '')}".rstrip()
         if response.status in TRANSIENT:
             raise HTTPError(status)
@@ -155,8 +116,11 @@ def _download_rest(address, part, validator, limit, progress):
             validator.unlink(missing_ok=True)
         total = None if response.length_remaining is None else size + response.length_remaining
         with progress(part.stem, total=total, unit="B") as bar, open(part, "ab" if size else "wb") as file:
-            if not size:
-                _write_validator(response.headers, validator)
+            # A weak ETag promises the same meaning, not the same bytes.
+            tag = response.headers.get("ETag", "W/")
+            known = response.headers.get("Last-Modified") if tag.startswith("W/") else tag
+            if known:
+                validator.write_text(known)
             bar.update(size)
             # Unlike read() and stream(), read1() keeps to this size for a chunk whose declared size is -1.
             while chunk := response.read1(CHUNK, decode_content=False):
@@ -165,15 +129,6 @@ def _download_rest(address, part, validator, limit, progress):
                     raise FetchError(f"{address} is larger than the {limit} bytes that the catalogue allows")
                 file.write(chunk)
                 bar.update(len(chunk))
-
-
-def _write_validator(headers, path):
-    """Store what identifies the content in an If-Range header, unless the server cannot resume."""
-    etag = headers.get("ETag", "")
-    # A weak ETag promises the same meaning, not the same bytes.
-    validator = etag if etag and not etag.startswith("W/") else headers.get("Last-Modified")
-    if validator:
-        path.write_text(validator)
 
 
 def _request(address, headers):

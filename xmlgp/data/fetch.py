@@ -4,13 +4,12 @@ import contextlib
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from xmlgp.data.archives import unpack
 from xmlgp.data.download import NetworkError
-from xmlgp.data.sources import Downloads, Mirror
-from xmlgp.data.verify import find_mismatch
+from xmlgp.data.sources import Source
 from xmlgp.errors import FetchError
 from xmlgp.runtime.atomic_files import report_errors_as
 from xmlgp.runtime.interrupts import Interrupted
@@ -22,13 +21,12 @@ __all__ = ["FetchedDataset", "fetch"]
 
 #: Folder for unfinished work; within the target folder, so that finished files can be renamed into place.
 WORK_FOLDER = ".partial"
+CHUNK = 1 << 20
+#: Bytes read of the first line. A header is three numbers; a file without line ends would not fit into memory.
+MAX_HEADER = 100
 
-#: The lock in the work folder of a data set.
-LOCK = "lock"
 
-
-@dataclass(frozen=True)
-class FetchedDataset:
+class FetchedDataset(NamedTuple):
     """The files of a data set, training data first, and the source that they came from; None if they existed before."""
 
     paths: list[Path]
@@ -62,14 +60,14 @@ def fetch(entry, into="data", mirror=None, force=False, progress=silent):
     Raises
     ------
     FetchError
-        If no source provides the files that the catalogue describes, or different files exist already.
+        If no source has the files that the entry describes, or different files exist already.
     OSError
         If the folder cannot be written.
     """
     into = Path(into)
     folder = into / entry.name
     paths = [folder / file.name for file in entry.files]
-    sources = entry.sources if mirror is None else (Mirror(mirror),)
+    sources = entry.sources if mirror is None else (Source("mirror", mirror),)
     for path, is_expected, kind in [(folder, Path.is_dir, "folder"), *((path, Path.is_file, "file") for path in paths)]:
         if os.path.lexists(path) and not is_expected(path):
             raise FetchError(f"{path} exists and is not a {kind}")
@@ -96,9 +94,37 @@ def _missing_files(entry, folder):
         path = folder / file.name
         if not path.exists():
             missing.append(file)
-        elif mismatch := find_mismatch(path, entry, file):
+        elif mismatch := _find_mismatch(path, entry, file):
             raise FetchError(f"{path} exists but {mismatch}; use --force to replace it")
-    return tuple(missing)
+    return missing
+
+
+def _find_mismatch(path, entry, file):
+    """Return how a file first differs from what its entry says, as a sentence without a subject, or None."""
+    has_header = entry.format == "repository"
+    expected = f"{file.points} {entry.shape.D} {entry.shape.K}"
+    digests = {
+        "git": hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False),
+        "sha256": hashlib.sha256(),
+    }
+    lines, last = 0, b"\n"
+    with open(path, "rb") as stream:
+        header = stream.readline(MAX_HEADER) if has_header else b""
+        if has_header and header.split() != expected.encode().split():
+            return f"has the header {header.decode('ascii', 'replace').strip()!r}, not {expected!r}"
+        stream.seek(0)
+        while chunk := stream.read(CHUNK):
+            for digest in digests.values():
+                digest.update(chunk)
+            lines += chunk.count(b"\n")
+            last = chunk[-1:]
+    points = lines + (last != b"\n") - has_header
+    if points < file.points:
+        return f"has {points} points, not {file.points}; the end is missing"
+    if file.checksums and not any(digests[kind].hexdigest() == digest for kind, digest in file.checksums):
+        kind = file.checksums[0].kind
+        return f"has the {kind} checksum {digests[kind].hexdigest()}, which is not in the catalogue"
+    return None
 
 
 def _fetch_verified(entry, files, sources, work_folder, progress):
@@ -113,15 +139,13 @@ def _fetch_verified(entry, files, sources, work_folder, progress):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             for file in files:
-                path, member = source.locate(entry, file, Downloads(folder, entry.max_bytes, progress))
+                path, member = source.locate(entry, file, folder, progress)
                 unpack(path, member, target / file.name, entry.max_bytes, progress)
-                if mismatch := find_mismatch(target / file.name, entry, file):
+                if mismatch := _find_mismatch(target / file.name, entry, file):
                     raise FetchError(f"{file.name} {mismatch}")
-        except NetworkError as error:
-            failures.append(f"{escape(source.origin)}: {error}")
         except Exception as error:
-            # Wrong content, or a full disk: there is nothing to resume.
-            shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, NetworkError):  # wrong content, or a full disk: there is nothing to resume
+                shutil.rmtree(folder, ignore_errors=True)
             if not isinstance(error, FetchError):
                 raise
             failures.append(f"{escape(source.origin)}: {error}")
@@ -152,7 +176,7 @@ def _work_folder(into, name, progress):
     try:
         with (
             report_errors_as(into),
-            hold_lock(folder / LOCK, lambda: progress("waiting for another fetch of this data set")),
+            hold_lock(folder / "lock", lambda: progress("waiting for another fetch of this data set")),
         ):
             try:
                 yield folder

@@ -1,124 +1,78 @@
-"""The sources of data sets: each finds the requested files, of which it downloads those that are on the web.
+"""The sources of data sets: where the files of each are found, of which those on the web are downloaded."""
 
-All sources have two members: `origin`, a name for messages, and `locate(entry, file, downloads)`, which returns the
-path of a file on disk and the member of the archive that this is, or None.
-"""
-
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from xmlgp.data.download import NotFoundError, download
 from xmlgp.errors import FetchError
-from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import escape
 
-__all__ = ["Archive", "Downloads", "Embedded", "Files", "Mirror", "google_drive_address"]
+__all__ = ["Source"]
 
-GOOGLE_DRIVE = "drive.usercontent.google.com"
-
-
-def google_drive_address(identifier):
-    """Return the download URL of a file on Google Drive, by the id in its link."""
-    # Without `confirm`, files too large for the virus scan get a page that asks for it.
-    return f"https://{GOOGLE_DRIVE}/download?id={identifier}&export=download&confirm=t"
+#: Without `confirm`, files too large for the virus scan get a page that asks for it.
+GOOGLE_DRIVE = "https://drive.usercontent.google.com/download?id={}&export=download&confirm=t"
 
 
-class Downloads(NamedTuple):
-    """A folder for the downloads of one source, the maximum size of each in bytes, and the progress to report to."""
+class Source(NamedTuple):
+    """One source of a data set, a key of the catalogue and its value.
 
-    folder: Path
-    limit: int
-    progress: object = silent
+    "https" are single files on the web, `{file}` in the address stands for their name; "archive" is a zip archive on
+    the web, and "drive" one on Google Drive by its id, with the member for each role, "train" and "test"; "mirror" is a
+    copy of many data sets, FOLDER/NAME/train.txt and so on, in a folder or on the web, any file of which may be
+    gzipped; "embedded" is the data set that xmlgp draws itself.
+    """
 
-    def get(self, address, name):
-        """Download `address` to the file `name` of the folder, if it is not there, and return its path."""
-        download(address, self.folder / name, self.limit, self.progress)
-        return self.folder / name
-
-
-@dataclass(frozen=True)
-class Files:
-    """Single files on the web: `template` is their URL, with `{file}` for the name of each."""
-
-    template: str
-
-    @property
-    def origin(self):
-        """The host."""
-        return urlsplit(self.template).hostname
-
-    def locate(self, entry, file, downloads):
-        """Download the file."""
-        return downloads.get(self.template.replace("{file}", file.name), file.name), None
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A zip archive on the web: its URL, and the member for each role, "train" and "test"."""
-
+    kind: str
     address: str
-    members: dict[str, str]
+    members: dict | None = None
 
     @property
     def origin(self):
-        """The host."""
-        host = urlsplit(self.address).hostname
-        return "Google Drive" if host == GOOGLE_DRIVE else host
+        """Its name for messages: a host, a folder or URL, or "embedded"."""
+        names = {"drive": "Google Drive", "mirror": self.address, "embedded": "embedded"}
+        return names.get(self.kind) or urlsplit(self.address).hostname
 
-    def locate(self, entry, file, downloads):
-        """Download the archive, once for all of its members."""
-        return downloads.get(self.address, "archive.zip"), self.members[file.role]
+    def locate(self, entry, file, folder, progress):
+        """Return the path of a file of an entry, downloaded to a folder if necessary, and its member or None."""
+
+        def get(address, name):
+            download(address, folder / name, entry.max_bytes, progress)
+            return folder / name
+
+        match self.kind:
+            case "https":
+                return get(self.address.replace("{file}", file.name), file.name), None
+            case "archive":
+                return get(self.address, "archive.zip"), self.members[file.role]
+            case "drive":
+                return get(GOOGLE_DRIVE.format(self.address), "archive.zip"), self.members[file.role]
+            case "mirror":
+                return self._in_mirror(f"{entry.mirror_folder}/", (file.name, f"{file.name}.gz"), get), None
+            case "embedded":
+                return _drawn(folder / file.name, file.role), None
+
+    def _in_mirror(self, folder, names, get):
+        if "://" in self.address:
+            addresses = [f"{self.address.rstrip('/')}/{folder}{quote(name)}" for name in names]
+            for address, name in zip(addresses, names, strict=True):
+                try:
+                    return get(address, name)
+                except NotFoundError:
+                    continue
+            raise FetchError(f"neither {addresses[0]} nor {names[1]} exists")
+        paths = [Path(self.address, folder, name) for name in names]
+        for path in paths:
+            # A pipe or a device may never end.
+            if path.is_file():
+                return path
+        raise FetchError(f"neither {escape(str(paths[0]))} nor {names[1]} exists")
 
 
-@dataclass(frozen=True)
-class Mirror:
-    """A copy of many data sets, FOLDER/NAME/train.txt and so on, in a folder or on the web; any file may be gzipped."""
+def _drawn(path, role):
+    # NumPy and SciPy take long to import, and no other source needs them.
+    from xmlgp.data.repository_format import write_dataset
+    from xmlgp.data.toy import toy_dataset
 
-    address: str
-
-    @property
-    def origin(self):
-        """The folder or URL."""
-        return self.address
-
-    def locate(self, entry, file, downloads):
-        """Find the file in the folder, or download it."""
-        names = (file.name, f"{file.name}.gz")
-        if "://" not in self.address:
-            paths = [Path(self.address, entry.mirror_folder, name) for name in names]
-            for path in paths:
-                # A pipe or a device may never end.
-                if path.is_file():
-                    return path, None
-            raise FetchError(f"neither {escape(str(paths[0]))} nor {names[1]} exists")
-        addresses = [f"{self.address.rstrip('/')}/{entry.mirror_folder}/{quote(name)}" for name in names]
-        for address, name in zip(addresses, names, strict=True):
-            try:
-                return downloads.get(address, name), None
-            except NotFoundError:
-                continue
-        raise FetchError(f"neither {addresses[0]} nor {names[1]} exists")
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """A data set that xmlgp generates itself; "toy" is the only one."""
-
-    name: str
-
-    @property
-    def origin(self):
-        """The word "embedded"."""
-        return "embedded"
-
-    def locate(self, entry, file, downloads):
-        """Generate the data set and write the file."""
-        # NumPy and SciPy take long to import, and no other source needs them.
-        from xmlgp.data.repository_format import write_dataset
-        from xmlgp.data.toy import toy_dataset
-
-        path = downloads.folder / file.name
-        write_dataset(path, toy_dataset()[file.role == "test"])
-        return path, None
+    write_dataset(path, toy_dataset()[role == "test"])
+    return path
