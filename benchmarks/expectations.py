@@ -22,7 +22,7 @@ from peers import MEASURES
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import EXPECTATIONS, Quadrature
-from xmlgp.metrics.calibration import log_loss
+from xmlgp.metrics.probabilities import log_loss
 from xmlgp.mlgpf.inducing import InducingMethod
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.runtime.threads import one_blas_thread
@@ -58,7 +58,7 @@ def run(train, test, settings):
     steps = -(-train.N // settings.batch_size)
     return [
         *model.precision(test).values(),
-        log_loss(probabilities, test.labels),
+        log_loss(harness.all_entries(probabilities), test.labels),
         *bounds(model, train),
         len(history),
         seconds,

@@ -120,6 +120,12 @@ def stack_scores(blocks):
     return sp.csr_array(sp.vstack([block.matrix for block in blocks], format="csr"))
 
 
+def all_entries(scores):
+    """Return the scores of all labels, N×K, as a csr_array, which stores zeros as well."""
+    N, K = scores.shape
+    return sp.csr_array((scores.ravel(), np.tile(np.arange(K), N), np.arange(0, N * K + 1, K)), scores.shape)
+
+
 def fit(dataset, settings, after_epoch=None):
     """Train a model from raw features; return it and the history of its training.
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from peers import NEVER, OneVsRest
 from scipy.special import expit
 
-from xmlgp.metrics.calibration import expected_calibration_error, log_loss
+from xmlgp.metrics.probabilities import log_loss, reliability_curve
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.preprocess.weighting import count_points, idf_of_counts, weigh
@@ -70,11 +70,11 @@ def top_labels(scores):
 
 def measure(prediction, labels):
     """Return the measures of a prediction by name."""
-    probabilities = prediction.probabilities
+    whole = harness.all_entries(prediction.probabilities)
     return {
-        "log_loss": log_loss(probabilities, labels),
-        "ECE": expected_calibration_error(probabilities, labels),
-        "P@1": evaluate_ranking(top_labels(probabilities), labels, (1,))["P@1"],
+        "log_loss": log_loss(whole, labels),
+        "ECE": reliability_curve(whole, labels).error,
+        "P@1": evaluate_ranking(top_labels(prediction.probabilities), labels, (1,))["P@1"],
         "train_s": prediction.seconds,
     }
 

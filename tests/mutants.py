@@ -610,7 +610,7 @@ MUTANTS = [
         "reliability-blocks",
         "lost factor",
         "In the reliability of a report, every block of points counts the same, however many probabilities it has.",
-        "xmlgp/metrics/calibration.py",
+        "xmlgp/metrics/probabilities.py",
         "sums[:, : len(fewer.names)] += fewer.sums",
         "sums[:, : len(fewer.names)] += fewer.sums / np.maximum(fewer.sums[0], 1)",
         ("tests/report/test_evidence.py",),

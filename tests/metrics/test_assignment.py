@@ -56,7 +56,7 @@ def test_all_measures_are_zero_if_nothing_is_assigned_and_one_if_all_is_right():
 
 def test_what_cannot_be_evaluated_is_refused():
     truth = csr_array(np.eye(3, dtype=bool))
-    with pytest.raises(SettingsError, match=r"^labels of 3×2 are assigned, but the true labels are 3×3$"):
+    with pytest.raises(SettingsError, match="the scores are 3×2, the true labels 3×3"):
         evaluate_assignment(truth[:, :2], truth)
     with pytest.raises(SettingsError, match=r"^no point has a true label, so there is nothing to evaluate$"):
         evaluate_assignment(truth, csr_array((3, 3), dtype=bool))

@@ -1,20 +1,24 @@
-"""The function that computes all measures: of rankings, of binary data and of assigned labels."""
+"""The measures of binary data, against scikit-learn, and the function that computes all measures."""
 
 import numpy as np
 import pytest
+import sklearn.metrics
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from tests.metrics.problems import listed
+from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
 from xmlgp.metrics.auc import multilabel_roc_auc
-from xmlgp.metrics.binary import evaluate_binary
-from xmlgp.metrics.calibration import (
-    expected_calibration_error,
+from xmlgp.metrics.evaluation import are_probabilities, evaluate, evaluate_binary
+from xmlgp.metrics.probabilities import (
     log_loss,
     reliability_by_frequency,
     reliability_by_rank,
+    reliability_curve,
     top_calibration_errors,
 )
-from xmlgp.metrics.evaluation import evaluate
 from xmlgp.metrics.ranking import evaluate_ranking
 
 ALL = {"ks": (1, 2), "auc": True, "calibration": True, "reliability": True}
@@ -33,7 +37,7 @@ def test_rankings_have_the_chosen_measures():
     assert found.reliability == {}
     found = evaluate(scores, labels, propensities=weights, counts=counts, **ALL)
     expected = evaluate_ranking(scores, labels, (1, 2), weights) | multilabel_roc_auc(scores, labels)
-    expected |= {"log_loss": log_loss(scores, labels), "ECE": expected_calibration_error(scores, labels)}
+    expected |= {"log_loss": log_loss(scores, labels), "ECE": reliability_curve(scores, labels).error}
     expected |= top_calibration_errors(scores, labels, (1, 2))
     assert list(found.measures.items()) == list(expected.items())
     assert found.reliability == {
@@ -42,19 +46,75 @@ def test_rankings_have_the_chosen_measures():
     }
 
 
-@pytest.mark.parametrize("calibration", [False, True])
-def test_binary_data_have_measures_of_classification(calibration):
-    scores, labels = problem(1)
-    expected = evaluate_binary(scores, labels)
-    if calibration:
-        expected |= {"ECE": expected_calibration_error(scores, labels)}
-    found = evaluate(scores, labels, **ALL | {"calibration": calibration})
-    assert (found.kind, found.reliability) == ("binary", {})
-    assert list(found.measures.items()) == list(expected.items())
-
-
 def test_assigned_labels_have_precision_recall_and_f1():
     scores, labels = problem(5)
     found = evaluate(scores, labels, assigned=True, **ALL)
     assert (found.kind, found.reliability) == ("assignment", {})
     assert found.measures == evaluate_assignment(scores, labels)
+
+
+@pytest.mark.parametrize("calibration", [False, True])
+def test_binary_data_have_measures_of_classification(calibration):
+    scores, labels = problem(1)
+    expected = evaluate_binary(scores, labels)
+    if calibration:
+        expected |= {"ECE": reliability_curve(scores, labels).error}
+    found = evaluate(scores, labels, **ALL | {"calibration": calibration})
+    assert (found.kind, found.reliability) == ("binary", {})
+    assert list(found.measures.items()) == list(expected.items())
+
+
+def column(values, dtype=float):
+    return listed(np.asarray(values, dtype).reshape(-1, 1))
+
+
+def truth_of(values):
+    return csr_array(np.reshape(np.asarray(values, dtype=bool), (-1, 1)))
+
+
+SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1) | st.sampled_from([-1.0]) | st.floats(-1e9, 1e9)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1) | SCORES, st.booleans()), min_size=1, max_size=30))
+def test_binary_measures_agree_with_scikit_learn(case):
+    scores, truth = zip(*case, strict=True)
+    found = evaluate_binary(column(scores), truth_of(truth))
+    probabilities = min(scores) >= 0 and max(scores) <= 1
+    threshold = 0.5 if probabilities else 0
+    expected = {"accuracy": 100 * sklearn.metrics.accuracy_score(truth, np.array(scores) > threshold)}
+    if probabilities:
+        expected["log_loss"] = sklearn.metrics.log_loss(truth, scores, labels=[False, True])
+    if len(set(truth)) == 2:
+        expected["AUC"] = sklearn.metrics.roc_auc_score(truth, scores)
+    assert found == pytest.approx(expected)
+    assert list(found) == list(expected)
+
+
+def test_hand_worked_example():
+    # The last score equals the threshold, so it predicts no; positives win three and a half of the four pairs.
+    found = evaluate_binary(column([0.9, 0.5, 0.1, 0.5]), truth_of([1, 0, 0, 1]))
+    assert found["accuracy"] == 75
+    assert found["AUC"] == 3.5 / 4
+    assert found["log_loss"] == pytest.approx(-(2 * np.log(0.9) + 2 * np.log(0.5)) / 4)
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"), [([0, 1], True), ([], True), ([0, 1 + 1e-15], False), ([-1e-300], False), ([np.nan], False)]
+)
+def test_scores_in_the_unit_interval_are_probabilities(scores, expected):
+    assert are_probabilities(column(scores)) is expected
+
+
+@pytest.mark.parametrize(
+    ("scores", "truth", "sentence"),
+    [
+        (column([1, 0]), [1], "the scores are 2×1, the true labels 1×1"),
+        (column([]), [], "there are no points to evaluate"),
+        (csr_array(np.array([[1.0], [0.0], [2.0]])), [1, 0, 1], "point 1, counted from 0, has no score"),
+        (column([1, np.nan]), [1, 0], "a score is NaN"),
+    ],
+)
+def test_binary_data_that_cannot_be_evaluated_are_refused(scores, truth, sentence):
+    with pytest.raises(SettingsError) as caught:
+        evaluate_binary(scores, truth_of(truth))
+    assert str(caught.value) == sentence

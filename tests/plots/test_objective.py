@@ -6,7 +6,7 @@ import itertools
 import pytest
 
 from xmlgp.errors import XmlgpError
-from xmlgp.plots.objective import Panel, plot_objective
+from xmlgp.plots import Panel, plot_objective
 
 HISTORY = [{"epoch": 1, "bound": -3.0}, {"epoch": 2, "bound": -2.5}]
 PANELS = {"mlgpf": Panel("bound", {"model": HISTORY})}

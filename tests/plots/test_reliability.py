@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 
-from xmlgp.metrics.calibration import ReliabilityCurve, reliability_curve
-from xmlgp.plots.reliability import plot_reliability, plot_reliability_by_group
+from xmlgp.metrics.probabilities import ReliabilityCurve, reliability_curve
+from xmlgp.plots import plot_reliability, plot_reliability_by_group
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def problem():
 
 def test_curves_agree_with_scikit_learn(drawn, problem):
     probabilities, truth = problem
-    curve = reliability_curve(probabilities, csr_array(truth))
+    curve = reliability_curve(csr_array(probabilities), csr_array(truth))
     plot_reliability({"model": curve}, io.BytesIO(), "title")
     upper, lower = drawn[0].axes
     diagonal, line = upper.get_lines()
@@ -34,7 +34,7 @@ def test_curves_agree_with_scikit_learn(drawn, problem):
 
 
 def test_empty_bins_leave_a_gap(drawn):
-    curve = reliability_curve(np.array([[0.1, 0.9]]), csr_array([[False, True]]), bins=3)
+    curve = reliability_curve(csr_array([[0.1, 0.9]]), csr_array([[False, True]]), bins=3)
     plot_reliability({"model": curve}, io.BytesIO())
     upper, lower = drawn[0].axes
     assert upper.get_lines()[1].get_xydata().tolist() == [[0.1, 0], [0.9, 1]]
@@ -43,7 +43,7 @@ def test_empty_bins_leave_a_gap(drawn):
 
 def test_panels_align_and_long_names_are_complete(drawn, problem):
     count = 9
-    curve = reliability_curve(problem[0], csr_array(problem[1]))
+    curve = reliability_curve(csr_array(problem[0]), csr_array(problem[1]))
     names = [f"{'a/long/path/' * 9}{number}" for number in range(count)]
     plot_reliability(dict.fromkeys(names, curve), io.BytesIO())
     (figure,) = drawn

@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from tests.report.problems import explain, labels_of, random_problem, ranked
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.calibration import Bin, top_calibration_errors
+from xmlgp.metrics.probabilities import Bin, top_calibration_errors
 from xmlgp.metrics.propensity import propensities
 from xmlgp.metrics.ranking import evaluate_ranking
 from xmlgp.prediction.assignment import AssignmentRule

@@ -6,12 +6,11 @@ import numpy as np
 from xmlgp.cli.options import OutputPath, cache_option, note, quiet_option
 from xmlgp.data.streams import open_output
 from xmlgp.errors import ModelFolderError, SettingsError
-from xmlgp.metrics.calibration import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
+from xmlgp.metrics.probabilities import log_loss, reliability_by_frequency, reliability_by_rank, reliability_curve
 from xmlgp.metrics.ranking import top_entries
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.models import MODELS
-from xmlgp.plots.objective import Panel, plot_objective
-from xmlgp.plots.reliability import plot_reliability, plot_reliability_by_group
+from xmlgp.plots import Panel, plot_objective, plot_reliability, plot_reliability_by_group
 from xmlgp.prediction.scores_file import read_scores
 from xmlgp.runs.evaluate import check_label_count, check_probabilities, describe_coverage
 from xmlgp.runtime.progress import terminal_progress

@@ -10,8 +10,7 @@ from scipy.stats import linregress
 
 from xmlgp.experiments.cells import read_result
 from xmlgp.experiments.tables import training_seconds
-from xmlgp.plots.figure import MARKERS, finish_panels, panels_in_a_row, plot_line, save_figure
-from xmlgp.plots.objective import axis_label
+from xmlgp.plots import MARKERS, axis_label, finish_panels, panels_in_a_row, plot_line, save_figure
 
 __all__ = ["ACCURACY", "BARS", "BOUND", "CURVE", "INTERVAL", "RACE", "SHARE", "Figure", "draw_experiment"]
 

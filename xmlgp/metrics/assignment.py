@@ -3,7 +3,7 @@
 import numpy as np
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import true_entries
+from xmlgp.metrics.ranking import check_shapes, true_entries
 
 __all__ = ["evaluate_assignment"]
 
@@ -40,9 +40,7 @@ def evaluate_assignment(assigned, labels):
     SettingsError
         If the shapes disagree or no point has a true label.
     """
-    if assigned.shape != labels.shape:
-        (N, K), (others, true) = assigned.shape, labels.shape
-        raise SettingsError(f"labels of {N}×{K} are assigned, but the true labels are {others}×{true}")
+    check_shapes(assigned, labels)
     if not labels.nnz:
         raise SettingsError("no point has a true label, so there is nothing to evaluate")
     N, K = labels.shape

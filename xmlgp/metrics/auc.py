@@ -6,7 +6,7 @@ AUC is computed from ranks, so time and memory grow with the listed scores and t
 import numpy as np
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import true_entries
+from xmlgp.metrics.ranking import are_true, check_shapes
 
 __all__ = ["multilabel_roc_auc", "roc_auc"]
 
@@ -40,11 +40,7 @@ def multilabel_roc_auc(scores, labels):
     SettingsError
         If the shapes disagree, a score is NaN, or no label or no point has both positives and negatives.
     """
-    if scores.shape != labels.shape:
-        raise SettingsError(
-            f"the scores have {scores.shape[0]} points and {scores.shape[1]} labels, "
-            f"the true labels {labels.shape[0]} points and {labels.shape[1]} labels"
-        )
+    check_shapes(scores, labels)
     if np.isnan(scores.data).any():
         raise SettingsError("a score is NaN, so the scores cannot be ranked")
     N, K = scores.shape
@@ -53,9 +49,7 @@ def multilabel_roc_auc(scores, labels):
     labels.sum_duplicates()
     points, label_numbers = np.repeat(np.arange(N), np.diff(scores.indptr)), scores.indices
     positive_points, positive_labels = labels.nonzero()
-    true = np.zeros(scores.nnz, dtype=bool)
-    true[true_entries(scores, labels)] = True
-    ranks = np.unique(scores.data, return_inverse=True)[1]
+    true, ranks = are_true(scores, labels), np.unique(scores.data, return_inverse=True)[1]
 
     per_label = _areas(label_numbers, ranks, true, positive_labels, N)
     if not len(per_label):
@@ -69,7 +63,7 @@ def multilabel_roc_auc(scores, labels):
 
 
 def roc_auc(scores, true):
-    """Compute the area under the ROC curve of n entries with scores, given which are positive.
+    """Compute the area under the ROC curve of n entries, given their scores and which are positive.
 
     See `multilabel_roc_auc`. It is None without positives or without negatives.
     """

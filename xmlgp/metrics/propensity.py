@@ -17,15 +17,7 @@ LEAST = 1e-200
 
 
 class Propensities(NamedTuple):
-    """Propensities of labels, the parameters of their model, and where these come from.
-
-    Attributes
-    ----------
-    values : ndarray of float, K
-    A, B : float
-    origin : str
-        For a message.
-    """
+    """Propensities, K, the A and B of their model, and where these come from, for a message."""
 
     values: np.ndarray
     A: float
@@ -34,21 +26,10 @@ class Propensities(NamedTuple):
 
 
 def estimate_propensities(counts, n_points, n_features, A=None, B=None):
-    """Estimate propensities (`Propensities`) with the catalogue's A and B if it has a data set of these sizes.
+    """Estimate propensities (`Propensities`) from how many training points have each label, K, and their N and D.
 
-    Parameters
-    ----------
-    counts : ndarray of int, K
-        The number of training points that have each label.
-    n_points, n_features : int
-        N and D of the training data.
-    A, B : float, optional
-        Take precedence over those of the catalogue, and over `DEFAULT_A` and `DEFAULT_B`.
-
-    Raises
-    ------
-    SettingsError
-        As `propensities_of_counts` does.
+    A and B, if given, take precedence over those of the catalogue's data set of these sizes, and these over
+    `DEFAULT_A` and `DEFAULT_B`. SettingsError as for `propensities_of_counts`.
     """
     entry = None if A and B else load_catalogue().find_by_shape(n_points, n_features, len(counts))
     known = entry and entry.propensity
@@ -66,30 +47,12 @@ def propensities(labels, a=DEFAULT_A, b=DEFAULT_B):
 
 
 def propensities_of_counts(counts, n_points, a=DEFAULT_A, b=DEFAULT_B):
-    """Estimate the propensity of each label from the number of training points that have it.
+    """Estimate the propensity of each label, K, from the number of training points that have it.
 
     p_l = 1 / (1 + C (N_l + B)^(−A)) with C = (log N − 1)(B + 1)^A and N_l the number of training points that have
     label l. Source: Jain, Prabhu, Varma: Extreme multi-label loss functions for recommendation, tagging, ranking &
-    other missing label applications, KDD 2016.
-
-    Parameters
-    ----------
-    counts : ndarray of int, K
-        N_l.
-    n_points : int
-        N.
-    a, b : float
-        A and B of the model, above 0.
-
-    Returns
-    -------
-    ndarray of float, K
-        From `LEAST` to 1.
-
-    Raises
-    ------
-    SettingsError
-        If an estimate is outside [`LEAST`, 1]: with fewer than three training points, or with extreme A or B.
+    other missing label applications, KDD 2016. SettingsError is raised if an estimate is outside [`LEAST`, 1]: with
+    fewer than three training points, or with extreme A or B.
     """
     # Both powers are computed as one, so that only their quotient can overflow.
     with np.errstate(all="ignore"):

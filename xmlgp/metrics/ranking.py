@@ -1,4 +1,4 @@
-"""Measures of rankings as in the Extreme Classification Repository: P@k, nDCG@k and their propensity-scored forms.
+"""Ranking measures of the Extreme Classification Repository: P@k, nDCG@k and their propensity-scored forms.
 
 Each measure is a sum over hits, the true labels among the first k of a point, so time and memory grow with the listed
 scores and the positives, not with N·K.
@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["evaluate_ranking", "ranks_of", "top_entries", "true_entries"]
+__all__ = ["are_true", "check_shapes", "evaluate_ranking", "ranks_of", "top_entries", "true_entries"]
 
 
 class _Hits(NamedTuple):
@@ -45,10 +45,8 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     labels : csr_array of bool, N×K
         The true labels.
     ks : sequence of int
-        Values of k.
     propensities : ndarray of float, K, optional
-        The probability that each label is observed when it is true (`xmlgp.metrics.propensity`). Without them the
-        propensity-scored measures are left out.
+        See `xmlgp.metrics.propensity`. Without them the propensity-scored measures are left out.
 
     Returns
     -------
@@ -66,8 +64,7 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
     (http://manikvarma.org/downloads/XC/XMLRepository.html). Other packages normalise the PSnDCG of each point by its
     number of labels before summing, and then differ for points with fewer than k labels.
     """
-    if scores.shape != labels.shape:
-        raise SettingsError(f"the scores have {_shape(scores)}, the true labels {_shape(labels)}")
+    check_shapes(scores, labels)
     if propensities is not None and len(propensities) != labels.shape[1]:
         raise SettingsError(f"there are propensities of {len(propensities)} labels, but scores of {labels.shape[1]}")
     labels_of_point = labels.sum(axis=1)
@@ -99,36 +96,30 @@ def evaluate_ranking(scores, labels, ks=(1, 3, 5), propensities=None):
 
 
 def true_entries(predicted, labels):
-    """Return which stored entries of a sparse array are true labels.
+    """Return which stored entries of a csr_array are true labels: positions in its data, by point and label.
 
-    Parameters
-    ----------
-    predicted : csr_array, N×K
-        At most one entry per point and label, in any order.
-    labels : csr_array of bool, N×K
-        The true labels.
-
-    Returns
-    -------
-    ndarray of int
-        Positions in `predicted.data`, ordered by point.
+    Both are N×K, `predicted` with at most one entry per point and label, in any order.
     """
     # An elementwise product keeps exactly the common entries. Positions start at 1, as a zero would be dropped.
     positions = csr_array((np.arange(1, predicted.nnz + 1), predicted.indices, predicted.indptr), predicted.shape)
     return (_canonical(positions) * _canonical(labels).astype(positions.dtype)).data - 1
 
 
-def top_entries(scores, k):
-    """Return the k highest scores of each point, a csr_array of N×K, best first; equal scores by label.
+def are_true(predicted, labels):
+    """Return whether each stored entry of a csr_array is a true label (ndarray of bool); see `true_entries`."""
+    found = np.zeros(predicted.nnz, bool)
+    found[true_entries(predicted, labels)] = True
+    return found
 
-    A point with fewer scores keeps all of them.
-    """
+
+def top_entries(scores, k):
+    """Return the k highest scores of each point, or all if it has fewer (csr_array, N×K), best first; ties by label."""
     scores = _canonical(scores)
     # Labels ascend within each point, so a stable sort puts the lower label first among equal scores.
     lengths = np.diff(scores.indptr)
     points = np.repeat(np.arange(len(lengths)), lengths)
     order = np.lexsort((-1.0 * scores.data, points))
-    order = order[np.arange(len(order)) - np.repeat(scores.indptr[:-1], lengths) < k]
+    order = order[ranks_of(scores) < k]
     indptr = np.concatenate([[0], np.cumsum(np.minimum(lengths, k))])
     return csr_array((scores.data[order], scores.indices[order], indptr), scores.shape)
 
@@ -138,8 +129,14 @@ def ranks_of(scores):
     return np.arange(scores.nnz) - np.repeat(scores.indptr[:-1], np.diff(scores.indptr))
 
 
+def check_shapes(scores, labels, name="scores"):
+    """Raise SettingsError unless scores, called by this name, and true labels have the same shape."""
+    if scores.shape != labels.shape:
+        first, second = (f"{N}×{K}" for N, K in (scores.shape, labels.shape))
+        raise SettingsError(f"the {name} are {first}, the true labels {second}")
+
+
 def _find_hits(scores, labels, k):
-    """Rank the scores of each point and keep the true labels among the first `k`."""
     best = top_entries(scores, k)
     hit = true_entries(best, labels)
     points = np.repeat(np.arange(best.shape[0]), np.diff(best.indptr))
@@ -152,7 +149,3 @@ def _canonical(matrix):
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
-
-
-def _shape(matrix):
-    return f"{matrix.shape[0]} points and {matrix.shape[1]} labels"

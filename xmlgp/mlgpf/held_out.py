@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from xmlgp.errors import NumericalError
 from xmlgp.gp.label_weights import hidden_label_weights
 from xmlgp.linear_algebra import sparse
-from xmlgp.metrics.ranking import evaluate_ranking, true_entries
+from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.prediction.calibration import IDENTITY, RANKS, fit_calibration
 from xmlgp.training.hold_out import hold_out
@@ -141,8 +141,7 @@ class HeldOutChoices(Inference):
 
     def _calibrate(self, ranked):
         """Return the coefficients of the `Calibration` of these probabilities."""
-        correct = np.zeros(ranked.nnz, bool)
-        correct[true_entries(ranked, self._labels)] = True
+        correct = are_true(ranked, self._labels)
         # The entries of a point are in the order of the ranks.
         shape = len(ranked.indptr) - 1, -1
         return fit_calibration(ranked.data.reshape(shape), correct.reshape(shape)).coefficients

@@ -8,7 +8,7 @@ import numpy as np
 from xmlgp.errors import SettingsError
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.ranking import true_entries
+from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.predictor import MAX_STREAMED, OUTPUTS
 from xmlgp.prediction.scores_file import Scores
@@ -173,8 +173,7 @@ def best_rule(scores, labels, metric):
     ranks = np.arange(len(points), dtype=np.int32) - scores.indptr[points].astype(np.int32)
     longest = int(ranks.max()) + 1
     order = np.argsort(-scores.scores, kind="stable")
-    hits = np.zeros(len(order), bool)
-    hits[true_entries(scores.matrix, labels)] = True
+    hits = are_true(scores.matrix, labels)
     if metric == "f1-micro":
         groups, true = np.zeros(len(order), np.int32), np.array([labels.nnz])
     elif metric == "f1-macro":

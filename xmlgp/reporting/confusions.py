@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xmlgp.data.dataset import as_csr
-from xmlgp.metrics.ranking import true_entries
+from xmlgp.metrics.ranking import are_true
 
 __all__ = ["Confusions", "most_frequent_confusions"]
 
@@ -75,9 +75,8 @@ def most_frequent_confusions(assigned, labels, most=20):
 
 def _others(entries, excluded):
     """Return the labels and points of the entries of a sparse array that another one does not have, by point."""
-    kept = np.ones(entries.nnz, bool)
     # The product of entries must not round small scores to 0.
     excluded = as_csr(None, excluded.indices, excluded.indptr, excluded.shape[1])
-    kept[true_entries(entries, excluded)] = False
+    kept = ~are_true(entries, excluded)
     points = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
     return entries.indices[kept], points[kept]

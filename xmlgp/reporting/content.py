@@ -8,7 +8,7 @@ import numpy as np
 from xmlgp.data.dataset import as_csr
 from xmlgp.errors import SettingsError
 from xmlgp.metrics.assignment import evaluate_assignment
-from xmlgp.metrics.calibration import frequency_groups, top_calibration_errors
+from xmlgp.metrics.probabilities import frequency_groups, top_calibration_errors
 from xmlgp.metrics.ranking import evaluate_ranking, true_entries
 from xmlgp.reporting.confusions import most_frequent_confusions
 

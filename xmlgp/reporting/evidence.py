@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.calibration import ReliabilityCurve, reliability_by_rank, reliability_curve
-from xmlgp.metrics.ranking import true_entries
+from xmlgp.metrics.probabilities import ReliabilityCurve, reliability_by_rank, reliability_curve
+from xmlgp.metrics.ranking import are_true
 from xmlgp.prediction.assignment import AssignmentRule
 from xmlgp.prediction.scores_file import Scores
 
@@ -101,7 +101,7 @@ class Evidence:
     def __init__(self, label_count, rule=None, sampled=20, seed=0):
         self.label_count = label_count
         self.point_count = self.longest = 0
-        self.reliability = self.reliability_by_rank = ReliabilityCurve([], np.zeros((3, 0)))
+        self.reliability = self.reliability_by_rank = ReliabilityCurve.empty()
         self._rule = rule or AssignmentRule(expected_f1=True)
         self._sampled = sampled
         self._random = np.random.default_rng(seed)
@@ -148,8 +148,7 @@ class Evidence:
         self._top.append(scores.first(np.minimum(lengths, FIRST)))
         self._assigned.append(scores.first(sizes))
 
-        true = np.zeros(len(scores.labels) + 1, bool)
-        true[true_entries(matrix, labels)] = True
+        true = np.append(are_true(matrix, labels), False)
         # A point without scores starts where the next one does.
         right = true[scores.indptr[:-1]] & (lengths > 0)
         keys = self._random.random(scores.N)

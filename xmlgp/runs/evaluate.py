@@ -3,8 +3,7 @@
 import numpy as np
 
 from xmlgp.errors import ScoresFormatError, SettingsError
-from xmlgp.metrics.binary import are_probabilities
-from xmlgp.metrics.evaluation import evaluate
+from xmlgp.metrics.evaluation import are_probabilities, evaluate
 from xmlgp.metrics.propensity import estimate_propensities
 from xmlgp.model import counted
 

@@ -6,12 +6,11 @@ import sklearn.metrics
 from scipy.sparse import csr_array
 from sklearn.calibration import calibration_curve
 
-from tests.grids import each_value
+from tests.metrics.problems import listed
 from xmlgp.errors import SettingsError
-from xmlgp.metrics import calibration
-from xmlgp.metrics.calibration import (
+from xmlgp.metrics import probabilities as module
+from xmlgp.metrics.probabilities import (
     ReliabilityCurve,
-    expected_calibration_error,
     frequency_groups,
     log_loss,
     reliability_by_frequency,
@@ -24,7 +23,7 @@ from xmlgp.metrics.calibration import (
 @pytest.fixture(params=["one block", "many blocks"])
 def _blocks(request, monkeypatch):
     if request.param == "many blocks":
-        monkeypatch.setattr(calibration, "_BLOCK_ENTRIES", 20)
+        monkeypatch.setattr(module, "_BLOCK_ENTRIES", 20)
 
 
 @pytest.fixture
@@ -35,27 +34,30 @@ def problem():
 
 
 @pytest.mark.usefixtures("_blocks")
-@pytest.mark.parametrize("form", [np.asarray, csr_array])
-def test_log_loss_agrees_with_scikit_learn(problem, form):
+def test_log_loss_and_reliability_agree_with_scikit_learn(problem):
     probabilities, truth = problem
     expected = sklearn.metrics.log_loss(truth.ravel(), probabilities.ravel())
-    assert log_loss(form(probabilities), csr_array(truth)) == pytest.approx(expected)
+    assert log_loss(csr_array(probabilities), csr_array(truth)) == pytest.approx(expected)
+    frequency, confidence = calibration_curve(truth.ravel(), probabilities.ravel(), n_bins=10)
+    curve = reliability_curve(csr_array(probabilities), csr_array(truth), bins=10)
+    assert curve.count.sum() == truth.size
+    assert curve.confidence == pytest.approx(confidence)
+    assert curve.frequency == pytest.approx(frequency)
+
+
+@pytest.mark.usefixtures("_blocks")
+def test_log_loss_leaves_unlisted_entries_out(problem):
+    probabilities, truth = problem
+    which = np.random.default_rng(2).random(truth.shape) < 0.4
+    expected = sklearn.metrics.log_loss(truth[which], probabilities[which])
+    assert log_loss(listed(probabilities, which), csr_array(truth)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_log_loss_of_certain_and_wrong_is_finite_as_in_scikit_learn(dtype):
     probabilities, truth = np.array([[0, 1, 1, 0]], dtype=dtype), np.array([[True, False, True, False]])
     expected = sklearn.metrics.log_loss(truth.ravel(), probabilities.ravel())
-    assert log_loss(probabilities, csr_array(truth)) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.usefixtures("_blocks")
-def test_log_loss_leaves_unlisted_entries_out(problem):
-    probabilities, truth = problem
-    listed = np.random.default_rng(2).random(truth.shape) < 0.4
-    top = csr_array(np.where(listed, probabilities, 0))
-    expected = sklearn.metrics.log_loss(truth[listed], probabilities[listed])
-    assert log_loss(top, csr_array(truth)) == pytest.approx(expected)
+    assert log_loss(listed(probabilities), csr_array(truth)) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_stored_probability_of_zero_counts():
@@ -66,37 +68,20 @@ def test_a_stored_probability_of_zero_counts():
 
 def test_hand_worked_calibration():
     # Two bins. Below 0.5: 0.1 (false) and 0.3 (true), mean 0.2, half true. From 0.5 on: 0.5, 0.7, 1 and 1, all true.
-    probabilities = np.array([[0.1, 0.3, 0.5], [0.7, 1.0, 1.0]])
+    probabilities = csr_array(np.array([[0.1, 0.3, 0.5], [0.7, 1.0, 1.0]]))
     truth = csr_array(np.array([[False, True, True], [True, True, True]]))
     curve = reliability_curve(probabilities, truth, bins=2)
     assert curve.count.tolist() == [2, 4]
     assert curve.confidence == pytest.approx([0.2, 0.8])
     assert curve.frequency == pytest.approx([0.5, 1.0])
-    assert expected_calibration_error(probabilities, truth, bins=2) == pytest.approx(2 / 6 * 0.3 + 4 / 6 * 0.2)
+    assert curve.error == pytest.approx(2 / 6 * 0.3 + 4 / 6 * 0.2)
 
 
 def test_empty_bins_do_not_count():
-    curve = reliability_curve(np.array([[0.95]]), csr_array([[True]]), bins=4)
+    curve = reliability_curve(csr_array([[0.95]]), csr_array([[True]]), bins=4)
     assert curve.count.tolist() == [0, 0, 0, 1]
     assert np.isnan(curve.confidence[:3]).all()
-    assert expected_calibration_error(np.array([[0.95]]), csr_array([[True]]), bins=4) == pytest.approx(0.05)
-
-
-@pytest.mark.usefixtures("_blocks")
-@pytest.mark.parametrize("form", [np.asarray, csr_array])
-def test_reliability_curve_agrees_with_scikit_learn(problem, form):
-    probabilities, truth = problem
-    frequency, confidence = calibration_curve(truth.ravel(), probabilities.ravel(), n_bins=10)
-    curve = reliability_curve(form(probabilities), csr_array(truth), bins=10)
-    assert curve.count.sum() == truth.size
-    assert curve.confidence == pytest.approx(confidence)
-    assert curve.frequency == pytest.approx(frequency)
-
-
-@each_value(wrong=[-0.1, 1.1, math.nan], measure=[log_loss, expected_calibration_error])
-def test_probabilities_outside_the_unit_interval_are_refused(wrong, measure):
-    with pytest.raises(SettingsError, match=r"a probability is not in \[0, 1\]"):
-        measure(np.array([[0.5, wrong]]), csr_array([[True, False]]))
+    assert curve.error == pytest.approx(0.05)
 
 
 @pytest.fixture
@@ -126,7 +111,7 @@ def check_curve(found, groups, p, y, names):
 def test_the_curves_of_two_parts_add_up(ranked):
     probabilities, truth, (rank, _, p, y) = ranked
     parts = [reliability_by_rank(probabilities[rows], truth[rows], k) for rows, k in ((slice(9), 2), (slice(9, 50), 9))]
-    found = sum(parts, start=ReliabilityCurve([], np.zeros((3, 0))))
+    found = sum(parts, start=ReliabilityCurve.empty())
     first = (rank < 2) | (np.cumsum(rank == 0) > np.count_nonzero(np.diff(probabilities[:9].indptr)))
     check_curve(found, rank[first], p[first], y[first], [str(i + 1) for i in range(rank.max() + 1)])
     assert found.filled[0] == (found.names[0], found.count[0], found.confidence[0], found.frequency[0])
@@ -167,5 +152,6 @@ def test_unusable_probabilities_are_errors(function):
         function(csr_array(np.ones((3, 2))), truth)
     with pytest.raises(SettingsError, match="there are no probabilities"):
         function(csr_array((3, 3)), truth)
-    with pytest.raises(SettingsError, match=r"not in \[0, 1\]"):
-        function(csr_array(np.full((3, 3), 1.5)), truth)
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(SettingsError, match=r"not in \[0, 1\]"):
+            function(csr_array(np.full((3, 3), wrong)), truth)

@@ -1,22 +1,20 @@
 """Measures of probabilities: log loss, reliability, and the expected calibration error, also of the first labels.
 
-Probabilities are an N×K array or a csr_array that lists some of the labels of each point. They are processed in blocks
-of points, so the whole is never copied.
+Probabilities are a csr_array, N×K, that lists some or all labels of each point; true labels are a csr_array of bool,
+N×K. All functions raise SettingsError if the shapes disagree, if there are no probabilities or if one is not in [0, 1].
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import issparse
 
 from xmlgp.errors import SettingsError
-from xmlgp.metrics.ranking import ranks_of, top_entries, true_entries
+from xmlgp.metrics.ranking import are_true, check_shapes, ranks_of, top_entries
 
 __all__ = [
     "Bin",
     "ReliabilityCurve",
-    "expected_calibration_error",
     "frequency_groups",
     "log_loss",
     "reliability_by_frequency",
@@ -31,7 +29,7 @@ _BINS = 15
 #: Number of bins for the first labels of each point, of which there are fewer.
 _TOP_BINS = 10
 
-#: Entries in a block: 8 MB of float64.
+#: Entries that are processed at a time, so that the whole is never copied: 8 MB of float64.
 _BLOCK_ENTRIES = 1 << 20
 
 
@@ -48,14 +46,9 @@ class Bin(NamedTuple):
 class ReliabilityCurve:
     """Probabilities and observed frequencies in bins, of equal width over [0, 1] or by another quantity.
 
-    Curves of different entries can be added; if one has more bins, these are its last.
-
-    Parameters
-    ----------
-    names : list of str
-        Of the bins; a bin of probabilities contains its lower edge, the last also 1.
-    sums : ndarray of float, 3×bins
-        The number of entries in each bin, the sum of their probabilities and the number of true ones.
+    `names` are those of the bins; a bin of probabilities contains its lower edge, the last also 1. `sums`, 3×bins, has
+    the number of entries in each bin, the sum of their probabilities and the number of true ones. Curves of different
+    entries can be added; if one has more bins, these are its last.
     """
 
     names: list[str]
@@ -65,6 +58,11 @@ class ReliabilityCurve:
     def of_entries(cls, names, groups, p, y):
         """Return the curve of n entries: their bins, their probabilities, and whether they are true."""
         return cls(names, np.array([np.bincount(groups, weights, len(names)) for weights in (None, p, y)]))
+
+    @classmethod
+    def empty(cls):
+        """Return the curve of no entries, to which others are added."""
+        return cls([], np.zeros((3, 0)))
 
     def __add__(self, other):
         more, fewer = (self, other) if len(self.names) >= len(other.names) else (other, self)
@@ -89,7 +87,11 @@ class ReliabilityCurve:
 
     @property
     def error(self):
-        """The expected calibration error, see `expected_calibration_error`."""
+        """The expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|, from 0 to 1.
+
+        Each entry is a binary event with the probability that it is true, not with the probability of the more likely
+        outcome as for a classifier of exclusive classes.
+        """
         gaps = np.abs(self.frequency - self.confidence)
         return float(np.nansum(self.count * gaps) / self.count.sum())
 
@@ -101,25 +103,9 @@ class ReliabilityCurve:
 
 
 def log_loss(probabilities, labels):
-    """Compute the mean of −log p(y) over the listed entries.
+    """Compute the mean of −log p(y) over the listed entries, in nats: after a top-k prediction, over the top labels.
 
-    Parameters
-    ----------
-    probabilities : ndarray or csr_array of float, N×K
-        p(y = 1) of each entry, clipped to [ε, 1 − ε] with the machine epsilon of its type, as in scikit-learn. Entries
-        that a csr_array does not list are left out: after a top-k prediction the loss is that of the top labels only.
-    labels : csr_array of bool, N×K
-        The true labels.
-
-    Returns
-    -------
-    float
-        The loss in nats.
-
-    Raises
-    ------
-    SettingsError
-        If the shapes disagree, a probability is not in [0, 1] or there are no entries.
+    As in scikit-learn, p is clipped to [ε, 1 − ε] with the machine epsilon of its type.
     """
     count, total = 0, 0.0
     for p, y in _listed_entries(probabilities, labels):
@@ -131,43 +117,17 @@ def log_loss(probabilities, labels):
 
 
 def reliability_curve(probabilities, labels, bins=_BINS):
-    """Compare probabilities with observed frequencies in bins of equal width (`ReliabilityCurve`); see `log_loss`."""
+    """Compare the listed probabilities with observed frequencies in bins of equal width (`ReliabilityCurve`)."""
     names = [f"{100 * i / bins:.0f} to {100 * (i + 1) / bins:.0f} %" for i in range(bins)]
-    return sum(
-        (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for p, y in _listed_entries(probabilities, labels)),
-        start=ReliabilityCurve([], np.zeros((3, 0))),
-    )
-
-
-def expected_calibration_error(probabilities, labels, bins=_BINS):
-    """Compute the expected calibration error (ECE), Σ_b n_b/n |frequency_b − confidence_b|; see `log_loss`.
-
-    Each entry is a binary event with the probability that it is true, not with the probability of the more likely
-    outcome as for a classifier of exclusive classes.
-    """
-    return reliability_curve(probabilities, labels, bins).error
+    entries = _listed_entries(probabilities, labels)
+    curves = (ReliabilityCurve.of_entries(names, _bin_of(p, bins), p, y) for p, y in entries)
+    return sum(curves, start=ReliabilityCurve.empty())
 
 
 def top_calibration_errors(probabilities, labels, ks):
-    """Compute the expected calibration error of the k highest probabilities of each point, with ten bins.
+    """Compute the expected calibration error of the k highest probabilities of each point, with ten bins, by `ECE@k`.
 
     These are the ones that users see. Over all labels the error is small because most probabilities are near zero.
-
-    Parameters
-    ----------
-    probabilities : csr_array of float, N×K
-    labels : csr_array of bool, N×K
-    ks : sequence of int
-
-    Returns
-    -------
-    dict of str to float
-        `ECE@1`, …, between 0 and 1.
-
-    Raises
-    ------
-    SettingsError
-        As `log_loss` does.
     """
     ranks, _, p, y = _top(probabilities, labels, max(ks))
     bins, names = _bin_of(p, _TOP_BINS), [""] * _TOP_BINS
@@ -178,7 +138,7 @@ def top_calibration_errors(probabilities, labels, ks):
 def reliability_by_rank(probabilities, labels, k):
     """Compare the k highest probabilities of each point with observed frequencies, rank by rank (`ReliabilityCurve`).
 
-    There are as many ranks as the longest point has, at most k. See `top_calibration_errors` for the errors.
+    There are as many ranks as the longest point has, at most k.
     """
     ranks, _, p, y = _top(probabilities, labels, k)
     return ReliabilityCurve.of_entries([str(rank + 1) for rank in range(ranks.max() + 1)], ranks, p, y)
@@ -187,8 +147,7 @@ def reliability_by_rank(probabilities, labels, k):
 def reliability_by_frequency(probabilities, labels, k, counts):
     """Compare the k highest probabilities of each point with observed frequencies, by the frequency of the label.
 
-    The bins of the `ReliabilityCurve` are those of `frequency_groups`, given the number of training points of each
-    label, K. The other arguments and the errors are as of `top_calibration_errors`.
+    The bins of the `ReliabilityCurve` are the `frequency_groups` of the number of training points of each label, K.
     """
     _, best, p, y = _top(probabilities, labels, k)
     names, groups = frequency_groups(counts)
@@ -196,18 +155,9 @@ def reliability_by_frequency(probabilities, labels, k, counts):
 
 
 def frequency_groups(counts):
-    """Group labels by their number of training points: 0, 1, 2 to 3, 4 to 7, … up to the largest.
+    """Group labels by their number of training points, K: 0, 1, 2 to 3, 4 to 7, … up to the largest.
 
-    Parameters
-    ----------
-    counts : ndarray of int, K
-
-    Returns
-    -------
-    names : list of str
-        Of the groups, such as "4-7".
-    groups : ndarray of int, K
-        The group of each label.
+    Returns the names of the groups, such as "4-7", and the group of each label, an ndarray of int, K.
     """
     # The number of binary digits.
     groups = np.frexp(counts)[1]
@@ -219,9 +169,7 @@ def _top(probabilities, labels, k):
     """Return rank, label, probability and truth of the k highest probabilities of each point, as flat arrays."""
     _check(probabilities, labels)
     best = top_entries(probabilities, k)
-    true = np.zeros(best.nnz, bool)
-    true[true_entries(best, labels)] = True
-    return ranks_of(best), best.indices, _in_range(best.data), true
+    return ranks_of(best), best.indices, _in_range(best.data), are_true(best, labels)
 
 
 def _bin_of(p, bins):
@@ -230,31 +178,18 @@ def _bin_of(p, bins):
 
 def _listed_entries(probabilities, labels):
     """Yield the listed probabilities and whether each is true, as flat arrays, in blocks of points."""
-    n_entries = _check(probabilities, labels)
-    n_points = labels.shape[0]
-    step = max(1, _BLOCK_ENTRIES * n_points // n_entries)
-    for start in range(0, n_points, step):
-        block, true = probabilities[start : start + step], labels[start : start + step]
-        if issparse(block):
-            block.sum_duplicates()
-            p, y = block.data, np.zeros(block.nnz, dtype=bool)
-            y[true_entries(block, true)] = True
-        else:
-            p, y = np.ravel(block), true.toarray().ravel()
-        yield _in_range(p), y
+    _check(probabilities, labels)
+    step = max(1, _BLOCK_ENTRIES * labels.shape[0] // probabilities.nnz)
+    for start in range(0, labels.shape[0], step):
+        block = probabilities[start : start + step]
+        block.sum_duplicates()
+        yield _in_range(block.data), are_true(block, labels[start : start + step])
 
 
 def _check(probabilities, labels):
-    """Return the number of listed probabilities; raise SettingsError if there are none or the shapes disagree."""
-    if probabilities.shape != labels.shape:
-        raise SettingsError(
-            f"the probabilities are {probabilities.shape[0]}×{probabilities.shape[1]}, "
-            f"the true labels {labels.shape[0]}×{labels.shape[1]}"
-        )
-    n_entries = probabilities.nnz if issparse(probabilities) else probabilities.size
-    if not n_entries:
+    check_shapes(probabilities, labels, "probabilities")
+    if not probabilities.nnz:
         raise SettingsError("there are no probabilities to evaluate")
-    return n_entries
 
 
 def _in_range(p):

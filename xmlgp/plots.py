@@ -1,0 +1,179 @@
+"""Figures of training and of calibration in one style, drawn with Matplotlib (the extra `plot`).
+
+Functions that plot write into `out`: a path, whose suffix chooses the format, PNG without one, or a binary file, as
+PNG. XmlgpError is raised if Matplotlib is not installed or cannot write the format.
+"""
+
+import io
+import itertools
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from xmlgp.data.streams import open_output
+from xmlgp.errors import XmlgpError
+
+__all__ = [
+    "MARKERS",
+    "Panel",
+    "axis_label",
+    "finish_panels",
+    "panels_in_a_row",
+    "plot_line",
+    "plot_objective",
+    "plot_reliability",
+    "plot_reliability_by_group",
+    "save_figure",
+]
+
+#: Width of a panel in inches.
+PANEL_WIDTH = 4.2
+
+#: Markers that distinguish curves where they overlap.
+MARKERS = "osD^vPX"
+
+#: Labels of objectives that are not their names.
+LABELS = {"bound": "lower bound"}
+
+#: Characters of the legend's font that fit on one line above a panel.
+LEGEND_WIDTH = 64
+
+#: Most groups that the horizontal axis names.
+MOST_TICKS = 20
+
+
+class Panel(NamedTuple):
+    """Histories of training runs with comparable objectives: the objective's name, and epochs by name in the legend."""
+
+    objective: str
+    histories: dict
+
+
+def plot_objective(panels, out):
+    """Plot the objective of training against the epoch, in a `Panel` for each title; a single one gets no title."""
+    figure, axes = panels_in_a_row(len(panels))
+    for axis, panel in zip(axes, panels.values(), strict=True):
+        for name, history in panel.histories.items():
+            epochs = [entry["epoch"] for entry in history]
+            plot_line(axis, epochs, [entry[panel.objective] for entry in history], name, {})
+        axis.set_ylabel(axis_label(panel.objective))
+    finish_panels(axes, list(panels) if len(panels) > 1 else [""])
+    save_figure(figure, out)
+
+
+def axis_label(objective):
+    """Return the label of an axis that shows an objective: "lower bound" for "bound"."""
+    return LABELS.get(objective, objective.replace("_", " "))
+
+
+def panels_in_a_row(count):
+    """Return a figure and a list of its panels (`Axes`), side by side."""
+    figure = _new_figure(PANEL_WIDTH * count, 3.4)
+    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def plot_line(axis, x, y, label, style):
+    """Plot a line with a name and keyword arguments of `Axes.plot`; a single point gets a marker, to be visible."""
+    axis.plot(x, y, label=label, marker="o" if len(x) == 1 else None, **style)
+
+
+def finish_panels(axes, titles, ylabel=""):
+    """Add a title and a legend to each panel, and the label of the vertical axis to the first."""
+    for axis, title in zip(axes, titles, strict=True):
+        # The default size is too wide for a title that lists the sizes of a data set.
+        axis.set_title(title, fontsize="medium")
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize="small")
+            axis.set_xlabel(axis.get_xlabel() or "epoch")
+    if ylabel:
+        axes[0].set_ylabel(ylabel)
+
+
+def plot_reliability(curves, out, title=""):
+    """Plot frequency against probability, with the diagonal of perfect calibration, above the counts of the bins.
+
+    `curves` maps names in the legend to `ReliabilityCurve`s with bins of equal width.
+    """
+    figure, named = _figure_of(curves, 7)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    upper.plot([0, 1], [0, 1], "--", color="gray", linewidth=1, label="calibrated")
+    for name, curve, style in named:
+        filled = curve.count > 0
+        edges = np.linspace(0, 1, len(curve.count) + 1)
+        (line,) = upper.plot(curve.confidence[filled], curve.frequency[filled], label=name, clip_on=False, **style)
+        # An empty bin leaves a gap on the logarithmic axis.
+        counts = np.where(filled, curve.count, np.nan)
+        lower.stairs(counts, edges, baseline=None, color=line.get_color(), linewidth=1.2)
+        lower.plot((edges[1:] + edges[:-1]) / 2, counts, style["marker"], color=line.get_color(), markersize=3)
+    upper.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", ylabel="frequency", title=title)
+    upper.set_xticks(np.linspace(0, 1, 6))
+    upper.set_yticks(np.linspace(0, 1, 6))
+    lower.set(yscale="log", xlabel="mean probability", ylabel="entries a bin")
+    lower.set_ylim(bottom=0.5)
+    _save_with_legend(figure, [upper, lower], out)
+
+
+def plot_reliability_by_group(curves, out, xlabel):
+    """Plot mean probabilities (dashed) and frequencies (solid) of groups of labels; see `plot_reliability`.
+
+    `xlabel` says what the labels are grouped by, such as their rank.
+    """
+    figure, named = _figure_of(curves, 4.4)
+    axis = figure.subplots()
+    for name, curve, style in named:
+        filled = np.flatnonzero(curve.count > 0)
+        (line,) = axis.plot(filled, curve.frequency[filled], label=name, **style)
+        axis.plot(filled, curve.confidence[filled], color=line.get_color(), linestyle="--", **style)
+    groups = max((curve.names for curve in curves.values()), key=len)
+    ticks = np.unique(np.linspace(0, len(groups) - 1, min(len(groups), MOST_TICKS)).round().astype(int))
+    axis.set_xticks(ticks, [groups[tick] for tick in ticks], rotation=45 if len(groups[-1]) > 2 else 0)
+    axis.set(xlabel=xlabel, ylabel="probability (dashed), frequency (solid)")
+    axis.set_ylim(bottom=0)
+    _save_with_legend(figure, [axis], out)
+
+
+def _figure_of(curves, height):
+    """Return a figure with room for a legend above its panels, and the name, the curve and the style of each curve."""
+    # Curves can be anywhere in the panels; a name as long as a path takes several lines.
+    names = [textwrap.fill(name, LEGEND_WIDTH) for name in curves]
+    figure = _new_figure(5, height + sum(0.18 + 0.16 * name.count("\n") for name in names))
+    styles = [{"marker": marker, "markersize": 4, "linewidth": 1.2} for marker in MARKERS]
+    return figure, list(zip(names, curves.values(), itertools.cycle(styles), strict=False))
+
+
+def _save_with_legend(figure, axes, out):
+    for axis in axes:
+        axis.set_axisbelow(True)
+        axis.grid(color="0.9", linewidth=0.6)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", fontsize="small", frameon=False)
+    save_figure(figure, out)
+
+
+def _new_figure(width, height):
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise XmlgpError("figures need Matplotlib: pip install 'xmlgp[plot]'") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure, out):
+    """Write a figure."""
+    if not isinstance(out, str | Path):
+        out.write(_render(figure, "png"))
+        return
+    suffix = Path(out).suffix[1:]
+    if suffix and suffix.lower() not in figure.canvas.get_supported_filetypes():
+        raise XmlgpError(f"{out}: figures are written as png, pdf or svg, not as {suffix}")
+    content = _render(figure, suffix.lower() or "png")
+    with open_output(out) as stream:
+        stream.write(content)
+
+
+def _render(figure, suffix):
+    """Return the content of a file. If Matplotlib wrote to a full disk itself, the first error would be hidden."""
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=150, format=suffix)
+    return stream.getvalue()

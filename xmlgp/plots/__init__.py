@@ -1,1 +1,0 @@
-"""Figures of training and of calibration, drawn with Matplotlib (the extra `plot`)."""
