@@ -538,9 +538,9 @@ MUTANTS = [
         "empty-label",
         "lost case",
         "Where a corpus is added, a document without labels gets the last known label.",
-        "xmlgp/text/vectorize.py",
-        "np.where(numbers < 0, numbers, numbers + known)",
-        "numbers + np.int32(known)",
+        "xmlgp/text/labels.py",
+        "np.full(len(names) + 1, -1, np.int32)",
+        "np.full(len(names) + 1, known - 1, np.int32)",
         ("tests/text/test_vectorize_more.py",),
     ),
     Mutant(

@@ -12,8 +12,9 @@ from xmlgp.data.lines import LineReader
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, write_folder
+from xmlgp.text.data_folder import TRAIN, write_folder
 from xmlgp.text.documents import CorpusOptions
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
 from xmlgp.text.points import read_training_data
 from xmlgp.text.vectorize import vectorize
 from xmlgp.text.vectorizer import Vectorizer

@@ -4,9 +4,8 @@ import pytest
 
 from tests.text.corpora import in_every_way
 from xmlgp.errors import DataFormatError, NamesFormatError
-from xmlgp.text.added_labels import read_label_names
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.names import Names
+from xmlgp.text.names import Names, add_label_names
 from xmlgp.text.vectorizer import Vectorizer
 
 OWN = ["trees", "", "trees", "graph theory"]
@@ -26,17 +25,17 @@ OWN = ["trees", "", "trees", "graph theory"]
 def test_names_follow_those_of_the_model(tmp_path, content):
     vectorizer = Vectorizer(Analysis(), ["word"])
     names = Names(list(OWN), ["word"], vectorizer)
-    found = in_every_way(tmp_path / "new", content.encode(), lambda path: read_label_names(path, names, 4))
+    found = in_every_way(tmp_path / "new", content.encode(), lambda path: add_label_names(path, names, 4))
     assert found == (OWN + ["Zürich", "機械学習", "a b"], ["word"], vectorizer)
-    assert read_label_names(tmp_path / "new", names, 4) == found
+    assert add_label_names(tmp_path / "new", names, 4) == found
     assert names.labels == OWN
 
 
 def test_names_that_the_model_has_stay_as_they_are(tmp_path):
     (tmp_path / "new").write_text("a\ntrees\n graph theory\nb\n")
-    assert read_label_names(tmp_path / "new", Names(OWN), 4).labels == [*OWN, "a", "b"]
+    assert add_label_names(tmp_path / "new", Names(OWN), 4).labels == [*OWN, "a", "b"]
     (tmp_path / "new").write_text("trees\n")
-    assert read_label_names(tmp_path / "new", Names(OWN), 4).labels == OWN
+    assert add_label_names(tmp_path / "new", Names(OWN), 4).labels == OWN
 
 
 @pytest.mark.parametrize(
@@ -54,7 +53,7 @@ def test_names_that_the_model_has_stay_as_they_are(tmp_path):
 def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, line, reason):
     def refusal(path):
         with pytest.raises(DataFormatError) as caught:
-            read_label_names(path, Names(OWN), 4)
+            add_label_names(path, Names(OWN), 4)
         return str(caught.value).removeprefix(f"{path}:")
 
     assert in_every_way(tmp_path / "new", content, refusal).startswith(f"{line}: {reason}")
@@ -63,5 +62,5 @@ def test_a_malformed_file_is_refused_with_its_line(tmp_path, content, line, reas
 @pytest.mark.parametrize(("K", "model"), [(1, "the model of 1 label"), (7, "the model of 7 labels")])
 def test_a_model_without_names_of_labels_cannot_get_any(tmp_path, K, model):
     with pytest.raises(NamesFormatError) as caught:
-        read_label_names(tmp_path / "new", Names(None, ["word"]), K)
+        add_label_names(tmp_path / "new", Names(None, ["word"]), K)
     assert str(caught.value) == f"{tmp_path / 'new'}:1: {model} has no names of labels, so none can be added"

@@ -11,9 +11,9 @@ from xmlgp.data.repository_format import read_dataset
 from xmlgp.errors import DataFormatError, XmlgpError
 from xmlgp.text import data_folder
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names, write_folder
+from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
-from xmlgp.text.names import Names
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 from xmlgp.text.points import read_training_data
 
 

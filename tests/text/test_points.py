@@ -13,9 +13,9 @@ from xmlgp.data.formats import LIBSVM, REPOSITORY
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, write_folder
+from xmlgp.text.data_folder import write_folder
 from xmlgp.text.documents import Columns, CorpusOptions
-from xmlgp.text.names import Names
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names
 from xmlgp.text.points import read_more_data, read_training_data
 from xmlgp.text.vectorizer import Vectorizer
 

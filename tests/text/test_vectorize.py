@@ -16,9 +16,8 @@ from xmlgp.data.dataset import stack
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import XmlgpError
-from xmlgp.text import spool, vectorize
+from xmlgp.text import vectorize
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.spool import Numbered, Spool
 from xmlgp.text.vectorizer import Vectorizer
 
 
@@ -143,31 +142,19 @@ def test_other_words_and_labels_of_test_documents_are_left_out(tmp_path):
     assert (found.unknown_labels, found.without_labels, found.without_words) == (3, 2, 2)
 
 
-@pytest.mark.parametrize("in_memory", [1, 1 << 20])
-def test_a_spool_returns_its_blocks_and_closes_its_file(monkeypatch, in_memory):
-    monkeypatch.setattr(spool, "IN_MEMORY", in_memory)
-    kept = Spool()
-    assert list(kept) == []
-    blocks = [
-        Numbered(*(np.array(part, np.int32) for part in parts))
-        for parts in (([2, 1], [0, 1], [5, -1, 7], [3]), ([0], [0], [], []))
-    ]
-    for block in blocks:
-        kept.add(block)
-    for _ in range(2):
-        for found, block in zip(kept, blocks, strict=True):
-            for part, expected in zip(found, block, strict=True):
-                np.testing.assert_array_equal(part, expected)
-    assert kept.documents == 3
-    file = kept._file
-    del kept
+def test_the_file_of_numbers_ends_with_the_corpus(tmp_path, monkeypatch):
+    monkeypatch.setattr(vectorize, "IN_MEMORY", 1)
+    found = vectorized(tmp_path / "a", as_json(*corpus()))
+    assert found.dataset().N == 300
+    file = found._file
+    del found
     assert file.closed
 
 
 def test_memory_does_not_grow_with_the_number_of_documents(tmp_path, monkeypatch):
     monkeypatch.setattr(vectorize, "WORDS", 1 << 12)
     monkeypatch.setattr(lines, "BLOCK_BYTES", 1 << 14)
-    monkeypatch.setattr(spool, "IN_MEMORY", 1)
+    monkeypatch.setattr(vectorize, "IN_MEMORY", 1)
 
     def peak(N):
         chosen = random.Random(0)

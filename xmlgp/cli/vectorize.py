@@ -1,17 +1,10 @@
 """`xmlgp vectorize`: turn a corpus of text into a data set."""
 
-import os
-
 import click
 
 from xmlgp.cli.corpus_options import analysis_options, corpus_options
-from xmlgp.cli.options import OutputPath, note, quiet_option
-from xmlgp.data.lines import LineReader
-from xmlgp.data.streams import open_input
-from xmlgp.runtime.progress import terminal_progress
-from xmlgp.text.data_folder import FEATURES, LABELS, TRAIN, VECTORIZER, check_folder, test_name, write_folder
-from xmlgp.text.vectorize import vectorize as vectorize_corpus
-from xmlgp.text.vectorizer import Vectorizer
+from xmlgp.cli.options import OutputPath, quiet_option, reporting
+from xmlgp.text.data_folder import vectorize_files
 
 __all__ = ["vectorize"]
 
@@ -51,30 +44,8 @@ def vectorize(path, data, tests, corpus, analysis, min_count, max_features, quie
       xmlgp vectorize articles.jsonl data/articles --test new.jsonl
       xmlgp vectorize products.csv data/products --text-column title --label-column tags --min-count 2
     """
-    progress, paths = terminal_progress(quiet), [path, *tests]
-    if paths.count("-") > 1:
+    if [path, *tests].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
-    check_folder(data)
-    _check_kept(data, paths)
-    vectorizer, labels, files = Vectorizer(analysis, [], corpus.columns()), [], {}
-    for place, path in enumerate(paths, -1):
-        new = {"min_count": min_count, "max_features": max_features} if place < 0 else {}
-        with open_input(path) as stream:
-            reader = LineReader(stream, path)
-            found = vectorize_corpus(reader, vectorizer, labels, corpus, extend=place < 0, progress=progress, **new)
-        vectorizer, labels = found.vectorizer, found.labels
-        files[TRAIN if place < 0 else test_name(place)] = found
-    written = write_folder(data, files, progress)
-    for vectorized, path in zip(files.values(), paths, strict=True):
-        note(f"{path}: {vectorized.summary()}", quiet)
-    for path in written:
-        click.echo(path)
-
-
-def _check_kept(data, paths):
-    """Raise UsageError if a file of the data set would replace a corpus."""
-    for name in (TRAIN, *map(test_name, range(len(paths) - 1)), FEATURES, LABELS, VECTORIZER):
-        file = os.path.join(data, name)
-        for path in paths:
-            if path != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
-                raise click.UsageError(f"{path} would be replaced; choose another folder for the data set.")
+    limits = {"min_count": min_count, "max_features": max_features}
+    for file in vectorize_files(path, tests, data, analysis, corpus, **reporting(quiet), **limits):
+        click.echo(file)

@@ -19,9 +19,9 @@ from xmlgp.prediction.scores_file import Scores
 from xmlgp.prediction.tuning import Tuned
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.in_memory import as_texts, label_matrix
+from xmlgp.text.labels import label_matrix
 from xmlgp.text.names import Names
-from xmlgp.text.vectorize import vectorize_texts
+from xmlgp.text.vectorize import as_texts, vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer
 
 if TYPE_CHECKING:

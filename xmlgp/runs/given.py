@@ -11,12 +11,11 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.data.formats import REPOSITORY
 from xmlgp.data.locate import locate
 from xmlgp.errors import SettingsError, UsageError
-from xmlgp.text.added_labels import read_label_names
 from xmlgp.text.analysis import Analysis
-from xmlgp.text.in_memory import as_texts, label_matrix
-from xmlgp.text.names import Names
+from xmlgp.text.labels import label_matrix
+from xmlgp.text.names import Names, add_label_names
 from xmlgp.text.points import Block, TrainingData, open_points, read_known_data, read_more_data, read_training_data
-from xmlgp.text.vectorize import vectorize_texts
+from xmlgp.text.vectorize import as_texts, vectorize_texts
 from xmlgp.text.vectorizer import Vectorizer
 
 __all__ = [
@@ -139,7 +138,7 @@ def _texts_as_points(data, labels, vectorizer, known):
 def more_labels(names, K, add_labels):
     """Return the names of a model with more labels, of a file or given."""
     if is_path(add_labels):
-        return read_label_names(add_labels, names, K)
+        return add_label_names(add_labels, names, K)
     if names.labels is None:
         raise SettingsError("the model has no names of labels, so none can be added")
     return names._replace(labels=label_matrix([list(add_labels)], names.labels)[0])

@@ -8,7 +8,7 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input
 from xmlgp.errors import DataFormatError, SettingsError
 from xmlgp.runtime.untrusted_text import excerpt
-from xmlgp.text.decoded_lines import decoded_lines
+from xmlgp.text.corpus import decoded_lines
 
 __all__ = ["allowed_labels"]
 

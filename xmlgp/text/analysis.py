@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from xmlgp.errors import SettingsError
 
-__all__ = ["ANALYZERS", "Analysis"]
+__all__ = ["ANALYZERS", "LONGEST", "Analysis"]
 
 #: What the features of a text are: words of two or more letters or digits; runs of characters; the same within words.
 ANALYZERS = ("word", "char", "char-wb")

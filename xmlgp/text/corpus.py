@@ -1,36 +1,37 @@
-"""Read corpora of any format, which the first line and the ending of the name tell apart."""
+"""Read corpora of any format, which the first line and the ending of the name tell apart.
+
+The reader of a format is a generator of `Document` from the numbered lines of a file, its path for messages, the
+`Columns`, and whether documents must have labels.
+"""
 
 import codecs
 import os
+import re
 
 from xmlgp.data.libsvm_format import is_libsvm
 from xmlgp.data.repository_format import HEADER
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
-from xmlgp.text.decoded_lines import decoded_lines
 from xmlgp.text.delimited import header_fields, read_csv, read_tsv
-from xmlgp.text.documents import NO_OPTIONS, Columns
+from xmlgp.text.documents import NO_OPTIONS, Columns, Document
 from xmlgp.text.json_lines import read_json_lines
-from xmlgp.text.tagged_lines import FASTTEXT_LABEL, PECOS_LABELS, read_annif, read_fasttext, read_pecos, read_plain
 
-__all__ = ["FORMATS", "corpus_format", "has_corpus_ending", "is_corpus", "read_documents"]
+__all__ = ["FORMATS", "corpus_format", "decoded_lines", "has_corpus_ending", "is_corpus", "read_documents"]
 
-#: The reader of each format by its name.
-FORMATS = {
-    "annif": read_annif,
-    "csv": read_csv,
-    "tsv": read_tsv,
-    "jsonl": read_json_lines,
-    "fasttext": read_fasttext,
-    "pecos": read_pecos,
-    "lines": read_plain,
-}
+#: Lines that are decoded at a time.
+LINES = 4096
 
 #: The first bytes of text in UTF-16.
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: Formats that the ending of a name tells; of the others it tells nothing.
 ENDINGS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
+
+#: The prefix of labels in fastText's format.
+FASTTEXT_LABEL = "__label__"
+
+#: The first field of a line in PECOS's format.
+PECOS_LABELS = re.compile(r"[0-9]+(,[0-9]+)*")
 
 
 def has_corpus_ending(path):
@@ -60,7 +61,7 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
         fields = header_fields(text, delimiter)
         if set(columns.text) <= set(fields) and (len(fields) > 1 or columns != Columns()):
             return name
-    if options.has_columns and columns != Columns():
+    if any(options) and columns != Columns():
         return "tsv" if "\t" in text else "csv"
     if any(word.startswith(FASTTEXT_LABEL) for word in text.split()):
         return "fasttext"
@@ -75,15 +76,10 @@ def corpus_format(path, line, options=NO_OPTIONS, usual=None):
 
 
 def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
-    """Yield the documents of a corpus, from a `LineReader` at the first line.
+    """Yield the documents of a corpus, from a `LineReader` at the first line; DataFormatError names a malformed line.
 
     The usual columns (`Columns`) are those of a table or of objects if none are given. Unless `labelled`, documents
     need no labels, none are read, and a line may be a text alone.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
     """
     first = reader.peek_line()
     if not first:
@@ -91,16 +87,96 @@ def read_documents(reader, options=NO_OPTIONS, usual=None, labelled=True):
     if first.startswith(UTF_16):
         raise DataFormatError(reader.path, 1, "the file is UTF-16, not UTF-8")
     name = corpus_format(reader.path, first, options, usual)
-    if labelled and name == "lines" and (HEADER.fullmatch(first) or is_libsvm(first)):
-        raise DataFormatError(reader.path, 1, "these are rows of numbers, not text")
     if labelled and name == "lines":
         reason = (
             f"the first line must be three nonnegative integers `N D K`, not {quote(first.rstrip())}, or that of a "
             f"corpus with labels: `text<TAB>label label ...`, a JSON object, {FASTTEXT_LABEL}, or a header with a "
             "column for the text"
         )
-        raise DataFormatError(reader.path, 1, reason)
+        rows = HEADER.fullmatch(first) or is_libsvm(first)
+        raise DataFormatError(reader.path, 1, "these are rows of numbers, not text" if rows else reason)
     yield from FORMATS[name](decoded_lines(reader), reader.path, options.columns(usual), labelled)
+
+
+def decoded_lines(reader):
+    """Yield the number of each line, from 1, and its text without the line end; the last one may lack its newline.
+
+    DataFormatError if a line is not UTF-8.
+    """
+    reader.newline_needed, number = False, 1
+    while block := reader.read_lines(LINES):
+        if number == 1:
+            block = block.removeprefix(codecs.BOM_UTF8)
+        wrong = None
+        try:
+            text = block.decode()
+        except UnicodeDecodeError as error:
+            # The lines before may have other errors, which come first.
+            start = block.rfind(b"\n", 0, error.start) + 1
+            text = block[:start].decode()
+            wrong = f"byte 0x{block[error.start]:02x} at byte {error.start - start + 1} of the line is not UTF-8"
+        # Each line of the block ends with a newline.
+        lines = text.replace("\r\n", "\n").split("\n")[:-1]
+        yield from enumerate(lines, number)
+        number += len(lines)
+        if wrong:
+            raise DataFormatError(reader.path, number, wrong)
+
+
+def read_plain(lines, path, columns, labelled):
+    """Yield documents, each line the text of one."""
+    for number, line in lines:
+        yield Document(number, None, line, [])
+
+
+def read_annif(lines, path, columns, labelled):
+    """Yield documents `text<TAB>label label ...`; a label may be in angle brackets."""
+    for number, line in lines:
+        text, tab, labels = line.partition("\t")
+        if not tab and not line.strip():
+            continue
+        if labelled and not tab:
+            raise DataFormatError(path, number, "there is no tab between a text and its labels")
+        names = labels.split() if labelled else []
+        if "<" in labels:
+            names = [name[1:-1] if name[0] == "<" and name[-1] == ">" else name for name in names]
+        yield Document(number, None, text, names)
+
+
+def read_fasttext(lines, path, columns, labelled):
+    """Yield documents `__label__a __label__b text`."""
+    for number, line in lines:
+        words = line.split()
+        if words:
+            labels = [word.removeprefix(FASTTEXT_LABEL) for word in words if word.startswith(FASTTEXT_LABEL)]
+            text = " ".join(word for word in words if not word.startswith(FASTTEXT_LABEL))
+            yield Document(number, None, text, labels)
+
+
+def read_pecos(lines, path, columns, labelled):
+    """Yield documents `label,label,...<TAB>text`, whose labels are numbers."""
+    for number, line in lines:
+        labels, tab, text = line.partition("\t")
+        if not tab and not line.strip():
+            continue
+        if not tab:
+            raise DataFormatError(path, number, "there is no tab between the numbers of labels and the text")
+        if labels and not PECOS_LABELS.fullmatch(labels):
+            reason = "the labels before the tab must be nonnegative integers, separated by commas"
+            raise DataFormatError(path, number, reason)
+        yield Document(number, None, text, labels.split(",") if labels else [])
+
+
+#: The reader of each format by its name.
+FORMATS = {
+    "annif": read_annif,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "jsonl": read_json_lines,
+    "fasttext": read_fasttext,
+    "pecos": read_pecos,
+    "lines": read_plain,
+}
 
 
 def _ending(path):

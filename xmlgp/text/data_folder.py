@@ -1,4 +1,4 @@
-"""The folder of a vectorized corpus: data files, the names of features and labels, and the vectorizer."""
+"""The folder of vectorized corpora: data files, the names of features and labels, and the vectorizer."""
 
 import codecs
 import contextlib
@@ -8,44 +8,58 @@ import re
 import tempfile
 from pathlib import Path
 
-from xmlgp.data.names import format_names, read_feature_names, read_label_names
+from xmlgp.data.lines import LineReader
+from xmlgp.data.names import format_names
 from xmlgp.data.repository_format import Header, write_blocks
-from xmlgp.errors import XmlgpError
+from xmlgp.data.streams import open_input
+from xmlgp.errors import UsageError
 from xmlgp.runtime.atomic_files import check_writable, create_file, report_errors_as
 from xmlgp.runtime.interrupts import uninterruptible
-from xmlgp.runtime.progress import silent
-from xmlgp.text.names import Names
+from xmlgp.runtime.progress import ignore, silent
+from xmlgp.text.documents import NO_OPTIONS
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER
+from xmlgp.text.vectorize import vectorize
 from xmlgp.text.vectorizer import Vectorizer
 
-__all__ = ["FEATURES", "LABELS", "TRAIN", "VECTORIZER", "check_folder", "read_names", "test_name", "write_folder"]
+__all__ = ["TRAIN", "vectorize_files", "write_folder"]
 
-TRAIN, FEATURES, LABELS, VECTORIZER = "train.txt", "features.txt", "labels.txt", "vectorizer.json"
+TRAIN = "train.txt"
 
-#: The names that `test_name` returns.
+#: Names of files of test points.
 TEST = re.compile(r"test(-\d+)?\.txt")
 
-#: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
-LARGEST = 1 << 20
 
+def vectorize_files(path, tests, folder, analysis, options=NO_OPTIONS, progress=silent, note=ignore, **limits):
+    """Vectorize a corpus, and test corpora with its words and labels, into a folder; return the files (list of Path).
 
-def test_name(place):
-    """Return the name of a file of test points: test.txt, then test-2.txt and so on, by its place from 0."""
-    return f"test-{place + 1}.txt" if place else "test.txt"
+    The limits are `min_count` and `max_features` of `vectorize`; `note` receives what each corpus has. UsageError if a
+    file of the data set would replace a corpus.
+    """
+    paths = [path, *tests]
+    names = [TRAIN, *(f"test-{place}.txt" if place > 1 else "test.txt" for place in range(1, len(paths)))]
+    _check_writable(folder)
+    for name in (*names, FEATURES, LABELS, VECTORIZER):
+        file = os.path.join(folder, name)
+        for path in paths:
+            if path != "-" and os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
+                raise UsageError(f"{path} would be replaced; choose another folder for the data set.")
+    vectorizer, labels, files = Vectorizer(analysis, [], options.columns()), [], {}
+    for name, path in zip(names, paths, strict=True):
+        with open_input(path) as stream:
+            reader, new = LineReader(stream, path), limits if not files else {}
+            found = vectorize(reader, vectorizer, labels, options, extend=not files, progress=progress, **new)
+        vectorizer, labels, files[name] = found.vectorizer, found.labels, found
+    written = write_folder(folder, files, progress)
+    for found, path in zip(files.values(), paths, strict=True):
+        note(f"{path}: {found.summary()}")
+    return written
 
 
 def write_folder(folder, files, progress=silent):
-    """Write vectorized corpora of the same words and labels; return the files (list of Path).
+    """Write `Vectorized` corpora of the same words and labels, by the names of their files; return all files (Path).
 
-    If anything fails, the earlier files stay. A data set of text in the folder is replaced, with its test points.
-
-    Parameters
-    ----------
-    folder : path
-        Created if missing.
-    files : mapping of str to Vectorized
-        By the names of their files.
-    progress : callable
-        See `xmlgp.runtime.progress`.
+    The folder is created if missing. If anything fails, the earlier files stay. A data set of text in the folder is
+    replaced, with its test points.
     """
     folder = Path(folder)
     vectorizer, labels = (getattr(next(iter(files.values())), name) for name in ("vectorizer", "labels"))
@@ -89,44 +103,9 @@ def _names_file(names):
     return mark + format_names(names)
 
 
-def check_folder(folder):
+def _check_writable(folder):
     """Raise OSError if files cannot be written to a folder, or to where it would be created."""
     folder = Path(folder).absolute()
     while not folder.exists():
         folder = folder.parent
     check_writable(folder)
-
-
-def read_names(folder, D, K):
-    """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
-
-    Raises
-    ------
-    DataFormatError
-        If features.txt or labels.txt is malformed, or has another number of names.
-    XmlgpError
-        If vectorizer.json is malformed.
-    """
-    folder = Path(folder)
-    labels, features, vectorizer = None, None, None
-    if os.path.isfile(folder / LABELS):
-        labels = read_label_names(folder / LABELS, K)
-    if os.path.isfile(folder / FEATURES):
-        features = read_feature_names(folder / FEATURES, D)
-    if os.path.isfile(folder / VECTORIZER):
-        if features is None or labels is None:
-            raise XmlgpError(f"{folder}: {VECTORIZER} needs {FEATURES} and {LABELS} beside it")
-        vectorizer = _read_vectorizer(folder / VECTORIZER, features)
-    return Names(labels, features, vectorizer)
-
-
-def _read_vectorizer(path, words):
-    try:
-        with open(path, "rb") as stream:
-            mapping = json.loads(stream.read(LARGEST))
-    except (ValueError, RecursionError):
-        mapping = None
-    found = Vectorizer.from_mapping(mapping, words) if isinstance(mapping, dict) else None
-    if found is None:
-        raise XmlgpError(f"{path}: this is not the description of a vectorizer")
-    return found

@@ -12,6 +12,14 @@ __all__ = ["header_fields", "read_csv", "read_tsv"]
 #: Most characters of a field. A quote that is not closed would otherwise take the rest of the file into memory.
 LONGEST_FIELD = 1 << 24
 
+#: What is wrong with a row, by parts of the text of a `csv.Error`.
+REASONS = {
+    "unexpected end": "a quoted field of the row that starts here has no closing quote",
+    "field limit": "a field of the row that starts here has more than {} characters; is a quote not closed?",
+    "new-line character": "the row that starts here has a carriage return that is neither quoted nor before a newline",
+    "expected after": "a quote within a quoted field of the row that starts here is not doubled",
+}
+
 
 def header_fields(line, delimiter):
     """Return the names of the columns in a first line, or no names if it is malformed."""
@@ -23,10 +31,9 @@ def header_fields(line, delimiter):
 
 def read_csv(lines, path, columns, labelled):
     """Yield the documents of a table whose fields are separated by commas, or by semicolons if its header is."""
-    for number, line in lines:
-        semicolons = set(columns.text) <= set(header_fields(line, ";")) - set(header_fields(line, ","))
-        return _read(chain([(number, line)], lines), path, columns, labelled, ";" if semicolons else ",")
-    return iter(())
+    number, line = next(lines)
+    semicolons = set(columns.text) <= set(header_fields(line, ";")) - set(header_fields(line, ","))
+    return _read(chain([(number, line)], lines), path, columns, labelled, ";" if semicolons else ",")
 
 
 def read_tsv(lines, path, columns, labelled):
@@ -48,8 +55,8 @@ def _read(lines, path, columns, labelled, delimiter):
 
     texts = [place(name) for name in columns.text]
     labels = place(columns.labels) if labelled else None
-    named = columns.id if columns.id in header or (columns.id and columns.id_needed) else "id"
-    identifier = place(named) if named in header or named == columns.id else None
+    named = columns.id if columns.id_needed or columns.id in header else "id"
+    identifier = place(named) if columns.id_needed or named in header else None
     for line, row in rows:
         if len(row) != len(header):
             fields = "1 field" if len(row) == 1 else f"{len(row)} fields"
@@ -59,42 +66,23 @@ def _read(lines, path, columns, labelled, delimiter):
         except (ValueError, RecursionError):
             reason = f"the labels {excerpt(row[labels])} are not a JSON list of names; --label-separator separates them"
             raise DataFormatError(path, line, reason) from None
-        number = None if identifier is None else row[identifier]
-        yield Document(line, number, " ".join([row[text] for text in texts]), names)
+        own = None if identifier is None else row[identifier]
+        yield Document(line, own, " ".join([row[text] for text in texts]), names)
 
 
 def _rows(lines, path, delimiter):
     """Yield the line where each row starts, and its fields; rows without characters are skipped."""
     csv.field_size_limit(LONGEST_FIELD)
-    last = 0
-
-    def with_ends():
-        nonlocal last
-        for number, line in lines:
-            last = number
-            yield line + "\n"
-
-    rows = csv.reader(with_ends(), delimiter=delimiter, strict=True)
+    rows = csv.reader((line + "\n" for _, line in lines), delimiter=delimiter, strict=True)
     while True:
-        start = last + 1
+        start = rows.line_num + 1
         try:
             row = next(rows)
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataFormatError(path, start, _reason(str(error))) from None
+            reasons = [reason for part, reason in REASONS.items() if part in str(error)]
+            reason = reasons[0].format(LONGEST_FIELD) if reasons else f"the row that starts here is malformed: {error}"
+            raise DataFormatError(path, start, reason) from None
         if row:
             yield start, row
-
-
-def _reason(error):
-    """Return what is wrong with a row, for the text of a `csv.Error`."""
-    if "unexpected end" in error:
-        return "a quoted field of the row that starts here has no closing quote"
-    if "field limit" in error:
-        return f"a field of the row that starts here has more than {LONGEST_FIELD} characters; is a quote not closed?"
-    if "new-line character" in error:
-        return "the row that starts here has a carriage return that is neither quoted nor before a newline"
-    if "expected after" in error:
-        return "a quote within a quoted field of the row that starts here is not doubled"
-    return f"the row that starts here is malformed: {error}"

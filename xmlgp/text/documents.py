@@ -18,18 +18,9 @@ class Document(NamedTuple):
 class Columns(NamedTuple):
     """The columns of a table with a header, or the fields of JSON objects; a dot leads into a nested object.
 
-    Attributes
-    ----------
-    text : tuple of str
-        The texts of these columns are joined by spaces.
-    labels : str
-    separator : str or None
-        Between the labels of a document; a blank is any whitespace. By default a semicolon in tables. A JSON string is
-        one label by default.
-    id : str or None
-        By default `id`, if there is such a column.
-    id_needed : bool
-        Whether documents without the column of identifiers are refused.
+    The texts of several columns are joined by spaces. Labels are separated by `separator`, where a blank is any
+    whitespace; by default a semicolon in tables, and a JSON string is one label. The identifier is by default in `id`,
+    if there is such a column. With `id_needed`, documents without their column of identifiers are refused.
     """
 
     text: tuple[str, ...] = ("text",)
@@ -41,10 +32,7 @@ class Columns(NamedTuple):
     def split(self, labels):
         """Return the names in a text of separated labels, or in a JSON list if there is no separator of the user's.
 
-        Raises
-        ------
-        ValueError
-            If the text is in brackets, but not a JSON list of names.
+        ValueError if the text is in brackets, but not a JSON list of names.
         """
         if self.separator is None and labels.startswith("[") and labels.endswith("]"):
             names = json.loads(labels)
@@ -56,14 +44,10 @@ class Columns(NamedTuple):
 
 
 class CorpusOptions(NamedTuple):
-    """What a user says about a corpus. Any of it makes a file a corpus; what is not given, the file or the model tells.
+    """What a user says about a corpus; any of it makes a file a corpus.
 
-    Attributes
-    ----------
-    text, labels, separator, id
-        As in `Columns`. Documents without the column of identifiers are refused if it is given here.
-    format : str or None
-        One of `xmlgp.text.corpus.FORMATS`.
+    The columns are those of `Columns`; documents without the column `id` are refused if it is given. `format` is one of
+    `xmlgp.text.corpus.FORMATS`. What is not given, the file or the model tells.
     """
 
     text: tuple[str, ...] = ()
@@ -72,15 +56,9 @@ class CorpusOptions(NamedTuple):
     id: str | None = None
     format: str | None = None
 
-    @property
-    def has_columns(self):
-        """Whether any column is given."""
-        return any(self[:-1])
-
     def columns(self, usual=None):
         """Return the `Columns` that are given, in place of the usual ones."""
-        usual = usual or Columns()
-        given = (own or other for own, other in zip(self[:-1], usual, strict=False))
+        given = (own or other for own, other in zip(self[:-1], usual or Columns(), strict=False))
         return Columns(*given, id_needed=bool(self.id))
 
 

@@ -57,6 +57,14 @@ def _refuse_constant(name):
 JSON = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse_constant)
 
 
+def _reason(error):
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at column {error.colno}"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return str(error) if isinstance(error, _Malformed) else "a number has too many digits"
+
+
 def _document(number, found, columns, labelled):
     text = " ".join([_text(_field(found, name), name) for name in columns.text])
     labels = _labels(_field(found, columns.labels), columns) if labelled else []
@@ -107,11 +115,3 @@ def _labels(value, columns):
     if isinstance(value, list):
         return [_text(label, f"a label in {columns.labels}") for label in value if label is not None]
     raise _Malformed(f"{columns.labels} is {excerpt(value)}, neither a list of labels nor text")
-
-
-def _reason(error):
-    if isinstance(error, _Malformed):
-        return str(error)
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno}"
-    return "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"

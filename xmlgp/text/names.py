@@ -1,21 +1,87 @@
-"""What people call the labels and features of a data set."""
+"""Names of the labels and features of a data set, and the files beside it and of a user that have them."""
 
+import json
+import os
+from pathlib import Path
 from typing import NamedTuple
 
+from xmlgp.data.lines import LineReader
+from xmlgp.data.names import check_name, read_feature_names, read_label_names
+from xmlgp.data.streams import open_input
+from xmlgp.errors import NamesFormatError, XmlgpError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.corpus import decoded_lines
 from xmlgp.text.vectorizer import Vectorizer
 
-__all__ = ["Names"]
+__all__ = ["FEATURES", "LABELS", "VECTORIZER", "Names", "add_label_names", "read_names"]
+
+#: The files beside a data set.
+FEATURES, LABELS, VECTORIZER = "features.txt", "labels.txt", "vectorizer.json"
+
+#: Largest vectorizer.json that is read, in bytes; usual ones have a few hundred.
+LARGEST = 1 << 20
 
 
 class Names(NamedTuple):
-    """The names of labels and features of a data set, and what maps text to its features; each may be missing.
-
-    Attributes
-    ----------
-    labels, features : list of str or None
-    vectorizer : Vectorizer or None
-    """
+    """The names of labels and features of a data set, and what maps text to its features; each may be missing."""
 
     labels: list[str] | None = None
     features: list[str] | None = None
     vectorizer: Vectorizer | None = None
+
+
+def read_names(folder, D, K):
+    """Return the `Names` of a data set of D features and K labels in a folder, as far as there are files of them.
+
+    DataFormatError if the names are malformed or of another number; XmlgpError if vectorizer.json is malformed.
+    """
+    folder = Path(folder)
+    labels, features, vectorizer = None, None, None
+    if os.path.isfile(folder / LABELS):
+        labels = read_label_names(folder / LABELS, K)
+    if os.path.isfile(folder / FEATURES):
+        features = read_feature_names(folder / FEATURES, D)
+    if os.path.isfile(folder / VECTORIZER):
+        if features is None or labels is None:
+            raise XmlgpError(f"{folder}: {VECTORIZER} needs {FEATURES} and {LABELS} beside it")
+        vectorizer = _read_vectorizer(folder / VECTORIZER, features)
+    return Names(labels, features, vectorizer)
+
+
+def _read_vectorizer(path, words):
+    try:
+        with open(path, "rb") as stream:
+            mapping = json.loads(stream.read(LARGEST))
+    except (ValueError, RecursionError):
+        mapping = None
+    found = Vectorizer.from_mapping(mapping, words) if isinstance(mapping, dict) else None
+    if found is None:
+        raise XmlgpError(f"{path}: this is not the description of a vectorizer")
+    return found
+
+
+def add_label_names(path, names, K):
+    """Append the new ones of the names of labels in a file, one a line, to the `Names` of a model of K labels.
+
+    The path may be `-` for standard input. NamesFormatError names the line if it is empty or has a control character or
+    a name that an earlier line has, or if the model has no names; DataFormatError if it is not UTF-8.
+    """
+    path = os.fspath(path)
+    if names.labels is None:
+        model = f"the model of {K} label{'s' * (K != 1)}"
+        raise NamesFormatError(path, 1, f"{model} has no names of labels, so none can be added")
+    lines = {}
+    with open_input(path) as stream:
+        for number, line in decoded_lines(LineReader(stream, path)):
+            check_name(line, path, number)
+            name = line.strip()
+            if not name:
+                raise NamesFormatError(path, number, "this line is empty, but each line must have the name of a label")
+            if name in lines:
+                raise NamesFormatError(path, number, f"label {excerpt(name)} is in line {lines[name]} already")
+            lines[name] = number
+    if not lines:
+        raise NamesFormatError(path, 1, "the file is empty")
+    # A command that was interrupted may be run again.
+    known = set(names.labels)
+    return names._replace(labels=[*names.labels, *(name for name in lines if name not in known)])

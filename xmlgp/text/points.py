@@ -1,6 +1,9 @@
 """One place where a path becomes points: rows of numbers, perhaps with names beside them, or a corpus of text.
 
-A file is opened once, and its name, its first line and what the user says of it tell once which of the two it is.
+A file is opened once, and its name, its first line and what the user says of it tell once which of the two it is. Every
+function raises DataFormatError, which names the line, if the file is malformed, and SettingsError if the file is text
+and the model was not trained on text. A path is a file, `-` for standard input, or a folder, see `xmlgp.data.locate`.
+Any of the options (`CorpusOptions`) makes the file a corpus.
 """
 
 import contextlib
@@ -16,13 +19,12 @@ from xmlgp.data.lines import LineReader
 from xmlgp.data.locate import locate
 from xmlgp.data.streams import open_input
 from xmlgp.errors import SettingsError, XmlgpError
-from xmlgp.runtime.progress import silent
+from xmlgp.runtime.progress import ignore, silent
 from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.analysis import Analysis
 from xmlgp.text.corpus import corpus_format, has_corpus_ending, is_corpus
-from xmlgp.text.data_folder import FEATURES, LABELS, VECTORIZER, read_names
 from xmlgp.text.documents import NO_OPTIONS
-from xmlgp.text.names import Names
+from xmlgp.text.names import FEATURES, LABELS, VECTORIZER, Names, read_names
 from xmlgp.text.vectorize import vectorize, vectorize_blocks
 from xmlgp.text.vectorizer import Vectorizer
 
@@ -46,16 +48,7 @@ class TrainingData(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Consecutive points.
-
-    Attributes
-    ----------
-    numbers : range
-        The places of the points, from 1.
-    points : Dataset
-    texts : list of str, B, or None
-    ids : list of (str, int or None), B, or None
-    """
+    """Consecutive points: their places from 1, features and labels; of documents also B texts and B identifiers."""
 
     numbers: range
     points: Dataset
@@ -70,35 +63,11 @@ class Block(NamedTuple):
         return [number if own is None else own for number, own in zip(self.numbers, self.ids, strict=True)]
 
 
-def ignore(text):
-    """Ignore a message."""
-
-
 def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, note=ignore, work=None):
-    """Read training data (`TrainingData`).
+    """Read training data (`TrainingData`); a corpus is vectorized with the defaults of `Analysis`.
 
-    Parameters
-    ----------
-    path : str or Path
-        A file, `-` for standard input, or a folder, see `xmlgp.data.locate`. A corpus is vectorized with the defaults
-        of `Analysis`.
-    options : CorpusOptions
-        Any of them makes the file a corpus.
-    cache, progress
-        As for `xmlgp.data.formats.read_dataset`.
-    note : callable
-        Receives a message about what a corpus has, or if names beside the file cannot be used.
-    work : ThisMachine or DaskCluster, optional
-        As for `xmlgp.data.formats.read_dataset`; text is read here.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    XmlgpError
-        If a corpus has no words or labels, or if a vectorizer beside the file is malformed.
-    ClusterError
-        As for `xmlgp.data.formats.read_dataset`.
+    `note` receives a message about what a corpus has, or if names beside the file cannot be used. XmlgpError if a
+    corpus has no words or labels, or if a vectorizer beside the file is malformed. `work` reads rows, not text.
     """
     with _opened(path, "train", options) as (reader, is_text):
         if is_text:
@@ -110,33 +79,12 @@ def read_training_data(path, options=NO_OPTIONS, cache=True, progress=silent, no
 
 
 def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=silent, note=ignore):
-    """Read more training data for a model (`TrainingData`), perhaps with more features and labels.
+    """Read more training data (`TrainingData`) for a model with these `Names`, D features and K labels, the first ones.
 
-    Parameters
-    ----------
-    path, options, cache, progress, note
-        As for `read_training_data`.
-    names : Names
-        Of the model. With a vectorizer the file may be a corpus, whose new words and labels follow those of the model.
-        Names of more features and labels of rows are read beside the file.
-    D, K : int
-        The numbers of the model's features and labels.
-
-    Returns
-    -------
-    TrainingData
-        The first D features and K labels are those of the model. It has names as far as the model has. Points in libsvm
-        format, which does not declare the number of features, have at least D.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    SettingsError
-        If the file is text and the model was not trained on text, if the points have fewer features or labels than the
-        model, or if names are missing or others than those of the model.
-    XmlgpError
-        If a corpus has no documents, or if a vectorizer beside the file is malformed.
+    Of a corpus, new words and labels follow those of the model; names of more features and labels of rows are read
+    beside the file. The data have names as far as the model has. Points in libsvm format, which does not declare the
+    number of features, have at least D. SettingsError also if the points have fewer features or labels than the model,
+    or if names are missing or others than those of the model; XmlgpError as for `read_training_data`.
     """
     with _opened(path, "train", options, names) as (reader, is_text):
         path = reader.path
@@ -148,8 +96,8 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
         dataset = resize_features(dataset, max(D, dataset.D))
     check_sizes(dataset, D, K, path)
     beside = _names_beside(path, dataset, note)
-    features = _more_names("feature", names.features, beside.features, dataset.D, path, note)
-    labels = _more_names("label", names.labels, beside.labels, dataset.K, path, note)
+    features = _more_names("feature", FEATURES, names.features, beside.features, dataset.D, path, note)
+    labels = _more_names("label", LABELS, names.labels, beside.labels, dataset.K, path, note)
     vectorizer = names.vectorizer
     if vectorizer and len(features) > D:
         _check_unique(features, D, path)
@@ -158,23 +106,9 @@ def read_more_data(path, names, D, K, options=NO_OPTIONS, cache=True, progress=s
 
 
 def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=silent):
-    """Read points for a trained model (`Dataset`); words and labels of text that it does not know are left out.
+    """Read points for a trained model with these `Names` (`Dataset`); words and labels that it has not are left out.
 
-    Parameters
-    ----------
-    path, options, cache, progress
-        As for `read_training_data`.
-    part : str
-        The part of a data set that a folder is searched for: "train", "test" or "validation".
-    names : Names
-        Of the model.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    SettingsError
-        If the file is text and the model was not trained on text.
+    `part` is what a folder is searched for: "train", "test" or "validation".
     """
     with _opened(path, part, options, names) as (reader, is_text):
         if is_text:
@@ -184,15 +118,7 @@ def read_known_data(path, part, names, options=NO_OPTIONS, cache=True, progress=
 
 
 def read_vectorized_data(path, part, cache=True, progress=silent):
-    """Read rows of numbers where no model tells how to read text (`Dataset`).
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    SettingsError
-        If the name of the file says that it is text.
-    """
+    """Read rows of numbers (`Dataset`), as no model tells how to read text; SettingsError for the name of a corpus."""
     path = locate(path, part)
     if has_corpus_ending(path):
         raise SettingsError(
@@ -204,44 +130,17 @@ def read_vectorized_data(path, part, cache=True, progress=silent):
 
 @contextlib.contextmanager
 def open_points(path, names, D, options=NO_OPTIONS, labelled=False, note=ignore):
-    """Open points to be scored by a trained model, and yield them as `Rows` or `Texts`, which are read by blocks.
+    """Open points to be scored by a model with these `Names` and D features; yield `Rows` or `Texts`, read by blocks.
 
-    Parameters
-    ----------
-    path, options
-        As for `read_training_data`; a folder is searched for test points.
-    names : Names
-        Of the model.
-    D : int
-        The number of the model's features.
-    labelled : bool
-        Whether documents have labels; otherwise none are read, and a line may be a text alone.
-    note : callable
-        Receives a message about how the file is read.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed; it names the line.
-    SettingsError
-        If the file is text and the model was not trained on text.
+    Unless `labelled`, no labels of documents are read, and a line may be a text alone. `note` receives a message about
+    how the file is read.
     """
     with _opened(path, "test", options, names) as (reader, is_text):
         yield Texts(reader, names, options, labelled, note) if is_text else Rows(reader, D, note)
 
 
 class Rows:
-    """Points that are rows of numbers.
-
-    Attributes
-    ----------
-    is_text : bool
-        False.
-    D, K : int
-        The numbers of features and labels. Points in libsvm format have the features of the model.
-    without_words : int
-        0.
-    """
+    """Points that are rows of numbers, of D features and K labels; those in libsvm format have the model's features."""
 
     is_text, without_words = False, 0
 
@@ -261,16 +160,9 @@ class Rows:
 
 
 class Texts:
-    """Points that are documents.
+    """Points that are documents, with the D features and K labels of the model; K is 0 if labels are not read.
 
-    Attributes
-    ----------
-    is_text : bool
-        True.
-    D, K : int
-        The numbers of features and labels of the model; K is 0 if labels are not read.
-    without_words : int
-        Documents without a word that the model knows; complete once `blocks` has ended.
+    `without_words` counts documents without a word that the model knows; it is complete once `blocks` has ended.
     """
 
     is_text = True
@@ -293,21 +185,18 @@ class Texts:
 
     def blocks(self):
         """Yield the points, a `Block` at a time."""
-        first = 1
-        for documents, points in self._read():
-            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
-            numbers = range(first, first + points.N)
-            if documents is None:
-                yield Block(numbers, points)
-            else:
-                texts, ids = ([getattr(read, name) for read in documents] for name in ("text", "id"))
-                yield Block(numbers, points, texts, ids)
-            first += points.N
-
-    def _read(self):
         if self._counted is None:
-            return vectorize_blocks(*self._corpus, self._labelled)
-        return ((None, block) for block in self._counted.blocks())
+            read = vectorize_blocks(*self._corpus, self._labelled)
+        else:
+            read = ((None, points) for points in self._counted.blocks())
+        first = 1
+        for documents, points in read:
+            self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
+            block = Block(range(first, first + points.N), points)
+            if documents:
+                block = block._replace(texts=[own.text for own in documents], ids=[own.id for own in documents])
+            yield block
+            first += points.N
 
 
 @contextlib.contextmanager
@@ -319,20 +208,14 @@ def _opened(path, part, options, names=None):
     path = locate(os.fspath(path), part)
     with open_input(path) as stream:
         reader = LineReader(stream, path)
-        yield reader, _is_text(reader, options, names)
-
-
-def _is_text(reader, options, names):
-    first = reader.peek_line()
-    named = any(options) or has_corpus_ending(reader.path)
-    if not named and not (first and is_corpus(reader.path, first)):
-        return False
-    if names is None or names.vectorizer:
-        return True
-    if named:
-        raise SettingsError(f"{reader.path} is text, but the model was not trained on text")
-    # As rows it gets an error that says what is wrong with its first line.
-    return False
+        first, named = reader.peek_line(), any(options) or has_corpus_ending(path)
+        is_text = bool(named or (first and is_corpus(path, first)))
+        if is_text and names is not None and not names.vectorizer:
+            if named:
+                raise SettingsError(f"{path} is text, but the model was not trained on text")
+            # As rows it gets an error that says what is wrong with its first line.
+            is_text = False
+        yield reader, is_text
 
 
 def _of_corpus(found, path, note, more=False):
@@ -363,12 +246,11 @@ def _names_beside(path, dataset, note):
         return Names()
 
 
-def _more_names(kind, known, beside, count, path, note):
+def _more_names(kind, name, known, beside, count, path, note):
     """Return the names of features or labels of more data, the first of which are those of the model, or None.
 
-    `known` are those of the model, `beside` those beside the data, which have `count` features or labels.
+    `known` are those of the model, `beside` those in the file `name` beside the data, which have `count` of the kind.
     """
-    name = {"feature": FEATURES, "label": LABELS}[kind]
     file = _beside(path, name)
     if known is None:
         if beside is not None:

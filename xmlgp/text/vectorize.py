@@ -3,59 +3,81 @@
 The text is read once, so a corpus may come through a pipe. Besides the vocabulary, memory is bounded.
 """
 
+import tempfile
+import weakref
 from collections import defaultdict
-from itertools import count, islice
+from itertools import count
+from typing import NamedTuple
 
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr, no_points, stack
 from xmlgp.errors import DataFormatError, SettingsError, XmlgpError
 from xmlgp.runtime.progress import silent
+from xmlgp.runtime.untrusted_text import excerpt
 from xmlgp.text.corpus import read_documents
 from xmlgp.text.documents import NO_OPTIONS, Document
-from xmlgp.text.label_numbers import BadName, LabelNumbers, ordered_labels
-from xmlgp.text.spool import Numbered, Spool
+from xmlgp.text.labels import BadName, LabelNumbers, numbered_in_order
 from xmlgp.text.vectorizer import Vectorizer, counts
 
-__all__ = ["Vectorized", "vectorize", "vectorize_blocks", "vectorize_texts"]
+__all__ = ["Vectorized", "as_texts", "vectorize", "vectorize_blocks", "vectorize_texts"]
 
 #: Documents and words that are numbered at a time.
 DOCUMENTS, WORDS = 4096, 1 << 18
+
+#: Bytes of numbers that are kept in memory; more are in a file.
+IN_MEMORY = 1 << 24
+
+
+class _Numbered(NamedTuple):
+    """Consecutive documents: how many words and labels each of the B has, and their numbers, document after document.
+
+    All are int32. Unknown words and labels are −1.
+    """
+
+    lengths: np.ndarray
+    label_counts: np.ndarray
+    words: np.ndarray
+    labels: np.ndarray
+
+    def points(self, D, K):
+        """Return the documents as a `Dataset`."""
+        labels = counts(self.labels, self.label_counts, K)
+        return Dataset(counts(self.words, self.lengths, D), as_csr(None, labels.indices, labels.indptr, K))
 
 
 class Vectorized:
     """A corpus whose words and labels are numbers.
 
-    Attributes
-    ----------
-    vectorizer : Vectorizer
-    labels : list of str
-        The names of the K labels.
-    new : tuple of int
-        How many words and labels were appended to known ones.
-    unknown_labels : int
-        Labels of documents that are not among `labels`, counted as often as they occur.
-    without_labels, without_words : int
-        Documents that have none of the labels, or none of the words; complete once `blocks` has ended.
+    It has a `vectorizer`, the names of its K `labels`, its number N of documents, the numbers of words and labels that
+    are `new`, and how often documents have `unknown_labels`. Its `without_labels` and `without_words` count documents
+    that have none of them; they are complete once `blocks` has ended.
     """
 
-    def __init__(self, vectorizer, labels, spool, numbers=(None, None), new=(0, 0), unknown_labels=0):
-        self.vectorizer, self.labels, self.new, self.unknown_labels = vectorizer, labels, new, unknown_labels
+    def __init__(self, vectorizer):
+        self.vectorizer, self.labels, self.new, self.unknown_labels, self.N = vectorizer, [], (0, 0), 0, 0
         self.without_labels = self.without_words = 0
-        self._spool, (self._words, self._labels) = spool, numbers
+        # By number from the first pass; the last is that of −1.
+        self._word_places = self._label_places = None
+        # The file ends with the process.
+        self._file = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 it stays open as long as the corpus
+        weakref.finalize(self, self._file.close)
+        self._sizes = []
 
-    @property
-    def N(self):
-        """The number of documents."""
-        return self._spool.documents
+    def _add(self, block):
+        for part in block:
+            self._file.write(part.tobytes())
+        self._sizes.append([len(part) for part in block])
+        self.N += len(block.lengths)
 
     def blocks(self):
         """Yield the documents as points, a `Dataset` at a time."""
         self.without_labels = self.without_words = 0
-        for block in self._spool:
-            if self._words is not None:
-                block = block._replace(words=self._words[block.words], labels=self._labels[block.labels])
-            points = _points(block, len(self.vectorizer.words), len(self.labels))
+        self._file.seek(0)
+        for sizes in self._sizes:
+            *lengths, words, labels = (np.frombuffer(self._file.read(4 * size), np.int32) for size in sizes)
+            block = _Numbered(*lengths, self._word_places[words], self._label_places[labels])
+            points = block.points(len(self.vectorizer.words), len(self.labels))
             self.without_labels += np.count_nonzero(np.diff(points.labels.indptr) == 0)
             self.without_words += np.count_nonzero(np.diff(points.features.indptr) == 0)
             yield points
@@ -94,58 +116,46 @@ def vectorize(
     max_features=None,
     progress=silent,
 ):
-    """Vectorize a corpus (`Vectorized`), for which it is read to its end.
+    """Vectorize a corpus (`Vectorized`) from a `LineReader` at the first line to its end.
 
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    vectorizer : Vectorizer
-        Has the known words, which may be none, and the usual columns of the corpus.
-    labels : list of str
-        The names of the known labels.
-    options : CorpusOptions
-    extend : bool
-        Whether other words and labels are appended to the known ones, each kind in order; otherwise they are left out.
-    labelled : bool
-        Whether documents have labels; otherwise none are read.
-    min_count : int
-        New words that occur less often are left out.
-    max_features : int, optional
-        At most so many new words are kept, those that occur most often.
-    progress : callable
-        See `xmlgp.runtime.progress`.
+    The vectorizer has the known words, which may be none, and the usual columns; `labels` are the names of known
+    labels. With `extend`, other words and labels are appended to them, each kind in order: of the words at most the
+    `max_features` most frequent ones, which occur at least `min_count` times. Otherwise they are left out. Unless
+    `labelled`, no labels are read.
 
-    Raises
-    ------
-    DataFormatError
-        If the corpus is malformed; it names the line.
-    XmlgpError
-        If there are no documents, no words or no labels, but `extend`.
+    DataFormatError names the line of a malformed corpus; XmlgpError if there are no documents, words or labels to
+    extend by.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled)
-    if not extend:
-        return _with_known(documents, reader.path, vectorizer, labels, progress)
-    found = _with_new(documents, reader.path, vectorizer, labels, min_count, max_features, progress)
-    if not found.N:
+    limits = min_count, max_features
+    found = _vectorized(documents, reader.path, vectorizer, labels, extend, *limits, progress)
+    if extend and not found.N:
         raise XmlgpError(f"{reader.path}: there are no documents")
-    if not found.labels:
+    if extend and not found.labels:
         raise XmlgpError(f"{reader.path}: no document has a label")
-    if not found.vectorizer.words:
+    if extend and not found.vectorizer.words:
         rarer = f" that occurs at least {min_count} times" if min_count > 1 else ""
         raise XmlgpError(f"{reader.path}: no document has a word{rarer}")
     return found
 
 
+def as_texts(X):
+    """Return documents in memory as a list of texts; raise SettingsError if they are none."""
+    if isinstance(X, str | bytes):
+        raise SettingsError("X must be a list of texts, not one text")
+    texts = list(X)
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise SettingsError(f"X must be a list of texts, but X[{place}] is {excerpt(text)}")
+    return texts
+
+
 def vectorize_texts(texts, vectorizer):
     """Return a vectorizer with the new words of texts (iterable of str) too, and their features, N×D in float32.
 
-    Raises
-    ------
-    SettingsError
-        If there are no words, or a word is not Unicode text.
+    SettingsError if there are no words, or a word is not Unicode text.
     """
-    found = _with_new((Document(0, None, text, []) for text in texts), "texts", vectorizer, ())
+    found = _vectorized((Document(0, None, text, []) for text in texts), "texts", vectorizer, (), True)
     words = found.vectorizer.words
     if not words:
         raise SettingsError("no document has a word")
@@ -162,58 +172,45 @@ def vectorize_blocks(reader, vectorizer, labels=(), options=NO_OPTIONS, labelled
     The arguments are those of `vectorize`.
     """
     documents = read_documents(reader, options, vectorizer.columns, labelled)
-    K = len(labels)
-    for read, block in _numbered(documents, reader.path, vectorizer.analysis, vectorizer.numbers, LabelNumbers(labels)):
-        yield read, _points(_known_labels(block, K), len(vectorizer.words), K)
-
-
-def _with_known(documents, path, vectorizer, labels, progress):
-    known, spool, unknown = LabelNumbers(labels), Spool(), 0
-    for _, block in _numbered(documents, path, vectorizer.analysis, vectorizer.numbers, known, progress):
-        unknown += np.count_nonzero(block.labels >= len(labels))
-        spool.add(_known_labels(block, len(labels)))
-    return Vectorized(vectorizer, labels, spool, unknown_labels=unknown)
-
-
-def _known_labels(block, K):
-    return block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1)))
-
-
-def _with_new(documents, path, vectorizer, labels, min_count=1, max_features=None, progress=silent):
     D, K = len(vectorizer.words), len(labels)
-    words, known, spool = defaultdict(count(D).__next__, vectorizer.numbers), LabelNumbers(labels), Spool()
-    occurrences = np.zeros(D, np.int64)
+    for read, block in _numbered(documents, reader.path, vectorizer.analysis, vectorizer.numbers, LabelNumbers(labels)):
+        yield read, block._replace(labels=np.where(block.labels < K, block.labels, np.int32(-1))).points(D, K)
+
+
+def _vectorized(documents, path, vectorizer, labels, extend, min_count=1, max_features=None, progress=silent):
+    D, K = len(vectorizer.words), len(labels)
+    words = defaultdict(count(D).__next__, vectorizer.numbers) if extend else vectorizer.numbers
+    known, occurrences = LabelNumbers(labels), np.zeros(D, np.int64)
+    found = Vectorized(vectorizer)
     for _, block in _numbered(documents, path, vectorizer.analysis, words, known, progress):
-        found = np.bincount(block.words, minlength=len(words))
-        found[: len(occurrences)] += occurrences
-        occurrences = found
-        spool.add(block)
-    new_words, word_numbers = _vocabulary(list(islice(words, D, None)), occurrences[D:], min_count, max_features)
-    new_labels, label_numbers = ordered_labels(known.names[K:])
-    longer = Vectorizer(vectorizer.analysis, [*vectorizer.words, *new_words], vectorizer.columns)
-    numbers = _appended(D, word_numbers), _appended(K, label_numbers)
-    return Vectorized(longer, [*labels, *new_labels], spool, numbers, (len(new_words), len(new_labels)))
+        if extend:
+            before, occurrences = occurrences, np.bincount(block.words, minlength=len(words))
+            occurrences[: len(before)] += before
+        else:
+            found.unknown_labels += np.count_nonzero(block.labels >= K)
+        found._add(block)
+    names = list(words)
+    kept, found._word_places = numbered_in_order(names, D, _vocabulary(names, D, occurrences, min_count, max_features))
+    found.labels, found._label_places = known.ordered(extend)
+    if extend:
+        found.vectorizer = Vectorizer(vectorizer.analysis, kept, vectorizer.columns)
+    found.new = len(kept) - D, len(found.labels) - K
+    return found
 
 
-def _vocabulary(names, occurrences, min_count, max_features):
-    """Return the words that are kept, in order of their characters, and the number of each name, −1 if it is not."""
-    kept = sorted(np.flatnonzero(occurrences >= min_count).tolist(), key=names.__getitem__)
+def _vocabulary(names, D, occurrences, min_count, max_features):
+    """Return the numbers of new words that are kept, from D on, in order of their characters."""
+    kept = np.flatnonzero(occurrences >= min_count)
+    kept = sorted(kept[kept >= D].tolist(), key=names.__getitem__)
     if max_features is not None and len(kept) > max_features:
         # Of equally frequent words the first.
         most = np.argsort(-occurrences[kept], kind="stable")[:max_features]
         kept = [kept[place] for place in np.sort(most).tolist()]
-    numbers = np.full(len(names), -1, np.int32)
-    numbers[kept] = np.arange(len(kept))
-    return [names[number] for number in kept], numbers
-
-
-def _appended(known, numbers):
-    """Return the numbers of known things, which stay, and those of new things, counted from there; −1 stays too."""
-    return np.concatenate([np.arange(known, dtype=np.int32), np.where(numbers < 0, numbers, numbers + known)])
+    return kept
 
 
 def _numbered(documents, path, analysis, words, labels, progress=silent):
-    """Yield documents, a list at a time, `Numbered`; `words` and `labels` are mappings from names to numbers."""
+    """Yield documents, a list at a time, and `_Numbered`; `words` and `labels` map names to numbers."""
     analyse, word_number, label_number = analysis.function(), words.__getitem__, labels.__getitem__
     with progress(f"reading {path}", unit=" documents") as bar:
         # Numbers of words and labels, and where those of each document end. Lists take numbers faster than arrays.
@@ -239,10 +236,4 @@ def _numbered(documents, path, analysis, words, labels, progress=silent):
 def _finished(*lists):
     words, labels, ends, label_ends = (np.fromiter(part, np.int32, len(part)) for part in lists)
     lengths, label_counts = (np.diff(part, prepend=np.int32(0)) for part in (ends, label_ends))
-    return Numbered(lengths, label_counts, words, labels)
-
-
-def _points(block, D, K):
-    """Return the points of `Numbered` documents (`Dataset`)."""
-    labels = counts(block.labels, block.label_counts, K)
-    return Dataset(counts(block.words, block.lengths, D), as_csr(None, labels.indices, labels.indptr, K))
+    return _Numbered(lengths, label_counts, words, labels)

@@ -11,6 +11,12 @@ from xmlgp.text.documents import Columns
 
 __all__ = ["Vectorizer", "counts"]
 
+#: The first entries of a mapping. The version increases whenever older ones could not read what is written.
+FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
+
+#: What a mapping has of the columns.
+COLUMNS = ("text", "labels", "separator", "id")
+
 
 class _Numbers(dict):
     """The numbers of words; that of a word that is not in the vocabulary is −1."""
@@ -20,22 +26,10 @@ class _Numbers(dict):
 
 
 class Vectorizer:
-    """Counts words of texts.
+    """Counts the D words of a vocabulary in texts.
 
-    Parameters
-    ----------
-    analysis : Analysis
-    words : list of str
-        The D words of the vocabulary.
-    columns : Columns
-        The columns of the training corpus, which are the default for others.
-
-    Attributes
-    ----------
-    analysis, words, columns
-        As passed to the constructor.
-    numbers : mapping of str to int
-        The number of each word; −1 for others.
+    `numbers` maps each word to its number, and others to −1. `columns` are those of the training corpus (`Columns`),
+    which are the default for others.
     """
 
     def __init__(self, analysis, words, columns=None):
@@ -71,22 +65,14 @@ class Vectorizer:
         except (LookupError, TypeError, SettingsError):
             return None
         known = mapping.get("format") == FORMAT and mapping.get("format_version") == FORMAT_VERSION
-        if not known or not isinstance(columns.text, list) or not columns.text:
+        if not known or not isinstance(columns.text, list) or not columns.text or len(set(words)) < len(words):
             return None
         names = [*columns.text, columns.labels]
         names += [name for name in (columns.separator, columns.id) if name is not None]
         # The description of a model holds printable text only.
         if not all(isinstance(name, str) and name.isprintable() for name in names):
             return None
-        columns = columns._replace(text=tuple(columns.text))
-        return cls(analysis, words, columns) if len(set(words)) == len(words) else None
-
-
-#: What a mapping has of the columns.
-COLUMNS = ("text", "labels", "separator", "id")
-
-#: The first entries of a mapping. The version increases whenever older ones could not read what is written.
-FORMAT, FORMAT_VERSION = "xmlgp vectorizer", 1
+        return cls(analysis, words, columns._replace(text=tuple(columns.text)))
 
 
 def counts(numbers, lengths, columns):

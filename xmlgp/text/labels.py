@@ -1,0 +1,106 @@
+"""Number labels by their names: those of a corpus, and those that are in memory as a matrix."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from xmlgp.data.dataset import as_csr
+from xmlgp.data.names import CONTROL
+from xmlgp.errors import SettingsError
+from xmlgp.runtime.untrusted_text import excerpt
+from xmlgp.text.vectorizer import counts
+
+__all__ = ["BadName", "LabelNumbers", "label_matrix", "numbered_in_order"]
+
+
+class BadName(Exception):
+    """A name that a label cannot have; the text says why."""
+
+
+class LabelNumbers(dict):
+    """The numbers of labels by their names, new names included; −1 for an empty name."""
+
+    def __init__(self, names=()):
+        self.names, self._known = list(names), len(names)
+        super().__init__(zip(self.names, range(len(self.names)), strict=True))
+        self[""] = -1
+
+    def __missing__(self, name):
+        stripped = name.strip()
+        if stripped != name:
+            number = self[stripped]
+        else:
+            control = CONTROL.search(name)
+            if control:
+                raise BadName(f"label {excerpt(name)} has a control character, U+{ord(control[0]):04X}")
+            number = len(self.names)
+            self.names.append(name)
+        self[name] = number
+        return number
+
+    def ordered(self, extend=True):
+        """Return the names, and the place of each number in them; new names in order, of numbers if all are.
+
+        Unless `extend`, the new names are left out. The places are those of `numbered_in_order`.
+        """
+        known, new = self._known, self.names[self._known :] if extend else []
+        numeric = all(name.isascii() and name.isdigit() for name in new)
+        key = _as_number if numeric else str
+        order = sorted(range(len(new)), key=lambda place: key(new[place]))
+        return numbered_in_order(self.names, known, [known + place for place in order])
+
+
+def numbered_in_order(names, known, order):
+    """Return the first `known` names, then others in the order of their numbers, and the place of each number in them.
+
+    The place is −1 for other numbers, and in the end for −1 itself.
+    """
+    order = [*range(known), *order]
+    places = np.full(len(names) + 1, -1, np.int32)
+    places[order] = np.arange(len(order))
+    return [names[number] for number in order], places
+
+
+def _as_number(name):
+    """Return what orders digits as their values; Python refuses to convert thousands of digits."""
+    digits = name.lstrip("0")
+    return len(digits), digits, name
+
+
+def label_matrix(y, known=(), extend=True):
+    """Return the names of labels, the known ones first and then new ones in order, and the labels of documents.
+
+    y has the names of the labels of each document, the matrix (csr_array of bool) is N×K. An empty name is no label.
+    Unless `extend`, new names are left out. SettingsError if y has no such lists, or a name that a label cannot have.
+    """
+    found = LabelNumbers(known)
+    numbers, lengths = _numbered(y, found)
+    names, places = found.ordered(extend)
+    for name in names[len(known) :]:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise SettingsError(f"label {ascii(name)} has half of a surrogate pair, which is no character") from None
+    matrix = counts(places[numbers], lengths, len(names))
+    return names, as_csr(None, matrix.indices, matrix.indptr, len(names))
+
+
+def _numbered(y, numbers):
+    """Return the numbers (`LabelNumbers`) of the labels of all documents, and how many each has."""
+    expected = "y must be a list of label names for each document"
+    if isinstance(y, str | bytes) or sp.issparse(y) or getattr(getattr(y, "dtype", None), "kind", "O") in "biufc":
+        raise SettingsError(f"{expected}, not {'one text' if isinstance(y, str | bytes) else 'numbers'}")
+    found, lengths = [], []
+    for place, names in enumerate(y):
+        # A text is a list of its letters, which nobody means.
+        if isinstance(names, str | bytes) or not hasattr(names, "__iter__"):
+            raise SettingsError(f"{expected}, but y[{place}] is {excerpt(names)}; write a single name as [name]")
+        names = list(names)
+        for name in names:
+            if not isinstance(name, str):
+                raise SettingsError(f"{expected}, but y[{place}] has {excerpt(name)}, which is no text")
+        try:
+            found += [numbers[str(name)] for name in names]
+        except BadName as error:
+            raise SettingsError(f"y[{place}]: {error}") from None
+        lengths.append(len(names))
+    return np.array(found, np.int32), np.array(lengths, np.int64)
