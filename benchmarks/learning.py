@@ -34,8 +34,8 @@ import scipy.sparse as sp
 from xmlgp.data.dataset import Dataset
 from xmlgp.data.repository_format import write_dataset
 from xmlgp.gp.bound import Bound
-from xmlgp.gp.label_weights import PRIOR_VARIANCE
 from xmlgp.gp.weight_space import WeightSpace
+from xmlgp.label_weights.prior import PRIOR_VARIANCE
 from xmlgp.metrics.evaluation import evaluate
 from xmlgp.metrics.propensity import propensities
 from xmlgp.mlgpf.settings import MLGPFSettings

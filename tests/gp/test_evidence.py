@@ -2,11 +2,9 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import log_expit, roots_hermitenorm
 
 from tests.gp.reference import (
     ALL_POSTERIORS,
@@ -25,8 +23,6 @@ from xmlgp.gp.bound import Batch, Bound
 from xmlgp.gp.expectations import Quadrature, make_expectations
 from xmlgp.gp.inducing import Inducing
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weight_updates import LabelPairs, update_label_weights
-from xmlgp.gp.label_weights import WeightsPrior
 
 EVERY_POSTERIOR = pytest.mark.parametrize("name", ALL_POSTERIORS)
 
@@ -116,54 +112,6 @@ def test_optimal_bounds_are_ordered_and_close_to_the_evidence(points, factors, g
         assert optimum["shared-diagonal"] == pytest.approx(optimum["diagonal"], abs=1e-9)
     # With Z = X the optimal covariance is (K⁻¹ + Λ⁻¹)⁻¹ with a diagonal Λ, so the full posterior is not better.
     assert optimum["cholesky"] == pytest.approx(optimum["diagonal"], abs=1e-5)
-
-
-def weights_problem(seed, points, apart):
-    """Return the features, pairs and q(w) of one label with two weights, before their updates, and the prior variances.
-
-    With `apart` no point has both features.
-    """
-    random = np.random.default_rng(seed)
-    features, variances = random.normal(size=(points, 2)), random.uniform(0.05, 0.5, 2)
-    if apart:
-        features[np.arange(points), random.integers(2, size=points)] = 0
-    pairs = LabelPairs(
-        np.array([0, points]),
-        np.arange(points),
-        random.random(points) < 0.5,
-        np.ones(points),
-        random.normal(size=points),
-    )
-    parameters = {
-        "label_weights.indptr": np.array([0, 2]),
-        "label_weights.features": np.array([0, 1], np.int32),
-        "label_weights.mean": random.normal(size=2),
-        "label_weights.log_variance": random.normal(size=2),
-    }
-    return sp.csr_array(features), pairs, parameters, variances
-
-
-def weights_evidence(features, pairs, variances, nodes):
-    """Return log p(Y) by quadrature over both weights."""
-    z, w = roots_hermitenorm(nodes)
-    weights = np.stack(np.meshgrid(z, z)) * np.sqrt(variances)[:, None, None]
-    log_weights = np.add.outer(np.log(w / w.sum()), np.log(w / w.sum()))
-    utilities = np.einsum("id,dst->ist", features.toarray(), weights) + pairs.offset[:, None, None]
-    signs = np.where(pairs.target, 1, -1)[:, None, None]
-    return np.logaddexp.reduce((log_weights + log_expit(signs * utilities).sum(axis=0)).ravel())
-
-
-@pytest.mark.parametrize("apart", [True, False], ids=["apart", "together"])
-@pytest.mark.parametrize("seed", range(3))
-def test_bound_of_label_weights_is_below_the_evidence_and_after_updates_close_to_it(apart, seed):
-    features, pairs, parameters, variances = weights_problem(seed, 8, apart)
-    evidence = weights_evidence(features, pairs, variances, 100)
-    assert evidence == pytest.approx(weights_evidence(features, pairs, variances, 90), abs=1e-8)
-    prior = WeightsPrior(np.zeros(2), 1 / variances)
-    start, optimum = (update_label_weights(pairs, 0, features, parameters, prior, rounds, 5)[0] for rounds in (1, 100))
-    assert start < evidence - 1
-    # For points with both features the posterior weights are dependent, which q(W) cannot represent.
-    assert evidence - (0.05 if apart else 0.15) <= optimum <= evidence
 
 
 @EVERY_POSTERIOR

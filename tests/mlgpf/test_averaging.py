@@ -18,8 +18,8 @@ from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError
 from xmlgp.gp.exact_gp import LENGTHSCALE, NOISE, PROBABILITY_MARGIN, fit_exact_gp, scaled_features
-from xmlgp.gp.label_weights import initial_label_weights
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.model_folder.folder import ModelFolder
@@ -60,7 +60,7 @@ def model(path, own=True, regressed=True, scaled=True, **chosen):
     )
     features = stored_preprocessing(folder).weigh(DATASET.features)
     if own:
-        weights = initial_label_weights(features, DATASET.labels, parameters["bias"], settings.dtype)
+        weights = initial_label_weights(features, DATASET.labels, parameters["bias"], settings.dtype).parameters()
         for name in ("label_weights.mean", "label_weights.log_variance", "label_weights.log_prior"):
             weights[name] += random.normal(0, 0.7, weights[name].shape).astype(settings.dtype)
         parameters |= weights

@@ -87,7 +87,7 @@ def test_training_in_weight_space_sees_held_out_points_in_the_last_sweep_only(mo
     # The features that labels have weights on come from all points; here, they are all features.
     K, D = DATASET.K, DATASET.D
     pattern = np.arange(K + 1) * D, np.tile(np.arange(D, dtype=np.int32), K)
-    monkeypatch.setattr("xmlgp.gp.label_weights.label_features", lambda *arguments: pattern)
+    monkeypatch.setattr("xmlgp.label_weights.posterior.label_features", lambda *arguments: pattern)
     arguments = prepared(DATASET, **IN_WEIGHT_SPACE | chosen)
     _, held = calibration_points(arguments[3], DATASET.labels)
     assert len(held) == 30

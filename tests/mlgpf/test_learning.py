@@ -14,7 +14,7 @@ from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.gp.exact_gp import fit_exact_gp, scaled_features
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weights import PRIOR_VARIANCE
+from xmlgp.label_weights.prior import PRIOR_VARIANCE, RARE_SPREAD
 from xmlgp.linear_algebra import conjugate_gradients
 from xmlgp.mlgpf import learning as module
 from xmlgp.mlgpf import sweep
@@ -317,7 +317,7 @@ def test_label_weights_solve_their_equations_with_the_earlier_posterior_as_prior
             np.testing.assert_array_equal(m, center)
             continue
         assert set(columns) == {*was, *np.flatnonzero((x[labels[:, k]] != 0).any(axis=0))}
-        a, variance = np.zeros(len(columns)), (1 + sweep.RARE_SPREAD / counts[k]) * tau[columns]
+        a, variance = np.zeros(len(columns)), (1 + RARE_SPREAD / counts[k]) * tau[columns]
         place = np.searchsorted(columns, was)
         a[place], variance[place] = center, np.exp(log_variance)
         X, v = np.vstack([x, mean_point])[:, columns], np.exp(log_v)

@@ -17,8 +17,8 @@ from tests.gp.reference import inducing_posterior, random_parameters
 from tests.grids import each_value
 from tests.problems import small_dataset, small_features
 from xmlgp.errors import ModelFolderError, NumericalError
-from xmlgp.gp.label_weights import label_features
 from xmlgp.gp.posteriors import POSTERIORS
+from xmlgp.label_weights.pattern import label_features
 from xmlgp.mlgpf.predictor import MLGPFPredictor
 from xmlgp.mlgpf.settings import MLGPFSettings
 from xmlgp.mlgpf.train import train

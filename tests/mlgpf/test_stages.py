@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from tests.problems import small_dataset
-from xmlgp.gp.label_weights import WeightsPrior
+from xmlgp.label_weights import prior
+from xmlgp.label_weights.prior import prior_scales
 from xmlgp.mlgpf import sweep
 from xmlgp.mlgpf.record import MLGPF
 from xmlgp.mlgpf.settings import MLGPFSettings
-from xmlgp.mlgpf.sweep import prior_scales, shortlist_length
 from xmlgp.mlgpf.train import Problem, Training
 from xmlgp.mlgpf.weight_space import SWEEPS, WeightSpaceMethod, sweep_count
 from xmlgp.preprocess.pipeline import find_inducing_inputs
@@ -57,14 +57,6 @@ def test_the_cost_of_shortlists_grows_with_the_labels():
     assert costs(many, EPOCHS)[0] == pytest.approx(10 * costs(few, EPOCHS)[0])
 
 
-def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
-    assert shortlist_length(10**6, 10**6) == sweep.SHORTLIST
-    assert shortlist_length(10**4, 10**6) == 100
-    assert shortlist_length(10, 10**6) == sweep.LONGEST_SHORTLIST
-    assert shortlist_length(10**4, 50) == 50
-    assert shortlist_length(0, 50) == 50
-
-
 def test_sweeps_are_counted_apart():
     inference = stages(label_weights=True)
     assert [inference.place(epoch) for epoch in (0, EPOCHS - 1, EPOCHS)] == [
@@ -81,7 +73,7 @@ def test_sweeps_are_counted_apart():
 
 
 def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
-    monkeypatch.setattr(sweep, "RARE_SPREAD", 3.0)
+    monkeypatch.setattr(prior, "RARE_SPREAD", 3.0)
     found = prior_scales(np.array([3, 1, 0]), np.float32)
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, [2, 4, 4])
@@ -89,14 +81,14 @@ def test_prior_variances_of_rare_labels_are_larger(monkeypatch):
 
 def test_sweeps_update_weights_and_prior_variances_with_these_scales(monkeypatch):
     seen = []
-    for owner, name in ((WeightsPrior, "of_training"), (sweep, "update_prior_variances")):
-        original = getattr(owner, name)
+    for name in ("prior_of_training", "update_prior_variances"):
+        original = getattr(sweep, name)
 
         def recorded(*arguments, original=original):
             seen.append(arguments[-1])
             return original(*arguments)
 
-        monkeypatch.setattr(owner, name, recorded)
+        monkeypatch.setattr(sweep, name, recorded)
     inference = stages(label_weights=True)
     for epoch in range(inference.epochs):
         inference.begin(epoch)

@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import NumericalError
-from xmlgp.gp.label_weights import hidden_label_weights
+from xmlgp.label_weights.posterior import hidden_label_weights
 from xmlgp.linear_algebra import sparse
 from xmlgp.metrics.ranking import are_true, evaluate_ranking
 from xmlgp.mlgpf.predictor import MLGPFPredictor

@@ -4,18 +4,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import SettingsError
-from xmlgp.gp.label_weights import (
-    PRIOR_VARIANCE,
-    WEIGHTS_LIMIT,
-    has_label_weights,
-    label_features,
-    put_labels,
-    take_labels,
-)
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR
+from xmlgp.label_weights.pairs import MeanPoint
+from xmlgp.label_weights.pattern import WEIGHTS_LIMIT, label_features
+from xmlgp.label_weights.posterior import LabelWeights
+from xmlgp.label_weights.prior import prior_scales
 from xmlgp.mlgpf.regression import learn_regression
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate
-from xmlgp.mlgpf.sweep import OFFSET_SHARE, MeanPoint, Sweep, SweepData, prior_scales
+from xmlgp.mlgpf.sweep import OFFSET_SHARE, Sweep, SweepData
 from xmlgp.preprocess.growth import with_columns
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
@@ -40,10 +36,10 @@ RATE_SHARE = 0.5
 ROUNDS = 4
 
 #: Parameters with a row for each label and for each feature, and what those of a new feature are if not
-#: zero. Relevances, scales and prior variances are those from before training.
+#: zero. Relevances and scales are those from before training.
 BY_LABEL = {"loadings", "bias", "regression.loadings", "regression.mean"}
-BY_FEATURE = {*POSTERIOR, PRIOR, "label_weights.log_prior", "regression.scales"}
-FILLS = {"regression.scales": 1.0, "label_weights.log_prior": np.log(PRIOR_VARIANCE)}
+BY_FEATURE = {*POSTERIOR, PRIOR, "regression.scales"}
+FILLS = {"regression.scales": 1.0}
 
 
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
@@ -104,7 +100,7 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
 def _check(parameters, method):
     """Raise SettingsError for a model with label weights beside inducing inputs, or a regression without labels."""
     known = "regression.weights" not in parameters or "regression.labels" in parameters
-    if not known or (has_label_weights(parameters) and not method.has_label_weights):
+    if not known or (LabelWeights.of(parameters) and not method.has_label_weights):
         raise SettingsError(TRAIN_AGAIN)
 
 
@@ -126,9 +122,9 @@ def _grown(earlier, batch, count):
             grown[name] = value
     if "inducing" in old and by_feature and D > earlier.D:
         grown["inducing"] = np.asfortranarray(with_columns(old["inducing"], D))
-    if has_label_weights(old):
-        indptr = old["label_weights.indptr"]
-        grown["label_weights.indptr"] = np.append(indptr, np.full(K - earlier.K, indptr[-1]))
+    weights = LabelWeights.of(old)
+    if weights:
+        grown |= weights.grown(K, D).parameters()
     grown |= added(old, batch)
     before = np.zeros(K, np.int64)
     before[: earlier.K] = old["statistics.labels"]
@@ -180,7 +176,7 @@ class LearningOn(Stages):
         self._labels = sp.csr_array(labels[:, self._present])
         self._before = parameters["statistics.labels"][self._present] - counts[self._present]
         stages = [self._stochastic(coordinates, counts[self._present])]
-        if has_label_weights(parameters):
+        if LabelWeights.of(parameters):
             stages.append(Sweep(self._sweep_data, self._labels, rounds=ROUNDS))
         super().__init__(stages)
         self._steps, self._weights = stages[0], None
@@ -214,9 +210,10 @@ class LearningOn(Stages):
         """Return the `SweepData`; the last row of features stands for the earlier points, in those of the batch."""
         whole, settings = self._whole, self._settings
         scales = prior_scales(whole["statistics.labels"][self._present], settings.dtype)
-        room = max(len(self._present), WEIGHTS_LIMIT - len(whole["label_weights.mean"]))
-        pattern = label_features(self._features, self._labels, room)
-        self._weights, prior = take_labels(whole, self._present, pattern, scales)
+        weights = LabelWeights.of(whole)
+        most = max(len(self._present), WEIGHTS_LIMIT - len(weights.mean))
+        pattern = label_features(self._features, self._labels, most)
+        self._weights, prior = weights.take(self._present, pattern, scales)
         rows = sp.csr_array(sp.vstack([self._features, self._mean_features()], "csr"))
 
         def factors():
@@ -227,7 +224,7 @@ class LearningOn(Stages):
 
         def mean_point(data):
             _, latent, loadings, bias = data.common
-            indptr, columns = (self._weights[f"label_weights.{name}"] for name in ("indptr", "features"))
+            indptr, columns = self._weights[:2]
             before = sp.csr_array((prior.mean, columns, indptr), shape=(len(indptr) - 1, rows.shape[1]))
             own = (before @ rows[-1:].T).toarray().ravel()
             return MeanPoint.of(bias + OFFSET_SHARE * (loadings @ latent[-1]) + own, self._earlier, self._before > 0)
@@ -252,4 +249,6 @@ class LearningOn(Stages):
             if rows is not None:
                 grown[name] = self._whole[name].copy()
                 grown[name][rows] = trained[name]
-        return put_labels(grown, self._present, self._weights) if self._weights else grown
+        if self._weights:
+            grown |= LabelWeights.of(grown).put(self._present, self._weights).parameters()
+        return grown

@@ -7,14 +7,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from xmlgp.errors import SettingsError
-from xmlgp.gp import exact_gp, label_weights
+from xmlgp.gp import exact_gp
 from xmlgp.gp.exact_gp import POOL_WEIGHT
 from xmlgp.gp.expectations import approximate_log_odds, highest_probability
 from xmlgp.gp.inner_products import Points
-from xmlgp.gp.label_weights import LabelWeights, has_label_weights
 from xmlgp.gp.likelihood import pair_moments
 from xmlgp.gp.posteriors import Moments
-from xmlgp.gp.utilities import Batch, UtilityMoments
+from xmlgp.label_weights import posterior as label_weights
+from xmlgp.label_weights.posterior import LabelWeights
+from xmlgp.label_weights.utilities import Batch, UtilityMoments
 from xmlgp.linear_algebra import dense, sparse
 from xmlgp.prediction.calibration import Calibration
 from xmlgp.prediction.logistic import logistic_scores, logistic_std
@@ -66,7 +67,7 @@ class MLGPFPredictor(Predictor):
         # Results do not depend on the number of cores.
         with single_thread(), one_blas_thread():
             self._latent = settings.method.load()(settings).predict(parameters)
-        weights = LabelWeights(parameters) if has_label_weights(parameters) else None
+        weights = LabelWeights.of(parameters)
         self._utilities = UtilityMoments(parameters["loadings"], parameters["bias"], weights)
         self._regression = _Regression(parameters, feature_count) if "regression.weights" in parameters else None
         self._nodes = settings.nodes

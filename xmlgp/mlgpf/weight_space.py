@@ -10,13 +10,15 @@ import scipy.sparse as sp
 
 from xmlgp.gp.bound import Bound
 from xmlgp.gp.expectations import make_expectations
-from xmlgp.gp.label_weights import initial_label_weights, label_weight_count, used_by_default
 from xmlgp.gp.weight_space import POSTERIOR, PRIOR, FeatureShares, WeightSpace, WeightSpacePrediction, are_valid
+from xmlgp.label_weights.pairs import shortlist_length
+from xmlgp.label_weights.pattern import label_weight_count, used_by_default
+from xmlgp.label_weights.posterior import initial_label_weights
 from xmlgp.mlgpf.held_out import HeldOutChoices, calibration_points
 from xmlgp.mlgpf.initial import initial_bias, random_rows
 from xmlgp.mlgpf.regression import Regression, may_pool
 from xmlgp.mlgpf.stochastic import Stochastic, default_rate, optimiser_of
-from xmlgp.mlgpf.sweep import Sweep, SweepData, shortlist_length
+from xmlgp.mlgpf.sweep import Sweep, SweepData
 from xmlgp.model import MemoryPart
 from xmlgp.preprocess.inputs import Inputs
 from xmlgp.preprocess.weighting import weigh_points

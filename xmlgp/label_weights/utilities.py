@@ -25,56 +25,38 @@ SEARCH_RATIO = 8
 
 @dataclass
 class Batch:
-    """B points, as `UtilityMoments.batch` prepares them for one thread.
+    """B points, as `UtilityMoments.batch` prepares them for one thread; without W the tuples are empty."""
 
-    Attributes
-    ----------
-    latent : Moments, B×P
-        Of the latent functions; the variance is None if means are enough.
-    extended : Moments, B×(P+C)
-        The same, beside the values and the squares of the features that are dense columns.
-    features : tuple of ndarray
-        Index arrays and values of all features, as of a csr_array; empty without W.
-    by_feature : tuple of ndarray
-        The U features of the points that have weights and no dense column, where the points of each begin, and these
-        points with their values; empty without W.
-    visited : int
-        Labels below it have been visited.
-    cursors : ndarray, U
-        The first weight on each of these features that has not been visited.
-    """
-
+    #: Of the latent functions, B×P; the variance is None if means are enough.
     latent: Moments
+    #: The same, beside the values and the squares of the features that are dense columns, B×(P+C).
     extended: Moments
+    #: Index arrays and values of all features, as of a csr_array.
     features: tuple = ()
+    #: The U features of the points that have weights and no dense column, where the points of each begin, and these
+    #: points with their values.
     by_feature: tuple = ()
+    #: Labels below it have been visited.
     visited: int = 0
+    #: The first weight on each of the U features that has not been visited.
     cursors: np.ndarray | None = None
 
 
 class UtilityMoments:
-    """The moments of the utilities f = Φ h + b + W x, for prediction.
-
-    Parameters
-    ----------
-    loadings, bias : ndarray, K×P and K
-        Φ and b.
-    weights : LabelWeights or None
-        q(W); None for W = 0.
-    """
+    """The moments of the utilities f = Φ h + b + W x, given Φ, K×P, b and the `LabelWeights`, or None for W = 0."""
 
     def __init__(self, loadings, bias, weights=None):
-        self._loadings, self._bias, self._weights = loadings, bias, weights
+        self._loadings, self._bias, self._by_label = loadings, bias, None
         # Weights of variances: Σ_p φ_kp², and beside it the dense columns of W.
         self._spreads = np.einsum("kp,kp->k", loadings, loadings)[:, None]
         self._common = 0
         if weights is not None:
-            self._arrange(weights)
+            self._by_label = weights.indptr, weights.features, weights.mean, weights.variance
+            self._arrange(len(bias), len(weights.log_prior))
 
-    def _arrange(self, weights):
+    def _arrange(self, K, D):
         """Set the dense columns of the moments of W, and the other weights by feature."""
-        K, D = len(self._bias), weights.feature_count
-        counts = sparse.column_sums(weights.features, D)
+        counts = sparse.column_sums(self._by_label[1], D)
         common = np.flatnonzero(counts > DENSE_SHARE * K)
         common = common[np.argsort(-counts[common], kind="stable")[:DENSE_MOST]]
         self._common = len(common)
@@ -89,16 +71,12 @@ class UtilityMoments:
         # The weights of means, beside Φ. A copy of Φ would take much memory where labels are many.
         self._columns = np.zeros((K, len(common)), self._loadings.dtype)
         self._spreads = np.hstack([self._spreads, self._columns])
-        by_label = weights.indptr, weights.features, weights.mean, weights.variance
         next_entries = self._starts[:-1].copy()
-        _split(*by_label, self._slots, self._columns, self._spreads, next_entries, self._labels, self._moments)
+        _split(*self._by_label, self._slots, self._columns, self._spreads, next_entries, self._labels, self._moments)
 
     def batch(self, latent, features):
-        """Return points (`Batch`), given moments of the latent functions and weighted features, B×D.
-
-        The variance of the moments is None if means are enough. Features are not used without W.
-        """
-        if self._weights is None:
+        """Return points (`Batch`), given moments of the latent functions and weighted features, B×D."""
+        if self._by_label is None:
             return Batch(latent, latent)
         features = features.astype(self._loadings.dtype, copy=False)
         arrays = features.indptr, features.indices, features.data
@@ -134,7 +112,7 @@ class UtilityMoments:
         mean = batch.extended.mean @ right.T
         mean += self._bias[labels]
         variance = self._variance(batch, labels) if with_variance else None
-        if self._weights is not None:
+        if self._by_label is not None:
             first = labels.start or 0
             if first < batch.visited:
                 batch.cursors = self._starts[batch.by_feature[0]]
@@ -156,35 +134,24 @@ class UtilityMoments:
         """Return mean and variance of the utilities of some labels of each point, B×k, as arrays of B·k elements."""
         indptr = np.arange(0, labels.size + 1, labels.shape[1])
         mean, variance = pair_moments(batch.latent, self._loadings, self._bias, indptr, labels.ravel())
-        if self._weights is not None:
-            by_label = self._weights.indptr, self._weights.features, self._weights.mean, self._weights.variance
-            values = np.zeros(self._weights.feature_count, mean.dtype)
-            _add_to_pairs(*batch.features, values, labels, *by_label, mean, variance)
+        if self._by_label is not None:
+            _add_to_pairs(
+                *batch.features, np.zeros(len(self._slots), mean.dtype), labels, *self._by_label, mean, variance
+            )
         return mean, variance
 
     def contributions(self, features, latent_weights, indptr, labels, values):
         """Write the contributions of features to the means of some labels of each point.
 
-        With latent functions h_p(x) = Σ_d t_dp x_d of mean, the mean of f_k less b_k is the sum over the features d of
-
-            x_d (Σ_p φ_kp t_dp + m_kd)
-
-        Parameters
-        ----------
-        features : csr_array, B×D
-            X, weighted.
-        latent_weights : ndarray, D×P
-            T.
-        indptr, labels : ndarray, B+1 and n
-            Labels of point i are `labels[indptr[i]:indptr[i + 1]]`.
-        values : ndarray
-            Output array: for each pair of a point and a label, one number for each feature of the point.
+        With latent functions of means h_p(x) = Σ_d t_dp x_d, T D×P, the mean of f_k less b_k is the sum over the
+        features d of x_d (Σ_p φ_kp t_dp + m_kd). For each pair of a point i, of B, and a label, one of
+        `labels[indptr[i]:indptr[i + 1]]`, `values` gets one number for each feature of the point.
         """
         features = features.astype(self._loadings.dtype, copy=False)
         arrays = features.indptr, features.indices, features.data, indptr, labels
         _fill_contributions(*arrays, latent_weights, self._loadings, values)
-        if self._weights is not None:
-            _add_own_contributions(*arrays, self._weights.indptr, self._weights.features, self._weights.mean, values)
+        if self._by_label is not None:
+            _add_own_contributions(*arrays, *self._by_label[:3], values)
 
 
 @compiled

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from tests.grids import grid
-from xmlgp.gp import utilities as module
-from xmlgp.gp.label_weights import LabelWeights
 from xmlgp.gp.posteriors import Moments
-from xmlgp.gp.utilities import UtilityMoments
+from xmlgp.label_weights import utilities as module
+from xmlgp.label_weights.posterior import LabelWeights
+from xmlgp.label_weights.utilities import UtilityMoments
 
 B, D, K, P = 9, 11, 40, 3
 EVERYTHING = slice(0, K)
@@ -29,15 +29,7 @@ def problem(request):
     present[0], present[1] = True, np.arange(D) != 3
     present = sp.csr_array(present)
     means, log_variances = random.normal(size=(2, present.nnz))
-    weights = LabelWeights(
-        {
-            "label_weights.indptr": present.indptr.astype(np.int64),
-            "label_weights.features": present.indices,
-            "label_weights.mean": means,
-            "label_weights.log_variance": log_variances,
-            "label_weights.log_prior": np.zeros(D),
-        }
-    )
+    weights = LabelWeights(present.indptr.astype(np.int64), present.indices, means, log_variances, np.zeros(D))
     own, spread = (sp.csr_array((v, present.indices, present.indptr), (K, D)) for v in (means, np.exp(log_variances)))
     mean = latent.mean @ loadings.T + bias
     variance = np.broadcast_to(latent.variance, (B, P)) @ loadings.T**2

@@ -4,23 +4,26 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from xmlgp.gp.label_weights import LabelWeights
-from xmlgp.gp.utilities import UtilityMoments
-from xmlgp.mlgpf import label_pairs as module
-from xmlgp.mlgpf.label_pairs import (
-    StratifiedPairs,
+from xmlgp.label_weights import pairs as module
+from xmlgp.label_weights.pairs import (
+    latent_offsets,
     listed_by_label,
-    pairs_with_offsets,
     positives_by_label,
+    shortlist_length,
     shortlist_negatives,
+    stratified_pairs,
 )
+from xmlgp.label_weights.posterior import LabelWeights
+from xmlgp.label_weights.utilities import UtilityMoments
 
 N, D, K, P, S = 40, 8, 12, 3, 4
 
 
-def stratified_pairs(labels, listed, *arguments):
+def pairs_of(labels, listed, first, last, sampled=5, seed=0, points=None):
+    """Return the pairs of consecutive labels, given Y and shortlists; points are drawn from all by default."""
     by_label = positives_by_label(sp.csr_array(labels)), listed_by_label(listed, labels.shape[1])
-    return StratifiedPairs(*by_label, *arguments)
+    points = np.arange(len(labels)) if points is None else points
+    return stratified_pairs(*by_label, first, last, [seed], points.astype(np.int32), sampled)
 
 
 @pytest.fixture
@@ -67,8 +70,7 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
     assert set(out[2, :2]) == {3, 9}
     assert (out[:3] == -1).sum() == 3 * S - 3
     assert (out[3:] >= 0).all()
-    pairs = stratified_pairs(labels, out, 0, [0], np.arange(N))
-    starts, points, positive, _ = pairs.of(0, K)
+    starts, points, positive, _ = pairs_of(labels, out, 0, K, sampled=0)
     owner = np.repeat(np.arange(K), np.diff(starts))
     listed = {(i, k) for i, row in enumerate(out) for k in row if k >= 0}
     assert set(zip(points[~positive], owner[~positive], strict=True)) == listed
@@ -78,24 +80,22 @@ def test_points_with_few_negatives_have_short_lists(problem, monkeypatch, tile):
 def label_weights(means):
     """Return q(W) with these means, K×D, where they are not zero."""
     stored = sp.csr_array(means)
-    names = {"indptr": stored.indptr, "features": stored.indices, "mean": stored.data}
-    names |= {"log_variance": np.zeros_like(stored.data), "log_prior": np.zeros(D, np.float32)}
-    return LabelWeights({f"label_weights.{name}": value for name, value in names.items()})
+    log_variances, log_prior = np.zeros_like(stored.data), np.zeros(D, np.float32)
+    return LabelWeights(stored.indptr, stored.indices, stored.data, log_variances, log_prior)
 
 
-def stratified(labels, seed=0, sampled=5, shortlist=S):
+def random_shortlists(labels, length=S):
     dense = np.random.default_rng(1).random((N, K))
     dense[labels] = 2
-    listed = np.argsort(dense, axis=1)[:, :shortlist].astype(np.int32)
-    return stratified_pairs(labels, listed, sampled, [seed], np.arange(len(labels))), listed
+    return np.argsort(dense, axis=1)[:, :length].astype(np.int32)
 
 
 @pytest.mark.parametrize("shortlist", [0, S])
 def test_each_pair_belongs_to_one_stratum(problem, shortlist):
     labels = problem[-1]
-    pairs, listed = stratified(labels, shortlist=shortlist)
+    listed = random_shortlists(labels, shortlist)
     first, last = 3, 9
-    starts, points, positive, weight = pairs.of(first, last)
+    starts, points, positive, weight = pairs_of(labels, listed, first, last)
     for k in range(first, last):
         part = slice(*starts[k - first : k - first + 2])
         rows = points[part]
@@ -113,21 +113,19 @@ def test_each_pair_belongs_to_one_stratum(problem, shortlist):
 def test_points_that_are_left_out_have_no_pairs(problem):
     labels, kept = problem[-1].copy(), np.setdiff1d(np.arange(N), [0, 5, 39])
     labels[[0, 5, 39]] = False
-    dense = np.random.default_rng(1).random((N, K))
-    dense[labels] = 2
-    listed = np.argsort(dense, axis=1)[:, :S].astype(np.int32)
+    listed = random_shortlists(labels)
     listed[[0, 5, 39]] = -1
-    starts, points, _, weight = stratified_pairs(labels, listed, 200, [0], kept).of(0, K)
+    starts, points, _, weight = pairs_of(labels, listed, 0, K, sampled=200, points=kept)
     assert set(points) == set(kept)
     np.testing.assert_allclose(np.add.reduceat(weight, starts[:-1]), len(kept))
 
 
 def test_weighted_sums_over_pairs_are_unbiased(problem):
     labels = problem[-1]
-    values = np.random.default_rng(2).normal(size=(N, K))
+    values, listed = np.random.default_rng(2).normal(size=(N, K)), random_shortlists(labels)
     sums = []
     for seed in range(2000):
-        starts, points, _, weight = stratified(labels, seed)[0].of(0, K)
+        starts, points, _, weight = pairs_of(labels, listed, 0, K, seed=seed)
         owner = np.repeat(np.arange(K), np.diff(starts))
         sums.append(np.bincount(owner, weight * values[points, owner], K))
     error = np.std(sums, axis=0) / np.sqrt(len(sums))
@@ -136,7 +134,8 @@ def test_weighted_sums_over_pairs_are_unbiased(problem):
 
 def test_draws_depend_on_the_seed_and_the_block_alone(problem):
     labels = problem[-1]
-    first, again, other = (stratified(labels, seed)[0].of(2, 6) for seed in (0, 0, 1))
+    listed = random_shortlists(labels)
+    first, again, other = (pairs_of(labels, listed, 2, 6, seed=seed) for seed in (0, 0, 1))
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)
     assert len(first[1]) != len(other[1]) or (first[1] != other[1]).any()
@@ -144,10 +143,16 @@ def test_draws_depend_on_the_seed_and_the_block_alone(problem):
 
 def test_offsets_are_the_utilities_of_latent_functions(problem):
     latent, _, loadings, bias, _, labels = problem
-    pairs = stratified(labels)[0].of(3, 9)
-    found = pairs_with_offsets(pairs, 3, latent, loadings, bias, 1.0)
-    owner = np.repeat(np.arange(3, 9), np.diff(found.starts))
-    np.testing.assert_allclose(found.offset, (latent @ loadings.T + bias)[found.points, owner], rtol=1e-5, atol=1e-6)
-    part = pairs_with_offsets(pairs, 3, latent, loadings, bias, 0.25)
-    expected = (0.25 * latent @ loadings.T + bias)[found.points, owner]
-    np.testing.assert_allclose(part.offset, expected, rtol=1e-5, atol=1e-6)
+    pairs = pairs_of(labels, random_shortlists(labels), 3, 9)
+    owner = np.repeat(np.arange(3, 9), np.diff(pairs.starts))
+    found = latent_offsets(pairs, latent, loadings[3:9], bias[3:9], 0.25)
+    expected = (0.25 * latent @ loadings.T + bias)[pairs.points, owner]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_shortlists_are_longer_where_pairs_are_few_up_to_a_limit():
+    assert shortlist_length(10**6, 10**6) == module.SHORTLIST
+    assert shortlist_length(10**4, 10**6) == 100
+    assert shortlist_length(10, 10**6) == module.LONGEST_SHORTLIST
+    assert shortlist_length(10**4, 50) == 50
+    assert shortlist_length(0, 50) == 50

@@ -20,17 +20,15 @@ Source: T. Jaakkola, M. Jordan, Bayesian parameter estimation via variational me
 
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from xmlgp.gp.expectations.jaakkola_jordan import expected_softplus_and_slope
-from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import logarithm
 from xmlgp.runtime.threads import run_parallel
 
-__all__ = ["LabelPairs", "update_label_weights", "update_prior_variances"]
+__all__ = ["update_label_weights"]
 
 #: Tasks that a block of labels is split into, of about equal numbers of pairs.
 TASKS = 16
@@ -39,95 +37,22 @@ TASKS = 16
 CG_TOLERANCE = 1e-3
 
 
-class LabelPairs(NamedTuple):
-    """Pairs (point, label) of consecutive labels, ordered by label.
+def update_label_weights(pairs, offset, features, weights, prior, rounds, cg_steps):
+    """Update m and log v of L labels in place; return their bounds F_k before the last round, L.
 
-    Attributes
-    ----------
-    starts : ndarray of int64, L+1
-        Pairs of label `first` + l are `starts[label]:starts[label + 1]`.
-    points : ndarray of int32, E
-    target : ndarray, E
-        y: whether the point has the label, of bool, or a number where a pair stands for many points.
-    weight : ndarray, E
-        c: how many pairs each stands for.
-    offset : ndarray, E
-        o, the utilities without W x.
+    The `LabelPairs` have offsets o, the utilities without W x. X is weighted; weights are `LabelWeights`, the prior is
+    their `WeightsPrior`. Each round updates ξ, v and, by at most `cg_steps` conjugate gradient steps, m.
     """
-
-    starts: np.ndarray
-    points: np.ndarray
-    target: np.ndarray
-    weight: np.ndarray
-    offset: np.ndarray
-
-
-def update_label_weights(pairs, first, features, parameters, prior, rounds, cg_steps):
-    """Update m and log v of consecutive labels in place; return their bounds before the last round.
-
-    Parameters
-    ----------
-    pairs : LabelPairs
-        Of L labels.
-    first : int
-        The first of the labels.
-    features : csr_array, N×D
-        X, weighted.
-    parameters : mapping of str to ndarray
-        See `xmlgp.gp.label_weights.initial_label_weights`.
-    prior : WeightsPrior
-        Of the weights of these labels.
-    rounds : int
-        Updates of ξ, each followed by one of v and one of m.
-    cg_steps : int
-        Largest number of conjugate gradient steps for m.
-
-    Returns
-    -------
-    ndarray, L
-        F_k.
-    """
-    indptr, columns, mean, log_variance = (
-        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance")
-    )
     count = len(pairs.starts) - 1
     bounds = np.zeros(count)
-    weights = indptr[first : first + count + 1], columns, mean, log_variance, *prior, features.shape[1]
+    weight = pairs.weight.astype(weights.mean.dtype, copy=False)
+    arrays = *pairs[:3], weight, offset, *weights[:4], *prior, features.shape[1]
     design = features.indptr, features.indices, features.data
-    arrays = *pairs, *weights, *design, rounds, cg_steps, bounds
+    arrays = *arrays, *design, rounds, cg_steps, bounds
     cuts = np.searchsorted(pairs.starts, pairs.starts[-1] * np.arange(1, TASKS) // TASKS)
     ends = np.unique([0, *np.minimum(cuts, count), count])
     run_parallel(partial(_update_labels, start, stop, *arrays) for start, stop in pairwise(ends))
     return bounds
-
-
-def update_prior_variances(parameters, scales):
-    """Update log τ in place: τ_d is the mean of (m_kd² + v_kd)/ρ_k over the labels with a weight of feature d.
-
-    Only KL[q(W) ‖ p(W)] depends on τ, and it is least there. Features without weights keep theirs.
-
-    Parameters
-    ----------
-    parameters : mapping of str to ndarray
-        See `xmlgp.gp.label_weights.initial_label_weights`.
-    scales : ndarray, K
-        ρ, as in `update_label_weights`.
-    """
-    indptr, columns, mean, log_variance, log_prior = (
-        parameters[f"label_weights.{name}"] for name in ("indptr", "features", "mean", "log_variance", "log_prior")
-    )
-    count = sparse.column_sums(columns, len(log_prior))
-    total = np.zeros(len(log_prior))
-    _add_second_moments(indptr, columns, mean, log_variance, scales, total)
-    used = count > 0
-    log_prior[used] = np.log(total[used] / count[used])
-
-
-@compiled
-def _add_second_moments(indptr, columns, means, log_variances, scales, total):
-    for k in range(indptr.size - 1):
-        for e in range(indptr[k], indptr[k + 1]):
-            total[columns[e]] += (means[e] * means[e] + np.exp(log_variances[e])) / scales[k]
 
 
 @compiled
@@ -149,8 +74,8 @@ def _update_labels(
     dtype = means.dtype
     real = dtype.type
     half, zero, one = real(0.5), real(0), real(1)
-    # Position of each feature among those of the label; −1 for the others.
-    place = np.full(feature_count, -1, np.int32)
+    # The index of each feature among those of the label; −1 for the others.
+    position = np.full(feature_count, -1, np.int32)
     capacity = 1024
     inner, values = np.empty(capacity, np.int32), np.empty(capacity, dtype)
     for label in range(start, stop):
@@ -160,7 +85,7 @@ def _update_labels(
             continue
         # The features of the label's pairs, renumbered; they stay in the cache for all rounds.
         for j in range(d):
-            place[columns[base + j]] = j
+            position[columns[base + j]] = j
         needed = 0
         for i in range(first, first + n):
             needed += x_indptr[points[i] + 1] - x_indptr[points[i]]
@@ -173,16 +98,15 @@ def _update_labels(
         for i in range(n):
             rows[i] = end
             for e in range(x_indptr[points[first + i]], x_indptr[points[first + i] + 1]):
-                j = place[x_indices[e]]
+                j = position[x_indices[e]]
                 if j >= 0:
                     inner[end], values[end] = j, x_values[e]
                     end += 1
         rows[n] = end
         m, v = np.empty(d, dtype), np.empty(d, dtype)
-        own = slice(base - indptr[0], base - indptr[0] + d)
-        center, prior = prior_means[own], prior_precisions[own]
+        center, prior = prior_means[base : base + d], prior_precisions[base : base + d]
         for j in range(d):
-            place[columns[base + j]] = -1
+            position[columns[base + j]] = -1
             m[j], v[j] = means[base + j], np.exp(log_variances[base + j])
         utility, curvature = np.empty(n, dtype), np.empty(n, dtype)
         diagonal, residual, direction = np.empty(d, dtype), np.empty(d, dtype), np.empty(d, dtype)

@@ -1,0 +1,178 @@
+"""q(W), where W has elements: its arrays, those from before training, and those of some labels, taken and put back."""
+
+import contextlib
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from xmlgp.gp.log_parameters import LIMIT, bounded_exp
+from xmlgp.label_weights.pattern import LABELS, label_features
+from xmlgp.label_weights.prior import PRIOR_VARIANCE, WeightsPrior
+from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.compiled import compiled
+from xmlgp.runtime.threads import parallel_for
+
+__all__ = ["LabelWeights", "are_valid", "hidden_label_weights", "initial_label_weights"]
+
+#: What the names of the parameters begin with.
+PREFIX = "label_weights."
+
+
+class LabelWeights(NamedTuple):
+    """q(w_kd) = N(m_kd, v_kd) for each weight of K labels, and the prior variances τ.
+
+    Weights of label k are `indptr[k]:indptr[k + 1]`, `features` are their d, ascending within a label, `mean` and
+    `log_variance` m and log v; `log_prior` is log τ, D. Indices are int64 and int32, as in the model folder, where the
+    names of these parameters begin with "label_weights.".
+    """
+
+    indptr: np.ndarray
+    features: np.ndarray
+    mean: np.ndarray
+    log_variance: np.ndarray
+    log_prior: np.ndarray
+
+    @classmethod
+    def of(cls, parameters):
+        """Return the label weights of a model, given its parameters by name; None if it has none."""
+        arrays = [parameters.get(PREFIX + name) for name in cls._fields]
+        return None if arrays[0] is None else cls(*arrays)
+
+    def parameters(self):
+        """Return the arrays by parameter name."""
+        return {PREFIX + name: array for name, array in self._asdict().items()}
+
+    @property
+    def variance(self):
+        """The variance v of each weight, inside the limits of `xmlgp.gp.log_parameters`."""
+        return bounded_exp(self.log_variance)
+
+    def block(self, first, last):
+        """Return the weights of consecutive labels, with copies of their means and variances."""
+        indptr = self.indptr[first : last + 1]
+        part = slice(indptr[0], indptr[-1])
+        moments = self.mean[part].copy(), self.log_variance[part].copy()
+        return LabelWeights(indptr - indptr[0], self.features[part], *moments, self.log_prior)
+
+    def grown(self, K, D):
+        """Return W with room for new labels and features, of which there are K and D then."""
+        new_labels, new_features = K + 1 - len(self.indptr), D - len(self.log_prior)
+        new = np.full(new_features, np.log(PRIOR_VARIANCE), self.log_prior.dtype)
+        return self._replace(
+            indptr=np.append(self.indptr, np.full(new_labels, self.indptr[-1])),
+            log_prior=np.concatenate([self.log_prior, new]),
+        )
+
+    def take(self, labels, pattern, scales):
+        """Return the weights of L labels, in ascending order, and as their prior the posterior that there is.
+
+        The labels get weights on the features of a pattern as well (see `label_features`). One on a feature that is new
+        to a label is N(0, ρ_k τ_d), as it is before training; scales are ρ, L.
+        """
+        D, count = len(self.log_prior), len(labels)
+        lengths = np.diff(self.indptr)[labels]
+        old = np.repeat(self.indptr[labels] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+        keys = np.repeat(np.arange(count), lengths) * D + self.features[old]
+        new_keys = np.repeat(np.arange(count), np.diff(pattern[0])) * D + pattern[1]
+        all_keys = np.union1d(keys, new_keys)
+        rows, features = np.divmod(all_keys, D)
+        position = np.searchsorted(all_keys, keys)
+        mean = np.zeros(len(all_keys), self.mean.dtype)
+        variance = bounded_exp(self.log_prior)[features] * scales[rows].astype(mean.dtype)
+        mean[position], variance[position] = self.mean[old], bounded_exp(self.log_variance[old])
+        indptr = _starts(np.bincount(rows, minlength=count))
+        part = LabelWeights(indptr, features.astype(np.int32), mean.copy(), np.log(variance), self.log_prior)
+        return part, WeightsPrior(mean, 1 / variance)
+
+    def put(self, labels, part):
+        """Return W with the weights of some labels, in ascending order, replaced by those of `part`."""
+        before = np.diff(self.indptr)
+        lengths, replaced = before.copy(), np.zeros(len(before), bool)
+        lengths[labels], replaced[labels] = np.diff(part.indptr), True
+        # Where the weights of the other labels were and will be.
+        kept, new = np.repeat(~replaced, before), np.repeat(replaced, lengths)
+        arrays = [np.empty(len(new), array.dtype) for array in self[1:4]]
+        for array, old, own in zip(arrays, self[1:4], part[1:4], strict=True):
+            array[~new], array[new] = old[kept], own
+        return LabelWeights(_starts(lengths), *arrays, self.log_prior)
+
+
+def _starts(lengths):
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def are_valid(parameters, D, K):
+    """Return whether the label weights among the parameters of an untrusted file fit each other and the model.
+
+    Compiled loops do not check indices. A model may have no label weights.
+    """
+    names = {name.removeprefix(PREFIX) for name in parameters if name.startswith(PREFIX)}
+    if not names:
+        return True
+    if names != set(LabelWeights._fields):
+        return False
+    indptr, features, *values = LabelWeights.of(parameters)
+    return bool(
+        sparse.is_pattern(indptr, features, K, D)
+        and values[0].dtype in (np.float32, np.float64)
+        and all(array.dtype == values[0].dtype for array in values)
+        and [array.shape for array in values] == [features.shape, features.shape, (D,)]
+    )
+
+
+def initial_label_weights(features, labels, bias, dtype):
+    """Return initial weights: means of zero, and the variances of the Laplace approximation at f = b.
+
+    v_kd = 1 / (1/τ_d + π_k (1 − π_k) Σ_i x_id²) with π = σ(b) and τ_d = `PRIOR_VARIANCE`; X is N×D and weighted, Y is
+    N×K.
+    """
+    indptr, columns = label_features(features, labels)
+    squares = sparse.column_sums(
+        features.indices, features.shape[1], lambda part: np.square(features.data[part], dtype=np.float64)
+    )
+    probability = expit(bias.astype(np.float64))
+    slope, log_variance = probability * (1 - probability), np.empty(len(columns), dtype)
+    # In parts, because of the double precision.
+    for start in range(0, len(bias), LABELS):
+        ends = indptr[start : start + LABELS + 1]
+        part = slice(ends[0], ends[-1])
+        curvature = np.repeat(slope[start : start + LABELS], np.diff(ends)) * squares[columns[part]]
+        log_variance[part] = -np.log(1 / PRIOR_VARIANCE + curvature)
+    log_prior = np.full(features.shape[1], np.log(PRIOR_VARIANCE), dtype)
+    return LabelWeights(indptr, columns, np.zeros(len(columns), dtype), log_variance, log_prior)
+
+
+@contextlib.contextmanager
+def hidden_label_weights(parameters, features, labels):
+    """Inside the block, set the weights on features that no point of their label has to zero, without variance.
+
+    The parameters of the model, by name, may have no label weights. X is N×D; Y, N×K, is usually that of fewer points
+    than the weights were made for.
+    """
+    weights = LabelWeights.of(parameters)
+    if weights is None:
+        yield
+        return
+    by_label, hidden = labels.T.tocsr(), np.ones(len(weights.features), bool)
+    arrays = by_label.indptr, by_label.indices, features.indptr, features.indices, features.shape[1], *weights[:2]
+    parallel_for(lambda start, stop: _unmark(start, stop, *arrays, hidden), labels.shape[1], LABELS)
+    kept = weights.mean[hidden], weights.log_variance[hidden]
+    try:
+        weights.mean[hidden], weights.log_variance[hidden] = 0, -LIMIT
+        yield
+    finally:
+        weights.mean[hidden], weights.log_variance[hidden] = kept
+
+
+@compiled
+def _unmark(start, stop, indptr, points, x_indptr, x_indices, feature_count, starts, columns, hidden):
+    """Set `hidden` to False for the weights of some labels on features that a point of the label has."""
+    seen = np.full(feature_count, -1, np.int32)
+    for k in range(start, stop):
+        for e in range(indptr[k], indptr[k + 1]):
+            for t in range(x_indptr[points[e]], x_indptr[points[e] + 1]):
+                seen[x_indices[t]] = k
+        for e in range(starts[k], starts[k + 1]):
+            if seen[columns[e]] == k:
+                hidden[e] = False
