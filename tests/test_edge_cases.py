@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from tests.problems import small_dataset
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.record import BMLPL
+from xmlgp.bmlpl.record import train as train_bmlpl
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import train as train_bmlpl
 from xmlgp.data.dataset import Dataset
 from xmlgp.errors import SettingsError
 from xmlgp.mlgpf.predictor import MLGPFPredictor

@@ -5,8 +5,12 @@ import scipy.sparse as sp
 
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.preprocess.inputs import Inputs
+from xmlgp.preprocess.pipeline import Preprocessed
+from xmlgp.preprocess.weighting import Weighting
 
-__all__ = ["clustered", "problem", "start_inference", "unrelated"]
+__all__ = ["UNWEIGHTED", "clustered", "problem", "start_inference", "unrelated"]
+
+UNWEIGHTED = Preprocessed(Weighting.named("none", None), None, None)
 
 
 def problem(N=25, D=6, K=5, seed=0):

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import stats
 
+from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.least_squares import Design, LeastSquares
-from xmlgp.bmlpl.positives import Positives
 
 __all__ = ["Problem", "Quadratic", "log_likelihood", "log_posterior", "random_problem", "random_quadratic", "z_score"]
 

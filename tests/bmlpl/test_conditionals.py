@@ -11,7 +11,8 @@ from scipy.special import expit
 
 from tests.bmlpl.reference import random_problem, z_score
 from tests.grids import each_value
-from xmlgp.bmlpl.conditionals import (
+from xmlgp.bmlpl.counts import Positives, expected_counts
+from xmlgp.bmlpl.gibbs import (
     LARGE_LOG_ODDS,
     LEAST_ACTIVATION,
     LEAST_TOTAL,
@@ -21,9 +22,7 @@ from xmlgp.bmlpl.conditionals import (
     sample_shapes,
     sample_topics,
 )
-from xmlgp.bmlpl.counts import expected_counts
-from xmlgp.bmlpl.hyperparameters import LEAST_SHAPE
-from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.parameters import LEAST_SHAPE
 from xmlgp.runtime import threads
 
 BOTH = pytest.mark.parametrize("dtype", [np.float32, np.float64])

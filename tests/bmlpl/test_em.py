@@ -7,7 +7,6 @@ from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from tests.grids import each_value
 from xmlgp.bmlpl import em as module
-from xmlgp.bmlpl import hyperparameters
 from xmlgp.errors import SettingsError
 
 INFERENCES = [{"inference": "em"}, *({"inference": "em-cg", "cg_steps": steps} for steps in (1, 5))]
@@ -18,7 +17,7 @@ SIZE_AND_INFERENCE = each_value(size=SIZES, chosen=INFERENCES)
 
 @pytest.fixture
 def constant_shapes(monkeypatch):
-    monkeypatch.setattr(hyperparameters, "update_shapes", lambda shapes, activated: shapes)
+    monkeypatch.setattr(module.parameters, "update_shapes", lambda shapes, *others: shapes)
 
 
 class Traced:
@@ -105,7 +104,7 @@ def test_each_m_step_maximises_the_expected_log_posterior(constant_shapes):
     traced = Traced((25, 6, 5, 3), seed=2, shapes=0.7, inference="em")
     for iteration in range(3):
         traced.step(iteration)
-    points, labels = (array.copy() for array in traced.em._counts[:2])
+    points, labels = (array.copy() for array in (traced.em._counts, traced.em._label_counts))
     before = traced.em.weights.copy()
     traced.step(3)
     topics, u, weights = traced.topics, traced.activations, traced.em.weights

@@ -5,17 +5,13 @@ import tracemalloc
 import numpy as np
 import scipy.sparse as sp
 
-from tests.bmlpl.problems import unrelated
+from tests.bmlpl.problems import UNWEIGHTED, unrelated
 from tests.grids import each_value
 from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import BMLPLSettings
-from xmlgp.bmlpl.train import run_inference
 from xmlgp.errors import NumericalError
 from xmlgp.preprocess.inputs import Inputs
-from xmlgp.preprocess.pipeline import Preprocessed
-from xmlgp.preprocess.weighting import Weighting
-
-UNWEIGHTED = Preprocessed(Weighting.named("none", None), None, None)
 
 INFERENCES = ["em", "em-cg", "online-em", "gibbs"]
 PASSES = 15

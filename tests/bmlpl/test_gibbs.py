@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from tests.bmlpl.problems import problem, start_inference
 from tests.bmlpl.reference import log_posterior
 from xmlgp.bmlpl import gibbs as module
-from xmlgp.bmlpl import hyperparameters
+from xmlgp.bmlpl.counts import Positives
 from xmlgp.bmlpl.gibbs import is_kept
-from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.parameters import update_precisions
 
 N, D, K, T = 4, 2, 3, 2
 FEATURES = np.array([[1.0, 0.0], [-0.5, 1.0], [0.0, 0.0], [0.7, -1.2]])
@@ -133,7 +133,7 @@ def test_the_objective_is_the_log_posterior():
 def test_precisions_are_updated_only_with_learn_precision():
     gibbs, drawn = sample(6, learn_precision=True)
     # The update uses the weights of the previous sweep.
-    expected = hyperparameters.update_precisions(drawn[4]["weights"][:-1] ** 2, np.float64)
+    expected = update_precisions(drawn[4]["weights"][:-1] ** 2, np.float64)
     np.testing.assert_allclose(gibbs.precisions[:-1], expected)
     gibbs, _ = sample(3)
     assert np.ptp(gibbs.precisions[:-1]) == 0

@@ -6,18 +6,18 @@ import scipy.sparse as sp
 from scipy.special import digamma, expit
 from sklearn.metrics import roc_auc_score
 
-from tests.bmlpl.problems import clustered
+from tests.bmlpl.problems import UNWEIGHTED, clustered
 from tests.grids import each_value
 from tests.problems import small_dataset
+from xmlgp.bmlpl import em
 from xmlgp.bmlpl import learning as module
-from xmlgp.bmlpl.learning import learn
-from xmlgp.bmlpl.learning_prior import recover_counts
+from xmlgp.bmlpl.learning import learn, recover_counts
 from xmlgp.bmlpl.least_squares import INTERCEPT_PRECISION
 from xmlgp.bmlpl.parameters import are_valid_parameters
-from xmlgp.bmlpl.predictive import Predictive
+from xmlgp.bmlpl.predictor import BMLPLPredictor
+from xmlgp.bmlpl.record import train
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.topics import topic_shares
-from xmlgp.bmlpl.train import train
 from xmlgp.errors import SettingsError
 from xmlgp.preprocess.pipeline import weight_features
 from xmlgp.training.learned import Earlier
@@ -59,9 +59,8 @@ def run(*arguments, checkpoints=None):
 
 
 def probabilities(parameters, features):
-    predictive = Predictive(parameters, np.float64)
-    scales = predictive.scales(sp.csr_array(np.asarray(features, np.float64)))
-    return -np.expm1(-predictive.rates(scales, slice(0, len(parameters["topics"]))))
+    predictor = BMLPLPredictor(BMLPLSettings(dtype="float64"), UNWEIGHTED, parameters, features.shape[1])
+    return predictor.score(sp.csr_array(np.asarray(features, np.float64)), "probability")[0]
 
 
 def dense(earlier, X, Y, iterations):
@@ -135,7 +134,7 @@ def test_the_fixed_point_is_that_of_dense_formulas(monkeypatch):
 
 
 def test_no_iteration_lowers_the_log_posterior_while_shapes_are_fixed(monkeypatch):
-    monkeypatch.setattr(module.hyperparameters, "update_shapes", lambda shapes, *others: shapes)
+    monkeypatch.setattr(em.parameters, "update_shapes", lambda shapes, *others: shapes)
     monkeypatch.setattr(module, "ITERATIONS", 60)
     values = [epoch["log_posterior"] for epoch in learn(*problem()).history]
     assert len(values) == 60
@@ -246,9 +245,9 @@ def test_parts_have_each_point_once_and_build_on_each_other(monkeypatch):
     whole = learned(earlier, features[100:], labels[100:])
     monkeypatch.setattr(module, "PART_ELEMENTS", 1)
     priors = []
-    prior = module.learning_prior.weight_prior
+    prior = module.weight_prior
     monkeypatch.setattr(
-        module.learning_prior,
+        module,
         "weight_prior",
         lambda design, omega, points, precisions: (
             priors.append((len(omega) - 1, points[-1])) or prior(design, omega, points, precisions)

@@ -7,9 +7,9 @@ from sklearn.metrics import roc_auc_score
 
 from tests.bmlpl.problems import clustered, problem, start_inference, unrelated
 from tests.bmlpl.reference import log_posterior
-from xmlgp.bmlpl import hyperparameters
 from xmlgp.bmlpl import online_em as module
 from xmlgp.bmlpl.activations import expected_activations
+from xmlgp.bmlpl.parameters import SHAPE_RATE
 
 
 def trained(features, labels, passes, **chosen):
@@ -80,7 +80,7 @@ def test_a_step_follows_the_gradient_and_updates_the_statistics():
     taken = np.array(activated[:2])
     np.testing.assert_allclose(inference._sums, (1 - share) * sums + share * taken, rtol=1e-5)
     softplus, digammas = inference._sums
-    ratio = digammas / (hyperparameters.SHAPE_RATE + softplus)
+    ratio = digammas / (SHAPE_RATE + softplus)
     np.testing.assert_allclose(inference.shapes, shapes * np.sqrt(ratio), rtol=1e-10)
     # The objective is that of the parameters and activations before the step.
     expected = log_posterior(labels, design, topics, weights, u, shapes, inference.precisions, 0.5) - shapes.sum()

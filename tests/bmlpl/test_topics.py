@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.problems import small_dataset
-from xmlgp.bmlpl.counts import expected_counts
-from xmlgp.bmlpl.positives import Positives
+from xmlgp.bmlpl.counts import Positives, expected_counts
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.topics import list_topics, topic_shares
 from xmlgp.errors import ModelFolderError

@@ -5,10 +5,10 @@ import pytest
 
 from tests.problems import small_dataset
 from tests.training.interrupting import assert_same_result
-from xmlgp.bmlpl.initial import reveal_labels
+from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.parameters import are_valid_parameters
+from xmlgp.bmlpl.record import run_inference
 from xmlgp.bmlpl.settings import INFERENCES, BMLPLSettings
-from xmlgp.bmlpl.train import run_inference
 from xmlgp.preprocess.pipeline import weight_features
 
 N, D, K, T = 40, 25, 7, 4

@@ -1,15 +1,20 @@
-"""Latent counts m_nkt: how often topic t explains label k of point n. Only positive labels have counts."""
+"""The positive labels, and their latent counts m_nkt: how often topic t explains label k of point n.
 
+BMLPL never uses negative labels explicitly: only positive labels have counts.
+"""
+
+import functools
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from xmlgp.linear_algebra import sparse
 from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.elementary import exponential, logarithm, polynomial
 from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Counts", "expected_counts"]
+__all__ = ["Counts", "Positives", "expected_counts", "present_columns", "reveal_labels"]
 
 #: Least rate λ of a positive label, so that labels that no topic explains are divided among topics too.
 LEAST_RATE = 1e-30
@@ -17,25 +22,60 @@ LEAST_RATE = 1e-30
 #: Rates up to which 1 − e^(−λ) is computed by its series, and the coefficients of (1 − e^(−λ))/λ.
 SERIES_LIMIT, EXPM1 = 0.1, (-1 / 720, 1 / 120, -1 / 24, 1 / 6, -1 / 2, 1.0)
 
-#: Points per block, so that results do not depend on the number of cores.
-ROWS = 128
+#: Points per block, so that results do not depend on the number of cores; least number of multiplications per thread.
+ROWS, GRAIN = 128, 1 << 17
 
-#: Least number of multiplications per thread.
-GRAIN = 1 << 17
+
+class Positives:
+    """The positive labels of N points, given Y, N×K; those of point n are `indices[indptr[n]:indptr[n + 1]]`."""
+
+    def __init__(self, labels):
+        self.shape, self.indptr, self.indices = labels.shape, labels.indptr, labels.indices
+
+    def __len__(self):
+        return len(self.indices)
+
+    def by_point(self, values):
+        """Return values, one for each positive in the order of `indices`, as a csr_array, N×K."""
+        return csr_array((values, self.indices, self.indptr), shape=self.shape)
+
+    def by_label(self, values):
+        """Return the transpose of `by_point`, K×N, in CSR format."""
+        order, points, indptr = self._transposed
+        return csr_array((values[order], points, indptr), shape=self.shape[::-1])
+
+    def frequencies(self):
+        """Return the number of points of each label, K."""
+        return np.bincount(self.indices, minlength=self.shape[1])
+
+    @functools.cached_property
+    def _transposed(self):
+        order = self.by_point(np.arange(len(self), dtype=np.int64)).T.tocsr()
+        return order.data, order.indices, order.indptr
+
+
+def present_columns(matrix):
+    """Return the columns of a csr_array that have elements, ascending, and the array with these columns alone."""
+    present, indices = np.unique(matrix.indices, return_inverse=True)
+    shape = matrix.shape[0], len(present)
+    return present, csr_array((matrix.data, indices.astype(np.int32), matrix.indptr), shape=shape)
+
+
+def reveal_labels(labels, share, random):
+    """Return labels of which each positive is kept with probability `share`; the others become unknown.
+
+    A share of 1 keeps all and draws no random number.
+    """
+    if share == 1:
+        return labels
+    kept = labels.copy()
+    kept.data = random.random(labels.nnz) < share
+    kept.eliminate_zeros()
+    return kept
 
 
 class Counts(NamedTuple):
-    """Sums of latent counts.
-
-    Attributes
-    ----------
-    by_point : ndarray, N×T
-        m_nt = Σ_k m_nkt, summed over the labels of each point.
-    by_label : ndarray, K×T
-        m_kt = Σ_n m_nkt, summed over the points of each label.
-    log_likelihood : float
-        Σ_nk log p(y_nk | V, u_n).
-    """
+    """Latent counts of points, m_nt = Σ_k m_nkt, N×T; of labels, m_kt = Σ_n m_nkt, K×T; and log p(Y | V, U)."""
 
     by_point: np.ndarray
     by_label: np.ndarray

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, hyperparameters, least_squares
+from xmlgp.bmlpl import least_squares, parameters
+from xmlgp.bmlpl.activations import expected_activations
 from xmlgp.bmlpl.counts import expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
+from xmlgp.bmlpl.topics import log_prior_of_topics, update_topics
 from xmlgp.errors import SettingsError
 
 __all__ = ["EM", "ExactEM"]
@@ -25,12 +27,18 @@ class EM(BMLPLInference):
     Given the expected counts m, the maximum over u is u = (r + m) σ(ψ), and the remaining objective of W is the
     negative binomial likelihood m ψ − (m + r) log(1 + e^ψ). Both are maximised together, so that no iteration lowers
     the posterior while shapes and precisions are fixed. Shapes and precisions maximise marginal likelihoods given the
-    counts, between M-steps. The M-step of W makes some conjugate gradient steps.
+    counts, between M-steps. The M-step of W makes some conjugate gradient steps. `Learning` makes the same steps with
+    another prior.
     """
+
+    _warm_up = WARM_UP
+    #: The prior of r is Gamma(1 + a, b): the table counts a, and the rate b.
+    _tables, _rates = 0, parameters.SHAPE_RATE
 
     def __init__(self, coordinates, labels, settings, random):
         topics = self._start(coordinates, labels, settings, random)
-        self._counts = expected_counts(self._positives, topics, self.activations)
+        self._cg_steps = settings.cg_steps
+        self._counts, self._label_counts, _ = expected_counts(self._positives, topics, self.activations)
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
@@ -38,37 +46,49 @@ class EM(BMLPLInference):
             "parameters.weights": self.weights,
             "parameters.shapes": self.shapes,
             "parameters.precisions": self.precisions,
-            "counts.points": self._counts.by_point,
-            "counts.labels": self._counts.by_label,
+            "counts.points": self._counts,
+            "counts.labels": self._label_counts,
         }
 
     def step(self, epoch, done):
         """Make one iteration; return the log posterior, given the shapes and precisions before it."""
-        settings, m, learned = self._settings, self._counts.by_point, epoch >= WARM_UP
-        system = self._system
-        system.set_tangent(self.weights, m, self.shapes, self.precisions)
-        if settings.learn_precision and learned and (epoch - WARM_UP) % PRECISIONS_EVERY == 0:
-            moments = np.square(least_squares.cg_sample(system, self.random, PRECISIONS_STEPS))
-            moments += np.square(self.weights)
-            self.precisions[:-1] = hyperparameters.update_precisions(moments[:-1], self.precisions.dtype)
-            system.set_tangent(self.weights, m, self.shapes, self.precisions)
-        self._update_weights(system, m)
-        topics = hyperparameters.update_topics(self._counts.by_label, settings.concentration)
-        activated = activations.expected_activations(m, system.log_odds, self.shapes, self.activations)
-        self._counts = expected_counts(self._positives, topics, self.activations, m)
-        log_prior_of_topics = hyperparameters.log_prior_of_topics(topics, settings.concentration)
-        value = self._log_posterior(self._counts.log_likelihood, activated.log_prior, log_prior_of_topics)
-        if learned:
-            self.shapes[:] = hyperparameters.update_shapes(self.shapes, activated)
+        self._set_tangent(epoch)
+        self._update_weights()
+        topics = self._topics()
+        # In learning on, the system has one more row, the mean of the earlier points.
+        N = len(self.activations)
+        m, log_odds = self._counts[:N], self._system.log_odds[:N]
+        activated = expected_activations(m, log_odds, self.shapes, self.activations)
+        _, self._label_counts, log_likelihood = expected_counts(self._positives, topics, self.activations, m)
+        value = self._log_posterior(log_likelihood, activated.log_prior, self._log_prior_of_topics(topics))
+        if epoch >= self._warm_up:
+            self.shapes[:] = parameters.update_shapes(self.shapes, activated, self._tables, self._rates)
         return value
 
-    def _update_weights(self, system, m):
+    def _set_tangent(self, epoch):
+        """Set the lower bound on the likelihood of W that is tight at the weights; at times, learn τ."""
+        system, since = self._system, epoch - self._warm_up
+        system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
+        if self._settings.learn_precision and since >= 0 and since % PRECISIONS_EVERY == 0:
+            moments = np.square(least_squares.cg_sample(system, self.random, PRECISIONS_STEPS))
+            moments += np.square(self.weights)
+            self.precisions[:-1] = parameters.update_precisions(moments[:-1], self.precisions.dtype)
+            system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
+
+    def _update_weights(self):
         """Make the M-step of the weights, and set the log odds of the system."""
-        least_squares.cg_solve(system, self.weights, self._settings.cg_steps)
+        least_squares.cg_solve(self._system, self.weights, self._cg_steps)
+
+    def _topics(self):
+        """Return V, which overwrites the counts of labels."""
+        return update_topics(self._label_counts, self._settings.concentration)
+
+    def _log_prior_of_topics(self, topics):
+        return log_prior_of_topics(topics, self._settings.concentration)
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""
-        return self._model(self._counts.by_label, self._positives.frequencies())
+        return self._model(self.weights, self.precisions, self._label_counts, self._positives.frequencies())
 
 
 class ExactEM(EM):
@@ -82,6 +102,6 @@ class ExactEM(EM):
             )
         super().__init__(coordinates, labels, settings, random)
 
-    def _update_weights(self, system, m):
-        least_squares.cholesky_solve(system, m - self.shapes, self.weights)
-        system.set_log_odds(self.weights)
+    def _update_weights(self):
+        least_squares.cholesky_solve(self._system, self._counts - self.shapes, self.weights)
+        self._system.set_log_odds(self.weights)

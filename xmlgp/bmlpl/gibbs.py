@@ -1,16 +1,36 @@
-"""Gibbs sampling for BMLPL."""
+"""Gibbs sampling for BMLPL: samples from the conditional posteriors, and sweeps of them ([B] section 3.1)."""
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, conditionals, hyperparameters, least_squares
-from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl import least_squares
+from xmlgp.bmlpl.activations import LARGEST_EXPONENT, log_prior, softplus_sums
+from xmlgp.bmlpl.counts import LEAST_RATE, expected_counts
 from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.topics import topic_shares
+from xmlgp.bmlpl.parameters import LEAST_SHAPE, SHAPE_RATE, update_precisions
+from xmlgp.bmlpl.topics import log_prior_of_topics, topic_shares
 from xmlgp.errors import NumericalError
 from xmlgp.linear_algebra import sparse
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.linear_algebra.dense import all_finite
+from xmlgp.runtime.threads import parallel_for
 
-__all__ = ["Gibbs"]
+__all__ = ["Gibbs", "sample_activations", "sample_counts", "sample_omega", "sample_shapes", "sample_topics"]
+
+#: Above this rate an ordinary Poisson variable replaces the zero-truncated one; it is zero once in 10¹³ cases.
+LARGE_RATE = 30
+
+#: Most latent counts per positive label on average. Counts are sampled one by one; more mean that sampling diverged.
+MOST_COUNTS = 1000
+
+#: Log odds beyond which a Pólya–Gamma variable is sampled as an inverse Gaussian one, which agrees to 11 digits. The
+#: package polyagamma returns values up to three times too large from 30 on.
+LARGE_LOG_ODDS = 25
+
+#: Least first parameter for the package polyagamma, which accepts none below 1e-4.
+LEAST_TOTAL = 1e-3
+
+#: Least activation, so that logarithms are finite.
+LEAST_ACTIVATION = 1e-30
 
 #: Largest number of weights of a topic, with the intercept, that are sampled by a dense Cholesky factorisation.
 DENSE_SIZE = 4096
@@ -51,18 +71,18 @@ class Gibbs(BMLPLInference):
     def step(self, epoch, done):
         """Make one sweep; return the log posterior after it."""
         settings, random = self._settings, self.random
-        m, label_counts = conditionals.sample_counts(self._positives, self.topics, self.activations, random)
+        m, label_counts = sample_counts(self._positives, self.topics, self.activations, random)
         self._shares[:] = topic_shares(label_counts, self._positives.frequencies())
-        self.topics[:] = conditionals.sample_topics(label_counts, settings.concentration, random)
+        self.topics[:] = sample_topics(label_counts, settings.concentration, random)
         system = self._system
         system.set_log_odds(self.weights)
         if not all_finite(system.log_odds):
             raise NumericalError("the log odds of activations are not finite")
-        self.shapes[:] = conditionals.sample_shapes(m, system.log_odds, self.shapes, random)
-        system.omega[:] = conditionals.sample_omega(m, system.log_odds, self.shapes, random)
+        self.shapes[:] = sample_shapes(m, system.log_odds, self.shapes, random)
+        system.omega[:] = sample_omega(m, system.log_odds, self.shapes, random)
         if settings.learn_precision:
             moments = np.square(self.weights[:-1])
-            self.precisions[:-1] = hyperparameters.update_precisions(moments, self.precisions.dtype)
+            self.precisions[:-1] = update_precisions(moments, self.precisions.dtype)
         system.precisions = self.precisions
         twice_kappa = m - self.shapes
         if len(self.weights) <= DENSE_SIZE:
@@ -72,14 +92,14 @@ class Gibbs(BMLPLInference):
             mean *= 0.5
             self.weights[:] = least_squares.cg_sample(system, random, CG_STEPS, mean)
         system.set_log_odds(self.weights)
-        self.activations[:] = conditionals.sample_activations(m, system.log_odds, self.shapes, random)
+        self.activations[:] = sample_activations(m, system.log_odds, self.shapes, random)
         if is_kept(settings, epoch):
             for name, array in self._sample().items():
                 self._sums[name] += array
         return self._log_posterior(
             expected_counts(self._positives, self.topics, self.activations).log_likelihood,
-            activations.log_prior(self.activations, system.log_odds, self.shapes),
-            hyperparameters.log_prior_of_topics(self.topics, settings.concentration),
+            log_prior(self.activations, system.log_odds, self.shapes),
+            log_prior_of_topics(self.topics, settings.concentration),
         )
 
     def parameters(self, epochs):
@@ -97,3 +117,145 @@ def is_kept(settings, sweep):
     """Return whether the sample of a sweep, counted from 0, is kept."""
     since = sweep - settings.burned
     return since >= 0 and since % settings.thinning == 0
+
+
+def sample_counts(positives, topics, activations, random):
+    """Return samples of the latent counts m_nt, N×T, and m_kt, K×T, given topics V and activations U ([B] (10), (11)).
+
+    m_nk ~ Poisson(λ_nk), truncated at zero, for every positive label; each count belongs to topic t with probability
+    v_kt u_nt / λ_nk. An average rate above `MOST_COUNTS` raises NumericalError.
+    """
+    rates = np.empty(len(positives))
+    pattern = positives.indptr, positives.indices
+
+    def fill_rates(start, stop):
+        _fill_rates(*pattern, topics, activations, rates, start, stop)
+
+    parallel_for(fill_rates, len(activations), 256)
+    if not rates.sum() <= MOST_COUNTS * len(rates):
+        raise NumericalError(f"a positive label has more than {MOST_COUNTS} latent counts on average")
+    totals = _truncated_poisson(rates, random.random(len(rates)))
+    large = rates > LARGE_RATE
+    totals[large] = np.maximum(random.poisson(rates[large]), 1)
+    ends = np.concatenate([[0], np.cumsum(totals)])
+    uniform = random.random(ends[-1])
+    chosen = np.empty(ends[-1], np.int32)
+    by_point = np.zeros_like(activations)
+
+    def choose(start, stop):
+        _choose_topics(*pattern, topics, activations, rates, ends, uniform, chosen, by_point, start, stop)
+
+    parallel_for(choose, len(activations), 256)
+    by_label = np.zeros_like(topics)
+    _sum_by_label(positives.indices, ends, chosen, by_label)
+    return by_point, by_label
+
+
+def sample_topics(counts, concentration, random):
+    """Return a sample of V, K×T: column t from Dirichlet(η + m_kt) ([B] (12))."""
+    # A gamma variable underflows for small η, so logarithms are used: Gamma(a) is distributed as Gamma(a + 1) U^(1/a).
+    shape = counts + concentration
+    logarithms = np.log(random.standard_gamma(shape + 1)) + np.log1p(-random.random(shape.shape)) / shape
+    logarithms -= logarithms.max(axis=0)
+    topics = np.exp(logarithms, out=logarithms)
+    topics /= topics.sum(axis=0)
+    return topics.astype(counts.dtype, copy=False)
+
+
+def sample_omega(counts, log_odds, shapes, random):
+    """Return samples of the Pólya–Gamma variables ω_nt ~ PG(m_nt + r_t, ψ_nt), N×T ([B] section 3.1).
+
+    With h = m + r: for large |ψ|, cosh(ψ/2) ≈ e^(|ψ|/2)/2, and the Laplace transform is that of an inverse Gaussian
+    variable of mean h/(2|ψ|) and shape h²/4. For h < ε = `LEAST_TOTAL`, as of topics without counts, the sample is
+    PG(ε, ψ) with probability h/ε and otherwise 0, which has the same mean and nearly the same distribution.
+    """
+    from polyagamma import random_polyagamma
+
+    # random_polyagamma requires double precision.
+    h, z = (np.asarray(array, np.float64) for array in (counts + shapes, np.abs(log_odds)))
+    large = z > LARGE_LOG_ODDS
+    small = ~large & (h < LEAST_TOTAL)
+    sample = random_polyagamma(np.maximum(h, LEAST_TOTAL), np.where(large, 0, z), random_state=random)
+    sample[small] *= random.random(np.count_nonzero(small)) * LEAST_TOTAL < h[small]
+    sample[large] = random.wald(h[large] / (2 * z[large]), np.square(h[large]) / 4)
+    return sample.astype(counts.dtype, copy=False)
+
+
+def sample_activations(counts, log_odds, shapes, random):
+    """Return a sample of the activations u_nt ~ Gamma(r_t + m_nt, scale σ(ψ_nt)), N×T ([B] (13))."""
+    sample = random.standard_gamma(counts + shapes).astype(counts.dtype, copy=False)
+    sample /= 1 + np.exp(np.clip(-log_odds, -LARGEST_EXPONENT, LARGEST_EXPONENT))
+    return np.maximum(sample, LEAST_ACTIVATION, out=sample)
+
+
+def sample_shapes(counts, log_odds, shapes, random):
+    """Return a sample of r_t ~ Gamma(1 + Σ_n l_nt, rate 1 + Σ_n log(1 + e^ψ_nt)), T, with l_nt ~ CRT(m_nt, r_t).
+
+    The activations are integrated out, so they must be sampled again afterwards. Source: see `update_shapes`.
+    """
+    # In the Chinese restaurant process customer j = 0, 1, … opens a new table with probability r/(r + j).
+    points, topics = np.nonzero(counts)
+    customers = counts[points, topics].astype(np.int64)
+    topic_of_customer = np.repeat(topics, customers)
+    order = np.arange(len(topic_of_customer)) - np.repeat(np.cumsum(customers) - customers, customers)
+    r = shapes.astype(np.float64)
+    new_table = random.random(len(topic_of_customer)) * (r[topic_of_customer] + order) < r[topic_of_customer]
+    tables = np.bincount(topic_of_customer[new_table], minlength=len(r))
+    sample = random.standard_gamma(1 + tables) / (SHAPE_RATE + softplus_sums(log_odds))
+    return np.maximum(sample, LEAST_SHAPE).astype(shapes.dtype)
+
+
+@compiled
+def _fill_rates(indptr, indices, topics, activations, rates, start, stop):
+    for n in range(start, stop):
+        activation = activations[n]
+        for e in range(indptr[n], indptr[n + 1]):
+            topic = topics[indices[e]]
+            rate = 0.0
+            for t in range(len(activation)):
+                rate += float(topic[t]) * activation[t]
+            rates[e] = max(rate, LEAST_RATE)
+
+
+@compiled
+def _truncated_poisson(rates, uniform):
+    """Return a sample of each zero-truncated Poisson distribution, by inversion."""
+    sample = np.ones(len(rates), np.int64)
+    for e in range(len(rates)):
+        rate = rates[e]
+        if rate > LARGE_RATE:
+            continue
+        # Scaled by e^λ − 1, which has no cancellation for small rates.
+        term, left = rate, uniform[e] * np.expm1(rate)
+        m = 1
+        while left > term and m < 1000:
+            left -= term
+            m += 1
+            term *= rate / m
+        sample[e] = m
+    return sample
+
+
+@compiled
+def _choose_topics(indptr, indices, topics, activations, rates, ends, uniform, chosen, by_point, start, stop):
+    for n in range(start, stop):
+        activation = activations[n]
+        for e in range(indptr[n], indptr[n + 1]):
+            topic = topics[indices[e]]
+            for i in range(ends[e], ends[e + 1]):
+                left = uniform[i] * rates[e]
+                t = 0
+                while t + 1 < len(activation):
+                    left -= float(topic[t]) * activation[t]
+                    if left < 0:
+                        break
+                    t += 1
+                chosen[i] = t
+                by_point[n, t] += 1
+
+
+@compiled
+def _sum_by_label(indices, ends, chosen, by_label):
+    for e in range(len(indices)):
+        for i in range(ends[e], ends[e + 1]):
+            by_label[indices[e], chosen[i]] += 1

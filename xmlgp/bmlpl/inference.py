@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, hyperparameters, least_squares
-from xmlgp.bmlpl.initial import initial_values
-from xmlgp.bmlpl.positives import Positives
-from xmlgp.bmlpl.topics import topic_shares
+from xmlgp.bmlpl import least_squares
+from xmlgp.bmlpl.activations import prior_mean
+from xmlgp.bmlpl.counts import Positives
+from xmlgp.bmlpl.parameters import SHAPE_RATE, initial_values
+from xmlgp.bmlpl.topics import topic_shares, update_topics
 from xmlgp.training.inference import Inference
 
 __all__ = ["BMLPLInference"]
@@ -30,7 +31,7 @@ class BMLPLInference(Inference):
         )
         dtype, T = self.weights.dtype, len(self.shapes)
         self.activations = np.empty((labels.shape[0], T), dtype)
-        self.activations[:] = activations.prior_mean(self.weights[-1], self.shapes)
+        self.activations[:] = prior_mean(self.weights[-1], self.shapes)
         self._system = least_squares.LeastSquares(least_squares.Design(coordinates.weighted(slice(None))), T, dtype)
         return topics
 
@@ -39,18 +40,24 @@ class BMLPLInference(Inference):
         return (
             log_likelihood
             + log_prior_of_activations
-            + least_squares.log_prior(self.weights, self.precisions)
+            + self._log_prior_of_weights()
             + log_prior_of_topics
-            - hyperparameters.SHAPE_RATE * float(self.shapes.sum())
+            + self._log_prior_of_shapes()
         )
 
-    def _model(self, label_counts, frequencies):
-        """Return the parameters of the model, by name, given m_kt, K×T, and the number of points of each label, K."""
+    def _log_prior_of_weights(self):
+        return least_squares.log_prior(self.weights, self.precisions)
+
+    def _log_prior_of_shapes(self):
+        return -SHAPE_RATE * float(self.shapes.sum())
+
+    def _model(self, weights, precisions, label_counts, frequencies):
+        """Return the parameters of the model, by name, given W, τ, m_kt, K×T, and the points of each label, K."""
         return {
-            "topics": hyperparameters.update_topics(label_counts.copy(), self._settings.concentration),
-            "weights": self.weights[:-1],
-            "intercepts": self.weights[-1],
+            "topics": update_topics(label_counts.copy(), self._settings.concentration),
+            "weights": weights[:-1],
+            "intercepts": weights[-1],
             "shapes": self.shapes,
-            "precisions": self.precisions[:-1],
+            "precisions": precisions[:-1],
             "shares": topic_shares(label_counts, frequencies),
         }

@@ -1,14 +1,16 @@
-"""Learning on with a trained BMLPL: EM for further points, with the posterior of the earlier ones as the prior."""
+"""Learning on with a trained BMLPL: EM of further points, with a prior that stands for the earlier ones."""
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
-from xmlgp.bmlpl import activations, hyperparameters, learning_prior, least_squares
-from xmlgp.bmlpl.counts import expected_counts
-from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.initial import reveal_labels
-from xmlgp.bmlpl.positives import Positives, present_labels
+from xmlgp.bmlpl import least_squares
+from xmlgp.bmlpl.activations import expected_activations, prior_mean
+from xmlgp.bmlpl.counts import Positives, expected_counts, present_columns, reveal_labels
+from xmlgp.bmlpl.em import EM
+from xmlgp.bmlpl.parameters import SHAPE_RATE
+from xmlgp.bmlpl.topics import TINY
 from xmlgp.errors import SettingsError
+from xmlgp.linear_algebra import sparse
 from xmlgp.runtime.progress import silent
 from xmlgp.training.loop import Loop
 from xmlgp.training.minibatches import SeededMinibatches
@@ -27,15 +29,7 @@ PART_ELEMENTS = 1 << 24
 
 
 def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=None):
-    """Learn on: return the parameters of a trained model that has seen further points as well.
-
-    See `Model.learn`. The number of topics stays.
-
-    Raises
-    ------
-    SettingsError
-        If the model was trained by Gibbs sampling.
-    """
+    """Learn on; see `Model.learn`. The number of topics stays. SettingsError if Gibbs sampling trained the model."""
     settings = earlier.settings
     if settings.inference == "gibbs":
         raise SettingsError(
@@ -48,14 +42,13 @@ def learn(earlier, features, labels, preprocessed, progress=silent, checkpoints=
     return Trained(*Loop(Learning, earlier, coordinates, labels).run(progress, checkpoints=checkpoints))
 
 
-class Learning(BMLPLInference):
-    """Maximise log p(V, W, log U, r | Y) of further points, with a prior that stands for the earlier points.
-
-    The steps are those of `EM`; the priors differ:
+class Learning(EM):
+    """`EM` of further points: maximise log p(V, W, log U, r | Y) with these priors, which stand for the earlier points.
 
     - Topic t has a Dirichlet prior of η + m_kt, with the counts of the earlier points (`recover_counts`).
-    - Weights have a Gaussian prior around those of the model (`weight_prior`). It is the quadratic lower bound on the
-      log posterior of the earlier points at these weights, with an estimated matrix.
+    - Weights have a Gaussian prior around those of the model. It is the quadratic lower bound on the log posterior of
+      the earlier points at these weights, with an estimated matrix (`weight_prior`). A part of it has rank one and is
+      one more row of the system: the mean x̄ of the earlier points.
     - The shape r_t has a prior Gamma(1 + a_t, b_t) with b_t = 1 + S_t and a_t = r_t b_t, where S_t estimates
       Σ_n log(1 + e^ψ_nt) over earlier points as N/B times the sum over the further ones. Its mode is r_t. In a model
       that has converged, a_t are the table counts r_t Σ_n [Ψ(m_nt + r_t) − Ψ(r_t)] of the earlier points
@@ -65,36 +58,35 @@ class Learning(BMLPLInference):
     is the prior of the next one. Only the labels and features that a part has are touched.
     """
 
-    def __init__(self, earlier, coordinates, labels):
-        self._settings, self._coordinates, self._labels = earlier.settings, coordinates, labels
-        self._set_grown(earlier)
-        size = max(self._settings.batch_size, PART_ELEMENTS // len(self.shapes))
-        self._parts = SeededMinibatches(labels.shape[0], size, self._settings.seed)
-        self.epochs, self._part = ITERATIONS * len(self._parts), None
+    _warm_up, _cg_steps = 0, CG_STEPS
 
-    def _set_grown(self, earlier):
-        """Set the model's parameters for all features and labels, and what is known of the earlier points."""
-        settings, model = self._settings, earlier.parameters
-        D, K, T = self._coordinates.feature_count, self._labels.shape[1], len(model["shapes"])
+    def __init__(self, earlier, coordinates, labels):
+        settings, model = earlier.settings, earlier.parameters
+        self._settings, self._coordinates, self._labels = settings, coordinates, labels
+        D, K, T = coordinates.feature_count, labels.shape[1], len(model["shapes"])
         dtype, frequencies = np.dtype(settings.dtype), model["statistics.labels"]
-        self.weights = np.zeros((D + 1, T), dtype)
-        self.weights[: earlier.D], self.weights[-1] = model["weights"], model["intercepts"]
-        self.shapes = np.array(model["shapes"], dtype)
-        self.precisions = np.empty(D + 1, dtype)
-        self.precisions[: earlier.D], self.precisions[-1] = model["precisions"], least_squares.INTERCEPT_PRECISION
-        self.precisions[earlier.D : -1] = np.median(model["precisions"]) if earlier.D else settings.precision
-        self._label_counts = np.zeros((K, T), dtype)
-        self._label_counts[: earlier.K] = learning_prior.recover_counts(
+        #: W, τ and m_kt of all features and labels; in `EM` are those that a part has, and a prior in place of τ.
+        self._all_weights = np.zeros((D + 1, T), dtype)
+        self._all_weights[: earlier.D], self._all_weights[-1] = model["weights"], model["intercepts"]
+        self._all_counts = np.zeros((K, T), dtype)
+        self._all_counts[: earlier.K] = recover_counts(
             model["topics"], model["shares"], frequencies.sum() * settings.revealed, settings.concentration
         )
-        self._frequencies = Positives(self._labels).frequencies()
+        self.shapes = np.array(model["shapes"], dtype)
+        self._all_precisions = np.empty(D + 1, dtype)
+        self._all_precisions[: earlier.D] = model["precisions"]
+        self._all_precisions[earlier.D :] = np.median(model["precisions"]) if earlier.D else settings.precision
+        self._all_precisions[-1] = least_squares.INTERCEPT_PRECISION
+        self._frequencies = Positives(labels).frequencies()
         self._frequencies[: earlier.K] += frequencies
         #: n_d, the number of earlier points with each feature, and N last.
         self._points = np.zeros(D + 1, np.int64)
         self._points[: earlier.D], self._points[-1] = model["statistics.features"], earlier.N
+        self._parts = SeededMinibatches(labels.shape[0], max(settings.batch_size, PART_ELEMENTS // T), settings.seed)
+        self.epochs, self._part = ITERATIONS * len(self._parts), None
 
     def begin(self, epoch):
-        """Prepare for a part before its first iteration."""
+        """Prepare for a part before its first iteration: its points, their prior, and their first counts."""
         part = epoch // ITERATIONS
         if part == self._part or part >= len(self._parts):
             return
@@ -104,47 +96,40 @@ class Learning(BMLPLInference):
             known[:-1] += np.bincount(features.indices, minlength=len(known) - 1)
             known[-1] += features.shape[0]
         self._part, rows = part, self._parts.rows(0, part)
-        features = self._coordinates.weighted(rows)
-        present, indices = np.unique(features.indices, return_inverse=True)
-        shape = features.shape[0], len(present)
-        features = csr_array((features.data, indices.astype(np.int32), features.indptr), shape=shape)
-        #: The part's features, with the intercept, and its labels, which are renumbered.
-        self._present = np.append(present, len(self.weights) - 1)
-        self._present_labels, self._positives = present_labels(self._labels[rows])
-        self._set_prior(features, known[self._present])
+        present, features = present_columns(self._coordinates.weighted(rows))
+        #: The features of the part, with the intercept, and its labels; both are renumbered.
+        self._present = np.append(present, len(self._all_weights) - 1)
+        self._present_labels, labels = present_columns(self._labels[rows])
+        self._positives = Positives(labels)
+        known, (B, T) = known[self._present], (features.shape[0], len(self.shapes))
+        weights, precisions = self._all_weights[self._present], self._all_precisions[self._present]
+        self._label_counts = self._prior_counts = self._all_counts[self._present_labels]
+        self._prior_totals = self._all_counts.sum(axis=0, dtype=np.float64)
 
-    def _set_prior(self, features, known):
-        """Set the prior for a part, the system of its points and of the mean of earlier ones, and its first counts."""
-        T, dtype = len(self.shapes), self.weights.dtype
-        point = learning_prior.mean_point(features, known)
-        design = least_squares.Design(learning_prior.with_point(features, point))
-        self._system = system = least_squares.LeastSquares(design, T, dtype)
-        weights, precisions = self.weights[self._present], self.precisions[self._present]
-        self._prior_counts = self._label_counts[self._present_labels]
-        self._prior_totals = self._label_counts.sum(axis=0, dtype=np.float64)
-        #: m with a last row of zeros for the mean point, and u.
-        self._counts = np.zeros((features.shape[0] + 1, T), dtype)
-        m, topics = self._counts[:-1], self._topics()
+        design = least_squares.Design(with_mean_point(features, known))
+        self._system = system = least_squares.LeastSquares(design, T, weights.dtype)
         system.set_log_odds(weights)
-        log_odds = system.log_odds[:-1]
-        self._activations = activations.prior_mean(log_odds, self.shapes)
+        #: With a last row of zeros for the mean point.
+        self._counts = np.zeros((B + 1, T), weights.dtype)
+        m, log_odds, topics = self._counts[:B], system.log_odds[:B], self._topics()
+        self.activations = prior_mean(log_odds, self.shapes)
         for _ in range(ROUNDS):
-            expected_counts(self._positives, topics, self._activations, m)
-            activated = activations.expected_activations(m, log_odds, self.shapes, self._activations)
+            expected_counts(self._positives, topics, self.activations, m)
+            activated = expected_activations(m, log_odds, self.shapes, self.activations)
         system.set_tangent(weights, self._counts, self.shapes, precisions)
-        self._prior = learning_prior.weight_prior(design, system.omega, known, precisions)
+        self.precisions, self._strength = weight_prior(design, system.omega, known, precisions)
         #: ψ of the mean point at the prior mean of W.
         self._prior_log_odds = system.log_odds[-1].copy()
         system.center = weights
-        self._rates = hyperparameters.SHAPE_RATE + activated.softplus * (known[-1] / features.shape[0])
+        self._rates = SHAPE_RATE + activated.softplus * (known[-1] / B)
         self._tables = self.shapes * self._rates
 
     def arrays(self):
         """Return the arrays that steps change, by name."""
         arrays = {
-            "parameters.weights": self.weights,
+            "parameters.weights": self._all_weights,
             "parameters.shapes": self.shapes,
-            "counts.labels": self._label_counts,
+            "counts.labels": self._all_counts,
         }
         if self._part is None:
             return arrays
@@ -152,68 +137,121 @@ class Learning(BMLPLInference):
             "counts.points": self._counts,
             "prior.weights": self._system.center,
             "prior.log_odds": self._prior_log_odds,
-            "prior.precisions": self._prior.precisions,
-            "prior.strength": self._prior.strength,
+            "prior.precisions": self.precisions,
+            "prior.strength": self._strength,
             "prior.counts": self._prior_counts,
             "prior.totals": self._prior_totals,
             "prior.tables": self._tables,
             "prior.rates": self._rates,
         }
 
-    def _topics(self):
-        """Return the rows of V of the part's labels."""
-        counts = self._label_counts[self._present_labels]
-        topics = counts + self._settings.concentration
-        topics /= self._totals(counts)
-        return topics.astype(self.weights.dtype, copy=False)
-
-    def _totals(self, counts):
-        """Return Σ_k (η + m_kt) over all labels, T, given the counts of the part's labels."""
-        added = (counts - self._prior_counts).sum(axis=0, dtype=np.float64)
-        return self._prior_totals + added + len(self._label_counts) * self._settings.concentration
-
     def step(self, epoch, done):
         """Make one iteration for a part; return its log posterior, given the shapes before it."""
-        system, prior, m = self._system, self._prior, self._counts[:-1]
-        weights, topics = self.weights[self._present], self._topics()
-        totals = self._totals(self._label_counts[self._present_labels])
-        system.set_tangent(weights, self._counts, self.shapes, prior.precisions)
-        # The mean point stands for −½ s (ψ − ψ₀)², and has no counts.
-        system.omega[-1] = prior.strength
-        system.residuals[-1] = prior.strength * (self._prior_log_odds - system.log_odds[-1])
-        least_squares.cg_solve(system, weights, CG_STEPS)
-        self.weights[self._present] = weights
-        activated = activations.expected_activations(m, system.log_odds[:-1], self.shapes, self._activations)
-        counts = expected_counts(self._positives, topics, self._activations, m)
-        self._label_counts[self._present_labels] = self._prior_counts + counts.by_label
-        value = (
-            counts.log_likelihood
-            + activated.log_prior
-            + self._log_prior_of_weights(weights)
-            + self._log_prior_of_topics(topics, totals)
-            + float(self._tables @ np.log(self.shapes) - self._rates @ self.shapes)
-        )
-        self.shapes[:] = hyperparameters.update_shapes(self.shapes, activated, self._tables, self._rates)
+        self.weights = self._all_weights[self._present]
+        self._label_counts = self._all_counts[self._present_labels]
+        value = super().step(epoch, done)
+        self._all_weights[self._present] = self.weights
+        self._all_counts[self._present_labels] = self._prior_counts + self._label_counts
         return value
 
-    def _log_prior_of_weights(self, weights):
-        """Return −½ Σ_dt P_dt δ_dt² − ½ Σ_t s_t (x̄ᵀδ_t)² for the change δ of the weights."""
-        change = weights - self._system.center
-        distance = self._system.log_odds[-1] - self._prior_log_odds
-        total = np.einsum("dt,dt,dt->t", self._prior.precisions, change, change).sum(dtype=np.float64)
-        return float(-0.5 * (total + (self._prior.strength * np.square(distance)).sum(dtype=np.float64)))
+    def _set_tangent(self, epoch):
+        """Set the bound on the likelihood; the row of the mean point stands for −½ s (ψ − ψ₀)², and has no counts."""
+        system = self._system
+        system.set_tangent(self.weights, self._counts, self.shapes, self.precisions)
+        system.omega[-1] = self._strength
+        system.residuals[-1] = self._strength * (self._prior_log_odds - system.log_odds[-1])
 
-    def _log_prior_of_topics(self, topics, totals):
+    def _topics(self):
+        """Return the rows of V of the part's labels, given their counts, and set Σ_k (η + m_kt) over all labels, T."""
+        eta = self._settings.concentration
+        added = (self._label_counts - self._prior_counts).sum(axis=0, dtype=np.float64)
+        self._totals = self._prior_totals + added + len(self._all_counts) * eta
+        topics = self._label_counts + eta
+        topics /= self._totals
+        return topics
+
+    def _log_prior_of_topics(self, topics):
         """Return Σ_kt (η + m_kt) log v_kt with the earlier counts m, up to a constant.
 
         v_kt of labels that the part does not have is a constant divided by the total of the topic.
         """
         eta = self._settings.concentration
         earlier = self._prior_counts + eta
-        logarithms = np.log(np.maximum(topics, hyperparameters.TINY))
-        absent = self._prior_totals + len(self._label_counts) * eta - earlier.sum(axis=0, dtype=np.float64)
-        return float((earlier * logarithms).sum(dtype=np.float64) - absent @ np.log(totals))
+        logarithms = np.log(np.maximum(topics, TINY))
+        absent = self._prior_totals + len(self._all_counts) * eta - earlier.sum(axis=0, dtype=np.float64)
+        return float((earlier * logarithms).sum(dtype=np.float64) - absent @ np.log(self._totals))
+
+    def _log_prior_of_weights(self):
+        """Return −½ Σ_dt P_dt δ_dt² − ½ Σ_t s_t (x̄ᵀδ_t)² for the change δ of the weights."""
+        change = self.weights - self._system.center
+        distance = self._system.log_odds[-1] - self._prior_log_odds
+        total = np.einsum("dt,dt,dt->t", self.precisions, change, change).sum(dtype=np.float64)
+        return float(-0.5 * (total + (self._strength * np.square(distance)).sum(dtype=np.float64)))
+
+    def _log_prior_of_shapes(self):
+        return float(self._tables @ np.log(self.shapes) - self._rates @ self.shapes)
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""
-        return self._model(self._label_counts, self._frequencies)
+        return self._model(self._all_weights, self._all_precisions, self._all_counts, self._frequencies)
+
+
+def recover_counts(topics, shares, positives, concentration):
+    """Return the latent counts m_kt of the earlier points, K×T, from V, shares of topics and the number of positives.
+
+    Topics are v_kt = (η + m_kt) / Σ_k (η + m_kt), so m_kt = v_kt (M_t + K η) − η with the sum M_t of the counts of a
+    topic. A topic that some label has no counts of has the least weight η/(M_t + K η), from which M_t is known. Without
+    such a label this is a lower bound. Another one is the number of positive labels times the share of the topic, up to
+    how unequally labels exceed one latent count a positive label. The larger of both is used.
+    """
+    K, dtype = len(topics), topics.dtype
+    least = topics.min(axis=0).astype(np.float64)
+    normalisers = shares.astype(np.float64) * positives + K * concentration
+    np.maximum(normalisers, np.divide(concentration, least, out=normalisers.copy(), where=least > 0), out=normalisers)
+    counts = topics * normalisers.astype(dtype)
+    counts -= dtype.type(concentration)
+    # Rounding can make the count of a label that a topic does not have negative.
+    return np.maximum(counts, 0, out=counts)
+
+
+def with_mean_point(features, point_counts):
+    """Return features of new points, B×d, with the mean x̄ of the earlier points, as in the new ones, as the last row.
+
+    x̄_d = n_d/N times the mean of x_d over the new points that have feature d, of which there is at least one. The
+    counts are the numbers n_d of earlier points with each feature, and N last.
+    """
+    d = features.shape[1]
+    sums = np.bincount(features.indices, features.data, d)
+    present = np.bincount(features.indices, minlength=d)
+    mean = (point_counts[:-1] / max(1, point_counts[-1]) * sums / present).astype(features.dtype)
+    return csr_array(vstack([features, csr_array(mean[None])], format="csr", dtype=features.dtype))
+
+
+def weight_prior(design, omega, point_counts, precisions):
+    """Return P, d×T, and s, T: the curvature of the log posterior of the earlier points in W, which includes τ.
+
+    It is −½ Σ_d P_dt δ_dt² − ½ s_t (x̄ᵀδ_t)² for a change δ of the weights. Only the numbers of earlier points with
+    each feature are known. The curvature of the earlier points is Xᵀ Ω_t X. Its diagonal is estimated as C_dt = n_d
+    times the mean of ω_nt x_nd² over the new points that have feature d. Off the diagonal, features are taken as
+    independent of each other and of ω_t. With the mean ω̄_t over all new points, this leaves the matrix N ω̄_t x̄ x̄ᵀ,
+    which is that of one point x̄ with the Pólya–Gamma variable s_t = N ω̄_t, and the rest of the diagonal, P_dt = τ_d +
+    max(0, C_dt − s_t x̄_d²). Without x̄, a change of many weights in the same direction would seem too cheap. A new
+    feature has its τ_d alone.
+
+    The design and ω, (B+1)×T, have the new points and x̄ as the last row, whose ω is not used.
+    """
+    B = len(omega) - 1
+    omega = omega.copy()
+    omega[-1] = 0
+    strength = point_counts[-1] / B * omega.sum(axis=0, dtype=np.float64)
+    columns, dtype = design.columns, omega.dtype
+    is_last = columns.indices == B
+    owner = np.repeat(np.arange(columns.shape[0]), np.diff(columns.indptr))
+    present = np.bincount(owner[~is_last], minlength=len(precisions))
+    mean = np.bincount(owner[is_last], columns.data[is_last], len(precisions))
+    curvature = sparse.product(design.squares, omega)
+    curvature *= (point_counts / present).astype(dtype)[:, None]
+    curvature -= (np.square(mean)[:, None] * strength).astype(dtype)
+    np.maximum(curvature, 0, out=curvature)
+    curvature += precisions[:, None]
+    return curvature, strength.astype(dtype)

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from xmlgp.bmlpl import activations, hyperparameters, least_squares
-from xmlgp.bmlpl.counts import expected_counts
+from xmlgp.bmlpl import least_squares
+from xmlgp.bmlpl.activations import ActivationSums, expected_activations, prior_mean
+from xmlgp.bmlpl.counts import Positives, expected_counts, present_columns
 from xmlgp.bmlpl.inference import BMLPLInference
-from xmlgp.bmlpl.initial import initial_values
-from xmlgp.bmlpl.positives import Positives, present_labels
+from xmlgp.bmlpl.parameters import initial_values, update_shapes
+from xmlgp.bmlpl.topics import log_prior_of_topics
 from xmlgp.linear_algebra import sparse
 from xmlgp.training.minibatches import SeededMinibatches
 from xmlgp.training.optimisers import Adam
@@ -63,15 +64,16 @@ class OnlineEM(BMLPLInference):
         rows = self._minibatches.rows(epoch, done)
         design = least_squares.with_intercept(self._coordinates.weighted(rows))
         # Only the labels of these points, renumbered: the rows of other labels in the topics are not needed.
-        present, positives = present_labels(self._labels[rows])
+        present, labels = present_columns(self._labels[rows])
+        positives = Positives(labels)
         scale, totals = N / len(rows), self._totals()
         topics = (self._label_counts[present] + settings.concentration) / totals
         topics = topics.astype(self.weights.dtype, copy=False)
         log_odds = sparse.product(design, self.weights)
-        u = activations.prior_mean(log_odds, self.shapes)
+        u = prior_mean(log_odds, self.shapes)
         for _ in range(ROUNDS):
             counts = expected_counts(positives, topics, u)
-            activated = activations.expected_activations(counts.by_point, log_odds, self.shapes, u)
+            activated = expected_activations(counts.by_point, log_odds, self.shapes, u)
         value = self._log_posterior(
             scale * expected_counts(positives, topics, u).log_likelihood,
             scale * activated.log_prior,
@@ -97,7 +99,7 @@ class OnlineEM(BMLPLInference):
     def _log_prior_of_topics(self, totals):
         """Return η Σ_kt log v_kt, with v_kt = (η + m_kt) / Σ_k (η + m_kt), without an array of all v_kt."""
         eta, K = self._settings.concentration, len(self._label_counts)
-        return hyperparameters.log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
+        return log_prior_of_topics(self._label_counts, eta, eta) - eta * K * np.log(totals).sum()
 
     def _update_statistics(self, present, counts, activated, scale, share):
         """Mix the statistics of a minibatch into the decayed ones, and update the shapes."""
@@ -107,9 +109,10 @@ class OnlineEM(BMLPLInference):
         # Both sums contain the same share of the initial zeros, which cancels but for the prior.
         if self._sums[0].min() > MINIMUM_SUM:
             # Half a step on the log scale: the sums belong to earlier shapes, so whole steps could oscillate.
-            updated = hyperparameters.update_shapes(self.shapes, activations.ActivationSums(*self._sums, 0.0))
+            updated = update_shapes(self.shapes, ActivationSums(*self._sums, 0.0))
             self.shapes[:] = np.sqrt(self.shapes * updated)
 
     def parameters(self, epochs):
         """Return the parameters of the model, by name."""
-        return self._model(self._label_counts, Positives(self._labels).frequencies())
+        frequencies = Positives(self._labels).frequencies()
+        return self._model(self.weights, self.precisions, self._label_counts, frequencies)

@@ -1,14 +1,41 @@
-"""The record of BMLPL."""
+"""BMLPL as the rest of xmlgp sees it: its training and its record."""
 
+import numpy as np
+
+from xmlgp.bmlpl.counts import reveal_labels
 from xmlgp.bmlpl.learning import learn
 from xmlgp.bmlpl.predictor import BMLPLPredictor
 from xmlgp.bmlpl.settings import BMLPLSettings
 from xmlgp.bmlpl.topics import list_topics
-from xmlgp.bmlpl.train import train
 from xmlgp.model import Model
 from xmlgp.preprocess.pipeline import weight_features
+from xmlgp.runtime.progress import silent
+from xmlgp.training.loop import Loop
+from xmlgp.training.statistics import statistics_of
+from xmlgp.training.trained import Trained
 
-__all__ = ["BMLPL"]
+__all__ = ["BMLPL", "run_inference", "train"]
+
+
+def train(features, labels, preprocessed, settings, progress=silent, checkpoints=None):
+    """Train BMLPL; see `Model.train`.
+
+    The parameters are `topics` V, K×T; `weights` W, D×T; `intercepts`, T; `shapes` r, T; `precisions` τ, D; `shares`, T
+    (`topic_shares`); and the counts of `xmlgp.training.statistics`.
+    """
+    coordinates = preprocessed.inputs(features, settings.dtype)
+    parameters, history = run_inference(coordinates, labels, settings, progress, checkpoints=checkpoints)
+    return Trained(parameters | statistics_of(features, labels), history)
+
+
+def run_inference(coordinates, labels, settings, progress=silent, after_epoch=None, checkpoints=None):
+    """Infer the parameters of BMLPL from the `Inputs` of points; return the parameters and the history.
+
+    `after_epoch` is that of `Loop.run`.
+    """
+    labels = reveal_labels(labels, settings.revealed, np.random.default_rng([settings.seed, 1]))
+    loop = Loop(settings.method.load(), coordinates, labels, settings, np.random.default_rng(settings.seed))
+    return loop.run(progress, after_epoch, checkpoints)
 
 
 def _notes(settings, dataset):

@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from xmlgp.bmlpl.predictor import BMLPLPredictor
-from xmlgp.bmlpl.record import BMLPL
-from xmlgp.bmlpl.train import run_inference
+from xmlgp.bmlpl.record import BMLPL, run_inference
 from xmlgp.experiments.cells import KS, Cell
 from xmlgp.metrics.auc import multilabel_roc_auc
 from xmlgp.metrics.ranking import evaluate_ranking
