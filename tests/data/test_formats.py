@@ -97,8 +97,8 @@ def test_named_pipe_is_opened_once(tmp_path):
         (b"\n+1 1:1\n", 1, "`N D K`"),
         (b"0,2 1:1\n", 1, "`N D K`"),
         (b"1 1 1\n0 1:1\n", 2, "feature '1' is not below 1"),
-        (b"1 1:1\n1 1 1\n", 2, "'1' is not an index:value pair"),
-        (b"2 1:1\n", 1, "label 2 is not one of"),
+        (b"1 1:1\n1 1 1\n", 2, "'1' is not a feature:value pair"),
+        (b"2 1:1\n", 1, "label '2' is not one of"),
         (b"1 1:1", 1, "the file ends within this line"),
     ],
 )

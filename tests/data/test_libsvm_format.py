@@ -105,7 +105,7 @@ def test_resize_features():
 
 #: A malformed line, and a part of the message.
 MALFORMED = {
-    "unknown label": ("2 1:1", "label 2 is not one of -1, +1, 0, 1"),
+    "unknown label": ("2 1:1", "label '2' is not one of -1, +1, 0, 1"),
     "label nan": ("nan 1:1", "label 'nan' is not one of -1, +1, 0, 1"),
     "several labels": ("1,-1 1:1", "label '1,-1' is not one of"),
     "label of the other pair": ("0 1:1", "label 0 follows label -1, but labels must be either -1 and +1 or 0 and 1"),
@@ -121,12 +121,12 @@ MALFORMED = {
     "an index beyond the limit": (f"1 {MAX_FEATURES + 1}:1", f"'10000001' is above {MAX_FEATURES}, the highest"),
     "an index beyond 64 bits": ("1 18446744073709551617:1", "'18446744073709551617' is above"),
     "duplicate index": ("1 3:1 3:1", "feature 3 occurs twice"),
-    "decreasing indices": ("1 3:1 2:1", "feature 2 follows 3, but indices must increase"),
-    "no pair": ("1 3", "'3' is not an index:value pair"),
-    "no value": ("1 3:", "the value of feature 3, '', is not a finite decimal number"),
-    "nan": ("1 3:nan", "the value of feature 3, 'nan', is not a finite decimal number"),
+    "decreasing indices": ("1 3:1 2:1", "feature 2 follows 3, but features must increase"),
+    "no pair": ("1 3", "'3' is not a feature:value pair"),
+    "no value": ("1 3:", "feature 3 has no value"),
+    "nan": ("1 3:nan", "'nan' is not a finite decimal number"),
     "a value beyond float32": ("1 3:3.4028235677973366e38", "'3.4028235677973366e38' is too large for a 32-bit"),
-    "query id": ("1 qid:3 4:1", "'qid:3': qid is not supported for binary data"),
+    "query id": ("1 qid:3 4:1", "qid is not supported for binary data"),
     "a null byte": ("1 3:1\0 4:1", "byte 0x00 at column 6 is not text"),
     "digits of another script": ("1 \u0663:1", "byte 0xd9 at column 3 is not text"),
     "carriage return alone": ("1 3:1\r1 4:1", "byte 0x0d at column 6 is not text"),
@@ -165,7 +165,7 @@ def test_file_without_points_is_refused(content, line):
 def test_last_line_without_newline_is_refused():
     with pytest.raises(DataFormatError, match="^x:2: the file ends within this line"):
         read(b"1 1:1\n-1 1:1", "x")
-    with pytest.raises(DataFormatError, match="^x:2: label 7 is not one of"):
+    with pytest.raises(DataFormatError, match="^x:2: label '7' is not one of"):
         read(b"1 1:1\n7 1:1", "x")
 
 

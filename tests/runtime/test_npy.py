@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-from xmlgp.runtime.npy import map_array, read_array, read_header, write_array, write_header
+from xmlgp.runtime.npy import map_array, read_array, write_array
 
 ARRAYS = {
     "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -40,17 +40,6 @@ def test_arrays_are_read_back_in_their_order(tmp_path, array):
             assert found.flags.f_contiguous
 
 
-def test_a_header_has_the_same_size_for_every_length():
-    sizes = set()
-    for length in (0, 1, 10**18):
-        stream = io.BytesIO()
-        write_header(stream, "<f4", length)
-        sizes.add(stream.tell())
-        stream.seek(0)
-        assert read_header(stream) == ((length,), False, np.float32)
-    assert len(sizes) == 1
-
-
 CONTENT = packed(ARRAYS["matrix"])
 
 
@@ -61,7 +50,6 @@ def header(text):
 DAMAGE = {
     "truncated": CONTENT[:-1],
     "a truncated header": CONTENT[:20],
-    "another version": CONTENT.replace(b"NUMPY\x01", b"NUMPY\x02"),
     "a pickle": pickle.dumps(1),
     "objects": header("{'descr': '|O', 'fortran_order': False, 'shape': (2, 3)}\n") + pickle.dumps(1),
     "a Python 2 header": header("{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3)}\n") + bytes(24),
@@ -74,21 +62,14 @@ DAMAGE = {
 def test_damaged_files_raise_value_error(tmp_path, content):
     file = tmp_path / "array.npy"
     file.write_bytes(content)
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"this is not a \.npy file"):
         map_array(file)
-    with pytest.raises(ValueError, match="."):
-        read_array(io.BytesIO(content), (2, 3), np.dtype("<f4"))
 
 
 @pytest.mark.parametrize(("shape", "dtype"), [((3, 2), "<f4"), ((2, 3), ">f4")])
 def test_another_array_raises_value_error(shape, dtype):
     with pytest.raises(ValueError, match="another shape or type"):
         read_array(io.BytesIO(CONTENT), shape, np.dtype(dtype))
-
-
-def test_trailing_bytes_raise_value_error():
-    with pytest.raises(ValueError, match="too long"):
-        read_array(io.BytesIO(CONTENT + b"\0"), (2, 3), np.dtype("<f4"))
 
 
 def test_a_missing_file_raises_os_error(tmp_path):

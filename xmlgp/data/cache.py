@@ -1,8 +1,8 @@
 """Binary copies of data files in the user's cache folder, memory-mapped when they are used.
 
 A copy is the folder `$XDG_CACHE_HOME/xmlgp/text/DIGEST-vVERSION/` (or `$XMLGP_CACHE_DIR/text/DIGEST-vVERSION/`), where
-DIGEST is the SHA-256 of the data file, so a copy is never out of date. It consists of `.npy` files and a JSON file with
-their checksums and that of the data file. A damaged copy is discarded.
+DIGEST is the SHA-256 of the data file, so a copy is never out of date. It consists of the bytes of each array and a
+JSON file with their checksums and that of the data file. A damaged copy is discarded.
 """
 
 import contextlib
@@ -18,12 +18,12 @@ import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
 from xmlgp.errors import XmlgpError
-from xmlgp.runtime.npy import map_array, write_header
+from xmlgp.runtime.atomic_files import create_file
 
 __all__ = ["cache_root", "load_or_store", "temporary_folder"]
 
 #: Incremented when the meaning of the files changes.
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 #: The arrays of a copy, all one-dimensional, named as in a csr_array; all stored labels are True.
 ARRAYS = {
     "feature_data": "<f4",
@@ -45,36 +45,25 @@ CONVERSION_SECONDS = DAY
 
 
 def load_or_store(reader, header, blocks):
-    """Return a data set from its copy in the cache, which is created if there is none.
+    """Return a `Dataset` from its copy in the cache, which is created if there is none; None if that is damaged.
 
-    Parameters
-    ----------
-    reader : LineReader
-        Of the data file, which is hashed without moving in it.
-    header : Header
-    blocks : iterator of Dataset
-        What the file has, which is used only if there is no copy.
-
-    Returns
-    -------
-    Dataset or None
-        None if the new copy is damaged.
-
-    Raises
-    ------
-    OSError
-        If the cache folder cannot be written.
-    XmlgpError
-        If the file changes while it is read; `blocks` can raise other errors.
+    The file of the `LineReader` is hashed without moving in it. `blocks` yields what it has, and is used only if there
+    is no copy. OSError is raised if the cache folder cannot be written, XmlgpError if the file changes while it is
+    read; `blocks` can raise other errors.
     """
     digest = _digest(reader.stream)
     entry = cache_root() / "text" / f"{digest}-v{FORMAT_VERSION}"
     dataset = _load(entry, digest, header)
     if dataset is None:
-        with _replacing(entry) as folder:
+        with temporary_folder("text", TEMPORARY_PREFIX) as folder:
             _store(folder, digest, blocks)
             if _digest(reader.stream) != digest:
                 raise XmlgpError(f"{reader.path} changed while it was being read")
+            try:
+                folder.rename(entry)
+            except OSError:
+                if not entry.is_dir():  # otherwise another process has made the same copy
+                    raise
         dataset = _load(entry, digest, header)
     return dataset
 
@@ -89,6 +78,26 @@ def cache_root():
     if not os.path.isabs(base):
         raise OSError("the user has no home folder")
     return Path(base) / "xmlgp"
+
+
+@contextlib.contextmanager
+def temporary_folder(kind, prefix=""):
+    """Yield a new folder in the cache folder of its kind, which all machines see, and remove it at the end.
+
+    Folders there that were not used for long, or that interrupted conversions left, are removed.
+    """
+    parent = cache_root() / kind
+    parent.mkdir(parents=True, exist_ok=True)
+    for entry in parent.iterdir():
+        limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
+        with contextlib.suppress(OSError):
+            if time.time() - entry.stat().st_mtime > limit:
+                shutil.rmtree(entry)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _digest(stream):
@@ -115,22 +124,6 @@ def _load(entry, text_digest, header):
     return dataset
 
 
-@contextlib.contextmanager
-def temporary_folder(kind):
-    """Yield a new folder for files that all machines see, in the folder of its kind (str), and remove it at the end.
-
-    Those that killed processes left are removed after a while.
-    """
-    parent = cache_root() / kind
-    parent.mkdir(parents=True, exist_ok=True)
-    _remove_unused(parent)
-    folder = Path(tempfile.mkdtemp(dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _open(entry, text_digest, header):
     """Return the data set in the folder `entry`; raise an exception of any kind if it is damaged."""
     digests = json.loads((entry / DIGESTS).read_text())
@@ -138,89 +131,34 @@ def _open(entry, text_digest, header):
         raise ValueError("this is the copy of another file")
     arrays = {}
     for name, dtype in ARRAYS.items():
-        array = map_array(entry / f"{name}.npy")
-        # The checksum does not cover the header.
-        if array.dtype != dtype or array.ndim != 1 or hashlib.sha256(array).hexdigest() != digests[name]:
+        # An empty file cannot be mapped.
+        file = entry / name
+        arrays[name] = np.asarray(np.memmap(file, dtype, "r")) if file.stat().st_size else np.empty(0, dtype)
+        if hashlib.sha256(arrays[name]).hexdigest() != digests[name]:
             raise ValueError(f"{name} is damaged")
-        arrays[name] = np.asarray(array)
     features = as_csr(arrays["feature_data"], arrays["feature_indices"], arrays["feature_indptr"], header.D)
     return Dataset(features, as_csr(None, arrays["label_indices"], arrays["label_indptr"], header.K))
 
 
 def _store(folder, text_digest, blocks):
-    """Write the files of a copy block by block."""
+    """Write the files of a copy block by block, in constant memory."""
+    digests, stored = {name: hashlib.sha256() for name in ARRAYS}, {"feature": 0, "label": 0}
     with contextlib.ExitStack() as stack:
-        files = {
-            name: stack.enter_context(_GrowingArray(folder / f"{name}.npy", dtype)) for name, dtype in ARRAYS.items()
-        }
-        for kind in "feature", "label":
-            files[f"{kind}_indptr"].append(np.zeros(1))
+        files = {name: stack.enter_context(create_file(folder / name)) for name in ARRAYS}
+
+        def append(name, values):
+            piece = np.ascontiguousarray(values, ARRAYS[name])
+            files[name].write(piece)
+            digests[name].update(piece)
+
+        for kind in stored:
+            append(f"{kind}_indptr", [0])
         for block in blocks:
-            files["feature_data"].append(block.features.data)
+            append("feature_data", block.features.data)
             for kind, matrix in ("feature", block.features), ("label", block.labels):
-                stored = files[f"{kind}_indices"].length
-                files[f"{kind}_indices"].append(matrix.indices)
-                files[f"{kind}_indptr"].append(matrix.indptr[1:].astype(np.int64) + stored)
-    with open(folder / DIGESTS, "w") as stream:
-        digests = {TEXT: text_digest} | {name: file.sha256.hexdigest() for name, file in files.items()}
-        json.dump(digests, stream, indent=1)
-        _sync(stream)
-
-
-class _GrowingArray:
-    """Writes a one-dimensional `.npy` file piece by piece, in constant memory."""
-
-    def __init__(self, path, dtype):
-        self.length, self.sha256 = 0, hashlib.sha256()
-        self._path, self._dtype = path, dtype
-
-    def __enter__(self):
-        self._stream = open(self._path, "wb")
-        write_header(self._stream, self._dtype, 0)
-        return self
-
-    def append(self, piece):
-        """Add the elements of an array."""
-        piece = np.ascontiguousarray(piece, self._dtype)
-        self._stream.write(piece)
-        self.sha256.update(piece)
-        self.length += len(piece)
-
-    def __exit__(self, failure, *details):
-        with self._stream:
-            if failure is None:
-                self._stream.seek(0)
-                write_header(self._stream, self._dtype, self.length)
-                _sync(self._stream)
-
-
-def _sync(stream):
-    """Flush a file to disk."""
-    stream.flush()
-    os.fsync(stream.fileno())
-
-
-@contextlib.contextmanager
-def _replacing(entry):
-    """Yield a temporary folder, which is renamed to `entry` on success; remove unused copies beside it."""
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    _remove_unused(entry.parent)
-    folder = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=entry.parent))
-    try:
-        yield folder
-        try:
-            folder.rename(entry)
-        except OSError:
-            if not entry.is_dir():  # otherwise another process has made the same copy
-                raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_unused(folder):
-    """Remove copies that were not used for long, and the remains of interrupted conversions."""
-    for entry in folder.iterdir():
-        limit = CONVERSION_SECONDS if entry.name.startswith(TEMPORARY_PREFIX) else UNUSED_SECONDS
-        with contextlib.suppress(OSError):
-            if time.time() - entry.stat().st_mtime > limit:
-                shutil.rmtree(entry)
+                append(f"{kind}_indices", matrix.indices)
+                append(f"{kind}_indptr", matrix.indptr[1:].astype(np.int64) + stored[kind])
+                stored[kind] += len(matrix.indices)
+    with create_file(folder / DIGESTS) as stream:
+        entries = {TEXT: text_digest} | {name: digest.hexdigest() for name, digest in digests.items()}
+        stream.write(json.dumps(entries, indent=1).encode())

@@ -1,19 +1,20 @@
 """Read binary data in the text format of libsvm and svmlight.
 
-A line is `label index:value index:value …`, separated by spaces or tabs. The labels of a file are either -1 and +1, or
-0 and 1; indices start at 1 and increase; values are decimals as in `xmlgp.data.line_parser`. Text after a `#` is a
+A line is `label feature:value feature:value …`, separated by spaces or tabs. The labels of a file are either -1 and +1,
+or 0 and 1; features start at 1 and increase; values are decimals as in `xmlgp.data.line_parser`. Text after a `#` is a
 comment; lines with nothing else are ignored.
 
 Binary data are not cached: they are read in a second, and the number of features, which no line declares, could not be
 checked.
 """
 
+import functools
 import re
 
 import numpy as np
 
 from xmlgp.data.dataset import Dataset, as_csr
-from xmlgp.data.line_parser import DECIMAL, check_text, check_value
+from xmlgp.data.line_parser import DECIMAL, check_pairs, report_first_mistake
 from xmlgp.data.scanner import empty_numbers, number_values, scan_libsvm
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.progress import silent
@@ -23,15 +24,12 @@ __all__ = ["MAX_FEATURES", "is_libsvm", "read_points", "resize_features"]
 
 #: Maximum index of a feature. Models allocate memory for each feature, so one line could exhaust it.
 MAX_FEATURES = 10_000_000
+MAX_DIGITS = len(str(MAX_FEATURES))
 
 #: Allowed labels; a file contains only one of the first two.
 LABELS = (-1, 0, 1)
 WORD = re.compile(rb"\S+")
 COMMENT = re.compile(rb"#[^\n]*")
-#: Number of digits of the largest index.
-MAX_INDEX_DIGITS = 8
-#: Maximum length of a label that a message shows without quotes.
-MAX_UNQUOTED = 9
 #: More lines than any block has.
 ALL = 2**62
 
@@ -39,7 +37,7 @@ ALL = 2**62
 def is_libsvm(line):
     """Return whether a data file is in this format, by its first line.
 
-    It is if the line is a comment, a number followed by `index:value` pairs only, or a label alone.
+    It is if the line is a comment, a number followed by `feature:value` pairs only, or a label alone.
     """
     text, hash_, _ = line.partition(b"#")
     # The line of a file that is not text can be long.
@@ -53,25 +51,10 @@ def is_libsvm(line):
 
 
 def read_points(reader, progress=silent):
-    """Read a whole data file.
+    """Read a whole data file from a `LineReader` at its first line; DataFormatError names the line of an error.
 
-    Parameters
-    ----------
-    reader : LineReader
-        At the first line.
-    progress : callable
-        See `xmlgp.runtime.progress`.
-
-    Returns
-    -------
-    Dataset
-        Data with K = 1 label, which the points labelled +1 or 1 have. The highest index is the number of features;
-        index 1 is feature 0.
-
-    Raises
-    ------
-    DataFormatError
-        If the file is malformed or has no points; it names the line.
+    The `Dataset` has K = 1 label, which the points labelled +1 or 1 have. The highest index is the number of features;
+    feature 1 of the file is feature 0.
     """
     blocks, seen = [], set()
     with progress(f"reading {reader.path}", unit=" points") as bar:
@@ -117,17 +100,11 @@ def _parse(text, seen, path, first_line):
         if valid and as_csr(values, indices, ends, MAX_FEATURES + 1).has_canonical_format:
             seen |= all_labels
             return labels > 0, np.diff(ends), indices - 1, values
-    for number, line in enumerate(text.split(b"\n")[:-1], first_line):
-        try:
-            _check_line(line.removesuffix(b"\r"), seen)
-        except ValueError as error:
-            raise DataFormatError(path, number, str(error)) from None
-    raise AssertionError("no mistake was found in lines that were not parsed")
+    return report_first_mistake(text, path, first_line, functools.partial(_check_line, seen=seen))
 
 
 def _check_line(line, seen):
     """Raise ValueError that says what is wrong with a line, and add its label to the set `seen`."""
-    check_text(line)
     label, *pairs = line.split() or [b""]
     if not label:
         return
@@ -135,30 +112,29 @@ def _check_line(line, seen):
         raise ValueError(f"the label is missing before {quote(label)}")
     value = float(label) if DECIMAL.fullmatch(label) else None
     if value not in LABELS:
-        shown = label.decode() if value is not None and len(label) <= MAX_UNQUOTED else quote(label)
-        raise ValueError(f"label {shown} is not one of -1, +1, 0, 1")
+        raise ValueError(f"label {quote(label)} is not one of -1, +1, 0, 1")
     seen.add(value)
     if {-1, 0} <= seen:
         raise ValueError(
             f"label {value:g} follows label {-1 - value:g}, but labels must be either -1 and +1 or 0 and 1"
         )
-    last = 0
-    for pair in pairs:
-        index, colon, number = pair.partition(b":")
-        if not colon:
-            raise ValueError(f"{quote(pair)} is not an index:value pair")
-        if index == b"qid":
-            raise ValueError(f"{quote(pair)}: qid is not supported for binary data")
-        digits = index.lstrip(b"0")
-        if not index.isdigit() or not digits:
-            hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)" if index == b"0" else ""
-            raise ValueError(f"{quote(index)} is not a feature index, an integer from 1{hint}")
-        if len(digits) > MAX_INDEX_DIGITS or int(digits) > MAX_FEATURES:
-            raise ValueError(f"feature {quote(index)} is above {MAX_FEATURES}, the highest index supported")
-        feature = int(digits)
-        if feature == last:
-            raise ValueError(f"feature {feature} occurs twice")
-        if feature < last:
-            raise ValueError(f"feature {feature} follows {last}, but indices must increase")
-        check_value(number, f"the value of feature {feature}, {quote(number)},")
-        last = feature
+    check_pairs(pairs, functools.partial(_check_feature, earlier=[0]))
+
+
+def _check_feature(token, earlier):
+    """Return a feature, which must follow those earlier in its line, and add it to them."""
+    if token == b"qid":
+        raise ValueError("qid is not supported for binary data")
+    digits = token.lstrip(b"0")
+    if not token.isdigit() or not digits:
+        hint = " (in scikit-learn, use dump_svmlight_file with zero_based=False)" if token == b"0" else ""
+        raise ValueError(f"{quote(token)} is not a feature index, an integer from 1{hint}")
+    if len(digits) > MAX_DIGITS or int(digits) > MAX_FEATURES:
+        raise ValueError(f"feature {quote(token)} is above {MAX_FEATURES}, the highest index supported")
+    feature = int(digits)
+    if feature == earlier[-1]:
+        raise ValueError(f"feature {feature} occurs twice")
+    if feature < earlier[-1]:
+        raise ValueError(f"feature {feature} follows {earlier[-1]}, but features must increase")
+    earlier.append(feature)
+    return feature

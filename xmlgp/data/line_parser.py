@@ -6,6 +6,7 @@ without labels starts with a space or tab. Labels and features are nonnegative i
 as a float32 is not stored.
 """
 
+import functools
 import re
 
 import numpy as np
@@ -15,7 +16,7 @@ from xmlgp.data.scanner import FLOAT32_OVERFLOW, empty_numbers, number_values, s
 from xmlgp.errors import DataFormatError
 from xmlgp.runtime.untrusted_text import quote
 
-__all__ = ["DECIMAL", "NOT_TEXT", "check_text", "check_value", "parse_lines"]
+__all__ = ["DECIMAL", "NOT_TEXT", "check_pairs", "parse_lines", "report_first_mistake"]
 
 NOT_TEXT = re.compile(rb"[^\t\x20-\x7e]")
 #: Matches in linear time for any token.
@@ -44,17 +45,42 @@ def parse_lines(text, D, K, path, first_line):
         if unique and np.isfinite(values).all():
             features.eliminate_zeros()
             return Dataset(features, label_matrix)
+    return report_first_mistake(text, path, first_line, functools.partial(_check_line, D=D, K=K))
+
+
+def report_first_mistake(text, path, first_line, check_line):
+    """Raise DataFormatError for the first line that has a byte that is not text or for which `check_line` raises."""
     for number, line in enumerate(text.split(b"\n")[:-1], first_line):
+        line = line.removesuffix(b"\r")
         try:
-            _check_line(line.removesuffix(b"\r"), D, K)
+            if invalid := NOT_TEXT.search(line):
+                raise ValueError(f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text")
+            check_line(line)
         except ValueError as error:
             raise DataFormatError(path, number, str(error)) from None
     raise AssertionError("no mistake was found in lines that were not parsed")
 
 
+def check_pairs(pairs, check_feature):
+    """Raise ValueError for the first of some tokens that is not `feature:value` with a value in the range of float32.
+
+    `check_feature` raises it for the bytes of a wrong feature, and returns the number of others.
+    """
+    for pair in pairs:
+        token, colon, value = pair.partition(b":")
+        if not colon:
+            raise ValueError(f"{quote(pair)} is not a feature:value pair")
+        feature = check_feature(token)
+        if not value:
+            raise ValueError(f"feature {feature} has no value")
+        if not DECIMAL.fullmatch(value):
+            raise ValueError(f"{quote(value)} is not a finite decimal number")
+        if abs(float(value)) >= FLOAT32_OVERFLOW:
+            raise ValueError(f"{quote(value)} is too large for a 32-bit floating-point number")
+
+
 def _check_line(line, D, K):
     """Raise ValueError that says what is wrong with a line."""
-    check_text(line)
     label_list, *pairs = line.replace(b"\t", b" ").split(b" ")
     if b":" in label_list:
         raise ValueError(
@@ -63,30 +89,7 @@ def _check_line(line, D, K):
     seen = set()
     for token in label_list.split(b",") if label_list else []:
         _check_index(token, K, "label", seen)
-    seen = set()
-    for pair in filter(None, pairs):
-        token, colon, value = pair.partition(b":")
-        if not colon:
-            raise ValueError(f"{quote(pair)} is not a feature:value pair")
-        feature = _check_index(token, D, "feature", seen)
-        if not value:
-            raise ValueError(f"feature {feature} has no value")
-        check_value(value, quote(value))
-
-
-def check_text(line):
-    """Raise ValueError if a line has a byte that is not ASCII text."""
-    invalid = NOT_TEXT.search(line)
-    if invalid:
-        raise ValueError(f"byte 0x{invalid[0][0]:02x} at column {invalid.start() + 1} is not text")
-
-
-def check_value(token, name):
-    """Raise ValueError unless a token, shown as `name`, is a decimal in the range of float32."""
-    if not DECIMAL.fullmatch(token):
-        raise ValueError(f"{name} is not a finite decimal number")
-    if abs(float(token)) >= FLOAT32_OVERFLOW:
-        raise ValueError(f"{quote(token)} is too large for a 32-bit floating-point number")
+    check_pairs(filter(None, pairs), functools.partial(_check_index, bound=D, kind="feature", seen=set()))
 
 
 def _check_index(token, bound, kind, seen):

@@ -18,6 +18,7 @@ from xmlgp.data.line_parser import parse_lines
 from xmlgp.data.lines import LineReader
 from xmlgp.data.streams import open_input, open_output
 from xmlgp.errors import DataFormatError, XmlgpError
+from xmlgp.linear_algebra.compiled import compiled
 from xmlgp.runtime.progress import silent
 from xmlgp.runtime.untrusted_text import quote
 
@@ -38,8 +39,12 @@ MAX_HEADER_BYTES = 200
 INDEX_BOUND = 2**31
 #: Points formatted at once.
 ROWS_PER_WRITE = 2048
-#: Counts up to this number, which most features of text are, are formatted together.
+#: Counts up to this number, which most features of text are, are formatted by a compiled loop.
 LARGEST_COUNT = 1 << 24
+#: Digits of an index or a count, and the character after it.
+MAX_DIGITS = 11
+
+COMMA, SPACE, COLON, NEWLINE, ZERO = b", :\n0"
 
 
 class Header(NamedTuple):
@@ -142,7 +147,6 @@ def _cached(reader, header, start, items, progress, work):
 
 
 def _with_progress(header, blocks, path, progress):
-    """Yield the data sets of the blocks, and report to `progress`."""
     with progress(f"reading {path}", total=header.N, unit=" points") as bar:
         for _, block in blocks:
             yield block
@@ -193,58 +197,52 @@ def _parse_header(text, path):
 
 def _format_block(block):
     """Return the lines of a block of points as bytes."""
-    values = block.features.data
+    features, labels = block.features, block.labels
+    values = features.data
     if values.size and values.min() >= 0 and values.max() <= LARGEST_COUNT:
         counts = values.astype(np.int32)
         if np.array_equal(counts, values):
-            return _format_counts(block, counts)
+            text = np.empty(MAX_DIGITS * (len(labels.indices) + 2 * len(counts)) + 2 * block.N, np.uint8)
+            size = _write_counts(labels.indices, labels.indptr, features.indices, features.indptr, counts, text)
+            return text[:size].tobytes()
     return "".join(_format_lines(block)).encode()
 
 
-def _format_counts(block, counts):
-    """Return the lines of points whose features are counts, as bytes; a fifth of the time of `_format_lines`.
-
-    A line is a sequence of numbers, each with a character after it: `,` or ` ` after a label, `:` after a feature's
-    column, ` ` after its count, and a newline at the end. A point without labels starts with an empty number.
-    """
-    features, labels = np.diff(block.features.indptr), np.diff(block.labels.indptr)
-    # The empty number of a point that has no features either is followed by another one, for its newline.
-    before = np.maximum(labels, 1)
-    lengths = before + np.maximum(2 * features, labels + features == 0)
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
-    numbers, marks = np.full(ends[-1], -1, np.int32), np.full(ends[-1], ord(" "), np.uint8)
-    own = _places(starts, labels, 1)
-    numbers[own], marks[own] = block.labels.indices, ord(",")
-    columns = _places(starts + before, features, 2)
-    marks[starts + before - 1] = ord(" ")
-    numbers[columns], marks[columns] = block.features.indices, ord(":")
-    numbers[columns + 1] = counts
-    marks[ends - 1] = ord("\n")
-    return _format_numbers(numbers, marks)
-
-
-def _places(starts, counts, step):
-    """Return `counts[i]` places from `starts[i]` on, `step` apart, of all i."""
-    ends = np.cumsum(counts)
-    return np.repeat(starts - step * (ends - counts), counts) + step * np.arange(ends[-1])
+@compiled
+def _write_counts(labels, label_indptr, columns, indptr, counts, text):
+    """Write the lines of points whose features are counts, much faster than `_format_lines`; return their length."""
+    at = 0
+    for point in range(len(indptr) - 1):
+        first, start = label_indptr[point], at
+        for place in range(first, label_indptr[point + 1]):
+            if place > first:
+                text[at] = COMMA
+                at += 1
+            at = _write_integer(labels[place], text, at)
+        for place in range(indptr[point], indptr[point + 1]):
+            text[at] = SPACE
+            at = _write_integer(columns[place], text, at + 1)
+            text[at] = COLON
+            at = _write_integer(counts[place], text, at + 1)
+        if at == start:  # as in _format_lines
+            text[at] = SPACE
+            at += 1
+        text[at] = NEWLINE
+        at += 1
+    return at
 
 
-def _format_numbers(numbers, marks):
-    """Return decimals, each with a character after it, as bytes; nothing but the character for a negative number."""
-    digits = len(str(numbers.max()))
-    # Zero bytes are where a number has fewer digits.
-    characters = np.zeros((len(numbers), digits + 1), np.uint8)
-    characters[:, digits] = marks
-    rest = np.maximum(numbers, 0).astype(np.uint32)
-    # The last digit of 0 is shown, others only of numbers that have them.
-    shown = numbers >= 0
-    for place in range(digits - 1, -1, -1):
-        tenth = rest // np.uint32(10)
-        characters[:, place] = (rest - np.uint32(10) * tenth + np.uint32(ord("0"))) * shown
-        rest = tenth
-        shown = rest > 0
-    return characters.tobytes().translate(None, b"\0")
+@compiled
+def _write_integer(number, text, at):
+    """Write the digits of an integer; return where they end."""
+    power = 1
+    while power <= number // 10:
+        power *= 10
+    while power:
+        text[at] = ZERO + number // power % 10
+        at += 1
+        power //= 10
+    return at
 
 
 def _format_lines(block):
